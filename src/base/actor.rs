@@ -1,0 +1,79 @@
+//! Who does something: `user:NAME`, `agent:NAME`, `core:COMPONENT`, `external:SERVICE`.
+
+use std::fmt;
+
+use super::{EntityId, Error, Result, names, text};
+
+names! {
+    pub enum ActorKind {
+        User = "user",
+        Agent = "agent",
+        Core = "core",
+        External = "external",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Actor {
+    pub kind: ActorKind,
+    name: String,
+}
+
+impl Actor {
+    /// A part of the toolkit itself, such as `core:vault`.
+    pub fn core(component: &'static str) -> Self {
+        Actor { kind: ActorKind::Core, name: component.to_owned() }
+    }
+
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            Error::usage(format!(
+                "'{}' is not an actor: write user:NAME, agent:NAME, core:NAME or external:NAME",
+                text::cut(text, 80)
+            ))
+        };
+        let (kind, name) = text.split_once(':').ok_or_else(wrong)?;
+        let kind = ActorKind::parse(kind).ok_or_else(wrong)?;
+        // An agent is an entity too, so its name is an id; a login or a service may have dots.
+        let fits = match kind {
+            ActorKind::Agent => EntityId::parse(name).is_ok(),
+            _ => {
+                (1..=64).contains(&name.len())
+                    && name.as_bytes()[0].is_ascii_alphanumeric()
+                    && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._@-".contains(&b))
+            }
+        };
+        if fits { Ok(Actor { kind, name: name.to_owned() }) } else { Err(wrong()) }
+    }
+
+    /// The agent behind this actor, if it is one.
+    pub fn agent(&self) -> Option<EntityId> {
+        (self.kind == ActorKind::Agent).then(|| EntityId::parse(&self.name).ok()).flatten()
+    }
+
+    /// Whether this is a program acting by itself: it may not do what is a person's to do.
+    pub fn is_autonomous(&self) -> bool {
+        matches!(self.kind, ActorKind::Agent | ActorKind::Core)
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actors_read_back_as_written() {
+        for text in ["user:jo.doe@example", "agent:main", "core:reactor", "external:github"] {
+            assert_eq!(Actor::parse(text).unwrap().to_string(), text);
+        }
+        for bad in ["", "main", "agent:", "agent:a.b", "robot:x", "user:a b", "user:a\nb", "user:-x"] {
+            assert!(Actor::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

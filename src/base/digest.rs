@@ -1,0 +1,100 @@
+//! SHA-256 digests in the form `sha256:<64 hex digits>`.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+const PREFIX: &str = "sha256:";
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// What the first event names as its predecessor.
+    pub const ZERO: Digest = Digest([0; 32]);
+
+    pub fn of(bytes: &[u8]) -> Self {
+        Digest(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of several pieces as if they stood behind each other.
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        Digest(hasher.finalize().into())
+    }
+
+    /// Reads the exact written form: lower-case hex behind the prefix.
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.strip_prefix(PREFIX)?.as_bytes();
+        if hex.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Some(Digest(bytes))
+    }
+
+    /// The 64 hex digits without the prefix.
+    pub fn hex(&self) -> String {
+        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    }
+
+    /// The four hex digits that short references carry.
+    pub fn tag(&self) -> String {
+        self.hex()[..4].to_owned()
+    }
+}
+
+fn nibble(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}
+
+fn digit(nibble: u8) -> char {
+    char::from_digit(nibble.into(), 16).expect("a nibble is a hex digit")
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}", self.hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_reads_back_as_written() {
+        let digest = Digest::of(b"abc");
+        let known = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(digest.to_string(), known);
+        assert_eq!(Digest::parse(known), Some(digest));
+        assert_eq!(Digest::of_parts(&[b"a", b"", b"bc"]), digest);
+        assert_eq!(digest.tag(), "ba78");
+    }
+
+    #[test]
+    fn only_the_exact_form_is_a_digest() {
+        let hex = Digest::ZERO.hex();
+        for wrong in
+            [hex.clone(), format!("SHA256:{hex}"), format!("sha256:{}", &hex[1..]), format!("sha256:A{}", &hex[1..])]
+        {
+            assert_eq!(Digest::parse(&wrong), None, "{wrong}");
+        }
+    }
+}

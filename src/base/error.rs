@@ -1,0 +1,97 @@
+//! The one error type of the library: a kind, which decides the exit code, and one sentence.
+//!
+//! Invariant: a message is one line that says what was wrong and never names a command to run.
+//! The next step is chosen by `ui` from the kind alone, so nothing read from a log can steer it.
+
+use std::fmt;
+
+use super::names;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, as far as a caller must tell cases apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request itself is wrong.
+    Usage,
+    /// A paging cursor that is no event of this log.
+    InvalidCursor,
+    /// More was asked for than one reply may hold.
+    LimitExceeded,
+    /// A rule forbids it.
+    Refused(Reason),
+    /// The log is damaged; nothing was changed.
+    Corrupt,
+    /// Somebody else holds the lock.
+    Busy,
+    /// What the request names does not exist.
+    NotFound,
+    /// There is no vault here.
+    NoVault,
+    /// The system failed; nothing was recorded.
+    System,
+    /// The system failed between writing and knowing; `key` makes a repetition safe.
+    Uncertain { key: String },
+}
+
+names! {
+    /// Why a rule refused.
+    pub enum Reason {
+        IllegalTransition = "illegal_transition",
+        KeyConflict = "key_conflict",
+        NotPrivate = "not_private",
+        NotOwner = "not_owner",
+        NewerVersion = "newer_version",
+        Symlink = "symlink",
+        NotEmpty = "not_empty",
+        NotConfirmed = "not_confirmed",
+        OperatorOnly = "operator_only",
+        ReservedKind = "reserved_kind",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    pub kind: ErrorKind,
+    pub message: String,
+}
+
+impl Error {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into() }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    pub fn refused(reason: Reason, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Refused(reason), message)
+    }
+
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    pub fn system(doing: impl fmt::Display, error: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::System, format!("{doing}: {error}"))
+    }
+
+    /// The same error with what it belongs to in front, as in `line 3: …`.
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,202 @@
+//! Entity types, ids, subjects (`task:01J…`) and short references (`T-0001@a13c`).
+
+use std::fmt;
+
+use super::{Error, Result, limits, names};
+
+names! {
+    /// What an event can be about.
+    pub enum EntityType {
+        System = "system",
+        Requirement = "requirement",
+        Decision = "decision",
+        Task = "task",
+        Run = "run",
+        Artifact = "artifact",
+        Constraint = "constraint",
+        Agent = "agent",
+    }
+}
+
+impl EntityType {
+    /// The letters of its short references; none for what has a name of its own.
+    pub const fn ref_prefix(self) -> Option<&'static str> {
+        match self {
+            EntityType::Requirement => Some("REQ"),
+            EntityType::Decision => Some("DEC"),
+            EntityType::Task => Some("T"),
+            EntityType::Run => Some("RUN"),
+            EntityType::Artifact => Some("ART"),
+            EntityType::Constraint => Some("CON"),
+            EntityType::System | EntityType::Agent => None,
+        }
+    }
+
+    /// There is one system, and it has no id.
+    pub const fn has_id(self) -> bool {
+        !matches!(self, EntityType::System)
+    }
+}
+
+/// `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`: safe in a path, a shell word and a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntityId(String);
+
+impl EntityId {
+    pub fn parse(text: &str) -> Result<Self> {
+        let fits = !text.is_empty()
+            && text.len() <= limits::ID_MAX_CHARS
+            && text.as_bytes()[0].is_ascii_alphanumeric()
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if fits {
+            Ok(EntityId(text.to_owned()))
+        } else {
+            Err(Error::usage(format!(
+                "'{}' is not an id: 1 to {} letters, digits, '_' or '-', the first a letter or digit",
+                super::text::cut(text, limits::ID_MAX_CHARS),
+                limits::ID_MAX_CHARS
+            )))
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `<type>:<id>`, or `system`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Subject {
+    pub entity: EntityType,
+    id: Option<EntityId>,
+}
+
+impl Subject {
+    pub const SYSTEM: Subject = Subject { entity: EntityType::System, id: None };
+
+    /// Panics for `System`, which has no id: the type of a subject is always known in the code.
+    pub fn new(entity: EntityType, id: EntityId) -> Self {
+        assert!(entity.has_id(), "the system has no id");
+        Subject { entity, id: Some(id) }
+    }
+
+    pub fn parse(text: &str) -> Result<Self> {
+        if text == EntityType::System.as_str() {
+            return Ok(Subject::SYSTEM);
+        }
+        let (entity, id) = text
+            .split_once(':')
+            .ok_or_else(|| Error::usage(format!("'{}' is not a subject: write TYPE:ID", super::text::cut(text, 80))))?;
+        match EntityType::parse(entity) {
+            Some(entity) if entity.has_id() => Ok(Subject::new(entity, EntityId::parse(id)?)),
+            _ => Err(Error::usage(format!("'{}' is not a kind of subject", super::text::cut(entity, 40)))),
+        }
+    }
+
+    /// The id, or `system`.
+    pub fn id(&self) -> &str {
+        self.id.as_ref().map_or(self.entity.as_str(), EntityId::as_str)
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "{}:{id}", self.entity),
+            None => f.write_str(self.entity.as_str()),
+        }
+    }
+}
+
+/// `T-0001` or `T-0001@a13c`: the nth entity of its type, and four digits of its first event's hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShortRef {
+    pub entity: EntityType,
+    pub ordinal: u64,
+    pub tag: Option<String>,
+}
+
+impl ShortRef {
+    /// Reads either case; `None` if it has not the form of a reference.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, tag) = match text.split_once('@') {
+            Some((name, tag)) => (name, Some(tag.to_ascii_lowercase())),
+            None => (text, None),
+        };
+        let (prefix, digits) = name.split_once('-')?;
+        let entity =
+            EntityType::ALL.iter().copied().find(|e| e.ref_prefix().is_some_and(|p| p.eq_ignore_ascii_case(prefix)))?;
+        let plain = digits.len() >= 4 && digits.len() <= 18 && digits.bytes().all(|b| b.is_ascii_digit());
+        let hex = tag.as_ref().is_none_or(|t| t.len() == 4 && t.bytes().all(|b| b.is_ascii_hexdigit()));
+        let ordinal = if plain && hex { digits.parse().ok()? } else { return None };
+        let reference = ShortRef { entity, ordinal, tag };
+        // T-00001 is not another way to write T-0001.
+        (ordinal > 0 && reference.name() == name.to_ascii_uppercase()).then_some(reference)
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{:04}", self.entity.ref_prefix().unwrap_or_default(), self.ordinal)
+    }
+}
+
+impl fmt::Display for ShortRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())?;
+        match &self.tag {
+            Some(tag) => write!(f, "@{tag}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_safe_words_of_at_most_64_characters() {
+        let longest = "a".repeat(64);
+        for good in ["a", "0", "req-001", "A_b-9", &longest] {
+            assert_eq!(EntityId::parse(good).unwrap().as_str(), good);
+        }
+        let too_long = "a".repeat(65);
+        for bad in ["", "-a", "_a", "../x", "a/b", "a b", "a\0", "é", "a.b", &too_long] {
+            assert!(EntityId::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn subjects_read_back_as_written() {
+        for text in ["system", "task:t1", "requirement:01J0000000000000000000000A", "agent:main"] {
+            assert_eq!(Subject::parse(text).unwrap().to_string(), text);
+        }
+        for bad in ["", "task", "task:", "system:x", "tasks:x", "task:a:b", "Task:x"] {
+            assert!(Subject::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn short_references_are_read_in_either_case() {
+        let reference = ShortRef::parse("req-0012@A13C").unwrap();
+        assert_eq!(reference.to_string(), "REQ-0012@a13c");
+        assert_eq!(ShortRef::parse("T-12345").unwrap().to_string(), "T-12345");
+        for bad in ["T-1", "T-00001", "T-0000", "X-0001", "T0001", "T-0001@12", "T-0001@zzzz", "T-0001@"] {
+            assert_eq!(ShortRef::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_two_types_share_a_reference_prefix() {
+        let mut seen: Vec<_> = EntityType::ALL.iter().filter_map(|e| e.ref_prefix()).collect();
+        let count = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), count);
+    }
+}

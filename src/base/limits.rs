@@ -1,0 +1,32 @@
+//! Every limit of the toolkit, each with its unit last.
+
+/// An event's line, `hash` and line end included. Past it, intake refuses.
+pub const EVENT_MAX_BYTES: usize = 1024 * 1024;
+/// A payload past this size is taken with a warning that names hf-artifact.
+pub const PAYLOAD_WARN_BYTES: usize = 64 * 1024;
+/// Nested containers in an event; the envelope is the first level.
+pub const EVENT_MAX_DEPTH: usize = 32;
+/// Integers beyond this are not exact in every JSON reader.
+pub const INTEGER_MAX: i64 = (1 << 53) - 1;
+/// Events in one batch.
+pub const BATCH_MAX_EVENTS: usize = 10_000;
+/// Bytes of a batch's lines, read or written.
+pub const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Events of a stream that are committed together.
+pub const STREAM_COMMIT_EVENTS: usize = 1_000;
+/// Parents of one event.
+pub const PARENTS_MAX_COUNT: usize = 100;
+/// An idempotency key.
+pub const KEY_MAX_BYTES: usize = 256;
+/// The id part of a subject.
+pub const ID_MAX_CHARS: usize = 64;
+/// Events on one page of hf-log.
+pub const LOG_PAGE_MAX_EVENTS: usize = 500;
+/// Events on one page of hf-log if nothing is said.
+pub const LOG_PAGE_DEFAULT_EVENTS: usize = 100;
+/// How long a command waits for the vault's lock if nothing is said.
+pub const LOCK_TIMEOUT_DEFAULT_SECONDS: u64 = 10;
+/// The head record, padded to this size and written in place.
+pub const HEAD_RECORD_BYTES: usize = 512;
+/// The short text behind an event in a listing.
+pub const SUMMARY_MAX_CHARS: usize = 80;

@@ -1,0 +1,18 @@
+//! What every other layer speaks in: closed names, ids, digests, time, text, limits, errors.
+
+pub mod actor;
+pub mod digest;
+pub mod error;
+pub mod id;
+pub mod limits;
+mod names;
+pub mod text;
+pub mod time;
+
+pub use actor::Actor;
+pub use digest::Digest;
+pub use error::{Error, ErrorKind, Reason, Result};
+pub use id::{EntityId, EntityType, ShortRef, Subject};
+pub(crate) use names::names;
+pub use time::{Now, Timestamp};
+pub use ulid::Ulid;

@@ -1,0 +1,91 @@
+//! One value, one line: nothing that a value holds may make, hide or reorder a line of a reply.
+
+use std::fmt::Write as _;
+
+/// Characters that end a line somewhere, are invisible, or change the direction of what follows.
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Writes a value on one line. Reversible: a backslash is doubled, the rest is `\n`, `\t`, `\r`
+/// or `\u{hex}`.
+pub fn escape(value: &str) -> String {
+    let mut line = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => line.push_str("\\\\"),
+            '\n' => line.push_str("\\n"),
+            '\r' => line.push_str("\\r"),
+            '\t' => line.push_str("\\t"),
+            c if is_unsafe(c) => write!(line, "\\u{{{:x}}}", c as u32).expect("a string takes all"),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// The first `max` characters, with `…` where something was cut.
+pub fn cut(value: &str, max: usize) -> String {
+    match value.char_indices().nth(max) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}…", &value[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Undoes `escape`, to show that nothing is lost.
+    fn unescape(line: &str) -> String {
+        let mut value = String::new();
+        let mut rest = line.chars();
+        while let Some(c) = rest.next() {
+            if c != '\\' {
+                value.push(c);
+                continue;
+            }
+            match rest.next().unwrap() {
+                'n' => value.push('\n'),
+                'r' => value.push('\r'),
+                't' => value.push('\t'),
+                'u' => {
+                    let hex: String = rest.by_ref().skip(1).take_while(|&c| c != '}').collect();
+                    value.push(char::from_u32(u32::from_str_radix(&hex, 16).unwrap()).unwrap());
+                }
+                other => value.push(other),
+            }
+        }
+        value
+    }
+
+    #[test]
+    fn every_character_stays_on_its_line_and_can_be_read_back() {
+        for c in ('\0'..=char::MAX).chain(['\\']) {
+            let line = escape(&c.to_string());
+            assert!(!line.chars().any(is_unsafe), "{:x}", c as u32);
+            assert_eq!(line.lines().count(), 1);
+            assert_eq!(unescape(&line), c.to_string(), "{:x}", c as u32);
+        }
+    }
+
+    #[test]
+    fn plain_text_of_any_language_is_left_alone() {
+        let text = "作業中: build & test (3/4) é";
+        assert_eq!(escape(text), text);
+    }
+
+    #[test]
+    fn cutting_counts_characters() {
+        assert_eq!(cut("内省する", 2), "内省…");
+        assert_eq!(cut("内省", 2), "内省");
+    }
+}

@@ -1,0 +1,83 @@
+//! Time as events carry it: UTC seconds, written `YYYY-MM-DDTHH:MM:SSZ`.
+//!
+//! Nothing here reads a clock. `Now` is read once per process, in `ui`, and handed down.
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
+
+const FORMAT: &str = "%Y-%m-%dT%H:%M:%SZ";
+
+/// The moment a command acts at, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now {
+    pub millis: u64,
+}
+
+impl Now {
+    pub fn timestamp(self) -> Timestamp {
+        Timestamp((self.millis / 1000) as i64)
+    }
+
+    /// The UTC calendar day.
+    pub fn date(self) -> NaiveDate {
+        self.timestamp().to_utc().date_naive()
+    }
+}
+
+/// UTC seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// Reads exactly the form that is written.
+    pub fn parse(text: &str) -> Option<Self> {
+        let parsed = NaiveDateTime::parse_from_str(text, FORMAT).ok()?;
+        let stamp = Timestamp(parsed.and_utc().timestamp());
+        (stamp.to_string() == text).then_some(stamp)
+    }
+
+    /// Reads what a person may write: the exact form, any RFC 3339 time, or a day.
+    pub fn parse_lenient(text: &str) -> Option<Self> {
+        Self::parse(text).or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|t| Timestamp(t.timestamp()))).or_else(
+            || {
+                let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+                Some(Timestamp(day.and_hms_opt(0, 0, 0)?.and_utc().timestamp()))
+            },
+        )
+    }
+
+    fn to_utc(self) -> DateTime<Utc> {
+        DateTime::from_timestamp(self.0, 0).unwrap_or(DateTime::<Utc>::MAX_UTC)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.to_utc().format(FORMAT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_reads_back_as_written_and_nothing_else_does() {
+        let text = "2026-01-31T12:00:00Z";
+        assert_eq!(Timestamp::parse(text).unwrap().to_string(), text);
+        for wrong in
+            ["2026-01-31T12:00:00+00:00", "2026-1-31T12:00:00Z", "2026-02-30T12:00:00Z", "2026-01-31 12:00:00Z", ""]
+        {
+            assert_eq!(Timestamp::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn people_may_write_offsets_and_days() {
+        let noon = Timestamp::parse("2026-01-31T12:00:00Z");
+        assert_eq!(Timestamp::parse_lenient("2026-01-31T14:00:00+02:00"), noon);
+        assert_eq!(Timestamp::parse_lenient("2026-01-31"), Timestamp::parse("2026-01-31T00:00:00Z"));
+        assert_eq!(Timestamp::parse_lenient("yesterday"), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! hf-append: record events.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use hiveforge::base::{Error, limits};
+use hiveforge::event::intake;
+use hiveforge::op::{self, AppendOutcome, AppendRequest, StreamOutcome};
+use hiveforge::ui::{self, Acting, Cli, Common, Key, Output, Report, Status};
+
+/// Record one event, a batch, or a stream of events
+#[derive(Parser, Debug)]
+#[command(
+    name = "hf-append",
+    version,
+    after_help = "Examples:
+  hf-append RequirementProposed --payload '{\"title\":\"Login\"}'
+  hf-append TaskReady --subject T-0001 --key t1:ready
+  echo '{\"title\":\"Login\"}' | hf-append RequirementProposed -
+  hf-append --batch --key import-7 < events.jsonl
+
+A line of --batch or --stream is one JSON object with event_type and, as needed,
+subject, payload, parents, idempotency_key and actor."
+)]
+pub struct Args {
+    /// The type of the event
+    #[arg(value_name = "EVENT_TYPE", required_unless_present_any = ["batch", "stream"])]
+    event_type: Option<String>,
+    /// Read the payload from standard input
+    #[arg(value_name = "-", value_parser = ["-"], conflicts_with_all = ["payload", "payload_file"])]
+    stdin: Option<String>,
+    /// What it is about: an id, TYPE:ID, a short reference, or the beginning of a ULID
+    #[arg(long, value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// The payload, a JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "payload_file")]
+    payload: Option<String>,
+    /// A file that holds the payload
+    #[arg(long, value_name = "FILE")]
+    payload_file: Option<PathBuf>,
+    /// An event that caused this one (repeatable); else the natural cause is found
+    #[arg(long = "parent", value_name = "ID")]
+    parents: Vec<String>,
+    /// Idempotency key: the same key again records nothing and replies with the first event
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Read one event a line from standard input; record all of them or none
+    #[arg(long, conflicts_with_all = ["event_type", "subject", "payload", "payload_file", "parents", "stream"])]
+    batch: bool,
+    /// Read any number of events, one a line; commit every thousand
+    #[arg(long, conflicts_with_all = ["event_type", "subject", "payload", "payload_file", "parents", "key"])]
+    stream: bool,
+    /// Only say whether it could be recorded
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten)]
+    acting: Acting,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Cli for Args {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn acting(&self) -> Option<&Acting> {
+        Some(&self.acting)
+    }
+}
+
+fn main() -> ExitCode {
+    ui::run::<Args>(|args, env, _| {
+        let rehearse = args.dry_run;
+        if args.stream {
+            let mut lines = ui::read_lines(io::stdin().lock());
+            let mut requests = || lines().map(|line| op::parse_line(&line?));
+            return report_stream(op::append_stream(env, &mut requests, rehearse), rehearse);
+        }
+        let done = if args.batch {
+            op::append_batch(env, read_batch()?, args.key, rehearse)?
+        } else {
+            let payload = read_payload(&args)?;
+            let request = AppendRequest {
+                event_type: args.event_type.unwrap_or_default(),
+                subject: args.subject,
+                payload: intake::parse_payload(&payload)?,
+                parents: args.parents,
+                key: args.key,
+                actor: None,
+            };
+            op::append(env, request, rehearse)?
+        };
+        Ok(report(done, rehearse))
+    })
+}
+
+fn read_payload(args: &Args) -> anyhow::Result<Vec<u8>> {
+    // One byte more than fits tells that it is too large without reading all of it.
+    let most = limits::EVENT_MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    match (&args.payload, &args.payload_file, &args.stdin) {
+        (Some(text), _, _) => bytes.extend(text.as_bytes()),
+        (_, Some(file), _) => {
+            let opened = fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
+            opened.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", file.display()))?;
+        }
+        (_, _, Some(_)) => {
+            io::stdin().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
+        }
+        _ => bytes.extend(b"{}"),
+    }
+    Ok(bytes)
+}
+
+fn read_batch() -> anyhow::Result<Vec<AppendRequest>> {
+    let mut lines = ui::read_lines(io::stdin().lock());
+    let (mut requests, mut bytes) = (Vec::new(), 0);
+    while let Some(line) = lines() {
+        let number = requests.len() + 1;
+        let line = line.map_err(|e| e.at(format!("line {number}")))?;
+        bytes += line.len();
+        if number > limits::BATCH_MAX_EVENTS || bytes > limits::BATCH_MAX_BYTES {
+            let (events, bytes) = (limits::BATCH_MAX_EVENTS, limits::BATCH_MAX_BYTES);
+            let why =
+                format!("line {number}: a batch has at most {events} events and {bytes} bytes; --stream takes more");
+            return Err(Error::new(hiveforge::base::ErrorKind::LimitExceeded, why).into());
+        }
+        requests.push(op::parse_line(&line).map_err(|e| e.at(format!("line {number}")))?);
+    }
+    Ok(requests)
+}
+
+fn report(done: AppendOutcome, rehearse: bool) -> Output {
+    let status = match (done.duplicate, rehearse) {
+        (true, _) => Status::Duplicate,
+        (false, true) => Status::Valid,
+        (false, false) => Status::Appended,
+    };
+    let recorded = status != Status::Valid;
+    let event = &done.asked;
+    Report::new(status, format!("{} {}", event.event_type.as_str(), event.subject))
+        .with_each(Key::EventId, done.ids.iter().filter(|_| recorded).map(ToString::to_string))
+        .with(Key::Subject, event.subject.as_str())
+        .with_some(Key::Ref, done.reference.filter(|_| recorded).map(|r| r.to_string()))
+        .with_some(Key::Hash, recorded.then(|| event.hash.to_string()))
+        .with_some(Key::PrevHash, recorded.then_some(done.prev_hash))
+        .with_some(Key::IdempotencyKey, event.key.clone())
+        .warn(done.warnings)
+        .into()
+}
+
+fn report_stream(done: StreamOutcome, rehearse: bool) -> anyhow::Result<Output> {
+    let counts = format!("{} recorded, {} recorded before", done.recorded, done.duplicates);
+    if let Some(error) = done.error {
+        return Err(error.at(counts).into());
+    }
+    let status = if rehearse { Status::Valid } else { Status::Appended };
+    Ok(Report::new(status, counts)
+        .with_some(Key::EventId, done.last.as_ref().map(|e| e.id.to_string()))
+        .with_some(Key::Hash, done.last.as_ref().map(|e| e.hash.to_string()))
+        .with(Key::Recorded, done.recorded)
+        .with(Key::Duplicates, done.duplicates)
+        .warn(done.warnings)
+        .into())
+}

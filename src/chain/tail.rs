@@ -1,0 +1,237 @@
+//! What may stand at the end of a log, and what it means.
+//!
+//! A writer that died leaves bytes behind the published head. Everything that a crash or a power
+//! cut can leave is told apart here from damage that it cannot:
+//!
+//! | record | log | behind the head | verdict |
+//! |---|---|---|---|
+//! | valid | ends there | nothing | Clean |
+//! | valid | longer | good units | Adopt |
+//! | valid | longer | good units, then a bad part with no event of another unit in it | Torn |
+//! | valid | longer | a bad part with an event of another unit behind it | Damage |
+//! | valid | head's line differs | anything | Damage |
+//! | valid | shorter | - | Missing |
+//! | none | empty | - | Empty |
+//! | none | good | - | Adopt |
+//! | none | bad in its last line or batch only | - | Torn |
+//! | none | bad before that | - | Damage |
+//!
+//! The rows are tested one by one in `every_row_of_the_table`.
+
+use super::{Fault, Head, Scan, SegmentName, check_line, scan};
+
+/// The bytes of one segment from `start` on.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub segment: SegmentName,
+    pub start: u64,
+    pub bytes: &'a [u8],
+}
+
+/// How much is known of where the log should end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The pieces begin right behind a published head: all of them is tail.
+    Published,
+    /// No record: the pieces are the whole log, and only its last line or batch may be tail.
+    Nothing,
+}
+
+/// A place in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub segment: SegmentName,
+    pub offset: u64,
+}
+
+/// What the end of the log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No event at all.
+    Empty,
+    /// The log ends at the published head.
+    Clean,
+    /// Good events that nobody published.
+    Adopt,
+    /// A write that was not finished begins at `from`.
+    Torn { from: Place, why: String },
+    /// No crash leaves this. `at` is the first bad byte.
+    Damage { at: Place, why: String },
+}
+
+/// The good part of the tail and the verdict on the rest.
+#[derive(Clone, Debug)]
+pub struct Tail {
+    pub head: Option<Head>,
+    /// Events in the good part.
+    pub count: u64,
+    /// End of the good part; `None` if it is empty and there is no head.
+    pub end: Option<Place>,
+    /// Where the part begins that nobody is known to have synced: all of the tail, or the last unit.
+    pub unsynced: Option<Place>,
+    pub verdict: Verdict,
+}
+
+/// Reads the pieces behind `head`, which ends at `end`.
+pub fn classify(known: Known, head: Option<Head>, end: Option<Place>, pieces: &[Piece<'_>]) -> Tail {
+    let mut tail = Tail { head, count: 0, end, unsynced: end, verdict: Verdict::Clean };
+    for (index, piece) in pieces.iter().enumerate() {
+        let mut last_unit = None;
+        let Scan { end, head, count, fault } = scan(piece.bytes, 0, tail.head, &mut |offset, event| {
+            if event.begins_unit() {
+                last_unit = Some(Place { segment: piece.segment, offset: piece.start + offset as u64 });
+            }
+        });
+        if known == Known::Nothing {
+            tail.unsynced = last_unit.or(tail.unsynced);
+        }
+        tail.head = head;
+        tail.count += count;
+        if count > 0 {
+            tail.end = Some(Place { segment: piece.segment, offset: piece.start + end as u64 });
+        }
+        if let Some(fault) = fault {
+            let at = Place { segment: piece.segment, offset: piece.start + fault.offset as u64 };
+            let why =
+                format!("{} at byte {}: {}", piece.segment, piece.start + fault.line_offset as u64, fault.message);
+            tail.verdict = match unfinished(known, piece.bytes, &fault, &pieces[index + 1..]) {
+                true => Verdict::Torn { from: at, why },
+                false => Verdict::Damage { at, why },
+            };
+            return tail;
+        }
+    }
+    tail.verdict = match (tail.head, tail.count, known) {
+        (None, ..) => Verdict::Empty,
+        (Some(_), 0, Known::Published) => Verdict::Clean,
+        _ => Verdict::Adopt,
+    };
+    tail
+}
+
+/// Whether the bytes from the fault on can be one write that did not finish.
+fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece<'_>]) -> bool {
+    let (mut last_no, mut of) = match fault.batch {
+        Some((no, of)) => (no, Some(of)),
+        None => (1, None),
+    };
+    let mut bad_lines = 0;
+    let rest = &bytes[fault.line_offset..];
+    for line in
+        rest.split_inclusive(|&b| b == b'\n').chain(later.iter().flat_map(|p| p.bytes.split_inclusive(|&b| b == b'\n')))
+    {
+        match line.strip_suffix(b"\n").map(check_line) {
+            None | Some(Err(_)) => bad_lines += 1,
+            // A later line of the same batch can be on the disk while an earlier one is not.
+            Some(Ok(event)) => match event.batch {
+                Some(batch) if batch.no > last_no && of.is_none_or(|of| of == batch.of) => {
+                    (last_no, of) = (batch.no, Some(batch.of));
+                }
+                _ => return false,
+            },
+        }
+    }
+    known == Known::Published || (bad_lines <= of.unwrap_or(1) && later.iter().all(|p| p.bytes.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::log;
+    use super::*;
+
+    fn segment() -> SegmentName {
+        SegmentName::parse("2026-01/2026-01-31.jsonl").unwrap()
+    }
+
+    /// Classifies a log as if its first `published` units had been published (`None`: no record).
+    fn verdict(units: &[u64], published: Option<usize>, bytes: &[u8]) -> Tail {
+        let (_, ends, events) = log(units);
+        let (known, start, head) = match published {
+            None => (Known::Nothing, 0, None),
+            Some(n) => {
+                let count: u64 = units[..n].iter().sum();
+                (Known::Published, ends[n - 1], Some(Head::of(&events[count as usize - 1])))
+            }
+        };
+        let end = head.map(|_| Place { segment: segment(), offset: start as u64 });
+        classify(known, head, end, &[Piece { segment: segment(), start: start as u64, bytes: &bytes[start..] }])
+    }
+
+    fn kind(tail: &Tail) -> &'static str {
+        match tail.verdict {
+            Verdict::Empty => "Empty",
+            Verdict::Clean => "Clean",
+            Verdict::Adopt => "Adopt",
+            Verdict::Torn { .. } => "Torn",
+            Verdict::Damage { .. } => "Damage",
+        }
+    }
+
+    fn flip(bytes: &[u8], at: usize) -> Vec<u8> {
+        let mut flipped = bytes.to_vec();
+        flipped[at] ^= 1;
+        flipped
+    }
+
+    #[test]
+    fn every_row_of_the_table() {
+        let units = [1, 1, 3, 1];
+        let (bytes, ends, _) = log(&units);
+        let check = |name: &str, published, bytes: &[u8], expected: &str, count: u64| {
+            let tail = verdict(&units, published, bytes);
+            assert_eq!((kind(&tail), tail.count), (expected, count), "{name}: {tail:?}");
+        };
+        check("ends at the head", Some(4), &bytes, "Clean", 0);
+        check("good units behind it", Some(1), &bytes, "Adopt", 5);
+        check("torn last line", Some(2), &bytes[..bytes.len() - 1], "Torn", 3);
+        check("bad but terminated last line", Some(3), &flip(&bytes, ends[2] + 9), "Torn", 0);
+        check("zeros", Some(4), &[&bytes[..], &[0; 9000]].concat(), "Torn", 0);
+        check("garbage of many lines", Some(4), &[&bytes[..], b"a\nb\nc\n"].concat(), "Torn", 0);
+        check("a batch cut short", Some(2), &bytes[..ends[2] - 400], "Torn", 0);
+        check("a batch with a hole", Some(2), &flip(&bytes[..ends[2]], ends[1] + 9), "Torn", 0);
+        check("a bad event before a good one", Some(1), &flip(&bytes[..ends[2]], ends[0] + 9), "Damage", 0);
+        check("a bad batch before a good event", Some(1), &flip(&bytes, ends[1] + 9), "Damage", 1);
+        check("no record, empty", None, b"", "Empty", 0);
+        check("no record, good", None, &bytes, "Adopt", 6);
+        check("no record, torn last line", None, &bytes[..bytes.len() - 3], "Torn", 5);
+        check("no record, bad last line", None, &flip(&bytes, ends[2] + 9), "Torn", 5);
+        check("no record, last batch with a hole", None, &flip(&bytes[..ends[2]], ends[1] + 9), "Torn", 2);
+        check("no record, bad line before the last", None, &flip(&bytes, ends[0] + 9), "Damage", 1);
+        check("no record, two bad lines", None, &[&bytes[..], b"a\nb\n"].concat(), "Damage", 6);
+        check("no record, first line bad", None, &flip(&bytes, 9), "Damage", 0);
+    }
+
+    #[test]
+    fn the_last_unit_cut_at_any_byte_is_torn_and_the_rest_is_kept() {
+        for units in [&[1, 1][..], &[1, 3]] {
+            let (bytes, ends, _) = log(units);
+            for published in [Some(1), None] {
+                for cut in ends[0] + 1..bytes.len() {
+                    let tail = verdict(units, published, &bytes[..cut]);
+                    let Verdict::Torn { from, .. } = &tail.verdict else { panic!("cut at {cut}: {tail:?}") };
+                    assert_eq!(from.offset, ends[0] as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_unfinished_write_never_hides_a_later_segment() {
+        let (bytes, ends, events) = log(&[1, 1, 1]);
+        let next = segment().next();
+        let pieces = [
+            Piece { segment: segment(), start: 0, bytes: &flip(&bytes[ends[0]..ends[1]], 9) },
+            Piece { segment: next, start: 0, bytes: &bytes[ends[1]..] },
+        ];
+        let end = Place { segment: segment(), offset: ends[0] as u64 };
+        let tail = classify(Known::Published, Some(Head::of(&events[0])), Some(end), &pieces);
+        assert_eq!(kind(&tail), "Damage");
+        let tail = classify(
+            Known::Published,
+            Some(Head::of(&events[0])),
+            Some(end),
+            &[pieces[0], Piece { bytes: b"", ..pieces[1] }],
+        );
+        assert_eq!(kind(&tail), "Torn");
+    }
+}

@@ -1,0 +1,318 @@
+//! The envelope: one event as one line of canonical JSON.
+//!
+//! Invariant: the bytes of a line without its `hash` member are exactly the bytes that were hashed
+//! (`a_sealed_line_is_the_canonical_form_of_its_event`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Kind;
+use crate::base::{Actor, Digest, Error, Result, Subject, Timestamp, Ulid, limits};
+
+/// The version of events that this program writes, and the newest that it understands.
+pub const SCHEMA_VERSION: u64 = 1;
+const SCHEMA_NAME: &str = "event.v1.schema.json";
+
+/// What somebody wants to record; id, time and links come under the lock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    pub kind: Kind,
+    pub subject: Subject,
+    pub actor: Actor,
+    pub parents: Vec<Ulid>,
+    pub key: Option<String>,
+    pub payload: Map<String, Value>,
+}
+
+/// The place of an event in a batch that was recorded as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    pub no: u64,
+    pub of: u64,
+}
+
+/// The type of a recorded event: one of ours, or a name from a newer version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventType {
+    Known(Kind),
+    Unknown(String),
+}
+
+impl EventType {
+    pub fn as_str(&self) -> &str {
+        match self {
+            EventType::Known(kind) => kind.as_str(),
+            EventType::Unknown(name) => name,
+        }
+    }
+
+    pub fn known(&self) -> Option<Kind> {
+        match self {
+            EventType::Known(kind) => Some(*kind),
+            EventType::Unknown(_) => None,
+        }
+    }
+}
+
+/// One recorded event. Subject and actor are kept as they stand, for types that are not known here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub id: Ulid,
+    pub event_type: EventType,
+    pub version: u64,
+    pub timestamp: Timestamp,
+    pub actor: String,
+    pub subject: String,
+    pub parents: Vec<Ulid>,
+    pub key: Option<String>,
+    pub batch: Option<Batch>,
+    pub payload: Map<String, Value>,
+    pub prev_hash: Digest,
+    pub hash: Digest,
+}
+
+impl Event {
+    /// A draft with its id and time; the links are set by `seal`.
+    pub fn from_draft(draft: Draft, id: Ulid, timestamp: Timestamp) -> Self {
+        Event {
+            id,
+            event_type: EventType::Known(draft.kind),
+            version: SCHEMA_VERSION,
+            timestamp,
+            actor: draft.actor.to_string(),
+            subject: draft.subject.to_string(),
+            parents: draft.parents,
+            key: draft.key,
+            batch: None,
+            payload: draft.payload,
+            prev_hash: Digest::ZERO,
+            hash: Digest::ZERO,
+        }
+    }
+
+    /// Links the event behind `prev`, computes its hash, and gives its line without the line end.
+    ///
+    /// The text is serialised once: `hash` sorts right behind `event_type`, so it is put in between
+    /// the two halves that were hashed.
+    pub fn seal(&mut self, prev: Digest, batch: Option<Batch>) -> Vec<u8> {
+        self.prev_hash = prev;
+        self.batch = batch;
+        let batch = batch.map(|b| format!(r#""batch":{{"no":{},"of":{}}},"#, b.no, b.of)).unwrap_or_default();
+        let before = format!(
+            r#"{{"$schema":"{SCHEMA_NAME}","actor":{},{batch}"event_id":"{}","event_type":{},"#,
+            canonical(&self.actor),
+            self.id,
+            canonical(self.event_type.as_str()),
+        );
+        let key = self.key.as_ref().map(|k| format!(r#""idempotency_key":{},"#, canonical(k))).unwrap_or_default();
+        let after = format!(
+            r#"{key}"parents":{},"payload":{},"prev_hash":"{prev}","subject":{},"timestamp":"{}","version":{}}}"#,
+            canonical(&self.parents.iter().map(Ulid::to_string).collect::<Vec<_>>()),
+            canonical(&self.payload),
+            canonical(&self.subject),
+            self.timestamp,
+            self.version,
+        );
+        self.hash = Digest::of_parts(&[before.as_bytes(), after.as_bytes()]);
+        [before.as_bytes(), format!(r#""hash":"{}","#, self.hash).as_bytes(), after.as_bytes()].concat()
+    }
+
+    /// Reads a line's members. Says nothing about canonical form, hash or links: that is `chain`'s.
+    pub fn read(line: &[u8]) -> Result<Event, String> {
+        let value: Value = serde_json::from_slice(line).map_err(|e| format!("not JSON: {e}"))?;
+        Event::from_value(value)
+    }
+
+    /// Takes the members out of a parsed line.
+    pub fn from_value(value: Value) -> Result<Event, String> {
+        let Value::Object(mut object) = value else { return Err("not a JSON object".to_owned()) };
+        let mut text = |name: &str| match object.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            Some(_) => Err(format!("{name} is not a string")),
+            None => Err(format!("{name} is missing")),
+        };
+        let id = parse_ulid(&text("event_id")?).ok_or("event_id is not a ULID")?;
+        let name = text("event_type")?;
+        let timestamp = Timestamp::parse(&text("timestamp")?).ok_or("timestamp is not YYYY-MM-DDTHH:MM:SSZ")?;
+        let prev_hash = Digest::parse(&text("prev_hash")?).ok_or("prev_hash is not a digest")?;
+        let hash = Digest::parse(&text("hash")?).ok_or("hash is not a digest")?;
+        let (actor, subject) = (text("actor")?, text("subject")?);
+        let key =
+            object.contains_key("idempotency_key").then(|| take_text(&mut object, "idempotency_key")).transpose()?;
+        let batch = match object.remove("batch") {
+            None => None,
+            Some(value) => Some(read_batch(value)?),
+        };
+        let version = object.get("version").and_then(Value::as_u64).ok_or("version is not a whole number")?;
+        let parents = match object.remove("parents") {
+            Some(Value::Array(list)) => list
+                .iter()
+                .map(|id| id.as_str().and_then(parse_ulid).ok_or_else(|| "a parent is not a ULID".to_owned()))
+                .collect::<Result<_, _>>()?,
+            _ => return Err("parents is not a list".to_owned()),
+        };
+        let Some(Value::Object(payload)) = object.remove("payload") else {
+            return Err("payload is not an object".to_owned());
+        };
+        Ok(Event {
+            id,
+            event_type: Kind::parse(&name).map_or(EventType::Unknown(name), EventType::Known),
+            version,
+            timestamp,
+            actor,
+            subject,
+            parents,
+            key,
+            batch,
+            payload,
+            prev_hash,
+            hash,
+        })
+    }
+
+    /// Whether this event begins a unit: a single event, or the first of its batch.
+    pub fn begins_unit(&self) -> bool {
+        self.batch.is_none_or(|batch| batch.no == 1)
+    }
+
+    /// Whether this event is the last of its unit.
+    pub fn ends_unit(&self) -> bool {
+        self.batch.is_none_or(|batch| batch.no == batch.of)
+    }
+}
+
+fn take_text(object: &mut Map<String, Value>, name: &str) -> Result<String, String> {
+    match object.remove(name) {
+        Some(Value::String(text)) => Ok(text),
+        _ => Err(format!("{name} is not a string")),
+    }
+}
+
+fn read_batch(value: Value) -> Result<Batch, String> {
+    let batch: Batch = serde_json::from_value(value).map_err(|_| "batch is not {no, of}".to_owned())?;
+    if (1..=batch.of).contains(&batch.no) { Ok(batch) } else { Err("batch.no is not within batch.of".to_owned()) }
+}
+
+/// A ULID in its one written form: 26 characters, upper case.
+pub fn parse_ulid(text: &str) -> Option<Ulid> {
+    let id = Ulid::from_string(text).ok()?;
+    (id.to_string() == text).then_some(id)
+}
+
+/// An idempotency key: short, printable, on one line.
+pub fn check_key(key: &str) -> Result<()> {
+    if key.is_empty() || key.len() > limits::KEY_MAX_BYTES || key.chars().any(crate::base::text::is_unsafe) {
+        return Err(Error::usage(format!(
+            "a key has 1 to {} bytes and no control or invisible characters",
+            limits::KEY_MAX_BYTES
+        )));
+    }
+    Ok(())
+}
+
+fn canonical<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_jcs::to_string(&value).expect("strings, lists and parsed JSON always have a canonical form")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(payload: Value, key: Option<&str>) -> Event {
+        let draft = Draft {
+            kind: Kind::RequirementProposed,
+            subject: Subject::parse("requirement:r1").unwrap(),
+            actor: Actor::parse("user:jo").unwrap(),
+            parents: vec![Ulid::from_parts(1, 2)],
+            key: key.map(str::to_owned),
+            payload: payload.as_object().unwrap().clone(),
+        };
+        Event::from_draft(draft, Ulid::from_parts(3, 4), Timestamp::parse("2026-01-31T12:00:00Z").unwrap())
+    }
+
+    #[test]
+    fn a_sealed_line_is_the_canonical_form_of_its_event() {
+        let payload = json!({"title": "é\u{1F600}\n\"", "n": 1e21, "\u{1F600}": -0.5, "\u{fb33}": [null, true], "hash": "sha256:0"});
+        for (key, batch) in [(None, None), (Some("k:\"1"), Some(Batch { no: 2, of: 3 }))] {
+            let mut event = event(payload.clone(), key);
+            let line = event.seal(Digest::of(b"before"), batch);
+            let mut value: Value = serde_json::from_slice(&line).unwrap();
+            assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), line);
+            value.as_object_mut().unwrap().remove("hash");
+            assert_eq!(Digest::of(&serde_json_canonicalizer::to_vec(&value).unwrap()), event.hash);
+            assert_eq!(Event::read(&line).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn canonical_numbers_and_keys_follow_rfc_8785() {
+        // The number samples are those of the RFC's appendix B; the keys those of its section 3.2.3.
+        for (bits, text) in [
+            (0x0000_0000_0000_0000u64, "0"),
+            (0x8000_0000_0000_0000, "0"),
+            (0x0000_0000_0000_0001, "5e-324"),
+            (0x8000_0000_0000_0001, "-5e-324"),
+            (0x7fef_ffff_ffff_ffff, "1.7976931348623157e+308"),
+            (0x4340_0000_0000_0000, "9007199254740992"),
+            (0x4430_0000_0000_0000, "295147905179352830000"),
+            (0x44b5_2d02_c7e1_4af5, "9.999999999999997e+22"),
+            (0x44b5_2d02_c7e1_4af6, "1e+23"),
+            (0x44b5_2d02_c7e1_4af7, "1.0000000000000001e+23"),
+            (0x444b_1ae4_d6e2_ef4e, "999999999999999700000"),
+            (0x444b_1ae4_d6e2_ef50, "1e+21"),
+            (0x3eb0_c6f7_a0b5_ed8c, "9.999999999999997e-7"),
+            (0x3eb0_c6f7_a0b5_ed8d, "0.000001"),
+            (0x41b3_de43_5555_5553, "333333333.3333332"),
+            (0x41b3_de43_5555_5557, "333333333.33333343"),
+            (0xbecb_f647_612f_3696, "-0.0000033333333333333333"),
+            (0x4314_3ff3_c1cb_0959, "1424953923781206.2"),
+        ] {
+            assert_eq!(serde_jcs::to_string(&f64::from_bits(bits)).unwrap(), text);
+        }
+        let keys: Value = serde_json::from_str(
+            r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}"#,
+        )
+        .unwrap();
+        let order: Vec<Value> = serde_json::from_str::<Vec<Value>>(&format!(
+            "[{}]",
+            serde_jcs::to_string(&keys).unwrap().trim_matches(['{', '}']).replace("\":\"", "\",\"")
+        ))
+        .unwrap();
+        let names: Vec<&str> = order.iter().skip(1).step_by(2).map(|v| v.as_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            [
+                "Carriage Return",
+                "One",
+                "Control",
+                "Latin Small Letter O With Diaeresis",
+                "Euro Sign",
+                "Emoji: Grinning Face",
+                "Hebrew Letter Dalet With Dagesh"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_member_of_the_wrong_form_is_named() {
+        let mut event = event(json!({"title": "x"}), None);
+        let good: Value = serde_json::from_slice(&event.seal(Digest::ZERO, None)).unwrap();
+        for (name, wrong) in [
+            ("event_id", json!("01j0000000000000000000000a")),
+            ("timestamp", json!("2026-01-31")),
+            ("hash", json!("sha256:00")),
+            ("parents", json!("x")),
+            ("payload", json!([])),
+            ("version", json!("1")),
+            ("batch", json!({"no": 3, "of": 2})),
+            ("idempotency_key", json!(null)),
+        ] {
+            let mut value = good.clone();
+            value[name] = wrong;
+            let message = Event::from_value(value).unwrap_err();
+            assert!(message.contains(name), "{message}");
+        }
+    }
+}

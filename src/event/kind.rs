@@ -1,0 +1,275 @@
+//! The closed list of event kinds: what each is about and what its payload must hold.
+//!
+//! Adding a kind is adding a row here (and its transitions to `machine`). Names of types that this
+//! version does not know are kept in the log byte for byte, verified, and left out of the state.
+
+use serde_json::{Map, Value};
+
+use crate::base::{EntityId, EntityType, Error, Result, Subject, names, text};
+
+names! {
+    pub enum Kind {
+        VaultInitialized = "VaultInitialized",
+        TailQuarantined = "TailQuarantined",
+        VaultRecovered = "VaultRecovered",
+        EmergencyStopIssued = "EmergencyStopIssued",
+        SystemResumed = "SystemResumed",
+        EscalationRequired = "EscalationRequired",
+        AgentStarted = "AgentStarted",
+        RequirementProposed = "RequirementProposed",
+        RequirementAnalyzed = "RequirementAnalyzed",
+        RequirementApproved = "RequirementApproved",
+        RequirementRejected = "RequirementRejected",
+        RequirementImplemented = "RequirementImplemented",
+        RequirementVerified = "RequirementVerified",
+        RequirementSuperseded = "RequirementSuperseded",
+        OscillationDetected = "OscillationDetected",
+        DecisionRequested = "DecisionRequested",
+        DecisionApproved = "DecisionApproved",
+        DecisionRejected = "DecisionRejected",
+        DecisionSuperseded = "DecisionSuperseded",
+        ApprovalTimedOut = "ApprovalTimedOut",
+        TaskProposed = "TaskProposed",
+        TaskReady = "TaskReady",
+        TaskAssigned = "TaskAssigned",
+        ClaimExpired = "ClaimExpired",
+        TaskSucceeded = "TaskSucceeded",
+        TaskFailed = "TaskFailed",
+        TaskRetrying = "TaskRetrying",
+        TaskAborted = "TaskAborted",
+        TaskArchived = "TaskArchived",
+        RunStarted = "RunStarted",
+        Heartbeat = "Heartbeat",
+        RunFinished = "RunFinished",
+        RunCrashed = "RunCrashed",
+        RunTimedOut = "RunTimedOut",
+        ArtifactDeclared = "ArtifactDeclared",
+        ArtifactMaterialized = "ArtifactMaterialized",
+        ArtifactValidated = "ArtifactValidated",
+        ArtifactInvalidated = "ArtifactInvalidated",
+        ArtifactCorrupted = "ArtifactCorrupted",
+        ConstraintApplied = "ConstraintApplied",
+        ConstraintRemoved = "ConstraintRemoved",
+    }
+}
+
+/// What an event of a kind is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// One entity of this type.
+    One(EntityType),
+    /// Any entity that exists.
+    Any,
+}
+
+/// What a member of a payload must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Is {
+    /// A string that is not empty.
+    Text,
+    /// A whole number, zero or more.
+    Count,
+    Bool,
+    /// The id of an entity of this type.
+    Id(EntityType),
+    /// `TYPE:ID`.
+    Subject,
+    OneOf(&'static [&'static str]),
+    /// A list of strings.
+    Texts,
+}
+
+/// One member of a payload. Members that are not listed are kept as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    pub name: &'static str,
+    pub is: Is,
+    pub required: bool,
+}
+
+/// One row of the list.
+#[derive(Debug)]
+pub struct Row {
+    pub kind: Kind,
+    pub about: About,
+    /// Written by the toolkit alone.
+    pub reserved: bool,
+    pub fields: &'static [Field],
+    pub meaning: &'static str,
+}
+
+const fn must(name: &'static str, is: Is) -> Field {
+    Field { name, is, required: true }
+}
+
+const fn may(name: &'static str, is: Is) -> Field {
+    Field { name, is, required: false }
+}
+
+const fn row(kind: Kind, about: About, fields: &'static [Field], meaning: &'static str) -> Row {
+    Row { kind, about, reserved: false, fields, meaning }
+}
+
+const fn reserved(kind: Kind, fields: &'static [Field], meaning: &'static str) -> Row {
+    Row { kind, about: SYSTEM, reserved: true, fields, meaning }
+}
+
+const SYSTEM: About = About::One(EntityType::System);
+const REQUIREMENT: About = About::One(EntityType::Requirement);
+const DECISION: About = About::One(EntityType::Decision);
+const TASK: About = About::One(EntityType::Task);
+const RUN: About = About::One(EntityType::Run);
+const ARTIFACT: About = About::One(EntityType::Artifact);
+const CONSTRAINT: About = About::One(EntityType::Constraint);
+const AGENT: About = About::One(EntityType::Agent);
+
+pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
+pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
+pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
+
+/// The list itself, in the order of `Kind`.
+#[rustfmt::skip]
+pub const TABLE: &[Row] = &[
+    reserved(Kind::VaultInitialized, &[must("vault_id", Is::Text), must("schema_version", Is::Count)], "the vault begins; binds its random id"),
+    reserved(Kind::TailQuarantined, &[must("segment", Is::Text), must("offset", Is::Count), must("bytes", Is::Count), must("file", Is::Text)], "an unfinished write was moved to quarantine"),
+    reserved(Kind::VaultRecovered, &[may("expected_head", Is::Text), may("found_head", Is::Text)], "an operator cut a damaged suffix off"),
+    row(Kind::EmergencyStopIssued, SYSTEM, &[must("reason", Is::Text)], "everything stops"),
+    row(Kind::SystemResumed, SYSTEM, &[], "work may start again"),
+    row(Kind::EscalationRequired, About::Any, &[may("reason", Is::Text)], "a person must look"),
+    row(Kind::AgentStarted, AGENT, &[], "an agent's first command"),
+    row(Kind::RequirementProposed, REQUIREMENT, &[must("title", Is::Text), may("description", Is::Text)], "a requirement was put in"),
+    row(Kind::RequirementAnalyzed, REQUIREMENT, &[], "its analysis is recorded"),
+    row(Kind::RequirementApproved, REQUIREMENT, &[may("decision_id", Is::Id(EntityType::Decision))], "it may be built"),
+    row(Kind::RequirementRejected, REQUIREMENT, &[may("reason", Is::Text)], "it will not be built"),
+    row(Kind::RequirementImplemented, REQUIREMENT, &[], "its tasks are done"),
+    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and holds"),
+    row(Kind::RequirementSuperseded, REQUIREMENT, &[may("by", Is::Id(EntityType::Requirement))], "another one took its place"),
+    row(Kind::OscillationDetected, REQUIREMENT, &[may("count", Is::Count)], "verifying and building went back and forth too often"),
+    row(Kind::DecisionRequested, DECISION, &[must("kind", Is::OneOf(DECISION_KINDS)), must("target", Is::Subject), must("summary", Is::Text), may("options", Is::Texts)], "a person is asked"),
+    row(Kind::DecisionApproved, DECISION, &[may("chosen_option", Is::Text), may("rationale", Is::Text)], "the answer is yes"),
+    row(Kind::DecisionRejected, DECISION, &[may("rationale", Is::Text)], "the answer is no"),
+    row(Kind::DecisionSuperseded, DECISION, &[may("by", Is::Id(EntityType::Decision))], "another decision took its place"),
+    row(Kind::ApprovalTimedOut, DECISION, &[], "nobody answered in time"),
+    row(Kind::TaskProposed, TASK, &[must("title", Is::Text), may("requirement_id", Is::Id(EntityType::Requirement)), may("after", Is::Texts)], "a piece of work was proposed"),
+    row(Kind::TaskReady, TASK, &[], "nothing stands in its way"),
+    row(Kind::TaskAssigned, TASK, &[may("agent", Is::Id(EntityType::Agent))], "somebody took it"),
+    row(Kind::ClaimExpired, TASK, &[], "whoever took it let the lease pass"),
+    row(Kind::TaskSucceeded, TASK, &[], "it is done"),
+    row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text)], "it failed"),
+    row(Kind::TaskRetrying, TASK, &[], "it will be tried again"),
+    row(Kind::TaskAborted, TASK, &[may("reason", Is::Text)], "it was given up"),
+    row(Kind::TaskArchived, TASK, &[], "it left the projections"),
+    row(Kind::RunStarted, RUN, &[must("task_id", Is::Id(EntityType::Task)), may("timeout_seconds", Is::Count)], "one attempt at a task began"),
+    row(Kind::Heartbeat, RUN, &[], "the run is alive"),
+    row(Kind::RunFinished, RUN, &[may("success", Is::Bool), may("summary", Is::Text)], "the run came to its end"),
+    row(Kind::RunCrashed, RUN, &[may("reason", Is::Text)], "the run died"),
+    row(Kind::RunTimedOut, RUN, &[may("reason", Is::Text)], "the run fell silent"),
+    row(Kind::ArtifactDeclared, ARTIFACT, &[must("kind", Is::OneOf(ARTIFACT_KINDS)), may("task_id", Is::Id(EntityType::Task))], "something will be made"),
+    row(Kind::ArtifactMaterialized, ARTIFACT, &[must("sha256", Is::Text), must("size_bytes", Is::Count), may("path", Is::Text)], "its content is stored"),
+    row(Kind::ArtifactValidated, ARTIFACT, &[], "its content was checked and is good"),
+    row(Kind::ArtifactInvalidated, ARTIFACT, &[may("reason", Is::Text)], "its content was checked and is not good"),
+    row(Kind::ArtifactCorrupted, ARTIFACT, &[may("found_sha256", Is::Text)], "its content is no longer what was stored"),
+    row(Kind::ConstraintApplied, CONSTRAINT, &[may("text", Is::Text), may("priority", Is::Text)], "a constraint holds"),
+    row(Kind::ConstraintRemoved, CONSTRAINT, &[], "a constraint no longer holds"),
+];
+
+impl Kind {
+    pub fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// Whether an event of this kind can have this subject.
+    pub fn fits(self, subject: &Subject) -> bool {
+        match self.row().about {
+            About::One(entity) => subject.entity == entity,
+            About::Any => true,
+        }
+    }
+
+    /// Checks the members that this kind's row names.
+    pub fn check_payload(self, payload: &Map<String, Value>) -> Result<()> {
+        for field in self.row().fields {
+            match payload.get(field.name) {
+                None if field.required => {
+                    return Err(Error::usage(format!("{self} needs payload.{}: {}", field.name, field.is.wants())));
+                }
+                Some(value) if !field.is.holds(value) => {
+                    return Err(Error::usage(format!("{self}: payload.{} must be {}", field.name, field.is.wants())));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Is {
+    fn holds(self, value: &Value) -> bool {
+        match (self, value) {
+            (Is::Text, Value::String(s)) => !s.trim().is_empty(),
+            (Is::Count, Value::Number(n)) => n.is_u64(),
+            (Is::Bool, Value::Bool(_)) => true,
+            (Is::Id(_), Value::String(s)) => EntityId::parse(s).is_ok(),
+            (Is::Subject, Value::String(s)) => Subject::parse(s).is_ok(),
+            (Is::OneOf(names), Value::String(s)) => names.contains(&s.as_str()),
+            (Is::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
+            _ => false,
+        }
+    }
+
+    /// In words, for an error and for the manual.
+    pub fn wants(self) -> String {
+        match self {
+            Is::Text => "a text that is not empty".to_owned(),
+            Is::Count => "a whole number, 0 or more".to_owned(),
+            Is::Bool => "true or false".to_owned(),
+            Is::Id(entity) => format!("the id of a {entity}"),
+            Is::Subject => "a subject, TYPE:ID".to_owned(),
+            Is::OneOf(names) => format!("one of {}", names.join(", ")),
+            Is::Texts => "a list of texts".to_owned(),
+        }
+    }
+}
+
+/// The first short text that a payload offers to a reader.
+pub fn headline(payload: &Map<String, Value>) -> Option<String> {
+    ["title", "summary", "reason", "rationale", "text"]
+        .iter()
+        .find_map(|name| payload.get(*name)?.as_str())
+        .map(|line| text::cut(line, crate::base::limits::SUMMARY_MAX_CHARS))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_has_one_row_per_kind_in_order() {
+        assert_eq!(TABLE.len(), Kind::ALL.len());
+        for (row, kind) in TABLE.iter().zip(Kind::ALL) {
+            assert_eq!(row.kind, *kind);
+        }
+    }
+
+    #[test]
+    fn names_round_trip_and_are_unique() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::parse(kind.as_str()), Some(*kind));
+        }
+        assert_eq!(Kind::parse("taskready"), None);
+    }
+
+    #[test]
+    fn a_payload_is_checked_against_its_row() {
+        let check = |kind: Kind, payload: Value| kind.check_payload(payload.as_object().unwrap());
+        assert!(check(Kind::TaskFailed, json!({"error_class": "transient", "reason": "timeout"})).is_ok());
+        assert!(check(Kind::TaskFailed, json!({"error_class": "strange", "reason": "timeout"})).is_err());
+        assert!(check(Kind::TaskFailed, json!({"error_class": "transient"})).is_err());
+        assert!(check(Kind::RequirementProposed, json!({"title": "  "})).is_err());
+        assert!(check(Kind::RequirementProposed, json!({"title": "x", "more": [1]})).is_ok());
+        assert!(check(Kind::RunStarted, json!({"task_id": "../x"})).is_err());
+        assert!(check(Kind::ArtifactMaterialized, json!({"sha256": "x", "size_bytes": -1})).is_err());
+    }
+}

@@ -1,0 +1,9 @@
+//! Events: the closed list of kinds, the envelope and its sealing, strict intake of JSON.
+
+mod envelope;
+pub mod intake;
+pub mod kind;
+pub mod schema;
+
+pub use envelope::{Batch, Draft, Event, EventType, SCHEMA_VERSION, check_key, parse_ulid};
+pub use kind::Kind;

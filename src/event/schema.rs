@@ -1,0 +1,72 @@
+//! The JSON Schema of an event, made from the list of kinds.
+
+use serde_json::{Map, Value, json};
+
+use super::kind::{About, Field, Is, TABLE};
+use crate::base::EntityType;
+
+pub const EVENT_SCHEMA_FILE: &str = "event.v1.schema.json";
+
+const ID: &str = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}";
+const ULID: &str = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$";
+const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
+
+/// `Akashic/schemas/event.v1.schema.json`, for tools that read the log without this library.
+pub fn event_schema() -> Value {
+    let rules: Vec<Value> = TABLE
+        .iter()
+        .map(|row| {
+            let required: Vec<&str> = row.fields.iter().filter(|f| f.required).map(|f| f.name).collect();
+            let fields: Map<String, Value> = row.fields.iter().map(|f| (f.name.to_owned(), field(f))).collect();
+            json!({
+                "if": {"properties": {"event_type": {"const": row.kind.as_str()}}},
+                "then": {"properties": {
+                    "subject": {"pattern": subject_pattern(row.about)},
+                    "payload": {"required": required, "properties": fields},
+                }},
+            })
+        })
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "HiveForge event, version 1",
+        "type": "object",
+        "required": ["$schema", "actor", "event_id", "event_type", "hash", "parents", "payload", "prev_hash", "subject", "timestamp", "version"],
+        "properties": {
+            "$schema": {"const": EVENT_SCHEMA_FILE},
+            "actor": {"type": "string", "pattern": "^(user|agent|core|external):"},
+            "batch": {"type": "object", "required": ["no", "of"], "properties": {"no": {"type": "integer", "minimum": 1}, "of": {"type": "integer", "minimum": 1}}},
+            "event_id": {"type": "string", "pattern": ULID},
+            "event_type": {"type": "string"},
+            "hash": {"type": "string", "pattern": DIGEST},
+            "idempotency_key": {"type": "string", "minLength": 1},
+            "parents": {"type": "array", "items": {"type": "string", "pattern": ULID}},
+            "payload": {"type": "object"},
+            "prev_hash": {"type": "string", "pattern": DIGEST},
+            "subject": {"type": "string"},
+            "timestamp": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"},
+            "version": {"type": "integer", "minimum": 1},
+        },
+        "allOf": rules,
+    })
+}
+
+fn subject_pattern(about: About) -> String {
+    match about {
+        About::One(EntityType::System) => "^system$".to_owned(),
+        About::One(entity) => format!("^{entity}:{ID}$"),
+        About::Any => format!("^(system|[a-z]+:{ID})$"),
+    }
+}
+
+fn field(field: &Field) -> Value {
+    match field.is {
+        Is::Text => json!({"type": "string", "minLength": 1}),
+        Is::Count => json!({"type": "integer", "minimum": 0}),
+        Is::Bool => json!({"type": "boolean"}),
+        Is::Id(_) => json!({"type": "string", "pattern": format!("^{ID}$")}),
+        Is::Subject => json!({"type": "string", "pattern": subject_pattern(About::Any)}),
+        Is::OneOf(names) => json!({"enum": names}),
+        Is::Texts => json!({"type": "array", "items": {"type": "string"}}),
+    }
+}

@@ -1,0 +1,236 @@
+//! The state machines: one table per entity, every legal (state, event) → state.
+//!
+//! What is not listed is not legal. The manual's tables and diagrams are rendered from these.
+
+use crate::base::{EntityType, names};
+use crate::event::Kind;
+
+names! {
+    pub enum State {
+        /// The entity does not exist yet.
+        Absent = "-",
+        Running = "Running",
+        Stopped = "Stopped",
+        Active = "Active",
+        Removed = "Removed",
+        Proposed = "Proposed",
+        Analyzed = "Analyzed",
+        Approved = "Approved",
+        Rejected = "Rejected",
+        Implemented = "Implemented",
+        Verified = "Verified",
+        Superseded = "Superseded",
+        Blocked = "Blocked",
+        Requested = "Requested",
+        Escalated = "Escalated",
+        Ready = "Ready",
+        Assigned = "Assigned",
+        Succeeded = "Succeeded",
+        Failed = "Failed",
+        Retrying = "Retrying",
+        Aborted = "Aborted",
+        Archived = "Archived",
+        Finished = "Finished",
+        Crashed = "Crashed",
+        TimedOut = "TimedOut",
+        Declared = "Declared",
+        Materialized = "Materialized",
+        Validated = "Validated",
+        Invalidated = "Invalidated",
+        Corrupted = "Corrupted",
+    }
+}
+
+/// One legal step.
+pub type Rule = (State, Kind, State);
+
+use Kind::*;
+use State::*;
+
+const SYSTEM: &[Rule] = &[
+    (Absent, VaultInitialized, Running),
+    (Running, EmergencyStopIssued, Stopped),
+    (Stopped, SystemResumed, Running),
+    (Running, TailQuarantined, Running),
+    (Stopped, TailQuarantined, Stopped),
+    (Running, VaultRecovered, Running),
+    (Stopped, VaultRecovered, Stopped),
+];
+
+const REQUIREMENT: &[Rule] = &[
+    (Absent, RequirementProposed, Proposed),
+    (Proposed, RequirementAnalyzed, Analyzed),
+    (Proposed, RequirementRejected, Rejected),
+    (Analyzed, RequirementApproved, Approved),
+    (Analyzed, RequirementRejected, Rejected),
+    (Approved, RequirementImplemented, Implemented),
+    (Approved, RequirementSuperseded, Superseded),
+    (Approved, OscillationDetected, Blocked),
+    (Implemented, RequirementVerified, Verified),
+    (Implemented, OscillationDetected, Blocked),
+    (Implemented, TaskProposed, Approved),
+    (Blocked, RequirementApproved, Approved),
+];
+
+const DECISION: &[Rule] = &[
+    (Absent, DecisionRequested, Requested),
+    (Requested, DecisionApproved, Approved),
+    (Requested, DecisionRejected, Rejected),
+    (Requested, ApprovalTimedOut, Escalated),
+    (Escalated, DecisionApproved, Approved),
+    (Escalated, DecisionRejected, Rejected),
+    (Approved, DecisionSuperseded, Superseded),
+];
+
+const TASK: &[Rule] = &[
+    (Absent, TaskProposed, Proposed),
+    (Proposed, TaskReady, Ready),
+    (Proposed, TaskAborted, Aborted),
+    (Ready, TaskAssigned, Assigned),
+    (Ready, TaskAborted, Aborted),
+    (Assigned, RunStarted, Running),
+    (Assigned, ClaimExpired, Ready),
+    (Assigned, TaskAborted, Aborted),
+    (Running, TaskSucceeded, Succeeded),
+    (Running, TaskFailed, Failed),
+    (Running, TaskAborted, Aborted),
+    (Failed, TaskRetrying, Retrying),
+    (Failed, TaskAborted, Aborted),
+    (Retrying, TaskAssigned, Assigned),
+    (Retrying, TaskAborted, Aborted),
+    (Succeeded, TaskArchived, Archived),
+    (Aborted, TaskArchived, Archived),
+];
+
+const RUN: &[Rule] = &[
+    (Absent, RunStarted, Running),
+    (Running, Heartbeat, Running),
+    (Running, RunFinished, Finished),
+    (Running, RunCrashed, Crashed),
+    (Running, RunTimedOut, TimedOut),
+];
+
+const ARTIFACT: &[Rule] = &[
+    (Absent, ArtifactDeclared, Declared),
+    (Declared, ArtifactMaterialized, Materialized),
+    (Materialized, ArtifactValidated, Validated),
+    (Materialized, ArtifactInvalidated, Invalidated),
+    (Materialized, ArtifactCorrupted, Corrupted),
+    (Validated, ArtifactCorrupted, Corrupted),
+    (Invalidated, ArtifactCorrupted, Corrupted),
+];
+
+const CONSTRAINT: &[Rule] = &[(Absent, ConstraintApplied, Active), (Active, ConstraintRemoved, Removed)];
+
+const AGENT: &[Rule] = &[(Absent, AgentStarted, Active)];
+
+/// The table of an entity.
+pub const fn table(entity: EntityType) -> &'static [Rule] {
+    match entity {
+        EntityType::System => SYSTEM,
+        EntityType::Requirement => REQUIREMENT,
+        EntityType::Decision => DECISION,
+        EntityType::Task => TASK,
+        EntityType::Run => RUN,
+        EntityType::Artifact => ARTIFACT,
+        EntityType::Constraint => CONSTRAINT,
+        EntityType::Agent => AGENT,
+    }
+}
+
+/// Where an event leads from a state; `None` if it is not legal there.
+pub fn step(entity: EntityType, from: State, on: Kind) -> Option<State> {
+    table(entity).iter().find(|rule| rule.0 == from && rule.1 == on).map(|rule| rule.2)
+}
+
+/// The events that are legal in a state.
+pub fn legal(entity: EntityType, from: State) -> Vec<Kind> {
+    table(entity).iter().filter(|rule| rule.0 == from).map(|rule| rule.1).collect()
+}
+
+/// Whether an event of this kind can bring the entity it is about into being.
+pub fn creates(kind: Kind) -> bool {
+    EntityType::ALL
+        .iter()
+        .any(|&e| kind.row().about == crate::event::kind::About::One(e) && step(e, Absent, kind).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::kind::About;
+
+    /// Reference states of every entity, written down by hand, apart from the tables.
+    fn expected_terminals(entity: EntityType) -> &'static [State] {
+        match entity {
+            EntityType::System => &[],
+            EntityType::Requirement => &[Rejected, Verified, Superseded],
+            EntityType::Decision => &[Rejected, Superseded],
+            EntityType::Task => &[Archived],
+            EntityType::Run => &[Finished, Crashed, TimedOut],
+            EntityType::Artifact => &[Corrupted],
+            EntityType::Constraint => &[Removed],
+            EntityType::Agent => &[Active],
+        }
+    }
+
+    fn states(entity: EntityType) -> Vec<State> {
+        let mut all: Vec<State> = table(entity).iter().flat_map(|rule| [rule.0, rule.2]).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    #[test]
+    fn every_state_and_event_has_at_most_one_rule() {
+        for &entity in EntityType::ALL {
+            for &from in State::ALL {
+                for &on in Kind::ALL {
+                    let rules = table(entity).iter().filter(|r| r.0 == from && r.1 == on).count();
+                    assert!(rules <= 1, "{entity}: {from} on {on}");
+                    assert_eq!(step(entity, from, on).is_some(), rules == 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_state_can_be_reached_from_nothing() {
+        for &entity in EntityType::ALL {
+            let mut reached = vec![Absent];
+            while let Some(rule) = table(entity).iter().find(|r| reached.contains(&r.0) && !reached.contains(&r.2)) {
+                reached.push(rule.2);
+            }
+            reached.sort();
+            assert_eq!(reached, states(entity), "{entity}");
+        }
+    }
+
+    #[test]
+    fn terminals_have_no_way_out_and_nothing_leads_back_to_nothing() {
+        for &entity in EntityType::ALL {
+            for state in states(entity) {
+                let terminal = legal(entity, state).is_empty();
+                assert_eq!(terminal, expected_terminals(entity).contains(&state), "{entity}: {state}");
+            }
+            assert!(table(entity).iter().all(|rule| rule.2 != Absent));
+        }
+    }
+
+    #[test]
+    fn every_kind_moves_what_it_is_about() {
+        for &kind in Kind::ALL {
+            if let About::One(entity) = kind.row().about {
+                assert!(table(entity).iter().any(|rule| rule.1 == kind), "{kind} moves nothing");
+            }
+        }
+    }
+
+    #[test]
+    fn a_task_can_be_aborted_unless_it_is_over() {
+        for state in states(EntityType::Task) {
+            let over = matches!(state, Absent | Succeeded | Aborted | Archived);
+            assert_eq!(step(EntityType::Task, state, TaskAborted).is_some(), !over, "{state}");
+        }
+    }
+}

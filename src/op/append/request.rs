@@ -1,0 +1,109 @@
+//! A request's own form, checked before the vault is opened.
+
+use serde_json::{Map, Value};
+
+use super::Env;
+use crate::base::{Actor, Error, Result, Subject, limits, text};
+use crate::event::{Kind, check_key, intake};
+use crate::policy::Request;
+
+/// One event that somebody wants to record.
+#[derive(Clone, Debug, Default)]
+pub struct AppendRequest {
+    pub event_type: String,
+    pub subject: Option<String>,
+    pub payload: Map<String, Value>,
+    pub parents: Vec<String>,
+    pub key: Option<String>,
+    /// Who, if not the one who runs the command.
+    pub actor: Option<String>,
+}
+
+/// Reads one line of a batch: an object with the members of a request.
+pub fn parse_line(line: &[u8]) -> Result<AppendRequest> {
+    let Value::Object(object) = intake::parse(line, 0)? else {
+        return Err(Error::usage("a line of a batch is a JSON object"));
+    };
+    let mut request = AppendRequest::default();
+    for (name, value) in object {
+        match (name.as_str(), value) {
+            ("event_type", Value::String(value)) => request.event_type = value,
+            ("subject", Value::String(value)) => request.subject = Some(value),
+            ("payload", Value::Object(value)) => request.payload = value,
+            ("idempotency_key", Value::String(value)) => request.key = Some(value),
+            ("actor", Value::String(value)) => request.actor = Some(value),
+            ("parents", Value::Array(list)) if list.iter().all(Value::is_string) => {
+                request.parents = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            }
+            ("event_type" | "subject" | "payload" | "idempotency_key" | "actor" | "parents", _) => {
+                return Err(Error::usage(format!("{name} is not of the right type")));
+            }
+            _ => return Err(Error::usage(format!("'{}' is not a member of a request", text::cut(&name, 40)))),
+        }
+    }
+    if request.event_type.is_empty() {
+        return Err(Error::usage("event_type is missing"));
+    }
+    Ok(request)
+}
+
+/// The line number of the nth request, if it came from lines.
+pub type Place<'a> = &'a dyn Fn(usize) -> Option<usize>;
+
+/// An error of the nth request, with its line in front.
+pub fn at(place: Place<'_>, n: usize, error: Error) -> Error {
+    match place(n) {
+        Some(line) => error.at(format!("line {line}")),
+        None => error,
+    }
+}
+
+/// A request whose own form is right; what it refers to is not looked at yet.
+#[derive(Debug)]
+pub struct Checked {
+    pub request: Request,
+    /// References to events or entities.
+    pub parents: Vec<String>,
+}
+
+pub fn check_all(
+    env: &Env,
+    requests: Vec<AppendRequest>,
+    place: Place<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Checked>> {
+    let mut all = Vec::with_capacity(requests.len());
+    for (n, request) in requests.into_iter().enumerate() {
+        let size = serde_json::to_vec(&request.payload).map_or(0, |bytes| bytes.len());
+        if size > limits::PAYLOAD_WARN_BYTES {
+            let line = place(n).map(|line| format!("line {line}: ")).unwrap_or_default();
+            warnings.push(format!(
+                "{line}a payload of {size} bytes is large: store the content with hf-artifact and refer to it"
+            ));
+        }
+        all.push(check(env, request).map_err(|e| at(place, n, e))?);
+    }
+    Ok(all)
+}
+
+fn check(env: &Env, request: AppendRequest) -> Result<Checked> {
+    let kind = Kind::parse(&request.event_type)
+        .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
+    if let Some(key) = &request.key {
+        check_key(key)?;
+    }
+    if request.parents.len() > limits::PARENTS_MAX_COUNT {
+        return Err(Error::usage(format!("an event has at most {} parents", limits::PARENTS_MAX_COUNT)));
+    }
+    kind.check_payload(&request.payload)?;
+    // A malformed subject is refused before anything is opened; a reference is looked up later.
+    if let Some(subject) = request.subject.as_ref().filter(|s| s.contains(':')) {
+        Subject::parse(subject)?;
+    }
+    let actor = match &request.actor {
+        Some(actor) => Actor::parse(actor)?,
+        None => env.actor.clone(),
+    };
+    let AppendRequest { subject, key, payload, parents, .. } = request;
+    Ok(Checked { request: Request { kind, subject, actor, parents: Vec::new(), key, payload }, parents })
+}

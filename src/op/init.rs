@@ -1,0 +1,27 @@
+//! hf-init: make a vault, or finish one whose making was interrupted.
+
+use super::{Env, random_id};
+use crate::base::Result;
+use crate::event::Event;
+use crate::vault::config::Config;
+use crate::vault::{Created, Vault};
+
+#[derive(Debug)]
+pub struct InitRequest;
+
+#[derive(Debug)]
+pub struct InitOutcome {
+    /// The first event; nothing if the vault was there already.
+    pub created: Option<Event>,
+}
+
+pub fn init(env: &Env, _request: InitRequest) -> Result<InitOutcome> {
+    let options = env.options(&Config::default());
+    let (_, created) = Vault::create(&env.vault, env.actor.clone(), &random_id()?, options)?;
+    Ok(InitOutcome {
+        created: match created {
+            Created::New(event) => Some(*event),
+            Created::Existed => None,
+        },
+    })
+}

@@ -1,0 +1,175 @@
+//! hf-log: events in their order, filtered, by pages, or as they come.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use super::Env;
+use crate::base::{Error, ErrorKind, Result, Timestamp, Ulid, limits};
+use crate::event::{Event, parse_ulid};
+use crate::vault::{Position, Snapshot, Vault};
+
+/// Which events.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub event_type: Option<String>,
+    /// A subject or a reference.
+    pub subject: Option<String>,
+    pub actor: Option<String>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+}
+
+impl Filter {
+    fn takes(&self, event: &Event) -> bool {
+        self.event_type.as_ref().is_none_or(|t| t == event.event_type.as_str())
+            && self.subject.as_ref().is_none_or(|s| *s == event.subject)
+            && self.actor.as_ref().is_none_or(|a| *a == event.actor)
+            && self.since.is_none_or(|t| event.timestamp >= t)
+            && self.until.is_none_or(|t| event.timestamp <= t)
+    }
+
+    /// The same with a reference turned into the subject it names.
+    fn resolved(&self, snapshot: &Snapshot) -> Result<Filter> {
+        let mut filter = self.clone();
+        if let Some(text) = filter.subject.as_ref().filter(|s| !s.contains(':') && *s != "system") {
+            filter.subject = Some(snapshot.fold()?.resolve(text, None)?.to_string());
+        }
+        Ok(filter)
+    }
+}
+
+/// Where a page begins.
+#[derive(Clone, Debug)]
+pub enum Start {
+    Oldest,
+    /// Behind this event.
+    After(String),
+    /// So that the page ends at the newest.
+    Newest,
+}
+
+#[derive(Clone, Debug)]
+pub struct LogRequest {
+    pub filter: Filter,
+    pub start: Start,
+    pub limit: usize,
+}
+
+/// One event with the bytes of its line.
+pub type Entry = (Event, Vec<u8>);
+
+#[derive(Debug)]
+pub struct LogOutcome {
+    pub entries: Vec<Entry>,
+    /// The cursor of the next page, if there is one.
+    pub next_cursor: Option<Ulid>,
+}
+
+pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
+    if request.limit == 0 || request.limit > limits::LOG_PAGE_MAX_EVENTS {
+        let most = limits::LOG_PAGE_MAX_EVENTS;
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            format!("a page has 1 to {most} events, not {}", request.limit),
+        ));
+    }
+    let snapshot = env.open()?.snapshot()?;
+    let filter = request.filter.resolved(&snapshot)?;
+    let from = match &request.start {
+        Start::Oldest => Position::START,
+        Start::After(cursor) => behind(&snapshot, cursor)?,
+        Start::Newest => return newest(&snapshot, &filter, request.limit),
+    };
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut more = false;
+    snapshot.events(from, &mut |_, event, line| {
+        if filter.takes(&event) {
+            if entries.len() == request.limit {
+                more = true;
+                return Ok(ControlFlow::Break(()));
+            }
+            entries.push((event, line.to_vec()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let next_cursor = entries.last().filter(|_| more).map(|(event, _)| event.id);
+    Ok(LogOutcome { entries, next_cursor })
+}
+
+/// The place behind a cursor's event.
+fn behind(snapshot: &Snapshot, cursor: &str) -> Result<Position> {
+    let invalid = || Error::new(ErrorKind::InvalidCursor, "the cursor is not the id of an event in this log");
+    let id = parse_ulid(cursor).ok_or_else(invalid)?;
+    snapshot.find(id)?.ok_or_else(invalid)?;
+    snapshot.seek(id.increment().map_err(|_| invalid())?)
+}
+
+fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutcome> {
+    let mut last: VecDeque<Entry> = VecDeque::with_capacity(limit + 1);
+    snapshot.events(Position::START, &mut |_, event, line| {
+        if filter.takes(&event) {
+            last.push_back((event, line.to_vec()));
+            if last.len() > limit {
+                last.pop_front();
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(LogOutcome { entries: last.into(), next_cursor: None })
+}
+
+/// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
+/// `Newest` begins with the last `limit` events.
+pub fn follow(env: &Env, request: &LogRequest, take: &mut dyn FnMut(&Entry) -> ControlFlow<()>) -> Result<()> {
+    let vault = env.open()?;
+    let mut watch = vault.watch();
+    let snapshot = vault.snapshot()?;
+    let filter = request.filter.resolved(&snapshot)?;
+    let mut seen = match &request.start {
+        Start::Oldest => None,
+        Start::After(cursor) => {
+            behind(&snapshot, cursor)?;
+            parse_ulid(cursor)
+        }
+        Start::Newest => {
+            for entry in newest(&snapshot, &filter, request.limit)?.entries {
+                if take(&entry).is_break() {
+                    return Ok(());
+                }
+            }
+            snapshot.head.map(|head| head.id)
+        }
+    };
+    loop {
+        if pass_on(&vault, &filter, &mut seen, take)?.is_break() {
+            return Ok(());
+        }
+        watch.wait();
+    }
+}
+
+/// Passes on what was published behind `seen`.
+fn pass_on(
+    vault: &Vault,
+    filter: &Filter,
+    seen: &mut Option<Ulid>,
+    take: &mut dyn FnMut(&Entry) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
+    let snapshot = vault.snapshot()?;
+    if snapshot.head.map(|head| head.id) == *seen {
+        return Ok(ControlFlow::Continue(()));
+    }
+    let from = match seen.and_then(|id| id.increment().ok()) {
+        Some(next) => snapshot.seek(next)?,
+        None => Position::START,
+    };
+    let mut flow = ControlFlow::Continue(());
+    snapshot.events(from, &mut |_, event, line| {
+        *seen = Some(event.id);
+        if filter.takes(&event) {
+            flow = take(&(event, line.to_vec()));
+        }
+        Ok(flow)
+    })?;
+    Ok(flow)
+}

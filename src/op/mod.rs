@@ -1,0 +1,71 @@
+//! What the commands do: one public function each. Lock, read, decide, append, outcome.
+//!
+//! Invariant: nothing here prints, reads arguments or the environment, or looks at a clock.
+
+mod append;
+mod backup;
+mod init;
+mod log;
+mod verify;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::base::{Actor, Error, Now, Reason, Result};
+use crate::vault::config::{Config, Setting};
+use crate::vault::{Vault, WriteOptions};
+
+pub use append::{AppendOutcome, AppendRequest, StreamOutcome, append, append_batch, append_stream, parse_line};
+pub use backup::{BackupOutcome, BackupRequest, backup};
+pub use init::{InitOutcome, InitRequest, init};
+pub use log::{Filter, LogOutcome, LogRequest, Start, follow, log};
+pub use verify::{RecoverOutcome, VerifyOutcome, VerifyRequest, recover, verify};
+
+/// What a command knows of the world it was started in.
+#[derive(Clone, Debug)]
+pub struct Env {
+    pub vault: PathBuf,
+    pub now: Now,
+    pub actor: Actor,
+    /// Whether the shell belongs to an agent, whatever actor was named.
+    pub in_agent_shell: bool,
+    pub lock_timeout: Duration,
+}
+
+impl Env {
+    fn open(&self) -> Result<Vault> {
+        Vault::open(&self.vault)
+    }
+
+    fn write_options(&self, vault: &Vault, warnings: &mut Vec<String>) -> Result<WriteOptions> {
+        let (config, unknown) = vault.config()?;
+        warnings.extend(unknown);
+        Ok(self.options(&config))
+    }
+
+    fn options(&self, config: &Config) -> WriteOptions {
+        WriteOptions {
+            lock_timeout: self.lock_timeout,
+            now: self.now,
+            segment_max_bytes: config.count(Setting::EventsMaxFileSizeMb).saturating_mul(1024 * 1024),
+        }
+    }
+
+    /// Refuses what only a person may do.
+    fn check_operator(&self, what: &str) -> Result<()> {
+        if self.actor.is_autonomous() || self.in_agent_shell {
+            return Err(Error::refused(
+                Reason::OperatorOnly,
+                format!("{what} is for an operator, not for {}", self.actor),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A random id for something new outside of the log.
+fn random_id() -> Result<String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}

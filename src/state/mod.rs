@@ -1,0 +1,250 @@
+//! The fold: events in, entities out.
+//!
+//! Invariant: `apply` is total and has no policy and no clock. An event that is not legal where it
+//! stands changes nothing, so an old log replays the same for ever.
+
+mod facts;
+mod resolve;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+
+use crate::base::{EntityId, EntityType, ShortRef, Subject, Timestamp, Ulid};
+use crate::event::{Event, Kind};
+use crate::machine;
+
+/// The current state of one thing that events are about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity {
+    pub subject: Subject,
+    /// The nth of its type in the log.
+    pub ordinal: u64,
+    /// Four digits of its first event's hash.
+    pub tag: String,
+    pub state: machine::State,
+    pub created_at: Timestamp,
+    pub first_event: Ulid,
+    /// The last event that changed the state.
+    pub last_event: Ulid,
+    /// What its type's projection shows beyond this: title, requirement_id, …
+    pub facts: Map<String, Value>,
+}
+
+impl Entity {
+    /// `T-0001@a13c`, for types that have short references.
+    pub fn reference(&self) -> Option<ShortRef> {
+        self.subject.entity.ref_prefix()?;
+        Some(ShortRef { entity: self.subject.entity, ordinal: self.ordinal, tag: Some(self.tag.clone()) })
+    }
+}
+
+/// Everything that the log says, folded.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    entities: BTreeMap<Subject, Entity>,
+    /// The subjects of each type in the order they were made.
+    made: HashMap<EntityType, Vec<Subject>>,
+    keys: HashMap<String, Ulid>,
+    first_event: Option<Ulid>,
+    newest_version: u64,
+}
+
+impl State {
+    pub fn entity(&self, subject: &Subject) -> Option<&Entity> {
+        self.entities.get(subject)
+    }
+
+    /// The state an entity is in; `Absent` if there is none.
+    pub fn of(&self, subject: &Subject) -> machine::State {
+        self.entity(subject).map_or(machine::State::Absent, |e| e.state)
+    }
+
+    /// The event that carries this idempotency key.
+    pub fn keyed(&self, key: &str) -> Option<Ulid> {
+        self.keys.get(key).copied()
+    }
+
+    pub fn first_event(&self) -> Option<Ulid> {
+        self.first_event
+    }
+
+    /// The highest schema version that any event has.
+    pub fn newest_version(&self) -> u64 {
+        self.newest_version
+    }
+
+    /// Folds one event in.
+    pub fn apply(&mut self, event: &Event) {
+        self.first_event.get_or_insert(event.id);
+        self.newest_version = self.newest_version.max(event.version);
+        if let Some(key) = &event.key {
+            self.keys.entry(key.clone()).or_insert(event.id);
+        }
+        let (Some(kind), Ok(subject)) = (event.event_type.known(), Subject::parse(&event.subject)) else { return };
+        self.advance(kind, subject, event);
+        if let Some(linked) = linked(kind, &event.payload) {
+            self.advance(kind, linked, event);
+        }
+    }
+
+    /// Takes one entity a step further, if the step is legal.
+    fn advance(&mut self, kind: Kind, subject: Subject, event: &Event) {
+        let Some(next) = machine::step(subject.entity, self.of(&subject), kind) else { return };
+        if !self.entities.contains_key(&subject) {
+            let made = self.made.entry(subject.entity).or_default();
+            made.push(subject.clone());
+            let entity = Entity {
+                subject: subject.clone(),
+                ordinal: made.len() as u64,
+                tag: event.hash.tag(),
+                state: machine::State::Absent,
+                created_at: event.timestamp,
+                first_event: event.id,
+                last_event: event.id,
+                facts: Map::new(),
+            };
+            self.entities.insert(subject.clone(), entity);
+        }
+        let entity = self.entities.get_mut(&subject).expect("it was just made");
+        if entity.state != next {
+            entity.state = next;
+            entity.last_event = event.id;
+        }
+        facts::gather(entity, kind, event);
+    }
+}
+
+/// The second entity that an event of this kind moves, named in its payload.
+pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {
+    let (entity, member) = match kind {
+        Kind::RunStarted => (EntityType::Task, "task_id"),
+        Kind::TaskProposed => (EntityType::Requirement, "requirement_id"),
+        _ => return None,
+    };
+    let id = EntityId::parse(payload.get(member)?.as_str()?).ok()?;
+    Some(Subject::new(entity, id))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::base::{Actor, Digest};
+    use crate::event::{Draft, EventType};
+
+    /// Folds a list of (kind, subject, payload), a second apart.
+    pub fn fold(steps: &[(Kind, &str, Value)]) -> State {
+        let mut state = State::default();
+        for (n, (kind, subject, payload)) in steps.iter().enumerate() {
+            let draft = Draft {
+                kind: *kind,
+                subject: Subject::parse(subject).unwrap(),
+                actor: Actor::parse("user:jo").unwrap(),
+                parents: vec![],
+                key: None,
+                payload: payload.as_object().unwrap().clone(),
+            };
+            let mut event = Event::from_draft(draft, Ulid::from_parts(n as u64, 0), Timestamp(n as i64));
+            event.seal(Digest::ZERO, None);
+            state.apply(&event);
+        }
+        state
+    }
+
+    fn subject(text: &str) -> Subject {
+        Subject::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_tasks_life_is_folded_with_its_facts() {
+        let state = fold(&[
+            (Kind::RequirementProposed, "requirement:r", json!({"title": "Login"})),
+            (Kind::TaskProposed, "task:t", json!({"title": "API", "requirement_id": "r"})),
+            (Kind::TaskReady, "task:t", json!({})),
+            (Kind::TaskAssigned, "task:t", json!({})),
+            (Kind::RunStarted, "run:x", json!({"task_id": "t"})),
+            (Kind::Heartbeat, "run:x", json!({})),
+            (Kind::RunCrashed, "run:x", json!({})),
+            (Kind::TaskFailed, "task:t", json!({"error_class": "transient", "reason": "timeout"})),
+            (Kind::TaskRetrying, "task:t", json!({})),
+        ]);
+        let task = state.entity(&subject("task:t")).unwrap();
+        assert_eq!(task.state, machine::State::Retrying);
+        assert_eq!(
+            Value::Object(task.facts.clone()),
+            json!({"title": "API", "requirement_id": "r", "retry_count": 1, "last_run_id": "x"})
+        );
+        let run = state.entity(&subject("run:x")).unwrap();
+        assert_eq!(run.state, machine::State::Crashed);
+        assert_eq!(
+            Value::Object(run.facts.clone()),
+            json!({"task_id": "t", "started_at": "1970-01-01T00:00:04Z", "last_heartbeat_at": "1970-01-01T00:00:05Z", "finished_at": "1970-01-01T00:00:06Z"})
+        );
+        assert_eq!(task.reference().unwrap().to_string(), format!("T-0001@{}", task.tag));
+    }
+
+    #[test]
+    fn an_illegal_event_changes_nothing() {
+        let legal = [(Kind::TaskProposed, "task:t", json!({"title": "API"}))];
+        let illegal = (Kind::TaskSucceeded, "task:t", json!({}));
+        let before = fold(&legal);
+        let after = fold(&[legal[0].clone(), illegal]);
+        assert_eq!(before.entities, after.entities);
+    }
+
+    #[test]
+    fn a_heartbeat_is_no_change_of_state() {
+        let state = fold(&[
+            (Kind::TaskProposed, "task:t", json!({"title": "API"})),
+            (Kind::TaskReady, "task:t", json!({})),
+            (Kind::TaskAssigned, "task:t", json!({})),
+            (Kind::RunStarted, "run:x", json!({"task_id": "t"})),
+            (Kind::Heartbeat, "run:x", json!({})),
+        ]);
+        assert_eq!(state.entity(&subject("run:x")).unwrap().last_event, Ulid::from_parts(3, 0));
+    }
+
+    #[test]
+    fn an_unknown_type_is_left_out() {
+        let mut state = fold(&[(Kind::TaskProposed, "task:t", json!({"title": "API"}))]);
+        let before = state.entities.clone();
+        let draft = Draft {
+            kind: Kind::TaskReady,
+            subject: subject("task:t"),
+            actor: Actor::core("test"),
+            parents: vec![],
+            key: Some("k".to_owned()),
+            payload: Map::new(),
+        };
+        let mut event = Event::from_draft(draft, Ulid::from_parts(9, 0), Timestamp(9));
+        event.event_type = EventType::Unknown("TaskTeleported".to_owned());
+        state.apply(&event);
+        assert_eq!(state.entities, before);
+        assert_eq!(state.keyed("k"), Some(event.id));
+    }
+
+    #[test]
+    fn references_resolve_in_their_order() {
+        let state = fold(&[
+            (Kind::TaskProposed, "task:01J00000000000000000000001", json!({"title": "a"})),
+            (Kind::TaskProposed, "task:01J00000000000000000000002", json!({"title": "b"})),
+            (Kind::TaskProposed, "task:same", json!({"title": "c"})),
+            (Kind::RequirementProposed, "requirement:same", json!({"title": "d"})),
+        ]);
+        let find = |text: &str, wanted| state.resolve(text, wanted).map(|s| s.to_string());
+        let first = state.entity(&subject("task:01J00000000000000000000001")).unwrap();
+        assert_eq!(find("t-0001", None).unwrap(), first.subject.to_string());
+        assert_eq!(find(&format!("T-0001@{}", first.tag), None).unwrap(), first.subject.to_string());
+        assert!(find("T-0001@ffff", None).unwrap_err().message.contains("is T-0001@"));
+        assert_eq!(find("task:same", None).unwrap(), "task:same");
+        assert_eq!(find("same", Some(EntityType::Requirement)).unwrap(), "requirement:same");
+        let ambiguous = find("same", None).unwrap_err().message;
+        assert!(ambiguous.contains("task:same") && ambiguous.contains("requirement:same"), "{ambiguous}");
+        assert_eq!(find("01j00000000000000000000002", None).unwrap(), "task:01J00000000000000000000002");
+        assert!(find("01J0000", None).unwrap_err().message.contains("matches"));
+        assert!(find("T-0009", None).is_err());
+        assert!(find("nothing", None).is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! The commands of the toolkit, each with one line.
+
+/// A command's name without `hf-`, and what it is for.
+pub const COMMANDS: &[(&str, &str)] = &[
+    ("append", "record events"),
+    ("backup", "make a consistent, verified copy of the vault"),
+    ("init", "make a vault"),
+    ("log", "read events"),
+    ("verify", "check the hash chain and what it proves"),
+];

@@ -1,0 +1,102 @@
+//! The one place that reads the environment and the clock.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Cli;
+use crate::base::{Actor, Error, ErrorKind, Now, Result};
+use crate::op::Env;
+use crate::vault::config::{self, Setting};
+use crate::vault::{AKASHIC, CONFIG_FILE};
+
+/// The name that is looked for from the current folder upwards.
+pub const VAULT_NAME: &str = "Vault";
+
+/// What the process was started with.
+#[derive(Clone, Debug)]
+pub struct Outer {
+    pub now: Now,
+    pub exit_zero: bool,
+    agent: Option<String>,
+    session: Option<String>,
+    vault: Option<PathBuf>,
+    login: String,
+    folder: PathBuf,
+}
+
+impl Outer {
+    /// Reads everything once.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
+    pub fn read() -> Self {
+        let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let vault = std::env::var_os("HF_VAULT").or_else(|| std::env::var_os("HIVEFORGE_VAULT_PATH"));
+        Outer {
+            now: clock(),
+            exit_zero: var("HF_EXIT_ZERO").as_deref() == Some("1"),
+            agent: var("HF_AGENT"),
+            session: var("HF_SESSION"),
+            vault: vault.filter(|v| !v.is_empty()).map(PathBuf::from),
+            login: var("LOGNAME")
+                .or_else(|| var("USER"))
+                .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
+                .unwrap_or_else(|| format!("uid-{}", rustix::process::geteuid().as_raw())),
+            folder: std::env::current_dir().unwrap_or_default(),
+        }
+    }
+
+    /// The environment of an operation.
+    pub fn env(&self, args: &impl Cli) -> Result<Env> {
+        let common = args.common();
+        let vault = match args.vault().or_else(|| common.vault.clone()).or_else(|| self.vault.clone()) {
+            Some(path) => path,
+            None => self.nearest()?,
+        };
+        Ok(Env {
+            vault: self.folder.join(vault),
+            now: self.now,
+            actor: self.actor(args.acting().and_then(|acting| acting.actor.as_deref()))?,
+            in_agent_shell: self.agent.is_some() || self.session.is_some(),
+            lock_timeout: Duration::from_secs(common.lock_timeout),
+        })
+    }
+
+    fn actor(&self, given: Option<&str>) -> Result<Actor> {
+        match (given, &self.agent) {
+            (Some(actor), _) => Actor::parse(actor),
+            (None, Some(agent)) => Actor::parse(&format!("agent:{agent}")),
+            (None, None) => Actor::parse(&format!("user:{}", self.login)),
+        }
+    }
+
+    /// The nearest `Vault/`, or the vault that a configuration beside it names.
+    fn nearest(&self) -> Result<PathBuf> {
+        self.folder.ancestors().find_map(vault_in).ok_or_else(|| {
+            Error::new(
+                ErrorKind::NoVault,
+                "no Vault/ here or in a folder above; name one with --vault, or make one with hf-init",
+            )
+        })
+    }
+}
+
+fn vault_in(folder: &Path) -> Option<PathBuf> {
+    let vault = folder.join(VAULT_NAME);
+    if vault.join(AKASHIC).is_dir() {
+        return Some(vault);
+    }
+    let text = std::fs::read_to_string(folder.join(CONFIG_FILE)).ok()?;
+    let (config, _) = config::parse(&text).ok()?;
+    config.given_text(Setting::HiveVaultPath).map(|path| folder.join(path))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the only clock of the toolkit")]
+fn clock() -> Now {
+    // A debug build may be told the time, so that tests need not wait for it. A release build may
+    // not: an agent must not be able to talk the watchdog out of its alarm.
+    #[cfg(debug_assertions)]
+    if let Some(time) = std::env::var("HF_NOW").ok().and_then(|text| crate::base::Timestamp::parse_lenient(&text)) {
+        return Now { millis: time.0.max(0) as u64 * 1000 };
+    }
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Now { millis: since.map_or(0, |d| d.as_millis() as u64) }
+}

@@ -1,0 +1,79 @@
+//! `NEXT`: what the caller may run next. Agents are told to obey it, so it is made of fixed words,
+//! validated ids and numbers only, and never names what destroys or what only an operator may do.
+
+use std::fmt::Display;
+
+use crate::base::{Actor, Subject, Timestamp, Ulid};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    None,
+    /// A command line of ours. Built by `Next::run` and its arguments.
+    Action(String),
+    /// Mend what was named, then go on.
+    Patch,
+    Ask(&'static str),
+}
+
+/// What may stand in a command line beside our own words.
+pub trait Plain: Display {}
+impl Plain for Ulid {}
+impl Plain for Actor {}
+impl Plain for Subject {}
+impl Plain for Timestamp {}
+impl Plain for usize {}
+
+impl Next {
+    pub const OPERATOR: Next = Next::Ask("operator");
+
+    pub fn run(command: &'static str) -> Self {
+        Next::Action(command.to_owned())
+    }
+
+    /// Adds an option of ours with a value that is known to be plain.
+    pub fn arg(self, option: &'static str, value: &dyn Plain) -> Self {
+        match self {
+            Next::Action(line) => Next::Action(format!("{line} {option} {value}")),
+            other => other,
+        }
+    }
+
+    /// Adds fixed words of ours, such as an option without a value or a name from a closed list.
+    pub fn word(self, word: &'static str) -> Self {
+        match self {
+            Next::Action(line) => Next::Action(format!("{line} {word}")),
+            other => other,
+        }
+    }
+
+    /// The line as printed. A vault that was named by a flag is named again, if its path is plain.
+    pub fn render(&self, vault_flag: Option<&str>) -> String {
+        match (self, vault_flag) {
+            (Next::None, _) => "NONE".to_owned(),
+            (Next::Patch, _) => "PATCH".to_owned(),
+            (Next::Ask(who), _) => format!("ASK {who}"),
+            (Next::Action(line), None) => format!("ACTION {line}"),
+            (Next::Action(line), Some(path)) if is_plain_path(path) => format!("ACTION {line} --vault {path}"),
+            (Next::Action(_), Some(_)) => Next::OPERATOR.render(None),
+        }
+    }
+}
+
+fn is_plain_path(path: &str) -> bool {
+    path.starts_with('/') && path.bytes().all(|b| b.is_ascii_alphanumeric() || b"._/-".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vault_path_is_repeated_only_if_it_is_plain() {
+        let next = Next::run("hf-verify");
+        assert_eq!(next.render(None), "ACTION hf-verify");
+        assert_eq!(next.render(Some("/tmp/a-b/V_1.x")), "ACTION hf-verify --vault /tmp/a-b/V_1.x");
+        for path in ["/tmp/a b", "/tmp/$(x)", "/tmp/;x", "relative", "/tmp/\n", "/tmp/é"] {
+            assert_eq!(next.render(Some(path)), "ASK operator", "{path}");
+        }
+    }
+}

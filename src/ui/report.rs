@@ -1,0 +1,335 @@
+//! The reply: `KEY:VALUE`, one pair a line, or the same as one JSON object.
+//!
+//! Invariant: a reply has exactly one line per pair, whatever the values hold
+//! (`no_value_can_make_a_line`). Keys are only ever added.
+
+use serde_json::{Map, Value, json};
+
+use super::Next;
+use crate::base::{ErrorKind, names, text};
+
+names! {
+    /// Every key of the toolkit. The first four begin every reply.
+    pub enum Key {
+        Exit = "EXIT",
+        Status = "STATUS",
+        Next = "NEXT",
+        Sum = "SUM",
+        Reason = "REASON",
+        EventId = "EVENT_ID",
+        Subject = "SUBJECT",
+        Ref = "REF",
+        Hash = "HASH",
+        PrevHash = "PREV_HASH",
+        IdempotencyKey = "KEY",
+        Recorded = "RECORDED",
+        Duplicates = "DUPLICATES",
+        Vault = "VAULT",
+        VaultId = "VAULT_ID",
+        Event = "EVENT",
+        Count = "COUNT",
+        HasMore = "HAS_MORE",
+        NextCursor = "NEXT_CURSOR",
+        Chain = "CHAIN",
+        Tail = "TAIL",
+        Head = "HEAD",
+        Anchor = "ANCHOR",
+        Events = "EVENTS",
+        HeadId = "HEAD_ID",
+        HeadHash = "HEAD_HASH",
+        Finding = "FINDING",
+        Quarantined = "QUARANTINED",
+        Bytes = "BYTES",
+        Files = "FILES",
+        Path = "PATH",
+        Command = "COMMAND",
+    }
+}
+
+impl Key {
+    /// Keys that may stand several times; in JSON they are always a list.
+    pub const fn is_list(self) -> bool {
+        matches!(self, Key::EventId | Key::Event | Key::Finding | Key::Quarantined | Key::Command)
+    }
+
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Key::Exit => "the exit code",
+            Key::Status => "what happened, one word",
+            Key::Next => "the safe next step: NONE, ACTION <command>, PATCH, or ASK <who>",
+            Key::Sum => "what happened, one sentence",
+            Key::Reason => "which rule refused",
+            Key::EventId => "an event that was recorded; what was asked for comes first",
+            Key::Subject => "what the event is about",
+            Key::Ref => "the short reference of the subject",
+            Key::Hash => "the hash of the event; of a batch, of its last event",
+            Key::PrevHash => "the hash before it; of a batch, before its first event",
+            Key::IdempotencyKey => "the idempotency key; repeating with it is safe",
+            Key::Recorded => "events of a stream that are recorded",
+            Key::Duplicates => "events of a stream that were recorded before",
+            Key::Vault => "the vault's path",
+            Key::VaultId => "the random id that the first event binds",
+            Key::Event => "one event: id, time, type, subject, actor, and a short text if it has one",
+            Key::Count => "how many entries this reply lists",
+            Key::HasMore => "whether there is another page: yes or no",
+            Key::NextCursor => "the cursor of the next page",
+            Key::Chain => "every line canonical, hashed and linked: OK or BROKEN",
+            Key::Tail => "behind the published head: CLEAN, UNPUBLISHED, TORN or DAMAGED",
+            Key::Head => "the head record against the log: OK, BEHIND, MISSING, INVALID, AHEAD or MISMATCH",
+            Key::Anchor => "expected heads: OK, FAILED, or NONE if none was given",
+            Key::Events => "how many events there are, or were checked",
+            Key::HeadId => "the last event",
+            Key::HeadHash => "the last event's hash",
+            Key::Finding => "one thing that is wrong, and where",
+            Key::Quarantined => "a file in quarantine that holds what was cut off",
+            Key::Bytes => "bytes that were copied or moved",
+            Key::Files => "files that were copied",
+            Key::Path => "where something was put",
+            Key::Command => "a command and what it is for",
+        }
+    }
+}
+
+names! {
+    /// Every status of the toolkit.
+    pub enum Status {
+        Ok = "OK",
+        Initialized = "INITIALIZED",
+        Exists = "EXISTS",
+        Appended = "APPENDED",
+        Duplicate = "DUPLICATE",
+        Valid = "VALID",
+        Following = "FOLLOWING",
+        Verified = "VERIFIED",
+        Failed = "FAILED",
+        Recovered = "RECOVERED",
+        Intact = "INTACT",
+        BackedUp = "BACKED_UP",
+        Usage = "USAGE",
+        InvalidCursor = "INVALID_CURSOR",
+        LimitExceeded = "LIMIT_EXCEEDED",
+        Refused = "REFUSED",
+        Corrupt = "CORRUPT",
+        Busy = "BUSY",
+        NotFound = "NOT_FOUND",
+        NoVault = "NO_VAULT",
+        SystemError = "SYSTEM_ERROR",
+        Uncertain = "UNCERTAIN",
+    }
+}
+
+impl Status {
+    /// The exit code that goes with it.
+    pub const fn exit(self) -> u8 {
+        match self {
+            Status::Ok
+            | Status::Initialized
+            | Status::Exists
+            | Status::Appended
+            | Status::Duplicate
+            | Status::Valid
+            | Status::Following
+            | Status::Verified
+            | Status::Recovered
+            | Status::Intact
+            | Status::BackedUp => 0,
+            Status::Failed => 1,
+            Status::Usage | Status::InvalidCursor | Status::LimitExceeded => 2,
+            Status::Refused => 3,
+            Status::Corrupt => 4,
+            Status::Busy => 5,
+            Status::NotFound => 6,
+            Status::NoVault => 7,
+            Status::SystemError | Status::Uncertain => 111,
+        }
+    }
+
+    /// The status of an error.
+    pub fn of(kind: &ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Usage => Status::Usage,
+            ErrorKind::InvalidCursor => Status::InvalidCursor,
+            ErrorKind::LimitExceeded => Status::LimitExceeded,
+            ErrorKind::Refused(_) => Status::Refused,
+            ErrorKind::Corrupt => Status::Corrupt,
+            ErrorKind::Busy => Status::Busy,
+            ErrorKind::NotFound => Status::NotFound,
+            ErrorKind::NoVault => Status::NoVault,
+            ErrorKind::System => Status::SystemError,
+            ErrorKind::Uncertain { .. } => Status::Uncertain,
+        }
+    }
+}
+
+/// A value: a text, or a number that JSON readers get as one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shown {
+    Text(String),
+    Number(u64),
+}
+
+impl From<String> for Shown {
+    fn from(text: String) -> Self {
+        Shown::Text(text)
+    }
+}
+
+impl From<&str> for Shown {
+    fn from(text: &str) -> Self {
+        Shown::Text(text.to_owned())
+    }
+}
+
+impl From<u64> for Shown {
+    fn from(number: u64) -> Self {
+        Shown::Number(number)
+    }
+}
+
+/// One reply.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub status: Status,
+    pub next: Next,
+    pub sum: String,
+    fields: Vec<(Key, Shown)>,
+    /// Prose for standard error.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    pub fn new(status: Status, sum: impl Into<String>) -> Self {
+        Report { status, next: Next::None, sum: sum.into(), fields: Vec::new(), warnings: Vec::new() }
+    }
+
+    pub fn next(mut self, next: Next) -> Self {
+        self.next = next;
+        self
+    }
+
+    pub fn with(mut self, key: Key, value: impl Into<Shown>) -> Self {
+        debug_assert!(key.is_list() || self.fields.iter().all(|(k, _)| *k != key), "{key} stands twice");
+        self.fields.push((key, value.into()));
+        self
+    }
+
+    /// The pair, if there is a value.
+    pub fn with_some(self, key: Key, value: Option<impl Into<Shown>>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
+    /// One pair for each value.
+    pub fn with_each(mut self, key: Key, values: impl IntoIterator<Item = impl Into<Shown>>) -> Self {
+        for value in values {
+            self = self.with(key, value);
+        }
+        self
+    }
+
+    pub fn warn(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// The reply as lines, each with its end.
+    pub fn lines(&self, vault_flag: Option<&str>) -> String {
+        let mut lines = String::new();
+        let mut line = |key: Key, value: &str| {
+            lines.push_str(key.as_str());
+            lines.push(':');
+            lines.push_str(&text::escape(value));
+            lines.push('\n');
+        };
+        line(Key::Exit, &self.status.exit().to_string());
+        line(Key::Status, self.status.as_str());
+        line(Key::Next, &self.next.render(vault_flag));
+        line(Key::Sum, &self.sum);
+        for (key, value) in &self.fields {
+            match value {
+                Shown::Text(value) => line(*key, value),
+                Shown::Number(number) => line(*key, &number.to_string()),
+            }
+        }
+        lines
+    }
+
+    /// The reply as one JSON object on one line.
+    pub fn json(&self, vault_flag: Option<&str>) -> String {
+        let mut object = Map::new();
+        object.insert("schema".to_owned(), json!(1));
+        object.insert(Key::Exit.to_string(), json!(self.status.exit()));
+        object.insert(Key::Status.to_string(), json!(self.status.as_str()));
+        object.insert(Key::Next.to_string(), json!(self.next.render(vault_flag)));
+        object.insert(Key::Sum.to_string(), json!(self.sum));
+        for (key, value) in &self.fields {
+            let value = match value {
+                Shown::Text(text) => json!(text),
+                Shown::Number(number) => json!(number),
+            };
+            if key.is_list() {
+                let list = object.entry(key.as_str()).or_insert_with(|| Value::Array(Vec::new()));
+                list.as_array_mut().expect("a list key holds a list").push(value);
+            } else {
+                object.insert(key.to_string(), value);
+            }
+        }
+        escape_json(&Value::Object(object).to_string()) + "\n"
+    }
+}
+
+/// The same JSON with characters escaped that end or hide a line for some reader. They can stand
+/// only inside strings, so replacing them keeps the document what it was.
+fn escape_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if text::is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_can_make_a_line() {
+        let everything: String = ('\0'..=char::MAX).collect();
+        let report = Report::new(Status::Ok, everything.clone())
+            .with(Key::Subject, everything.clone())
+            .with(Key::Event, everything.clone());
+        let lines = report.lines(None);
+        assert_eq!(lines.split_terminator('\n').count(), 6);
+        assert!(!lines.replace('\n', "").chars().any(text::is_unsafe));
+        let json = report.json(None);
+        assert!(!json.trim_end_matches('\n').chars().any(text::is_unsafe));
+        let value: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(value["SUM"], json!(everything));
+        assert_eq!(value["EVENT"], json!([everything]));
+    }
+
+    #[test]
+    fn the_first_four_lines_are_always_the_same() {
+        let report = Report::new(Status::Refused, "no").with(Key::Reason, "key_conflict");
+        assert_eq!(report.lines(None), "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:no\nREASON:key_conflict\n");
+        assert_eq!(
+            report.json(None),
+            "{\"EXIT\":3,\"NEXT\":\"NONE\",\"REASON\":\"key_conflict\",\"STATUS\":\"REFUSED\",\"SUM\":\"no\",\"schema\":1}\n"
+        );
+    }
+
+    #[test]
+    fn keys_are_words_in_capitals() {
+        for key in Key::ALL {
+            assert!(key.as_str().bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{key}");
+        }
+    }
+}

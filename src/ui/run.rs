@@ -1,0 +1,150 @@
+//! The harness: parse, call, reply. The only place that writes to standard output or ends a process.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::error::ErrorKind as ClapKind;
+
+use super::{Cli, Key, Next, Outer, Report, Status};
+use crate::base::{Error, ErrorKind, Reason};
+use crate::op::Env;
+
+/// What a command gives back.
+#[derive(Debug)]
+pub enum Output {
+    /// The reply, on standard output.
+    Report(Report),
+    /// A document on standard output; its reply goes to standard error.
+    Document(Vec<u8>, Report),
+    /// Everything was written already, through `Out`.
+    Streamed,
+}
+
+impl From<Report> for Output {
+    fn from(report: Report) -> Self {
+        Output::Report(report)
+    }
+}
+
+/// Standard output for a command that writes as it goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Out {
+    pub json: bool,
+}
+
+impl Out {
+    /// Writes one piece at once. `false` when nobody reads any more.
+    pub fn write(self, piece: &[u8]) -> bool {
+        let mut out = io::stdout().lock();
+        out.write_all(piece).and_then(|()| out.flush()).is_ok()
+    }
+}
+
+/// Runs one command from its arguments to its exit code.
+pub fn run<A: Cli>(command: impl FnOnce(A, &Env, Out) -> anyhow::Result<Output>) -> ExitCode {
+    // A file-size limit is an error of a write, not a death. A handler, unlike "ignore", is not
+    // inherited by what we start.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    let outer = Outer::read();
+    let args = match A::try_parse() {
+        Ok(args) => args,
+        Err(error) => return reject::<A>(&outer, &error),
+    };
+    let common = args.common().clone();
+    let vault_flag = args.vault().or_else(|| common.vault.clone()).map(|path| {
+        // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
+        std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
+    });
+    let result = match outer.env(&args) {
+        Ok(env) => command(args, &env, Out { json: common.json }),
+        Err(error) => Err(error.into()),
+    };
+    let output = result.unwrap_or_else(|error| Output::Report(report_error::<A>(&error)));
+    emit(&outer, common.json, vault_flag.as_deref(), output)
+}
+
+/// The reply for an error: its kind gives the status and the next step.
+fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
+    let Some(typed) = error.downcast_ref::<Error>() else {
+        return Report::new(Status::SystemError, format!("{error:#}")).next(Next::OPERATOR);
+    };
+    let next = match &typed.kind {
+        ErrorKind::Usage | ErrorKind::InvalidCursor | ErrorKind::LimitExceeded => {
+            Next::run(leak_name::<A>()).word("--help")
+        }
+        ErrorKind::Refused(Reason::IllegalTransition | Reason::KeyConflict) => Next::None,
+        ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
+        ErrorKind::Corrupt => Next::run("hf-verify"),
+        ErrorKind::NotFound => Next::run("hf-log").word("--last 20"),
+        ErrorKind::Busy | ErrorKind::Uncertain { .. } => Next::None,
+    };
+    let sum = match &typed.kind {
+        ErrorKind::Uncertain { .. } => {
+            format!("may or may not be recorded; repeat with the same --key: {}", typed.message)
+        }
+        _ => typed.message.clone(),
+    };
+    let report = Report::new(Status::of(&typed.kind), sum).next(next);
+    match &typed.kind {
+        ErrorKind::Refused(reason) => report.with(Key::Reason, reason.as_str()),
+        ErrorKind::Uncertain { key } => report.with(Key::IdempotencyKey, key.as_str()),
+        _ => report,
+    }
+}
+
+/// The command's own name, for its help. Built once per process.
+fn leak_name<A: Cli>() -> &'static str {
+    A::command().get_name().to_owned().leak()
+}
+
+/// Help and version are documents; anything else the parser says is a usage error.
+fn reject<A: Cli>(outer: &Outer, error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion) {
+        return match write_all(io::stdout(), error.render().to_string().as_bytes()) {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::from(Status::SystemError.exit()),
+        };
+    }
+    let text = error.render().to_string();
+    let lines: Vec<&str> =
+        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|l| !l.is_empty()).collect();
+    let sum = lines.join(" ");
+    let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    let report = report_error::<A>(&Error::usage(sum).into());
+    emit(outer, json, None, report.into())
+}
+
+fn emit(outer: &Outer, json: bool, vault_flag: Option<&str>, output: Output) -> ExitCode {
+    let (document, report) = match output {
+        Output::Streamed => return ExitCode::SUCCESS,
+        Output::Report(report) => (None, report),
+        Output::Document(bytes, report) => (Some(bytes), report),
+    };
+    for warning in &report.warnings {
+        write_all(io::stderr(), format!("warning: {}\n", crate::base::text::escape(warning)).as_bytes());
+    }
+    let reply = if json { report.json(vault_flag) } else { report.lines(vault_flag) };
+    let written = match document {
+        None => write_all(io::stdout(), reply.as_bytes()),
+        Some(document) => {
+            write_all(io::stderr(), reply.as_bytes());
+            write_all(io::stdout(), &document)
+        }
+    };
+    match (written, outer.exit_zero) {
+        (false, _) => ExitCode::from(Status::SystemError.exit()),
+        (true, true) => ExitCode::SUCCESS,
+        (true, false) => ExitCode::from(report.status.exit()),
+    }
+}
+
+/// One write of the whole. A reader that went away is not an error: what was done is done.
+fn write_all(mut to: impl Write, bytes: &[u8]) -> bool {
+    match to.write_all(bytes).and_then(|()| to.flush()) {
+        Ok(()) => true,
+        Err(e) => e.kind() == io::ErrorKind::BrokenPipe,
+    }
+}

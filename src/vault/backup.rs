@@ -1,0 +1,108 @@
+//! A consistent, verified copy of a vault.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::files::{Dir, failed};
+use super::lock::Mode;
+use super::{Vault, layout};
+use crate::base::{Error, Reason, Result};
+use crate::chain::Head;
+
+/// What was copied.
+#[derive(Debug)]
+pub struct BackedUp {
+    pub head: Option<Head>,
+    pub events: u64,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// Copies the vault to `target`, which must not exist or be empty. The copy is made beside it,
+/// verified, and only then takes its name: there is never half a backup there.
+pub fn backup(vault: &Vault, target: &Path, unique: &str) -> Result<BackedUp> {
+    refuse_target(vault, target)?;
+    let mut name = target.file_name().ok_or_else(|| Error::usage("the backup needs a folder's name"))?.to_owned();
+    name.push(format!(".partial-{unique}"));
+    let beside = target.with_file_name(name);
+    if let Some(parent) = target.parent().filter(|p| !p.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(|e| failed("create", parent, e))?;
+    }
+    let copied = copy_and_verify(vault, &beside, target);
+    if copied.is_err() {
+        // Our own half-made copy, under a name that only we use.
+        let _ = fs::remove_dir_all(&beside);
+    }
+    copied
+}
+
+fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<BackedUp> {
+    let mut done = BackedUp { head: None, events: 0, files: 0, bytes: 0 };
+    {
+        // Shared: readers and other backups go on, writers wait.
+        let _guard = vault.lock_if_possible(Mode::Shared)?;
+        copy_dir(&vault.root, beside, Path::new(""), &mut done)?;
+    }
+    let copy = Vault::open(beside)?;
+    let verified = copy.verify(&[], None)?;
+    if !verified.passed() {
+        return Err(Error::corrupt(format!("{} does not verify, so no backup was made", vault.path().display())));
+    }
+    (done.head, done.events) = (verified.head, verified.count);
+    fs::rename(beside, target).map_err(|e| failed("rename", target, e))?;
+    let parent = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Dir::open_root(parent)?.map_or(Ok(()), |dir| dir.sync())?;
+    Ok(done)
+}
+
+fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result<()> {
+    DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
+    for (name, is_dir) in from.list()? {
+        let place: PathBuf = inside.join(&name);
+        if place == Path::new(layout::AKASHIC).join(layout::INDEX) {
+            continue;
+        }
+        if is_dir {
+            if let Some(dir) = from.dir(&name)? {
+                copy_dir(&dir, &to.join(&name), &place, done)?;
+            }
+            continue;
+        }
+        let Some(mut source) = from.open_file(&name)? else { continue };
+        let target = to.join(&name);
+        let copied =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target).and_then(|mut file: File| {
+                let bytes = io::copy(&mut source, &mut file)?;
+                file.sync_all()?;
+                Ok(bytes)
+            });
+        done.bytes += copied.map_err(|e| failed("copy to", &target, e))?;
+        done.files += 1;
+    }
+    File::open(to).and_then(|dir| dir.sync_all()).map_err(|e| failed("sync", to, e))
+}
+
+fn refuse_target(vault: &Vault, target: &Path) -> Result<()> {
+    if let Some(dir) = Dir::open_root(target)? {
+        if !dir.list()?.is_empty() {
+            return Err(Error::refused(
+                Reason::NotEmpty,
+                format!("{} is not empty: choose a new folder for the backup", target.display()),
+            ));
+        }
+    } else if target.exists() {
+        return Err(Error::refused(Reason::NotEmpty, format!("{} exists and is no folder", target.display())));
+    }
+    let absolute = |path: &Path| path.ancestors().find_map(|p| fs::canonicalize(p).ok());
+    match (absolute(vault.path()), absolute(target)) {
+        (Some(vault), Some(target)) if target.starts_with(&vault) => {
+            Err(Error::usage("a backup inside the vault itself would not survive it"))
+        }
+        _ => Ok(()),
+    }
+}

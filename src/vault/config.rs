@@ -1,0 +1,219 @@
+//! `hiveforge.config.yaml`: every setting in one table, with its default and its meaning.
+//!
+//! The table feeds the reader, the commented file that `hf-init` writes, and the warning for keys
+//! that are not known.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::files::Dir;
+use super::layout::CONFIG_FILE;
+use crate::base::{Error, Result, names};
+
+names! {
+    /// Every setting, by its path in the file.
+    pub enum Setting {
+        HiveName = "hive.name",
+        HiveVaultPath = "hive.vault_path",
+        MaxRetries = "governance.max_retries",
+        MaxOscillations = "governance.max_oscillations",
+        MaxConcurrentTasks = "governance.max_concurrent_tasks",
+        TaskTimeoutSeconds = "governance.task_timeout_seconds",
+        HeartbeatIntervalSeconds = "governance.heartbeat_interval_seconds",
+        ApprovalTimeoutHours = "governance.approval_timeout_hours",
+        ArchiveAfterDays = "governance.archive_after_days",
+        EventsMaxFileSizeMb = "logging.events_max_file_size_mb",
+    }
+}
+
+/// What a setting is if the file says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    Count(u64),
+    Text(&'static str),
+}
+
+impl Setting {
+    pub const fn fallback(self) -> Fallback {
+        match self {
+            Setting::HiveName => Fallback::Text("hive"),
+            Setting::HiveVaultPath => Fallback::Text("./Vault"),
+            Setting::MaxRetries => Fallback::Count(3),
+            Setting::MaxOscillations => Fallback::Count(5),
+            Setting::MaxConcurrentTasks => Fallback::Count(10),
+            Setting::TaskTimeoutSeconds => Fallback::Count(300),
+            Setting::HeartbeatIntervalSeconds => Fallback::Count(30),
+            Setting::ApprovalTimeoutHours => Fallback::Count(24),
+            Setting::ArchiveAfterDays => Fallback::Count(7),
+            Setting::EventsMaxFileSizeMb => Fallback::Count(100),
+        }
+    }
+
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Setting::HiveName => "a name for people",
+            Setting::HiveVaultPath => "where the vault is; counts only in a file beside the vault",
+            Setting::MaxRetries => "how often a transient failure is tried again",
+            Setting::MaxOscillations => "how often verifying may send work back before it is blocked",
+            Setting::MaxConcurrentTasks => "tasks that may be assigned or running at once",
+            Setting::TaskTimeoutSeconds => "how long a task may take",
+            Setting::HeartbeatIntervalSeconds => "how often a run shows that it is alive",
+            Setting::ApprovalTimeoutHours => "how long a decision may stay open",
+            Setting::ArchiveAfterDays => "when a finished task leaves the projections",
+            Setting::EventsMaxFileSizeMb => "size at which a segment of the log is followed by another",
+        }
+    }
+
+    fn section(self) -> &'static str {
+        self.as_str().split_once('.').map_or("", |(section, _)| section)
+    }
+
+    fn name(self) -> &'static str {
+        self.as_str().split_once('.').map_or(self.as_str(), |(_, name)| name)
+    }
+}
+
+/// Sections that other programs of the family use.
+const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
+
+/// The settings of one vault.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    values: BTreeMap<Setting, Value>,
+}
+
+impl Config {
+    pub fn count(&self, setting: Setting) -> u64 {
+        match (self.values.get(&setting).and_then(Value::as_u64), setting.fallback()) {
+            (Some(value), _) | (None, Fallback::Count(value)) => value,
+            (None, Fallback::Text(_)) => unreachable!("{setting} is a text"),
+        }
+    }
+
+    /// A text that the file gives; nothing if it is silent.
+    pub fn given_text(&self, setting: Setting) -> Option<&str> {
+        self.values.get(&setting).and_then(Value::as_str)
+    }
+}
+
+/// Reads the file in the vault, else the one beside it. No file is a file that says nothing.
+pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
+    let text = match root.read(CONFIG_FILE)? {
+        Some(bytes) => bytes,
+        None => {
+            let beside = std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(|p| p.join(CONFIG_FILE)));
+            match beside.map(std::fs::read) {
+                Some(Ok(bytes)) => bytes,
+                _ => return Ok((Config::default(), Vec::new())),
+            }
+        }
+    };
+    let text = String::from_utf8(text).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
+    parse(&text)
+}
+
+/// Reads the text of a file; the second part are warnings.
+pub fn parse(text: &str) -> Result<(Config, Vec<String>)> {
+    let (mut config, mut warnings) = (Config::default(), Vec::new());
+    let blank = text.lines().all(|line| matches!(line.trim_start().chars().next(), None | Some('#')));
+    if blank {
+        return Ok((config, warnings));
+    }
+    let wrong = |why: String| Error::usage(format!("{CONFIG_FILE}: {}", why.lines().next().unwrap_or_default()));
+    let file: Value = serde_saphyr::from_str(text).map_err(|e| wrong(e.to_string()))?;
+    let Value::Object(sections) = file else { return Err(wrong("it is not a map of sections".to_owned())) };
+    for (section, members) in sections {
+        if FOREIGN_SECTIONS.contains(&section.as_str()) || members.is_null() {
+            continue;
+        }
+        let Value::Object(members) = members else { return Err(wrong(format!("{section} is not a section"))) };
+        for (name, value) in members {
+            let path = format!("{section}.{name}");
+            let Some(setting) = Setting::parse(&path) else {
+                warnings.push(format!("{CONFIG_FILE}: {path} is not a setting"));
+                continue;
+            };
+            let fits = match setting.fallback() {
+                Fallback::Count(_) => value.as_u64().is_some_and(|n| n > 0),
+                Fallback::Text(_) => value.is_string(),
+            };
+            match (fits, value.is_null()) {
+                (true, _) => drop(config.values.insert(setting, value)),
+                (false, true) => {}
+                (false, false) => {
+                    let wants = match setting.fallback() {
+                        Fallback::Count(_) => "a whole number, 1 or more",
+                        Fallback::Text(_) => "a text",
+                    };
+                    return Err(wrong(format!("{path} must be {wants}")));
+                }
+            }
+        }
+    }
+    Ok((config, warnings))
+}
+
+/// A file that names every setting and says nothing: each one is commented out.
+pub fn commented() -> String {
+    let mut text = String::from("# HiveForge settings. Every line is optional; what stands here is the default.\n");
+    let mut section = "";
+    for setting in Setting::ALL {
+        if setting.section() != section {
+            section = setting.section();
+            write!(text, "\n# {section}:\n").expect("a string takes all");
+        }
+        let value = match setting.fallback() {
+            Fallback::Count(n) => n.to_string(),
+            Fallback::Text(t) => format!("\"{t}\""),
+        };
+        writeln!(text, "#   {}: {value}  # {}", setting.name(), setting.meaning()).expect("a string takes all");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commented_file_uncommented_says_the_defaults() {
+        let (config, warnings) = parse(&commented()).unwrap();
+        assert!(config.values.is_empty() && warnings.is_empty());
+        let active: String = commented()
+            .lines()
+            .skip(1)
+            .map(|l| l.strip_prefix("# ").or(l.strip_prefix('#')).unwrap_or(l).to_owned() + "\n")
+            .collect();
+        let (config, warnings) = parse(&active).unwrap();
+        assert_eq!(warnings, Vec::<String>::new());
+        assert_eq!(config.values.len(), Setting::ALL.len());
+        for setting in Setting::ALL {
+            let expected = match setting.fallback() {
+                Fallback::Count(n) => Value::from(n),
+                Fallback::Text(t) => Value::from(t),
+            };
+            assert_eq!(config.values[setting], expected, "{setting}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_warn_and_wrong_values_are_refused() {
+        let (config, warnings) = parse("governance:\n  max_retries: 7\n  max_retires: 8\nllm:\n  model: x\n").unwrap();
+        assert_eq!(config.count(Setting::MaxRetries), 7);
+        assert_eq!(config.count(Setting::MaxOscillations), 5);
+        assert_eq!(warnings, ["hiveforge.config.yaml: governance.max_retires is not a setting"]);
+        for wrong in [
+            "governance: 3\n",
+            "governance:\n  max_retries: -1\n",
+            "governance:\n  max_retries: soon\n",
+            "- a\n",
+            "a: [\n",
+        ] {
+            let error = parse(wrong).unwrap_err();
+            assert_eq!(error.message.lines().count(), 1, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Files of the vault, opened relative to their directory and never through a link.
+//!
+//! Invariant: no function here follows a symbolic link, whatever the name (`a_link_inside_the_vault_is_refused`).
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::base::{Error, Reason, Result};
+
+const DIR_MODE: Mode = Mode::RWXU;
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// What no part of a vault may have: write permission for group or others.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// An open directory. The path is for messages only.
+#[derive(Debug)]
+pub struct Dir {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl Dir {
+    /// Opens a directory by its path; links that lead to it are the caller's own.
+    pub fn open_root(path: &Path) -> Result<Option<Dir>> {
+        match sys::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => Ok(Some(Dir { fd, path: path.to_owned() })),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(e) => Err(failed("open", path, e)),
+        }
+    }
+
+    /// Opens a directory in this one.
+    pub fn dir(&self, name: &str) -> Result<Option<Dir>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(self.openat(name, flags)?.map(|fd| Dir { fd, path: self.path.join(name) }))
+    }
+
+    /// Opens a directory in this one, making it if it is missing. Says whether it was made.
+    pub fn make_dir(&self, name: &str) -> Result<(Dir, bool)> {
+        let made = match sys::mkdirat(&self.fd, name, DIR_MODE) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(e) => return Err(failed("create", &self.path.join(name), e)),
+        };
+        let dir = self.dir(name)?.ok_or_else(|| failed("open", &self.path.join(name), Errno::NOTDIR))?;
+        Ok((dir, made))
+    }
+
+    /// Opens a file for reading.
+    pub fn open_file(&self, name: &str) -> Result<Option<File>> {
+        self.file(name, OFlags::RDONLY)
+    }
+
+    /// Opens a file for writing, if it exists.
+    pub fn open_file_to_write(&self, name: &str) -> Result<Option<File>> {
+        let file = self.file(name, OFlags::RDWR)?;
+        if let Some(file) = &file {
+            check_mode(file, &self.path.join(name))?;
+        }
+        Ok(file)
+    }
+
+    /// Opens a file for writing, making it if it is missing. Says whether it was made.
+    pub fn make_file(&self, name: &str) -> Result<(File, bool)> {
+        if let Some(file) = self.open_file_to_write(name)? {
+            return Ok((file, false));
+        }
+        match self.file(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
+            Ok(Some(file)) => Ok((file, true)),
+            Ok(None) => Err(failed("create", &self.path.join(name), Errno::NOENT)),
+            // Somebody else made it in between.
+            Err(e) => match self.open_file_to_write(name)? {
+                Some(file) => Ok((file, false)),
+                None => Err(e),
+            },
+        }
+    }
+
+    fn file(&self, name: &str, flags: OFlags) -> Result<Option<File>> {
+        // NONBLOCK: a FIFO in the place of a file must not hang us.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let Some(fd) = self.openat(name, flags)? else { return Ok(None) };
+        let stat = sys::fstat(&fd).map_err(|e| failed("look at", &self.path.join(name), e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Error::refused(
+                Reason::Symlink,
+                format!("{} is not a plain file", self.path.join(name).display()),
+            ));
+        }
+        Ok(Some(File::from(fd)))
+    }
+
+    fn openat(&self, name: &str, flags: OFlags) -> Result<Option<OwnedFd>> {
+        let path = || self.path.join(name);
+        match sys::openat(&self.fd, name, flags, FILE_MODE) {
+            Ok(fd) => Ok(Some(fd)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => {
+                match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => Err(Error::refused(
+                        Reason::Symlink,
+                        format!("{} is a symbolic link; nothing in a vault may be one", path().display()),
+                    )),
+                    _ => Err(failed("open", &path(), e)),
+                }
+            }
+            Err(e) => Err(failed("open", &path(), e)),
+        }
+    }
+
+    /// The whole content of a file.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let Some(mut file) = self.open_file(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|e| failed("read", &self.path.join(name), e))?;
+        Ok(Some(bytes))
+    }
+
+    /// Puts a whole file in place: written beside, synced, renamed, directory synced.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let beside = format!(".{name}.tmp");
+        self.remove(&beside)?;
+        let put = || -> Result<()> {
+            let (mut file, _) = self.make_file(&beside)?;
+            file.write_all(bytes).map_err(|e| failed("write", &self.path.join(name), e))?;
+            file.sync_all().map_err(|e| failed("sync", &self.path.join(name), e))?;
+            sys::renameat(&self.fd, &beside, &self.fd, name).map_err(|e| failed("rename", &self.path.join(name), e))
+        };
+        let result = put();
+        if result.is_err() {
+            // Best effort: the error that matters is the first one.
+            let _ = self.remove(&beside);
+        }
+        result?;
+        self.sync()
+    }
+
+    /// Removes a file if it is there.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match sys::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(failed("remove", &self.path.join(name), e)),
+        }
+    }
+
+    /// Names in this directory, sorted, with whether each is a directory. A link is refused.
+    pub fn list(&self) -> Result<Vec<(String, bool)>> {
+        let mut names = Vec::new();
+        for entry in sys::Dir::read_from(&self.fd).map_err(|e| failed("read", &self.path, e))? {
+            let entry = entry.map_err(|e| failed("read", &self.path, e))?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map(|stat| FileType::from_raw_mode(stat.st_mode))
+                    .map_err(|e| failed("look at", &self.path.join(name), e))?,
+                known => known,
+            };
+            if kind == FileType::Symlink {
+                return Err(Error::refused(
+                    Reason::Symlink,
+                    format!("{} is a symbolic link; nothing in a vault may be one", self.path.join(name).display()),
+                ));
+            }
+            names.push((name.to_owned(), kind == FileType::Directory));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Makes names in this directory durable.
+    pub fn sync(&self) -> Result<()> {
+        sys::fsync(&self.fd).map_err(|e| failed("sync", &self.path, e))
+    }
+
+    /// Refuses a directory that belongs to somebody else or that others can write.
+    pub fn check_private(&self) -> Result<()> {
+        check_mode(&self.fd, &self.path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn check_mode(fd: impl AsFd, path: &Path) -> Result<()> {
+    let stat = sys::fstat(fd).map_err(|e| failed("look at", path, e))?;
+    let me = rustix::process::geteuid().as_raw();
+    if stat.st_uid != me {
+        return Err(Error::refused(
+            Reason::NotOwner,
+            format!("{} belongs to user {}, not to user {me}: it can only be read", path.display(), stat.st_uid),
+        ));
+    }
+    if stat.st_mode & OTHERS_WRITE != 0 {
+        return Err(Error::refused(
+            Reason::NotPrivate,
+            format!("{} can be written by others (mode {:o})", path.display(), stat.st_mode & 0o777),
+        ));
+    }
+    Ok(())
+}
+
+/// A system call that failed, in one line.
+pub fn failed(doing: &str, path: &Path, error: impl Into<io::Error>) -> Error {
+    Error::system(format!("cannot {doing} {}", path.display()), error.into())
+}

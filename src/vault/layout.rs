@@ -1,0 +1,118 @@
+//! The vault's layout, and making a new one.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::files::{Dir, failed};
+use super::{Vault, WriteOptions, Writer, config};
+use crate::base::{Actor, Error, Reason, Result, Subject};
+use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, schema};
+
+pub const AKASHIC: &str = "Akashic";
+pub const CONFIG_FILE: &str = "hiveforge.config.yaml";
+pub(super) const LOCK_FILE: &str = ".lock";
+pub(super) const EVENTS: &str = "events";
+pub(super) const QUARANTINE: &str = "quarantine";
+/// Derived data that a backup leaves out.
+pub(super) const INDEX: &str = "index";
+const SCHEMAS: &str = "schemas";
+/// Folders of `Akashic/`.
+const AKASHIC_DIRS: &[&str] = &[EVENTS, QUARANTINE, "projections", SCHEMAS, "snapshots"];
+/// Folders of the vault itself.
+const ROOT_DIRS: &[&str] = &["Agents", "Artifacts", "Autonomous", "Context", "Jobs"];
+
+/// What `create` found or did.
+#[derive(Debug)]
+pub enum Created {
+    /// A new vault, with its first event.
+    New(Box<Event>),
+    /// It was there already; nothing was changed.
+    Existed,
+}
+
+impl Vault {
+    /// Makes a vault at `path`, or finishes one whose making was interrupted.
+    pub fn create(path: &Path, actor: Actor, vault_id: &str, options: WriteOptions) -> Result<(Vault, Created)> {
+        make_root(path)?;
+        let root = Dir::open_root(path)?.ok_or_else(|| Error::usage(format!("{} is not a folder", path.display())))?;
+        refuse_foreign(&root)?;
+        root.check_private()?;
+        let (akashic, made) = root.make_dir(AKASHIC)?;
+        if made {
+            root.sync()?;
+        }
+        akashic.make_file(LOCK_FILE)?;
+        let vault = Vault { path: path.to_owned(), root, akashic };
+        let mut writer = Writer::open_empty(&vault, options)?;
+        if writer.head().is_some() {
+            return Ok((vault, Created::Existed));
+        }
+        for name in AKASHIC_DIRS {
+            vault.akashic.make_dir(name)?;
+        }
+        for name in ROOT_DIRS {
+            vault.root.make_dir(name)?;
+        }
+        let (schemas, _) = vault.akashic.make_dir(SCHEMAS)?;
+        let text = serde_json::to_string_pretty(&schema::event_schema()).expect("a JSON value") + "\n";
+        schemas.put(schema::EVENT_SCHEMA_FILE, text.as_bytes())?;
+        if vault.root.open_file(CONFIG_FILE)?.is_none() {
+            vault.root.put(CONFIG_FILE, config::commented().as_bytes())?;
+        }
+        vault.akashic.sync()?;
+        vault.root.sync()?;
+        sync_parent(path)?;
+        let event = writer.append_one(first_event(actor, vault_id))?;
+        drop(writer);
+        Ok((vault, Created::New(Box::new(event))))
+    }
+}
+
+/// The event that begins every log.
+pub(super) fn first_event(actor: Actor, vault_id: &str) -> Draft {
+    let payload = json!({"vault_id": vault_id, "schema_version": SCHEMA_VERSION});
+    Draft {
+        kind: Kind::VaultInitialized,
+        subject: Subject::SYSTEM,
+        actor,
+        parents: Vec::new(),
+        key: None,
+        payload: payload.as_object().expect("an object").clone(),
+    }
+}
+
+/// Makes the folder itself, private from the start, with its parents.
+fn make_root(path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(|e| failed("create", parent, e))?;
+    }
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(failed("create", path, e)),
+        _ => Ok(()),
+    }
+}
+
+/// A folder with something else in it is not turned into a vault.
+fn refuse_foreign(root: &Dir) -> Result<()> {
+    let ours = |name: &str| name == AKASHIC || name == CONFIG_FILE || ROOT_DIRS.contains(&name);
+    match root.list()?.into_iter().find(|(name, _)| !ours(name)) {
+        Some((name, _)) if root.dir(AKASHIC)?.is_none() => Err(Error::refused(
+            Reason::NotEmpty,
+            format!("{} holds '{name}' and is not a vault: choose a new or empty folder", root.path().display()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn sync_parent(path: &Path) -> Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Dir::open_root(parent)?.map_or(Ok(()), |dir| dir.sync())
+}

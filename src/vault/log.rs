@@ -1,0 +1,421 @@
+//! The log's files: which segments there are, and reading them up to a known end.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use super::files::Dir;
+use super::head::{self, Published};
+use super::lock::{self, LockGuard, Mode};
+use super::{Vault, layout};
+use crate::base::{Error, Result, Ulid, limits};
+use crate::chain::tail::{self, Known, Piece, Place, Tail};
+use crate::chain::{Head, HeadRecord, SegmentName};
+use crate::event::Event;
+use crate::state::State;
+
+/// A place in a snapshot: which segment, and the offset in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    index: usize,
+    offset: u64,
+}
+
+impl Position {
+    pub const START: Position = Position { index: 0, offset: 0 };
+}
+
+/// The log up to its published head. Never changes: what comes later is not part of it.
+#[derive(Debug)]
+pub struct Snapshot {
+    events: Option<Dir>,
+    /// Oldest first.
+    segments: Vec<SegmentName>,
+    /// Where the last segment's part ends; the others are whole.
+    end: u64,
+    pub head: Option<Head>,
+    pub count: u64,
+}
+
+impl Vault {
+    /// The log as far as it was published. Takes no lock unless the head cannot be read without.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        if let Published::Valid(record) = head::read(&self.akashic)? {
+            return self.published(&record);
+        }
+        // A writer may be at work on the record: look again when there is none.
+        let _guard = self.lock_if_possible(Mode::Shared)?;
+        match head::read(&self.akashic)? {
+            Published::Valid(record) => self.published(&record),
+            _ => self.scanned(),
+        }
+    }
+
+    /// The lock, or nothing on a copy or a mount where it cannot be had.
+    pub(super) fn lock_if_possible(&self, mode: Mode) -> Result<Option<LockGuard>> {
+        match self.akashic.open_file(layout::LOCK_FILE)? {
+            Some(file) => lock::take(file, mode, Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn published(&self, record: &HeadRecord) -> Result<Snapshot> {
+        let mut segments = self.segments()?;
+        segments.retain(|name| *name <= record.segment);
+        let there = match segments.last() {
+            Some(name) if *name == record.segment => size(&self.open_segment(*name)?)? >= record.offset,
+            _ => false,
+        };
+        if !there {
+            return Err(Error::corrupt(format!(
+                "the log ends before its published head, event {} in {}",
+                record.head.id, record.segment
+            )));
+        }
+        Ok(Snapshot {
+            events: self.events()?,
+            segments,
+            end: record.offset,
+            head: Some(record.head),
+            count: record.count,
+        })
+    }
+
+    /// Without a record: everything up to the first byte that is not good.
+    pub(super) fn scanned(&self) -> Result<Snapshot> {
+        let mut segments = self.segments()?;
+        let tail = self.tail(None)?;
+        if let tail::Verdict::Damage { why, .. } = tail.verdict {
+            return Err(Error::corrupt(why));
+        }
+        segments.retain(|name| tail.end.is_some_and(|end| *name <= end.segment));
+        let end = tail.end.map_or(0, |end| end.offset);
+        Ok(Snapshot { events: self.events()?, segments, end, head: tail.head, count: tail.count })
+    }
+
+    pub(super) fn events(&self) -> Result<Option<Dir>> {
+        self.akashic.dir(layout::EVENTS)
+    }
+
+    /// All segments, oldest first.
+    pub(super) fn segments(&self) -> Result<Vec<SegmentName>> {
+        self.segments_since("")
+    }
+
+    /// Segments of the months from `month` on.
+    fn segments_since(&self, month: &str) -> Result<Vec<SegmentName>> {
+        let Some(events) = self.events()? else { return Ok(Vec::new()) };
+        let mut segments = Vec::new();
+        for (name, is_dir) in events.list()? {
+            if !is_dir || name.as_str() < month {
+                continue;
+            }
+            let Some(folder) = events.dir(&name)? else { continue };
+            let files = folder.list()?;
+            segments.extend(
+                files.iter().filter_map(|(file, _)| SegmentName::parse_file(file)).filter(|s| s.month() == name),
+            );
+        }
+        segments.sort();
+        Ok(segments)
+    }
+
+    /// Opens a segment for reading.
+    pub(super) fn open_segment(&self, name: SegmentName) -> Result<File> {
+        let events = self.events()?.ok_or_else(|| Error::corrupt("the vault has no events folder"))?;
+        open_segment(&events, name)
+    }
+
+    /// What stands behind the record's head, or the whole log without a record.
+    pub(super) fn tail(&self, record: Option<&HeadRecord>) -> Result<Tail> {
+        let month = record.map_or(String::new(), |r| r.segment.month());
+        let mut pieces: Vec<(SegmentName, u64, Vec<u8>)> = Vec::new();
+        for name in self.segments_since(&month)? {
+            let start = match record {
+                Some(record) if name < record.segment => continue,
+                Some(record) if name == record.segment => record.offset,
+                _ => 0,
+            };
+            let mut file = self.open_segment(name)?;
+            file.seek(SeekFrom::Start(start)).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
+            pieces.push((name, start, bytes));
+        }
+        let pieces: Vec<Piece<'_>> =
+            pieces.iter().map(|(segment, start, bytes)| Piece { segment: *segment, start: *start, bytes }).collect();
+        let (known, head) = match record {
+            Some(record) => (Known::Published, Some(record.head)),
+            None => (Known::Nothing, None),
+        };
+        let end = record.map(|r| Place { segment: r.segment, offset: r.offset });
+        Ok(tail::classify(known, head, end, &pieces))
+    }
+
+    /// Whether the line that ends at the record's offset is the head that the record names.
+    pub(super) fn head_line(&self, record: &HeadRecord) -> Result<HeadLine> {
+        if !self.segments_since(&record.segment.month())?.contains(&record.segment) {
+            return Ok(HeadLine::Missing);
+        }
+        let file = self.open_segment(record.segment)?;
+        if size(&file)? < record.offset {
+            return Ok(HeadLine::Missing);
+        }
+        let mut length = 4096u64;
+        loop {
+            let start = record.offset.saturating_sub(length);
+            let mut bytes = vec![0; (record.offset - start) as usize];
+            file.read_exact_at(&mut bytes, start).map_err(|e| Error::system("cannot read the log", e))?;
+            let Some(body) = bytes.strip_suffix(b"\n") else { return Ok(HeadLine::Other) };
+            let line = match body.iter().rposition(|&b| b == b'\n') {
+                Some(newline) => &body[newline + 1..],
+                None if start == 0 => body,
+                None if length > limits::EVENT_MAX_BYTES as u64 => return Ok(HeadLine::Other),
+                None => {
+                    length *= 4;
+                    continue;
+                }
+            };
+            return Ok(match crate::chain::check_line(line) {
+                Ok(event) if Head::of(&event) == record.head => HeadLine::Good(Box::new(event)),
+                _ => HeadLine::Other,
+            });
+        }
+    }
+}
+
+/// How long a segment is now.
+pub(super) fn size(file: &File) -> Result<u64> {
+    Ok(file.metadata().map_err(|e| Error::system("cannot look at the log", e))?.len())
+}
+
+/// What stands where a record says the head is.
+#[derive(Debug)]
+pub(super) enum HeadLine {
+    Good(Box<Event>),
+    Other,
+    /// The log ends before it.
+    Missing,
+}
+
+pub(super) fn open_segment(events: &Dir, name: SegmentName) -> Result<File> {
+    events
+        .dir(&name.month())?
+        .and_then(|folder| folder.open_file(&name.file()).transpose())
+        .unwrap_or_else(|| Err(Error::corrupt(format!("segment {name} is missing"))))
+}
+
+impl Snapshot {
+    /// A segment, and where its part of the snapshot ends.
+    fn open(&self, index: usize) -> Result<(File, u64)> {
+        let events = self.events.as_ref().ok_or_else(|| Error::corrupt("the vault has no events folder"))?;
+        let file = open_segment(events, self.segments[index])?;
+        let end = if index + 1 == self.segments.len() { self.end } else { size(&file)? };
+        Ok((file, end))
+    }
+
+    /// A position in terms of its segment.
+    pub(super) fn place(&self, position: Position) -> Place {
+        Place { segment: self.segments[position.index], offset: position.offset }
+    }
+
+    /// Hands every line from `from` on to `visit`, with its place and without its line end.
+    pub fn lines(
+        &self,
+        from: Position,
+        visit: &mut dyn FnMut(Position, &[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        for index in from.index..self.segments.len() {
+            let name = self.segments[index];
+            let mut offset = if index == from.index { from.offset } else { 0 };
+            let (mut file, end) = self.open(index)?;
+            file.seek(SeekFrom::Start(offset)).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
+            let mut reader = BufReader::with_capacity(64 * 1024, file.take(end.saturating_sub(offset)));
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let read =
+                    reader.read_until(b'\n', &mut line).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
+                if read == 0 {
+                    break;
+                }
+                if line.pop() != Some(b'\n') {
+                    return Err(Error::corrupt(format!(
+                        "{name} ends in the middle of a line, before its published end"
+                    )));
+                }
+                if visit(Position { index, offset }, &line)?.is_break() {
+                    return Ok(());
+                }
+                offset += read as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same as events. A line that cannot be read is damage.
+    pub fn events(
+        &self,
+        from: Position,
+        visit: &mut dyn FnMut(Position, Event, &[u8]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.lines(from, &mut |place, line| {
+            let event = Event::read(line)
+                .map_err(|e| Error::corrupt(format!("{} at byte {}: {e}", self.segments[place.index], place.offset)))?;
+            visit(place, event, line)
+        })
+    }
+
+    /// The state that the whole snapshot folds to.
+    pub fn fold(&self) -> Result<State> {
+        let mut state = State::default();
+        self.events(Position::START, &mut |_, event, _| {
+            state.apply(&event);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(state)
+    }
+
+    /// One event by its id.
+    pub fn find(&self, id: Ulid) -> Result<Option<(Position, Event)>> {
+        let mut found = None;
+        self.events(self.seek(id)?, &mut |place, event, _| {
+            if event.id == id {
+                found = Some((place, event));
+            }
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Ids that begin like this, at most two: enough to know whether there is exactly one.
+    pub fn ids_with_prefix(&self, prefix: &str) -> Result<Vec<Ulid>> {
+        let prefix = prefix.to_ascii_uppercase();
+        let Ok(lowest) = Ulid::from_string(&format!("{prefix:0<26}")) else { return Ok(Vec::new()) };
+        let mut ids = Vec::new();
+        self.events(self.seek(lowest)?, &mut |_, event, _| {
+            let more = event.id.to_string().starts_with(&prefix) && ids.len() < 2;
+            if more {
+                ids.push(event.id);
+            }
+            Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(ids)
+    }
+
+    /// The events that were recorded together with this one, and its index among them.
+    pub fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
+        let Some((_, event)) = self.find(id)? else { return Ok(None) };
+        let Some(batch) = event.batch else { return Ok(Some((vec![event], 0))) };
+        // Its first event is `no − 1` lines before it; a whole batch is at most 16 MiB back.
+        let mut unit: Vec<Event> = Vec::new();
+        self.events(self.before(id, batch.no - 1)?, &mut |_, event, _| {
+            unit.push(event);
+            Ok(if unit.len() as u64 == batch.of { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(Some((unit, (batch.no - 1) as usize)))
+    }
+
+    /// The place `lines` lines before an event, in the same segment.
+    fn before(&self, id: Ulid, lines: u64) -> Result<Position> {
+        let at = self.seek(id)?;
+        let (file, _) = self.open(at.index)?;
+        let mut offset = at.offset;
+        for _ in 0..lines {
+            offset = previous_line(&file, offset)?;
+        }
+        Ok(Position { offset, ..at })
+    }
+
+    /// The place of the first event whose id is `id` or greater, by binary search.
+    pub fn seek(&self, id: Ulid) -> Result<Position> {
+        let past_end = Position { index: self.segments.len(), offset: 0 };
+        // The last segment that begins at or before the id; empty ones have no beginning.
+        let (mut low, mut high) = (0, self.segments.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.first_id_from(middle)? {
+                Some(first) if first <= id => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        let Some(index) = low.checked_sub(1) else { return Ok(Position::START) };
+        let (file, end) = self.open(index)?;
+        // Invariant: lines that begin before `start` are smaller, lines from `limit` on are not.
+        let (mut start, mut limit) = (0, end);
+        while start < limit {
+            let middle = start + (limit - start) / 2;
+            let line_start = if middle == start { start } else { next_line(&file, middle - 1, end)? };
+            if line_start >= limit {
+                // No line begins between the middle and the limit.
+                limit = middle;
+                continue;
+            }
+            let line_end = next_line(&file, line_start, end)?;
+            if self.id_at(&file, index, line_start, line_end)? < id {
+                start = line_end;
+            } else {
+                limit = line_start;
+            }
+        }
+        let place = Position { index, offset: start };
+        Ok(if start < end {
+            place
+        } else if index + 1 < self.segments.len() {
+            Position { index: index + 1, offset: 0 }
+        } else {
+            past_end
+        })
+    }
+
+    /// The first id in this segment or a later one.
+    fn first_id_from(&self, index: usize) -> Result<Option<Ulid>> {
+        let mut first = None;
+        self.events(Position { index, offset: 0 }, &mut |_, event, _| {
+            first = Some(event.id);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(first)
+    }
+
+    fn id_at(&self, file: &File, index: usize, start: u64, end: u64) -> Result<Ulid> {
+        let mut line = vec![0; (end - start) as usize];
+        file.read_exact_at(&mut line, start).map_err(|e| Error::system("cannot read the log", e))?;
+        Event::read(line.strip_suffix(b"\n").unwrap_or(&line))
+            .map(|event| event.id)
+            .map_err(|e| Error::corrupt(format!("{} at byte {start}: {e}", self.segments[index])))
+    }
+}
+
+/// The offset behind the next line end at or after `from`, at most `end`.
+fn next_line(file: &File, from: u64, end: u64) -> Result<u64> {
+    let mut at = from;
+    let mut buffer = [0; 4096];
+    while at < end {
+        let want = buffer.len().min((end - at) as usize);
+        file.read_exact_at(&mut buffer[..want], at).map_err(|e| Error::system("cannot read the log", e))?;
+        if let Some(newline) = buffer[..want].iter().position(|&b| b == b'\n') {
+            return Ok(at + newline as u64 + 1);
+        }
+        at += want as u64;
+    }
+    Ok(end)
+}
+
+/// Where the line begins that ends at `end`.
+fn previous_line(file: &File, end: u64) -> Result<u64> {
+    let mut high = end.saturating_sub(1);
+    let mut buffer = [0; 4096];
+    while high > 0 {
+        let low = high.saturating_sub(buffer.len() as u64);
+        let part = &mut buffer[..(high - low) as usize];
+        file.read_exact_at(part, low).map_err(|e| Error::system("cannot read the log", e))?;
+        if let Some(newline) = part.iter().rposition(|&b| b == b'\n') {
+            return Ok(low + newline as u64 + 1);
+        }
+        high = low;
+    }
+    Ok(0)
+}

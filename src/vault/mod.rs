@@ -1,0 +1,78 @@
+//! The vault: one directory, the only state. Knows records and files, not what they mean.
+//!
+//! Rooms: `files` (opening without following links), `lock`, `log` (segments and places in them),
+//! `head` (`chain.json`), `write` (appending), `recover` (the tail), `verify`, `backup`, `layout`
+//! (what `hf-init` makes), `watch`, `config`.
+
+mod backup;
+pub mod config;
+mod files;
+mod head;
+mod layout;
+mod lock;
+mod log;
+mod recover;
+mod verify;
+mod watch;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::base::{Error, ErrorKind, Result};
+use files::Dir;
+
+pub use backup::{BackedUp, backup};
+pub use layout::{AKASHIC, CONFIG_FILE, Created};
+pub use log::{Position, Snapshot};
+pub use recover::Recovered;
+pub use verify::{Checked, HeadVerdict, TailVerdict, Verified};
+pub use watch::Watch;
+pub use write::{Unit, Writer};
+
+/// A vault that exists, opened for reading.
+#[derive(Debug)]
+pub struct Vault {
+    path: PathBuf,
+    root: Dir,
+    akashic: Dir,
+}
+
+impl Vault {
+    /// Opens an existing vault. The path itself may lead through links, nothing inside may.
+    pub fn open(path: &Path) -> Result<Vault> {
+        let none = || Error::new(ErrorKind::NoVault, format!("no vault at {}", path.display()));
+        let root = Dir::open_root(path)?.ok_or_else(none)?;
+        let akashic = root.dir(AKASHIC)?.ok_or_else(none)?;
+        Ok(Vault { path: path.to_owned(), root, akashic })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Settings from the vault's configuration, with a warning for each that is not known.
+    pub fn config(&self) -> Result<(config::Config, Vec<String>)> {
+        config::load(&self.root, &self.path)
+    }
+
+    /// Why this vault must not be written to or trusted as private, if others can write it.
+    pub fn check_private(&self) -> Result<()> {
+        self.root.check_private()?;
+        self.akashic.check_private()
+    }
+
+    /// Takes the lock, mends what a crash left, and gives the right to append.
+    pub fn write(&self, options: WriteOptions) -> Result<Writer<'_>> {
+        Writer::open(self, options)
+    }
+}
+
+/// How to write.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions {
+    pub lock_timeout: Duration,
+    pub now: crate::base::Now,
+    /// A segment that has reached this size is followed by another.
+    pub segment_max_bytes: u64,
+}

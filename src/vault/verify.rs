@@ -1,0 +1,199 @@
+//! Verification: what the bytes prove, as separate verdicts that are always all given.
+//!
+//! This is the reference form: parse, canonicalise, hash, compare, one event after the other.
+
+use super::Vault;
+use super::head::{self, Published};
+use super::lock::Mode;
+use super::log::HeadLine;
+use crate::base::{Error, ErrorKind, Result, Ulid, names};
+use crate::chain::tail::{Place, Verdict};
+use crate::chain::{Head, HeadRecord, scan};
+use crate::event::Event;
+
+names! {
+    /// What stands behind the published head.
+    pub enum TailVerdict {
+        /// Nothing.
+        Clean = "CLEAN",
+        /// Good events that their writer did not live to publish.
+        Unpublished = "UNPUBLISHED",
+        /// A write that was not finished; the next append moves it to quarantine.
+        Torn = "TORN",
+        /// Bytes that no crash leaves.
+        Damaged = "DAMAGED",
+    }
+}
+
+names! {
+    /// What the head record says of the log.
+    pub enum HeadVerdict {
+        Ok = "OK",
+        /// The log has events that the record does not know yet.
+        Behind = "BEHIND",
+        Missing = "MISSING",
+        /// Torn or damaged: as good as none.
+        Invalid = "INVALID",
+        /// The log ends before the published head: events are missing.
+        Ahead = "AHEAD",
+        /// The published head is not the event that stands there.
+        Mismatch = "MISMATCH",
+    }
+}
+
+/// The chain itself: every line from where the check began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checked {
+    Ok,
+    Broken { place: Place, why: String },
+}
+
+/// All verdicts of one verification.
+#[derive(Debug)]
+pub struct Verified {
+    pub chain: Checked,
+    pub tail: TailVerdict,
+    pub tail_why: Option<String>,
+    pub head_verdict: HeadVerdict,
+    /// The last good event.
+    pub head: Option<Head>,
+    /// How many events were checked.
+    pub count: u64,
+    /// Each expected head, and whether the checked part has it.
+    pub anchors: Vec<(Head, bool)>,
+}
+
+impl Verified {
+    /// Whether everything that can be wrong is right. A head that is missing or behind is not wrong.
+    pub fn passed(&self) -> bool {
+        self.chain == Checked::Ok
+            && matches!(self.tail, TailVerdict::Clean | TailVerdict::Unpublished)
+            && !matches!(self.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch)
+            && self.anchors.iter().all(|(_, found)| *found)
+    }
+}
+
+impl Vault {
+    /// Checks the log up to its published head, and what stands behind it.
+    pub fn verify(&self, anchors: &[Head], since: Option<Ulid>) -> Result<Verified> {
+        let mut record = head::read(&self.akashic)?;
+        let mut tail = self.tail_if_there(&record)?;
+        if !matches!(tail, Some((TailVerdict::Clean, _))) {
+            // Perhaps somebody is writing just now: look again while nobody can.
+            let _guard = self.lock_if_possible(Mode::Shared)?;
+            record = head::read(&self.akashic)?;
+            tail = self.tail_if_there(&record)?;
+        }
+        let known = match record {
+            Published::Valid(record) => Some(record),
+            _ => None,
+        };
+        let mut found = self.check_prefix(known.as_ref(), anchors, since)?;
+        let (tail, tail_why) = match tail {
+            Some((verdict, why)) => (verdict, why),
+            None => (TailVerdict::Clean, None),
+        };
+        // Without a record, a log that is bad only in its last unit has an unfinished write there.
+        if known.is_none() && tail == TailVerdict::Torn {
+            found.chain = Checked::Ok;
+        }
+        let head_verdict = match record {
+            Published::Missing => HeadVerdict::Missing,
+            Published::Invalid => HeadVerdict::Invalid,
+            Published::Newer => return Err(Error::corrupt("chain.json is of a newer version than this program reads")),
+            Published::Valid(record) => {
+                // A check that began in the middle has not counted from the beginning.
+                let counted = since.is_some() || found.chain != Checked::Ok || found.count == record.count;
+                match self.head_line(&record)? {
+                    HeadLine::Missing => HeadVerdict::Ahead,
+                    HeadLine::Good(_) if counted && tail == TailVerdict::Unpublished => HeadVerdict::Behind,
+                    HeadLine::Good(_) if counted => HeadVerdict::Ok,
+                    _ => HeadVerdict::Mismatch,
+                }
+            }
+        };
+        let anchors = anchors.iter().copied().zip(found.anchors).collect();
+        Ok(Verified { chain: found.chain, tail, tail_why, head_verdict, head: found.head, count: found.count, anchors })
+    }
+
+    /// The verdict on the tail; nothing if the log does not reach up to the record.
+    fn tail_if_there(&self, record: &Published) -> Result<Option<(TailVerdict, Option<String>)>> {
+        let record = match record {
+            Published::Valid(record) => Some(record),
+            _ => None,
+        };
+        if let Some(record) = record
+            && self.segments()?.binary_search(&record.segment).is_err()
+        {
+            return Ok(None);
+        }
+        Ok(Some(match self.tail(record)?.verdict {
+            Verdict::Clean | Verdict::Empty => (TailVerdict::Clean, None),
+            Verdict::Adopt if record.is_none() => (TailVerdict::Clean, None),
+            Verdict::Adopt => (TailVerdict::Unpublished, None),
+            Verdict::Torn { why, .. } => (TailVerdict::Torn, Some(why)),
+            Verdict::Damage { why, .. } => (TailVerdict::Damaged, Some(why)),
+        }))
+    }
+
+    fn check_prefix(&self, record: Option<&HeadRecord>, anchors: &[Head], since: Option<Ulid>) -> Result<Prefix> {
+        let mut found = Prefix { chain: Checked::Ok, head: None, count: 0, anchors: vec![false; anchors.len()] };
+        let start = since.map(|id| self.trusted_start(id)).transpose()?;
+        let see = |seen: &mut [bool], head: Head| {
+            for (anchor, seen) in anchors.iter().zip(seen) {
+                *seen |= *anchor == head;
+            }
+        };
+        if let Some((event, _)) = &start {
+            see(&mut found.anchors, Head::of(event));
+            found.head = Some(Head::of(event));
+        }
+        for segment in self.segments()? {
+            let skip = match &start {
+                Some((_, place)) if segment < place.segment => continue,
+                Some((_, place)) if segment == place.segment => place.offset,
+                _ => 0,
+            };
+            let mut bytes = self.segment_bytes(segment)?;
+            match record {
+                Some(record) if segment > record.segment => break,
+                Some(record) if segment == record.segment => bytes.truncate(record.offset as usize),
+                _ => {}
+            }
+            let from = (skip as usize).min(bytes.len());
+            let seen = &mut found.anchors;
+            let scan = scan(&bytes, from, found.head, &mut |_, event| see(seen, Head::of(event)));
+            found.head = scan.head;
+            found.count += scan.count;
+            if let Some(fault) = scan.fault {
+                let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
+                found.chain = Checked::Broken { place: Place { segment, offset: fault.line_offset as u64 }, why };
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The event that a check since `id` takes for granted, the last of its batch, and where it ends.
+    fn trusted_start(&self, id: Ulid) -> Result<(Event, Place)> {
+        let snapshot = self.snapshot()?;
+        let unknown = || Error::new(ErrorKind::NotFound, format!("event {id} is not in the log"));
+        let (place, event) = snapshot.find(id)?.ok_or_else(unknown)?;
+        let mut last = (event, place, 0);
+        snapshot.events(place, &mut |place, event, line| {
+            let ends = event.ends_unit();
+            last = (event, place, line.len() as u64 + 1);
+            Ok(if ends { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
+        })?;
+        let (event, place, length) = last;
+        let end = snapshot.place(place);
+        Ok((event, Place { offset: end.offset + length, ..end }))
+    }
+}
+
+struct Prefix {
+    chain: Checked,
+    head: Option<Head>,
+    count: u64,
+    anchors: Vec<bool>,
+}

@@ -1,0 +1,367 @@
+//! Appending: one lock, one write at a known offset, one sync, then the head record.
+//!
+//! 1. `Writer::open` takes the lock and mends the tail (`recover`).
+//! 2. A `Unit` collects drafts, gives them ids and shows the state with them applied.
+//! 3. `commit` seals them, writes them with one write, syncs, publishes the head.
+//!
+//! Invariant: nothing is acknowledged before its sync succeeded, and a sync that failed is never
+//! tried again. Invariant: ids only increase, and the segment's date never goes back, whatever the
+//! clock does.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::files::failed;
+use super::head::{self, Published};
+use super::lock::{self, LockGuard, Mode};
+use super::log::{HeadLine, Snapshot};
+use super::{Vault, WriteOptions, layout, recover};
+use crate::base::{Digest, Error, ErrorKind, Now, Reason, Result, Ulid, limits};
+use crate::chain::tail::{Place, Verdict};
+use crate::chain::{Head, HeadRecord, SegmentName};
+use crate::event::{Batch, Draft, Event, SCHEMA_VERSION};
+use crate::state::State;
+
+/// The right to append. Holds the lock for as long as it lives.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    vault: &'a Vault,
+    options: WriteOptions,
+    _guard: LockGuard,
+    head: Option<Head>,
+    count: u64,
+    /// Where the last event ends.
+    end: Option<Place>,
+    /// The newest segment's file, which can be newer than the last event's.
+    newest: Option<SegmentName>,
+    /// What a person should know although it is no error.
+    pub warnings: Vec<String>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn open(vault: &'a Vault, options: WriteOptions) -> Result<Self> {
+        let writer = Self::open_empty(vault, options)?;
+        match writer.head {
+            Some(_) => Ok(writer),
+            None => Err(Error::new(ErrorKind::NoVault, format!("{} has no first event yet", vault.path().display()))),
+        }
+    }
+
+    /// The same for a vault that may have no event yet.
+    pub(super) fn open_empty(vault: &'a Vault, options: WriteOptions) -> Result<Self> {
+        let mut writer = Self::lock(vault, options)?;
+        let record = match head::read(&vault.akashic)? {
+            Published::Valid(record) => Some(record),
+            Published::Newer => return Err(newer("chain.json")),
+            Published::Missing | Published::Invalid => None,
+        };
+        if let Some(record) = &record {
+            match vault.head_line(record)? {
+                HeadLine::Good(event) if event.version > SCHEMA_VERSION => return Err(newer("its last event")),
+                HeadLine::Good(_) => {}
+                HeadLine::Other => {
+                    return Err(Error::corrupt(format!(
+                        "the log at its published head is not event {}",
+                        record.head.id
+                    )));
+                }
+                HeadLine::Missing => {
+                    return Err(Error::corrupt(format!(
+                        "the log ends before its published head, event {}",
+                        record.head.id
+                    )));
+                }
+            }
+        }
+        let tail = vault.tail(record.as_ref())?;
+        writer.count = record.map_or(0, |r| r.count) + tail.count;
+        (writer.head, writer.end) = (tail.head, tail.end);
+        match &tail.verdict {
+            Verdict::Empty | Verdict::Clean => {}
+            Verdict::Adopt => recover::adopt(&mut writer, &tail)?,
+            Verdict::Torn { from, why } => recover::quarantine_tail(&mut writer, &tail, *from, why)?,
+            Verdict::Damage { why, .. } => return Err(Error::corrupt(why.clone())),
+        }
+        Ok(writer)
+    }
+
+    /// The lock alone, with nothing known of the log yet.
+    pub(super) fn lock(vault: &'a Vault, options: WriteOptions) -> Result<Self> {
+        vault.check_private()?;
+        if let Some(events) = vault.events()? {
+            events.check_private()?;
+        }
+        let (file, _) = vault.akashic.make_file(layout::LOCK_FILE)?;
+        let guard = lock::take(file, Mode::Exclusive, options.lock_timeout)?;
+        let newest = vault.segments()?.last().copied();
+        Ok(Writer { vault, options, _guard: guard, head: None, count: 0, end: None, newest, warnings: Vec::new() })
+    }
+
+    pub(super) fn vault(&self) -> &'a Vault {
+        self.vault
+    }
+
+    pub fn head(&self) -> Option<Head> {
+        self.head
+    }
+
+    /// Sets where the log ends, after a recovery.
+    pub(super) fn set_end(&mut self, head: Option<Head>, count: u64, end: Option<Place>) {
+        (self.head, self.count, self.end) = (head, count, end);
+    }
+
+    /// The log as this writer sees it: everything up to its last event.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        match self.record() {
+            Some(record) => self.vault.published(&record),
+            None => self.vault.scanned(),
+        }
+    }
+
+    fn record(&self) -> Option<HeadRecord> {
+        let (head, end) = (self.head?, self.end?);
+        Some(HeadRecord { head, count: self.count, segment: end.segment, offset: end.offset })
+    }
+
+    /// Starts a unit on top of a state that was folded from this writer's snapshot.
+    pub fn begin(&self, state: State) -> Unit {
+        Unit::new(state, self.head, self.options.now)
+    }
+
+    /// Records a unit. `asked` is the event that the caller wants to hear of.
+    pub fn commit(&mut self, unit: Unit, asked: usize) -> Result<Vec<Event>> {
+        self.commit_at(unit, asked, None)
+    }
+
+    /// Appends a single draft that needs no decision.
+    pub fn append_one(&mut self, draft: Draft) -> Result<Event> {
+        let mut unit = self.begin(State::default());
+        unit.push(draft)?;
+        let mut events = self.commit(unit, 0)?;
+        Ok(events.remove(0))
+    }
+
+    /// Appends a single draft over bytes that are in quarantine, in their own segment.
+    pub(super) fn append_at(&mut self, place: Place, draft: Draft) -> Result<()> {
+        let mut unit = self.begin(State::default());
+        unit.push(draft)?;
+        self.commit_at(unit, 0, Some(place)).map(drop)
+    }
+
+    fn commit_at(&mut self, unit: Unit, asked: usize, place: Option<Place>) -> Result<Vec<Event>> {
+        let (events, bytes) = unit.seal(self.head)?;
+        self.write(&bytes, &events, asked, place).map_err(|error| match error.kind {
+            ErrorKind::Uncertain { key } if key.is_empty() => uncertain(&events[asked], error.message),
+            _ => error,
+        })?;
+        Ok(events)
+    }
+
+    /// Writes sealed lines behind the last event and publishes their head.
+    fn write(&mut self, bytes: &[u8], events: &[Event], asked: usize, place: Option<Place>) -> Result<()> {
+        let (file, place) = match place {
+            Some(place) => (self.open_to_write(place.segment)?, place),
+            None => self.place_for(bytes.len() as u64)?,
+        };
+        write_at(&file, place, bytes)?;
+        file.sync_data().map_err(|e| uncertain(&events[asked], format!("the sync failed: {e}")))?;
+        self.head = events.last().map(Head::of);
+        self.count += events.len() as u64;
+        self.end = Some(Place { offset: place.offset + bytes.len() as u64, ..place });
+        self.publish();
+        Ok(())
+    }
+
+    /// Tells readers of the new head. The log is durable already, so a failure is only a warning:
+    /// the next writer finds the event in the tail.
+    pub(super) fn publish(&mut self) {
+        let published = self.record().map(|record| head::publish(&self.vault.akashic, &record));
+        if let Some(Err(error)) = published {
+            self.warnings.push(format!("the event is recorded, but its head could not be published: {error}"));
+        }
+    }
+
+    /// The file and offset for the next unit, in a new segment if day or size ask for it.
+    fn place_for(&mut self, length: u64) -> Result<(File, Place)> {
+        let newest = self.newest.max(self.end.map(|end| end.segment));
+        let today = self.options.now.date();
+        let segment = match newest {
+            None => SegmentName::first_of(today),
+            Some(newest) if today > newest.date => SegmentName::first_of(today),
+            Some(newest) => {
+                let used = self.end.filter(|end| end.segment == newest).map_or(0, |end| end.offset);
+                if used > 0 && used + length > self.options.segment_max_bytes { newest.next() } else { newest }
+            }
+        };
+        let offset = self.end.filter(|end| end.segment == segment).map_or(0, |end| end.offset);
+        let file = self.open_to_write(segment)?;
+        self.newest = Some(segment);
+        Ok((file, Place { segment, offset }))
+    }
+
+    /// Opens a segment, making it and what leads to it durable first.
+    pub(super) fn open_to_write(&self, segment: SegmentName) -> Result<File> {
+        let (events, made_events) = self.vault.akashic.make_dir(layout::EVENTS)?;
+        if made_events {
+            self.vault.akashic.sync()?;
+        }
+        if let Some(folder) = events.dir(&segment.month())? {
+            folder.check_private()?;
+            if let Some(file) = folder.open_file_to_write(&segment.file())? {
+                // An empty file may be left from a crash before its name was durable.
+                if super::log::size(&file)? == 0 {
+                    folder.sync()?;
+                    events.sync()?;
+                }
+                return Ok(file);
+            }
+        }
+        // The old segment must be whole on the disk before a newer one can be.
+        if let Some(end) = self.end.filter(|end| end.segment != segment) {
+            let old = self.vault.open_segment(end.segment)?;
+            old.sync_data().map_err(|e| failed("sync", &self.vault.path().join(end.segment.to_string()), e))?;
+        }
+        let (folder, _) = events.make_dir(&segment.month())?;
+        let (file, _) = folder.make_file(&segment.file())?;
+        folder.sync()?;
+        events.sync()?;
+        Ok(file)
+    }
+}
+
+/// Writes bytes at a place and cuts off what may stand behind them. A write that fails is undone.
+pub(super) fn write_at(file: &File, place: Place, bytes: &[u8]) -> Result<()> {
+    let end = place.offset + bytes.len() as u64;
+    let written = file.write_all_at(bytes, place.offset).and_then(|()| match file.metadata()?.len() > end {
+        true => file.set_len(end),
+        false => Ok(()),
+    });
+    let Err(error) = written else { return Ok(()) };
+    match file.set_len(place.offset) {
+        Ok(()) => Err(Error::system("nothing was recorded: the write failed", error)),
+        Err(undo) => Err(Error::new(
+            ErrorKind::Uncertain { key: String::new() },
+            format!("the write failed ({error}) and could not be undone ({undo})"),
+        )),
+    }
+}
+
+fn uncertain(asked: &Event, why: String) -> Error {
+    let key = asked.key.clone().unwrap_or_else(|| asked.id.to_string());
+    Error::new(ErrorKind::Uncertain { key }, why)
+}
+
+fn newer(what: &str) -> Error {
+    Error::refused(Reason::NewerVersion, format!("{what} is of a newer version than this program writes"))
+}
+
+/// Events that will be recorded together, or not at all. Knows no file: a rehearsal makes one too.
+#[derive(Debug)]
+pub struct Unit {
+    now: Now,
+    last_id: Option<Ulid>,
+    state: State,
+    events: Vec<Event>,
+}
+
+impl Unit {
+    pub fn new(state: State, head: Option<Head>, now: Now) -> Self {
+        Unit { now, last_id: head.map(|head| head.id), state, events: Vec::new() }
+    }
+
+    /// The state with the unit's events applied.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// An event of this unit.
+    pub fn event(&self, id: Ulid) -> Option<&Event> {
+        self.events.iter().find(|event| event.id == id)
+    }
+
+    /// The next id: of this moment, or right behind the last one where the clock stands or goes back.
+    pub fn mint(&mut self) -> Result<Ulid> {
+        let id = next_id(self.now.millis, self.last_id)?;
+        self.last_id = Some(id);
+        Ok(id)
+    }
+
+    /// Adds a draft. Its hash is not known yet, so nothing may refer to it by one.
+    pub fn push(&mut self, draft: Draft) -> Result<usize> {
+        if self.events.len() == limits::BATCH_MAX_EVENTS {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                format!("a batch has at most {} events", limits::BATCH_MAX_EVENTS),
+            ));
+        }
+        let id = self.mint()?;
+        let event = Event::from_draft(draft, id, self.now.timestamp());
+        self.state.apply(&event);
+        self.events.push(event);
+        Ok(self.events.len() - 1)
+    }
+
+    /// The unit's events, linked behind `head`, and the bytes of their lines.
+    pub fn seal(mut self, head: Option<Head>) -> Result<(Vec<Event>, Vec<u8>)> {
+        let of = self.events.len() as u64;
+        let mut prev = head.map_or(Digest::ZERO, |head| head.hash);
+        let mut bytes = Vec::new();
+        for (event, no) in self.events.iter_mut().zip(1..) {
+            let line = event.seal(prev, (of > 1).then_some(Batch { no, of }));
+            if line.len() >= limits::EVENT_MAX_BYTES {
+                return Err(Error::usage(format!(
+                    "an event of {} bytes is too large: at most {}; store the content with hf-artifact",
+                    line.len() + 1,
+                    limits::EVENT_MAX_BYTES
+                )));
+            }
+            bytes.extend(line);
+            bytes.push(b'\n');
+            prev = event.hash;
+        }
+        if bytes.len() > limits::BATCH_MAX_BYTES {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                format!("a batch of {} bytes is too large: at most {}", bytes.len(), limits::BATCH_MAX_BYTES),
+            ));
+        }
+        Ok((self.events, bytes))
+    }
+}
+
+/// `max(now, last)`, then one more than `last` where they meet.
+fn next_id(now_millis: u64, last: Option<Ulid>) -> Result<Ulid> {
+    let fresh = |millis| -> Result<Ulid> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
+        Ok(Ulid::from_parts(millis, u128::from_le_bytes(random) >> 48))
+    };
+    match last {
+        Some(last) if last.timestamp_ms() >= now_millis => match last.increment() {
+            Ok(next) => Ok(next),
+            Err(_) => fresh(last.timestamp_ms() + 1),
+        },
+        _ => fresh(now_millis),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_increase_whatever_the_clock_does() {
+        let mut last = None;
+        for now in [5, 5, 6, 3, 0, 1_000_000, 999_999, 1_000_000] {
+            let next = next_id(now, last).unwrap();
+            assert!(last.is_none_or(|last| next > last), "{now}");
+            last = Some(next);
+        }
+        let full = Ulid::from_parts(7, (1 << 80) - 1);
+        assert!(next_id(0, Some(full)).unwrap() > full);
+    }
+}

@@ -1,0 +1,80 @@
+//! The layers: imports point left only, and the inner ones are pure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From the inside out; layers in one row may not import each other.
+const LAYERS: &[&[&str]] =
+    &[&["base"], &["event"], &["chain", "machine"], &["state"], &["policy"], &["vault"], &["op"], &["ui"]];
+
+/// Up to this row nothing may touch a file, a clock, the environment or the terminal.
+const LAST_PURE: &str = "policy";
+
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::env",
+    "std::io",
+    "std::process",
+    "std::thread",
+    "SystemTime",
+    "Instant",
+    "println!",
+    "eprintln!",
+    "getrandom",
+];
+
+fn sources(layer: &str) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    let mut dirs = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(layer)];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => dirs.push(path),
+                false => files.push((path.clone(), fs::read_to_string(&path).unwrap())),
+            }
+        }
+    }
+    assert!(!files.is_empty(), "{layer} has no files");
+    files
+}
+
+fn row(layer: &str) -> usize {
+    LAYERS.iter().position(|row| row.contains(&layer)).unwrap_or_else(|| panic!("{layer} is not a layer"))
+}
+
+#[test]
+fn imports_point_left_only() {
+    for layer in LAYERS.concat() {
+        for (path, text) in sources(layer) {
+            for part in text.split("crate::").skip(1) {
+                let other: String = part.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                if other == layer || other.is_empty() {
+                    continue;
+                }
+                assert!(row(&other) < row(layer), "{}: {layer} imports {other}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_inner_layers_are_pure() {
+    for layer in LAYERS.concat().into_iter().filter(|layer| row(layer) <= row(LAST_PURE)) {
+        for (path, text) in sources(layer) {
+            let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+            for impure in IMPURE {
+                assert!(!code.iter().any(|line| line.contains(impure)), "{}: {impure}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    for layer in LAYERS.concat().into_iter().chain(["bin"]) {
+        for (path, text) in sources(layer) {
+            assert!(text.starts_with("//! "), "{}", path.display());
+        }
+    }
+}

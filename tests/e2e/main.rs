@@ -1,0 +1,5 @@
+//! The commands as their users meet them: real files, real processes, whole replies.
+
+mod hive;
+mod init;
+mod layers;
