@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::tail::Place;
 use super::{Head, SegmentName};
 use crate::base::{Digest, limits};
 use crate::event::parse_ulid;
@@ -44,6 +45,11 @@ pub enum BadRecord {
 }
 
 impl HeadRecord {
+    /// Where the head's line ends.
+    pub fn end(&self) -> Place {
+        Place { segment: self.segment, offset: self.offset }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut written = Written {
             event_count: self.count,

@@ -29,10 +29,10 @@ impl Filter {
     }
 
     /// The same with a reference turned into the subject it names.
-    fn resolved(&self, snapshot: &Snapshot) -> Result<Filter> {
+    fn resolved(&self, vault: &Vault) -> Result<Filter> {
         let mut filter = self.clone();
         if let Some(text) = filter.subject.as_ref().filter(|s| !s.contains(':') && *s != "system") {
-            filter.subject = Some(snapshot.fold()?.resolve(text, None)?.to_string());
+            filter.subject = Some(vault.view()?.1.resolve(text, None)?.to_string());
         }
         Ok(filter)
     }
@@ -73,8 +73,9 @@ pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
             format!("a page has 1 to {most} events, not {}", request.limit),
         ));
     }
-    let snapshot = env.open()?.snapshot()?;
-    let filter = request.filter.resolved(&snapshot)?;
+    let vault = env.open()?;
+    let filter = request.filter.resolved(&vault)?;
+    let snapshot = vault.snapshot()?;
     let from = match &request.start {
         Start::Oldest => Position::START,
         Start::After(cursor) => behind(&snapshot, cursor)?,
@@ -123,8 +124,8 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutco
 pub fn follow(env: &Env, request: &LogRequest, take: &mut dyn FnMut(&Entry) -> ControlFlow<()>) -> Result<()> {
     let vault = env.open()?;
     let mut watch = vault.watch();
+    let filter = request.filter.resolved(&vault)?;
     let snapshot = vault.snapshot()?;
-    let filter = request.filter.resolved(&snapshot)?;
     let mut seen = match &request.start {
         Start::Oldest => None,
         Start::After(cursor) => {

@@ -3,56 +3,58 @@
 //! Invariant: `apply` is total and has no policy and no clock. An event that is not legal where it
 //! stands changes nothing, so an old log replays the same for ever.
 
+mod base;
+mod entity;
 mod facts;
 mod resolve;
+mod tally;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use crate::base::{EntityId, EntityType, ShortRef, Subject, Timestamp, Ulid};
+use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
 use crate::event::{Event, Kind};
 use crate::machine;
 
-/// The current state of one thing that events are about.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entity {
-    pub subject: Subject,
-    /// The nth of its type in the log.
-    pub ordinal: u64,
-    /// Four digits of its first event's hash.
-    pub tag: String,
-    pub state: machine::State,
-    pub created_at: Timestamp,
-    pub first_event: Ulid,
-    /// The last event that changed the state.
-    pub last_event: Ulid,
-    /// What its type's projection shows beyond this: title, requirement_id, …
-    pub facts: Map<String, Value>,
-}
+pub use base::Base;
+pub use entity::Entity;
+pub use tally::Tally;
 
-impl Entity {
-    /// `T-0001@a13c`, for types that have short references.
-    pub fn reference(&self) -> Option<ShortRef> {
-        self.subject.entity.ref_prefix()?;
-        Some(ShortRef { entity: self.subject.entity, ordinal: self.ordinal, tag: Some(self.tag.clone()) })
-    }
-}
-
-/// Everything that the log says, folded.
+/// Everything that the log says, folded: what a base knows, and what was applied on top of it.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    entities: BTreeMap<Subject, Entity>,
-    /// The subjects of each type in the order they were made.
-    made: HashMap<EntityType, Vec<Subject>>,
-    keys: HashMap<String, Ulid>,
-    first_event: Option<Ulid>,
-    newest_version: u64,
+    base: Option<Rc<dyn Base>>,
+    changes: Changes,
+}
+
+/// What events changed on top of a base.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    pub entities: BTreeMap<Subject, Entity>,
+    /// Subjects by type and ordinal.
+    pub made: BTreeMap<(EntityType, u64), Subject>,
+    pub keys: HashMap<String, Ulid>,
+    /// (parent, child), each once.
+    pub children: Vec<(Ulid, Ulid)>,
+    /// Of everything, base included.
+    pub tally: Tally,
 }
 
 impl State {
-    pub fn entity(&self, subject: &Subject) -> Option<&Entity> {
-        self.entities.get(subject)
+    /// The state that a base knows, with nothing applied yet.
+    pub fn over(base: Rc<dyn Base>) -> Self {
+        let tally = base.tally();
+        State { base: Some(base), changes: Changes { tally, ..Changes::default() } }
+    }
+
+    pub fn entity(&self, subject: &Subject) -> Option<Cow<'_, Entity>> {
+        match self.changes.entities.get(subject) {
+            Some(entity) => Some(Cow::Borrowed(entity)),
+            None => self.base.as_ref()?.entity(subject).map(Cow::Owned),
+        }
     }
 
     /// The state an entity is in; `Absent` if there is none.
@@ -62,24 +64,36 @@ impl State {
 
     /// The event that carries this idempotency key.
     pub fn keyed(&self, key: &str) -> Option<Ulid> {
-        self.keys.get(key).copied()
+        self.changes.keys.get(key).copied().or_else(|| self.base.as_ref()?.keyed(key))
     }
 
     pub fn first_event(&self) -> Option<Ulid> {
-        self.first_event
+        self.changes.tally.first_event
     }
 
-    /// The highest schema version that any event has.
-    pub fn newest_version(&self) -> u64 {
-        self.newest_version
+    /// Counts over everything.
+    pub fn tally(&self) -> &Tally {
+        &self.changes.tally
+    }
+
+    /// Why the answers cannot be trusted, if the base could not give them.
+    pub fn fault(&self) -> Option<Error> {
+        self.base.as_ref().and_then(|base| base.fault())
+    }
+
+    /// What was applied, for whoever keeps the base.
+    pub fn into_changes(self) -> Changes {
+        self.changes
     }
 
     /// Folds one event in.
     pub fn apply(&mut self, event: &Event) {
-        self.first_event.get_or_insert(event.id);
-        self.newest_version = self.newest_version.max(event.version);
-        if let Some(key) = &event.key {
-            self.keys.entry(key.clone()).or_insert(event.id);
+        self.changes.tally.see(event);
+        self.changes.children.extend(event.parents.iter().map(|parent| (*parent, event.id)));
+        if let Some(key) = &event.key
+            && self.keyed(key).is_none()
+        {
+            self.changes.keys.insert(key.clone(), event.id);
         }
         let (Some(kind), Ok(subject)) = (event.event_type.known(), Subject::parse(&event.subject)) else { return };
         self.advance(kind, subject, event);
@@ -90,24 +104,21 @@ impl State {
 
     /// Takes one entity a step further, if the step is legal.
     fn advance(&mut self, kind: Kind, subject: Subject, event: &Event) {
-        let Some(next) = machine::step(subject.entity, self.of(&subject), kind) else { return };
-        if !self.entities.contains_key(&subject) {
-            let made = self.made.entry(subject.entity).or_default();
-            made.push(subject.clone());
-            let entity = Entity {
-                subject: subject.clone(),
-                ordinal: made.len() as u64,
-                tag: event.hash.tag(),
-                state: machine::State::Absent,
-                created_at: event.timestamp,
-                first_event: event.id,
-                last_event: event.id,
-                facts: Map::new(),
-            };
-            self.entities.insert(subject.clone(), entity);
+        if !self.changes.entities.contains_key(&subject)
+            && let Some(known) = self.base.as_ref().and_then(|base| base.entity(&subject))
+        {
+            self.changes.entities.insert(subject.clone(), known);
         }
-        let entity = self.entities.get_mut(&subject).expect("it was just made");
+        let Changes { entities, made, tally, .. } = &mut self.changes;
+        let from = entities.get(&subject).map_or(machine::State::Absent, |e| e.state);
+        let Some(next) = machine::step(subject.entity, from, kind) else { return };
+        let entity = entities.entry(subject).or_insert_with_key(|subject| {
+            let ordinal = tally.make(subject.entity);
+            made.insert((subject.entity, ordinal), subject.clone());
+            Entity::new(subject.clone(), ordinal, event)
+        });
         if entity.state != next {
+            tally.moved(entity.subject.entity, entity.state, next);
             entity.state = next;
             entity.last_event = event.id;
         }
@@ -131,7 +142,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::base::{Actor, Digest};
+    use crate::base::{Actor, Digest, Timestamp};
     use crate::event::{Draft, EventType};
 
     /// Folds a list of (kind, subject, payload), a second apart.
@@ -191,7 +202,7 @@ mod tests {
         let illegal = (Kind::TaskSucceeded, "task:t", json!({}));
         let before = fold(&legal);
         let after = fold(&[legal[0].clone(), illegal]);
-        assert_eq!(before.entities, after.entities);
+        assert_eq!(before.changes.entities, after.changes.entities);
     }
 
     #[test]
@@ -209,7 +220,7 @@ mod tests {
     #[test]
     fn an_unknown_type_is_left_out() {
         let mut state = fold(&[(Kind::TaskProposed, "task:t", json!({"title": "API"}))]);
-        let before = state.entities.clone();
+        let before = state.changes.entities.clone();
         let draft = Draft {
             kind: Kind::TaskReady,
             subject: subject("task:t"),
@@ -221,7 +232,7 @@ mod tests {
         let mut event = Event::from_draft(draft, Ulid::from_parts(9, 0), Timestamp(9));
         event.event_type = EventType::Unknown("TaskTeleported".to_owned());
         state.apply(&event);
-        assert_eq!(state.entities, before);
+        assert_eq!(state.changes.entities, before);
         assert_eq!(state.keyed("k"), Some(event.id));
     }
 

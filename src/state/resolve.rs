@@ -1,7 +1,7 @@
-//! References: what a person or a model may write instead of a whole subject.
+//! References, and lists: finding entities in what a base knows and what was applied on top of it.
 
-use super::State;
-use crate::base::{EntityType, Error, Result, ShortRef, Subject};
+use super::{Entity, State};
+use crate::base::{EntityId, EntityType, Error, Result, ShortRef, Subject, Ulid};
 
 /// Fewer characters than this are never taken for the beginning of a ULID.
 const PREFIX_MIN_CHARS: usize = 4;
@@ -12,36 +12,76 @@ impl State {
     /// Finds an entity by exact id, subject, short reference or unique ULID prefix, in this order.
     /// `wanted` narrows ids and prefixes to one type.
     pub fn resolve(&self, text: &str, wanted: Option<EntityType>) -> Result<Subject> {
-        let of_wanted = |subject: &&Subject| wanted.is_none_or(|entity| subject.entity == entity);
-        if !text.contains(':') {
-            let exact: Vec<_> = self.entities.keys().filter(of_wanted).filter(|s| s.id() == text).collect();
-            if let Some(found) = only(text, &exact)? {
+        let types = || EntityType::ALL.iter().copied().filter(|e| e.has_id() && wanted.is_none_or(|w| w == *e));
+        if text.contains(':') {
+            let subject = Subject::parse(text)?;
+            return self.entity(&subject).map(|e| e.subject.clone()).ok_or_else(|| unknown(text));
+        }
+        if text == EntityType::System.as_str() {
+            return Ok(Subject::SYSTEM);
+        }
+        if let Ok(id) = EntityId::parse(text) {
+            let exact: Vec<Subject> =
+                types().map(|e| Subject::new(e, id.clone())).filter(|s| self.entity(s).is_some()).collect();
+            if let Some(found) = only(text, exact)? {
                 return Ok(found);
             }
-        } else if let Some(entity) = self.entities.get(&Subject::parse(text)?) {
-            return Ok(entity.subject.clone());
         }
         if let Some(reference) = ShortRef::parse(text) {
             return self.by_reference(&reference);
         }
         if text.len() >= PREFIX_MIN_CHARS && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
             let prefix = text.to_ascii_uppercase();
-            let begin: Vec<_> =
-                self.entities.keys().filter(of_wanted).filter(|s| s.id().starts_with(&prefix)).collect();
-            if let Some(found) = only(text, &begin)? {
+            let begin = types().flat_map(|e| self.entities(e, &prefix, None, MATCHES_SHOWN + 1)).map(|e| e.subject);
+            if let Some(found) = only(text, begin.collect())? {
                 return Ok(found);
             }
         }
         Err(unknown(text))
     }
 
+    /// Entities of a type whose id begins with `prefix` and is greater than `after`, by id.
+    pub fn entities(&self, entity: EntityType, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entity> {
+        // Entities that changed stand in both; enough are fetched to replace those.
+        let changed = self.changes.entities.iter().filter(|(subject, _)| {
+            subject.entity == entity && subject.id().starts_with(prefix) && after.is_none_or(|after| subject.id() > after)
+        });
+        let mut found: std::collections::BTreeMap<String, Entity> = match &self.base {
+            Some(base) => base.entities(entity, prefix, after, limit).into_iter().map(|e| (e.subject.id().to_owned(), e)).collect(),
+            None => Default::default(),
+        };
+        for (subject, entity) in changed {
+            found.insert(subject.id().to_owned(), entity.clone());
+        }
+        found.into_values().take(limit).collect()
+    }
+
+    /// Events that name this one as a parent, oldest first.
+    pub fn children(&self, parent: Ulid, limit: usize) -> Vec<Ulid> {
+        let mut children = self.base.as_ref().map(|base| base.children(parent, limit)).unwrap_or_default();
+        children.extend(self.changes.children.iter().filter(|(p, _)| *p == parent).map(|(_, child)| *child));
+        children.truncate(limit);
+        children
+    }
+
+    /// Idempotency keys greater than `after` with their events, by key.
+    pub fn keys(&self, after: Option<&str>, limit: usize) -> Vec<(String, Ulid)> {
+        let mut keys = self.base.as_ref().map(|base| base.keys(after, limit)).unwrap_or_default();
+        let changed = self.changes.keys.iter().filter(|(key, _)| after.is_none_or(|after| key.as_str() > after));
+        keys.extend(changed.map(|(key, id)| (key.clone(), *id)));
+        keys.sort();
+        keys.truncate(limit);
+        keys
+    }
+
+    /// The nth entity of its type.
+    pub fn nth(&self, entity: EntityType, ordinal: u64) -> Option<Subject> {
+        self.changes.made.get(&(entity, ordinal)).cloned().or_else(|| self.base.as_ref()?.nth(entity, ordinal))
+    }
+
     fn by_reference(&self, reference: &ShortRef) -> Result<Subject> {
-        let subject = self
-            .made
-            .get(&reference.entity)
-            .and_then(|made| made.get(reference.ordinal as usize - 1))
-            .ok_or_else(|| unknown(&reference.to_string()))?;
-        let entity = &self.entities[subject];
+        let subject = self.nth(reference.entity, reference.ordinal);
+        let entity = subject.as_ref().and_then(|subject| self.entity(subject)).ok_or_else(|| unknown(&reference.to_string()))?;
         match &reference.tag {
             Some(tag) if *tag != entity.tag => Err(Error::not_found(format!(
                 "{reference} does not exist; {}-{:04} is {}",
@@ -49,7 +89,7 @@ impl State {
                 reference.ordinal,
                 entity.reference().expect("it was found by one"),
             ))),
-            _ => Ok(subject.clone()),
+            _ => Ok(entity.subject.clone()),
         }
     }
 }
@@ -58,14 +98,11 @@ fn unknown(text: &str) -> Error {
     Error::not_found(format!("nothing here is called '{}'", crate::base::text::cut(text, 80)))
 }
 
-fn only(text: &str, found: &[&Subject]) -> Result<Option<Subject>> {
-    match found {
-        [] => Ok(None),
-        [one] => Ok(Some((*one).clone())),
-        many => {
-            let shown: Vec<String> = many.iter().take(MATCHES_SHOWN).map(ToString::to_string).collect();
-            let more = if many.len() > shown.len() { ", …" } else { "" };
-            Err(Error::not_found(format!("'{text}' matches {}: {}{more}", many.len(), shown.join(", "))))
-        }
+fn only(text: &str, mut found: Vec<Subject>) -> Result<Option<Subject>> {
+    if found.len() <= 1 {
+        return Ok(found.pop());
     }
+    let shown: Vec<String> = found.iter().take(MATCHES_SHOWN).map(ToString::to_string).collect();
+    let (count, more) = if found.len() > MATCHES_SHOWN { ("many", ", …") } else { ("several", "") };
+    Err(Error::not_found(format!("'{text}' matches {count}: {}{more}", shown.join(", "))))
 }

@@ -64,7 +64,7 @@ fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result
     DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
     for (name, is_dir) in from.list()? {
         let place: PathBuf = inside.join(&name);
-        if place == Path::new(layout::AKASHIC).join(layout::INDEX) {
+        if place == Path::new(layout::AKASHIC).join(super::index::INDEX) {
             continue;
         }
         if is_dir {

@@ -14,8 +14,6 @@ pub const CONFIG_FILE: &str = "hiveforge.config.yaml";
 pub(super) const LOCK_FILE: &str = ".lock";
 pub(super) const EVENTS: &str = "events";
 pub(super) const QUARANTINE: &str = "quarantine";
-/// Derived data that a backup leaves out.
-pub(super) const INDEX: &str = "index";
 const SCHEMAS: &str = "schemas";
 /// Folders of `Akashic/`.
 const AKASHIC_DIRS: &[&str] = &[EVENTS, QUARANTINE, "projections", SCHEMAS, "snapshots"];

@@ -1,5 +1,6 @@
 //! The log's files: which segments there are, and reading them up to a known end.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
@@ -31,10 +32,10 @@ impl Position {
 #[derive(Debug)]
 pub struct Snapshot {
     events: Option<Dir>,
-    /// Oldest first.
-    segments: Vec<SegmentName>,
-    /// Where the last segment's part ends; the others are whole.
-    end: u64,
+    /// Where the log's part ends; nothing if it is empty.
+    end: Option<Place>,
+    /// Oldest first; listed when first needed, because a day a file makes many.
+    segments: OnceCell<Vec<SegmentName>>,
     pub head: Option<Head>,
     pub count: u64,
 }
@@ -62,11 +63,11 @@ impl Vault {
     }
 
     pub(super) fn published(&self, record: &HeadRecord) -> Result<Snapshot> {
-        let mut segments = self.segments()?;
-        segments.retain(|name| *name <= record.segment);
-        let there = match segments.last() {
-            Some(name) if *name == record.segment => size(&self.open_segment(*name)?)? >= record.offset,
-            _ => false,
+        let events = self.events()?;
+        let segment = events.as_ref().and_then(|events| events.dir(&record.segment.month()).transpose());
+        let there = match segment.transpose()?.and_then(|folder| folder.open_file(&record.segment.file()).transpose()) {
+            Some(file) => size(&file?)? >= record.offset,
+            None => false,
         };
         if !there {
             return Err(Error::corrupt(format!(
@@ -74,25 +75,17 @@ impl Vault {
                 record.head.id, record.segment
             )));
         }
-        Ok(Snapshot {
-            events: self.events()?,
-            segments,
-            end: record.offset,
-            head: Some(record.head),
-            count: record.count,
-        })
+        let end = Some(record.end());
+        Ok(Snapshot { events, end, segments: OnceCell::new(), head: Some(record.head), count: record.count })
     }
 
     /// Without a record: everything up to the first byte that is not good.
     pub(super) fn scanned(&self) -> Result<Snapshot> {
-        let mut segments = self.segments()?;
-        let tail = self.tail(None)?;
-        if let tail::Verdict::Damage { why, .. } = tail.verdict {
-            return Err(Error::corrupt(why));
+        let Tail { head, count, end, verdict, .. } = self.tail(None)?;
+        match verdict {
+            tail::Verdict::Damage { why, .. } => Err(Error::corrupt(why)),
+            _ => Ok(Snapshot { events: self.events()?, end, segments: OnceCell::new(), head, count }),
         }
-        segments.retain(|name| tail.end.is_some_and(|end| *name <= end.segment));
-        let end = tail.end.map_or(0, |end| end.offset);
-        Ok(Snapshot { events: self.events()?, segments, end, head: tail.head, count: tail.count })
     }
 
     pub(super) fn events(&self) -> Result<Option<Dir>> {
@@ -105,21 +98,29 @@ impl Vault {
     }
 
     /// Segments of the months from `month` on.
-    fn segments_since(&self, month: &str) -> Result<Vec<SegmentName>> {
-        let Some(events) = self.events()? else { return Ok(Vec::new()) };
-        let mut segments = Vec::new();
-        for (name, is_dir) in events.list()? {
-            if !is_dir || name.as_str() < month {
-                continue;
-            }
-            let Some(folder) = events.dir(&name)? else { continue };
-            let files = folder.list()?;
-            segments.extend(
-                files.iter().filter_map(|(file, _)| SegmentName::parse_file(file)).filter(|s| s.month() == name),
-            );
+    pub(super) fn segments_since(&self, month: &str) -> Result<Vec<SegmentName>> {
+        match self.events()? {
+            Some(events) => segments_since(&events, month),
+            None => Ok(Vec::new()),
         }
-        segments.sort();
-        Ok(segments)
+    }
+
+    /// Hands the events from one place to another to `visit`, each with the place where its line
+    /// ends. Lists no more folders than it must.
+    pub(super) fn events_between(
+        &self,
+        from: Option<Place>,
+        to: Place,
+        visit: &mut dyn FnMut(Place, Event) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut segments = self.segments_since(&from.map_or(String::new(), |from| from.segment.month()))?;
+        segments.retain(|name| from.is_none_or(|from| *name >= from.segment) && *name <= to.segment);
+        let offset = from.filter(|from| segments.first() == Some(&from.segment)).map_or(0, |from| from.offset);
+        let names = segments.clone();
+        let part = Snapshot { events: self.events()?, end: Some(to), segments: OnceCell::from(segments), head: None, count: 0 };
+        part.events(Position { index: 0, offset }, &mut |position, event, line| {
+            visit(Place { segment: names[position.index], offset: position.offset + line.len() as u64 + 1 }, event)
+        })
     }
 
     /// Opens a segment for reading.
@@ -150,7 +151,7 @@ impl Vault {
             Some(record) => (Known::Published, Some(record.head)),
             None => (Known::Nothing, None),
         };
-        let end = record.map(|r| Place { segment: r.segment, offset: r.offset });
+        let end = record.map(|r| r.end());
         Ok(tail::classify(known, head, end, &pieces))
     }
 
@@ -186,6 +187,23 @@ impl Vault {
     }
 }
 
+/// Segments of the months from `month` on, oldest first.
+fn segments_since(events: &Dir, month: &str) -> Result<Vec<SegmentName>> {
+    let mut segments = Vec::new();
+    for (name, is_dir) in events.list()? {
+        if !is_dir || name.as_str() < month {
+            continue;
+        }
+        let Some(folder) = events.dir(&name)? else { continue };
+        let files = folder.list()?;
+        segments.extend(
+            files.iter().filter_map(|(file, _)| SegmentName::parse_file(file)).filter(|s| s.month() == name),
+        );
+    }
+    segments.sort();
+    Ok(segments)
+}
+
 /// How long a segment is now.
 pub(super) fn size(file: &File) -> Result<u64> {
     Ok(file.metadata().map_err(|e| Error::system("cannot look at the log", e))?.len())
@@ -208,17 +226,32 @@ pub(super) fn open_segment(events: &Dir, name: SegmentName) -> Result<File> {
 }
 
 impl Snapshot {
+    fn segments(&self) -> Result<&[SegmentName]> {
+        if let Some(segments) = self.segments.get() {
+            return Ok(segments);
+        }
+        let mut segments = match (&self.events, self.end) {
+            (Some(events), Some(_)) => segments_since(events, "")?,
+            _ => Vec::new(),
+        };
+        segments.retain(|name| self.end.is_some_and(|end| *name <= end.segment));
+        Ok(self.segments.get_or_init(|| segments))
+    }
+
     /// A segment, and where its part of the snapshot ends.
-    fn open(&self, index: usize) -> Result<(File, u64)> {
+    fn open(&self, name: SegmentName) -> Result<(File, u64)> {
         let events = self.events.as_ref().ok_or_else(|| Error::corrupt("the vault has no events folder"))?;
-        let file = open_segment(events, self.segments[index])?;
-        let end = if index + 1 == self.segments.len() { self.end } else { size(&file)? };
+        let file = open_segment(events, name)?;
+        let end = match self.end {
+            Some(end) if end.segment == name => end.offset,
+            _ => size(&file)?,
+        };
         Ok((file, end))
     }
 
     /// A position in terms of its segment.
-    pub(super) fn place(&self, position: Position) -> Place {
-        Place { segment: self.segments[position.index], offset: position.offset }
+    pub(super) fn place(&self, position: Position) -> Result<Place> {
+        Ok(Place { segment: self.segments()?[position.index], offset: position.offset })
     }
 
     /// Hands every line from `from` on to `visit`, with its place and without its line end.
@@ -227,10 +260,9 @@ impl Snapshot {
         from: Position,
         visit: &mut dyn FnMut(Position, &[u8]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        for index in from.index..self.segments.len() {
-            let name = self.segments[index];
+        for (index, name) in self.segments()?.iter().copied().enumerate().skip(from.index) {
             let mut offset = if index == from.index { from.offset } else { 0 };
-            let (mut file, end) = self.open(index)?;
+            let (mut file, end) = self.open(name)?;
             file.seek(SeekFrom::Start(offset)).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
             let mut reader = BufReader::with_capacity(64 * 1024, file.take(end.saturating_sub(offset)));
             let mut line = Vec::new();
@@ -263,9 +295,18 @@ impl Snapshot {
     ) -> Result<()> {
         self.lines(from, &mut |place, line| {
             let event = Event::read(line)
-                .map_err(|e| Error::corrupt(format!("{} at byte {}: {e}", self.segments[place.index], place.offset)))?;
+                .map_err(|e| Error::corrupt(format!("{} at byte {}: {e}", self.name(place), place.offset)))?;
             visit(place, event, line)
         })
+    }
+
+    /// Where it ends.
+    pub(super) fn end(&self) -> Option<Place> {
+        self.end
+    }
+
+    fn name(&self, place: Position) -> String {
+        self.place(place).map_or_else(|e| e.message, |place| place.segment.to_string())
     }
 
     /// The state that the whole snapshot folds to.
@@ -321,7 +362,7 @@ impl Snapshot {
     /// The place `lines` lines before an event, in the same segment.
     fn before(&self, id: Ulid, lines: u64) -> Result<Position> {
         let at = self.seek(id)?;
-        let (file, _) = self.open(at.index)?;
+        let (file, _) = self.open(self.segments()?[at.index])?;
         let mut offset = at.offset;
         for _ in 0..lines {
             offset = previous_line(&file, offset)?;
@@ -331,9 +372,10 @@ impl Snapshot {
 
     /// The place of the first event whose id is `id` or greater, by binary search.
     pub fn seek(&self, id: Ulid) -> Result<Position> {
-        let past_end = Position { index: self.segments.len(), offset: 0 };
+        let segments = self.segments()?;
+        let past_end = Position { index: segments.len(), offset: 0 };
         // The last segment that begins at or before the id; empty ones have no beginning.
-        let (mut low, mut high) = (0, self.segments.len());
+        let (mut low, mut high) = (0, segments.len());
         while low < high {
             let middle = (low + high) / 2;
             match self.first_id_from(middle)? {
@@ -342,7 +384,7 @@ impl Snapshot {
             }
         }
         let Some(index) = low.checked_sub(1) else { return Ok(Position::START) };
-        let (file, end) = self.open(index)?;
+        let (file, end) = self.open(segments[index])?;
         // Invariant: lines that begin before `start` are smaller, lines from `limit` on are not.
         let (mut start, mut limit) = (0, end);
         while start < limit {
@@ -354,7 +396,7 @@ impl Snapshot {
                 continue;
             }
             let line_end = next_line(&file, line_start, end)?;
-            if self.id_at(&file, index, line_start, line_end)? < id {
+            if id_at(&file, segments[index], line_start, line_end)? < id {
                 start = line_end;
             } else {
                 limit = line_start;
@@ -363,7 +405,7 @@ impl Snapshot {
         let place = Position { index, offset: start };
         Ok(if start < end {
             place
-        } else if index + 1 < self.segments.len() {
+        } else if index + 1 < segments.len() {
             Position { index: index + 1, offset: 0 }
         } else {
             past_end
@@ -379,14 +421,15 @@ impl Snapshot {
         })?;
         Ok(first)
     }
+}
 
-    fn id_at(&self, file: &File, index: usize, start: u64, end: u64) -> Result<Ulid> {
-        let mut line = vec![0; (end - start) as usize];
-        file.read_exact_at(&mut line, start).map_err(|e| Error::system("cannot read the log", e))?;
-        Event::read(line.strip_suffix(b"\n").unwrap_or(&line))
-            .map(|event| event.id)
-            .map_err(|e| Error::corrupt(format!("{} at byte {start}: {e}", self.segments[index])))
-    }
+/// The id of the event whose line stands here.
+fn id_at(file: &File, name: SegmentName, start: u64, end: u64) -> Result<Ulid> {
+    let mut line = vec![0; (end - start) as usize];
+    file.read_exact_at(&mut line, start).map_err(|e| Error::system("cannot read the log", e))?;
+    Event::read(line.strip_suffix(b"\n").unwrap_or(&line))
+        .map(|event| event.id)
+        .map_err(|e| Error::corrupt(format!("{name} at byte {start}: {e}")))
 }
 
 /// The offset behind the next line end at or after `from`, at most `end`.

@@ -1,13 +1,14 @@
 //! The vault: one directory, the only state. Knows records and files, not what they mean.
 //!
 //! Rooms: `files` (opening without following links), `lock`, `log` (segments and places in them),
-//! `head` (`chain.json`), `write` (appending), `recover` (the tail), `verify`, `backup`, `layout`
+//! `head` (`chain.json`), `index`, `write` (appending), `recover` (the tail), `verify`, `backup`, `layout`
 //! (what `hf-init` makes), `watch`, `config`.
 
 mod backup;
 pub mod config;
 mod files;
 mod head;
+mod index;
 mod layout;
 mod lock;
 mod log;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::base::{Error, ErrorKind, Result};
+use crate::state::State;
 use files::Dir;
 
 pub use backup::{BackedUp, backup};
@@ -60,6 +62,15 @@ impl Vault {
     pub fn check_private(&self) -> Result<()> {
         self.root.check_private()?;
         self.akashic.check_private()
+    }
+
+    /// The log and what it folds to, for a command that only reads.
+    pub fn view(&self) -> Result<(Snapshot, State)> {
+        // The index first: a merge in between may only make the snapshot newer than the mark.
+        let index = self.index();
+        let snapshot = self.snapshot()?;
+        let state = index::state(index, self, &snapshot)?;
+        Ok((snapshot, state))
     }
 
     /// Takes the lock, mends what a crash left, and gives the right to append.

@@ -74,7 +74,7 @@ impl Vault {
             _ => None,
         };
         let good = self.good_part()?;
-        let end = record.map(|r| Place { segment: r.segment, offset: r.offset });
+        let end = record.map(|r| r.end());
         let reachable = match &record {
             Some(record) => matches!(self.head_line(record)?, HeadLine::Good(_)),
             None => true,

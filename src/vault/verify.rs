@@ -186,7 +186,7 @@ impl Vault {
             Ok(if ends { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
         })?;
         let (event, place, length) = last;
-        let end = snapshot.place(place);
+        let end = snapshot.place(place)?;
         Ok((event, Place { offset: end.offset + length, ..end }))
     }
 }

@@ -15,7 +15,7 @@ use super::files::failed;
 use super::head::{self, Published};
 use super::lock::{self, LockGuard, Mode};
 use super::log::{HeadLine, Snapshot};
-use super::{Vault, WriteOptions, layout, recover};
+use super::{Vault, WriteOptions, index, layout, recover};
 use crate::base::{Digest, Error, ErrorKind, Now, Reason, Result, Ulid, limits};
 use crate::chain::tail::{Place, Verdict};
 use crate::chain::{Head, HeadRecord, SegmentName};
@@ -32,8 +32,8 @@ pub struct Writer<'a> {
     count: u64,
     /// Where the last event ends.
     end: Option<Place>,
-    /// The newest segment's file, which can be newer than the last event's.
-    newest: Option<SegmentName>,
+    /// How many events the index knows, once it was looked at.
+    indexed: Option<u64>,
     /// What a person should know although it is no error.
     pub warnings: Vec<String>,
 }
@@ -93,8 +93,7 @@ impl<'a> Writer<'a> {
         }
         let (file, _) = vault.akashic.make_file(layout::LOCK_FILE)?;
         let guard = lock::take(file, Mode::Exclusive, options.lock_timeout)?;
-        let newest = vault.segments()?.last().copied();
-        Ok(Writer { vault, options, _guard: guard, head: None, count: 0, end: None, newest, warnings: Vec::new() })
+        Ok(Writer { vault, options, _guard: guard, head: None, count: 0, end: None, indexed: None, warnings: Vec::new() })
     }
 
     pub(super) fn vault(&self) -> &'a Vault {
@@ -115,6 +114,31 @@ impl<'a> Writer<'a> {
         match self.record() {
             Some(record) => self.vault.published(&record),
             None => self.vault.scanned(),
+        }
+    }
+
+    /// The log and what it folds to, made cheap for the next time if it was not.
+    pub fn view(&mut self) -> Result<(Snapshot, State)> {
+        let snapshot = self.snapshot()?;
+        let mut index = self.vault.index();
+        self.indexed = Some(index.as_ref().map_or(0, |index| index.mark.count));
+        if self.merge_if_due() {
+            index = self.vault.index();
+        }
+        let state = index::state(index, self.vault, &snapshot)?;
+        Ok((snapshot, state))
+    }
+
+    /// Merges the log into the index if that is due. An index that fails never fails a command.
+    fn merge_if_due(&mut self) -> bool {
+        let behind = self.count - self.indexed.unwrap_or(self.count).min(self.count);
+        let due = self.record().filter(|_| behind >= index::MERGE_EVERY_EVENTS);
+        match due.map(|head| self.vault.merge_index(&head, behind)) {
+            Some(Ok(())) => {
+                self.indexed = Some(self.count);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -149,11 +173,15 @@ impl<'a> Writer<'a> {
     }
 
     fn commit_at(&mut self, unit: Unit, asked: usize, place: Option<Place>) -> Result<Vec<Event>> {
+        if let Some(fault) = unit.state.fault() {
+            return Err(fault);
+        }
         let (events, bytes) = unit.seal(self.head)?;
         self.write(&bytes, &events, asked, place).map_err(|error| match error.kind {
             ErrorKind::Uncertain { key } if key.is_empty() => uncertain(&events[asked], error.message),
             _ => error,
         })?;
+        self.merge_if_due();
         Ok(events)
     }
 
@@ -182,8 +210,10 @@ impl<'a> Writer<'a> {
     }
 
     /// The file and offset for the next unit, in a new segment if day or size ask for it.
-    fn place_for(&mut self, length: u64) -> Result<(File, Place)> {
-        let newest = self.newest.max(self.end.map(|end| end.segment));
+    fn place_for(&self, length: u64) -> Result<(File, Place)> {
+        // The newest file can be newer than the last event's: a crash leaves it empty.
+        let month = self.end.map_or(String::new(), |end| end.segment.month());
+        let newest = self.vault.segments_since(&month)?.last().copied();
         let today = self.options.now.date();
         let segment = match newest {
             None => SegmentName::first_of(today),
@@ -195,7 +225,6 @@ impl<'a> Writer<'a> {
         };
         let offset = self.end.filter(|end| end.segment == segment).map_or(0, |end| end.offset);
         let file = self.open_to_write(segment)?;
-        self.newest = Some(segment);
         Ok((file, Place { segment, offset }))
     }
 

@@ -3,6 +3,8 @@
 mod repeat;
 mod request;
 
+use std::borrow::Cow;
+
 use super::Env;
 use crate::base::{Error, ErrorKind, Reason, Result, ShortRef, Subject, Ulid, limits, text};
 use crate::event::{Event, SCHEMA_VERSION, parse_ulid};
@@ -65,7 +67,7 @@ fn record(env: &Env, requests: Vec<AppendRequest>, place: Place<'_>, rehearse: b
         asked.push(decide(&desk.snapshot, &mut unit, request).map_err(|e| at(place, n, e))?);
     }
     let subject = Subject::parse(&unit.events()[asked[asked.len() - 1]].subject)?;
-    let entity = unit.state().entity(&subject).cloned();
+    let entity = unit.state().entity(&subject).map(Cow::into_owned);
     let events = desk.commit(unit, asked[0], &mut warnings)?;
     let mut ids: Vec<Ulid> = asked.iter().map(|&n| events[n].id).collect();
     ids.extend(events.iter().enumerate().filter(|(n, _)| asked.binary_search(n).is_err()).map(|(_, e)| e.id));
@@ -168,16 +170,15 @@ struct Desk<'v> {
 impl<'v> Desk<'v> {
     fn open(env: &Env, vault: &'v Vault, rehearse: bool, warnings: &mut Vec<String>) -> Result<Self> {
         let options = env.write_options(vault, warnings)?;
-        let (writer, snapshot) = if rehearse {
-            (None, vault.snapshot()?)
+        let (writer, (snapshot, state)) = if rehearse {
+            (None, vault.view()?)
         } else {
             let mut writer = vault.write(options)?;
             warnings.append(&mut writer.warnings);
-            let snapshot = writer.snapshot()?;
-            (Some(writer), snapshot)
+            let view = writer.view()?;
+            (Some(writer), view)
         };
-        let state = snapshot.fold()?;
-        if state.newest_version() > SCHEMA_VERSION {
+        if state.tally().newest_version > SCHEMA_VERSION {
             return Err(Error::refused(
                 Reason::NewerVersion,
                 "this vault holds events of a newer version than this program writes",

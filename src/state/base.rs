@@ -1,0 +1,31 @@
+//! What a state can stand on instead of the whole log: something that remembers an earlier part of it.
+
+use std::fmt::Debug;
+
+use super::{Entity, Tally};
+use crate::base::{EntityType, Error, Subject, Ulid};
+
+/// Answers from an earlier part of the log. An answer that cannot be had is a `fault`, never a guess:
+/// whoever acts on a state asks for it first.
+pub trait Base: Debug {
+    fn entity(&self, subject: &Subject) -> Option<Entity>;
+
+    /// The nth entity of its type.
+    fn nth(&self, entity: EntityType, ordinal: u64) -> Option<Subject>;
+
+    fn keyed(&self, key: &str) -> Option<Ulid>;
+
+    /// Entities of a type whose id begins with `prefix` and is greater than `after`, by id.
+    fn entities(&self, entity: EntityType, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entity>;
+
+    /// Events that name this one as a parent, oldest first.
+    fn children(&self, parent: Ulid, limit: usize) -> Vec<Ulid>;
+
+    /// Every key with its event, by key.
+    fn keys(&self, after: Option<&str>, limit: usize) -> Vec<(String, Ulid)>;
+
+    fn tally(&self) -> Tally;
+
+    /// Why an answer was not to be had.
+    fn fault(&self) -> Option<Error>;
+}

@@ -1,0 +1,101 @@
+//! One thing that events are about, as it stands now.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::base::{ShortRef, Subject, Timestamp, Ulid};
+use crate::event::{Event, parse_ulid};
+use crate::machine::State;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entity {
+    pub subject: Subject,
+    /// The nth of its type in the log.
+    pub ordinal: u64,
+    /// Four digits of its first event's hash.
+    pub tag: String,
+    pub state: State,
+    pub created_at: Timestamp,
+    pub first_event: Ulid,
+    /// The last event that changed the state.
+    pub last_event: Ulid,
+    /// What its type's projection shows beyond this: title, requirement_id, …
+    pub facts: Map<String, Value>,
+}
+
+/// An entity as the index keeps it.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    subject: String,
+    ordinal: u64,
+    tag: String,
+    state: String,
+    created_at: i64,
+    first_event: String,
+    last_event: String,
+    facts: Map<String, Value>,
+}
+
+impl Entity {
+    /// A new one, made by `event`, not in any state yet.
+    pub(super) fn new(subject: Subject, ordinal: u64, event: &Event) -> Self {
+        Entity {
+            subject,
+            ordinal,
+            tag: event.hash.tag(),
+            state: State::Absent,
+            created_at: event.timestamp,
+            first_event: event.id,
+            last_event: event.id,
+            facts: Map::new(),
+        }
+    }
+
+    /// `T-0001@a13c`, for types that have short references.
+    pub fn reference(&self) -> Option<ShortRef> {
+        self.subject.entity.ref_prefix()?;
+        Some(ShortRef { entity: self.subject.entity, ordinal: self.ordinal, tag: Some(self.tag.clone()) })
+    }
+
+    /// The object that its type's projection holds for it.
+    pub fn projection(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("id".to_owned(), self.subject.id().into());
+        object.insert("status".to_owned(), self.state.as_str().into());
+        object.insert("created_at".to_owned(), self.created_at.to_string().into());
+        object.insert("last_event_id".to_owned(), self.last_event.to_string().into());
+        if let Some(reference) = self.reference() {
+            object.insert("ref".to_owned(), reference.to_string().into());
+        }
+        object.extend(self.facts.clone());
+        Value::Object(object)
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let kept = Kept {
+            subject: self.subject.to_string(),
+            ordinal: self.ordinal,
+            tag: self.tag.clone(),
+            state: self.state.to_string(),
+            created_at: self.created_at.0,
+            first_event: self.first_event.to_string(),
+            last_event: self.last_event.to_string(),
+            facts: self.facts.clone(),
+        };
+        serde_json::to_vec(&kept).expect("a plain struct")
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Entity> {
+        let kept: Kept = serde_json::from_slice(bytes).ok()?;
+        Some(Entity {
+            subject: Subject::parse(&kept.subject).ok()?,
+            ordinal: kept.ordinal,
+            tag: kept.tag,
+            state: State::parse(&kept.state)?,
+            created_at: Timestamp(kept.created_at),
+            first_event: parse_ulid(&kept.first_event)?,
+            last_event: parse_ulid(&kept.last_event)?,
+            facts: kept.facts,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Counts over everything: how many there are of each type, in which state.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::base::{EntityType, Ulid};
+use crate::event::{Event, parse_ulid};
+use crate::machine::State;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    pub events: u64,
+    pub first_event: Option<Ulid>,
+    /// The highest schema version that any event has.
+    pub newest_version: u64,
+    /// How many were ever made.
+    made: BTreeMap<EntityType, u64>,
+    /// How many are in each state.
+    states: BTreeMap<(EntityType, State), u64>,
+}
+
+impl Tally {
+    pub(super) fn see(&mut self, event: &Event) {
+        self.events += 1;
+        self.first_event.get_or_insert(event.id);
+        self.newest_version = self.newest_version.max(event.version);
+    }
+
+    /// Counts a new entity and gives its ordinal.
+    pub(super) fn make(&mut self, entity: EntityType) -> u64 {
+        let made = self.made.entry(entity).or_default();
+        *made += 1;
+        *made
+    }
+
+    pub(super) fn moved(&mut self, entity: EntityType, from: State, to: State) {
+        if let Some(count) = self.states.get_mut(&(entity, from)) {
+            *count -= 1;
+        }
+        *self.states.entry((entity, to)).or_default() += 1;
+    }
+
+    pub fn made(&self, entity: EntityType) -> u64 {
+        self.made.get(&entity).copied().unwrap_or(0)
+    }
+
+    /// The states that entities of a type are in, and how many in each.
+    pub fn states(&self, entity: EntityType) -> impl Iterator<Item = (State, u64)> {
+        self.states.iter().filter(move |((e, _), n)| *e == entity && **n > 0).map(|((_, state), n)| (*state, *n))
+    }
+
+    /// How many of a type a projection shows: all but the archived.
+    pub fn live(&self, entity: EntityType) -> u64 {
+        self.states(entity).filter(|(state, _)| *state != State::Archived).map(|(_, n)| n).sum()
+    }
+
+    pub fn to_json(&self) -> Value {
+        let made: BTreeMap<&str, u64> = self.made.iter().map(|(e, n)| (e.as_str(), *n)).collect();
+        let states: Vec<(&str, &str, u64)> =
+            self.states.iter().filter(|(_, n)| **n > 0).map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
+        json!({
+            "events": self.events,
+            "first_event": self.first_event.map(|id| id.to_string()),
+            "newest_version": self.newest_version,
+            "made": made,
+            "states": states,
+        })
+    }
+
+    pub fn from_json(value: &Value) -> Option<Tally> {
+        let mut tally = Tally {
+            events: value["events"].as_u64()?,
+            first_event: value["first_event"].as_str().and_then(parse_ulid),
+            newest_version: value["newest_version"].as_u64()?,
+            ..Tally::default()
+        };
+        for (name, count) in value["made"].as_object()? {
+            tally.made.insert(EntityType::parse(name)?, count.as_u64()?);
+        }
+        for row in value["states"].as_array()? {
+            let key = (EntityType::parse(row[0].as_str()?)?, State::parse(row[1].as_str()?)?);
+            tally.states.insert(key, row[2].as_u64()?);
+        }
+        Some(tally)
+    }
+}

@@ -1,0 +1,216 @@
+//! Opening LMDB: the only unsafe code of the toolkit, and what makes it sound.
+//!
+//! LMDB maps its file and trusts what it finds there, so a file that is not what LMDB itself wrote
+//! last must never be mapped. A seal beside it says how the file looked after the last merge
+//! (inode, size, change time); what differs is not opened. Writers and readers keep apart by a lock
+//! of our own (`index/.lock`), because LMDB's lock file ties readers to process ids.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use serde::{Deserialize, Serialize};
+
+use super::super::files::Dir;
+use super::INDEX;
+use crate::base::{Digest, Error, Result};
+
+const DATA: &str = "data.mdb";
+const LOCK: &str = ".lock";
+const SEAL: &str = "seal.json";
+/// Where the map may grow to; only what is used takes memory or disk.
+const MAP_BYTES: usize = 64 << 30;
+/// Where address space is limited.
+const SMALL_MAP_BYTES: usize = 1 << 30;
+/// The seal is written in place, so it has one size.
+const SEAL_BYTES: usize = 256;
+
+/// The index's folder and files.
+pub struct Files {
+    dir: Dir,
+}
+
+/// How the data file must look to be opened.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Seal {
+    inode: u64,
+    /// Size and change time; nothing while a merge is under way, which LMDB itself makes atomic.
+    sealed: Option<(u64, i64, i64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<String>,
+}
+
+impl Seal {
+    fn of(file: &File, merging: bool) -> std::io::Result<Seal> {
+        let meta = file.metadata()?;
+        let sealed = (!merging).then(|| (meta.size(), meta.ctime(), meta.ctime_nsec()));
+        Ok(Seal { inode: meta.ino(), sealed, check: None })
+    }
+
+    fn checksum(&self) -> String {
+        Digest::of(format!("{:?} {:?}", self.inode, self.sealed).as_bytes()).tag()
+    }
+}
+
+impl Files {
+    /// The folder, if it is there.
+    pub fn open(akashic: &Dir) -> Result<Option<Files>> {
+        Ok(akashic.dir(INDEX)?.map(|dir| Files { dir }))
+    }
+
+    /// The folder, made if it is missing.
+    pub fn make(akashic: &Dir) -> Result<Files> {
+        let (dir, _) = akashic.make_dir(INDEX)?;
+        dir.check_private()?;
+        dir.make_file(LOCK)?;
+        Ok(Files { dir })
+    }
+
+    pub fn lock_file(&self) -> Result<Option<File>> {
+        self.dir.open_file(LOCK)
+    }
+
+    /// Opens a store that is as its last merge left it.
+    pub fn open_to_read(&self) -> Option<Store> {
+        self.is_sealed().then(|| self.store(EnvFlags::READ_ONLY))?.ok()
+    }
+
+    /// Opens the store for a merge, empty if there is none that can be trusted. The caller holds
+    /// the index's lock alone.
+    pub fn open_to_write(&self) -> Result<Store> {
+        if !self.is_sealed() {
+            self.clear()?;
+        }
+        let (data, _) = self.dir.make_file(DATA)?;
+        self.seal(&data, true)?;
+        self.store(EnvFlags::empty()).map_err(|e| Error::system("cannot open the index", e))
+    }
+
+    /// Says that the data file is whole as it is now.
+    pub fn seal_data(&self) -> Result<()> {
+        match self.dir.open_file(DATA)? {
+            Some(data) => self.seal(&data, false),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the store, without opening it.
+    pub fn clear(&self) -> Result<()> {
+        self.dir.remove(SEAL)?;
+        self.dir.remove(DATA)
+    }
+
+    fn seal(&self, data: &File, merging: bool) -> Result<()> {
+        let fail = |e| Error::system("cannot seal the index", e);
+        let mut seal = Seal::of(data, merging).map_err(fail)?;
+        seal.check = Some(seal.checksum());
+        let mut bytes = serde_json::to_vec(&seal).expect("a plain struct");
+        bytes.resize(SEAL_BYTES - 1, b' ');
+        bytes.push(b'\n');
+        self.dir.make_file(SEAL)?.0.write_all_at(&bytes, 0).map_err(fail)
+    }
+
+    fn is_sealed(&self) -> bool {
+        let sealed = || -> Option<bool> {
+            let mut seal: Seal = serde_json::from_slice(&self.dir.read(SEAL).ok()??).ok()?;
+            let check = seal.check.take()?;
+            let data = self.dir.open_file(DATA).ok()??;
+            let now = Seal::of(&data, seal.sealed.is_none()).ok()?;
+            Some(check == seal.checksum() && now == seal && reaches_its_last_page(&data)?)
+        };
+        sealed().unwrap_or(false)
+    }
+
+    #[expect(unsafe_code, reason = "a memory map is only as sound as what else touches the file")]
+    fn store(&self, mode: EnvFlags) -> heed::Result<Store> {
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        let mut open = |bytes: usize| {
+            options.map_size(bytes);
+            // SAFETY: the file is ours (private folder, no link), it is as we left it (`is_sealed`),
+            // and whoever changes it holds `index/.lock` alone while readers hold it shared, which
+            // is all that NO_LOCK asks for.
+            unsafe {
+                options.flags(EnvFlags::NO_LOCK | mode);
+                options.open(self.dir.path())
+            }
+        };
+        let env = open(MAP_BYTES).or_else(|_| open(SMALL_MAP_BYTES))?;
+        let db = if mode.contains(EnvFlags::READ_ONLY) {
+            let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
+                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(opener.database_options().types::<Bytes, Bytes>().open(txn)?))
+            })?;
+            opened.unwrap_commit().ok_or(heed::Error::Mdb(heed::MdbError::NotFound))?
+        } else {
+            let created = env.create_databases_and_commit(env.write_txn()?, |opener, txn| {
+                opener.create_database::<Bytes, Bytes>(txn, None).map(CommitOrAbort::<_, ()>::Commit)
+            })?;
+            created.unwrap_commit()
+        };
+        Ok(Store { env, db })
+    }
+}
+
+/// Whether the file is as long as its newer meta page says: behind its end, a map has no memory.
+fn reaches_its_last_page(data: &File) -> Option<bool> {
+    const MAGIC: u32 = 0xBEEF_C0DE;
+    const META_AT: usize = 16;
+    let mut page_bytes = 4096u64;
+    let mut newest: Option<(u64, u64)> = None;
+    for page in 0..2 {
+        let mut meta = [0; 152];
+        data.read_exact_at(&mut meta, page * page_bytes).ok()?;
+        let number = |at: usize| u64::from_le_bytes(meta[at..at + 8].try_into().expect("eight bytes"));
+        let word = |at: usize| u32::from_le_bytes(meta[at..at + 4].try_into().expect("four bytes"));
+        if word(META_AT) != MAGIC {
+            return Some(false);
+        }
+        page_bytes = u64::from(word(META_AT + 24));
+        let (last_page, txn) = (number(136), number(144));
+        newest = newest.max(Some((txn, last_page)));
+    }
+    let (_, last_page) = newest?;
+    Some(data.metadata().ok()?.len() >= (last_page + 1).checked_mul(page_bytes)?)
+}
+
+/// An open LMDB environment with its one database.
+#[derive(Clone, Debug)]
+pub struct Store {
+    env: Env<WithoutTls>,
+    db: Database<'static, Bytes, Bytes>,
+}
+
+impl Store {
+    pub fn read(&self) -> heed::Result<RoTxn<'static, WithoutTls>> {
+        self.env.clone().static_read_txn()
+    }
+
+    pub fn write(&self) -> heed::Result<RwTxn<'_>> {
+        self.env.write_txn()
+    }
+
+    pub fn get<'t>(&self, txn: &'t RoTxn<'_, WithoutTls>, key: &[u8]) -> heed::Result<Option<&'t [u8]>> {
+        self.db.get(txn, key)
+    }
+
+    pub fn put(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> heed::Result<()> {
+        self.db.put(txn, key, value)
+    }
+
+    /// Pairs whose key begins with `prefix` and is greater than `after`, in order.
+    pub fn range<'t>(
+        &self,
+        txn: &'t RoTxn<'_, WithoutTls>,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> heed::Result<Vec<(&'t [u8], &'t [u8])>> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let from = match after {
+            Some(after) if after >= prefix => Excluded(after),
+            _ => Included(prefix),
+        };
+        let pairs = self.db.range(txn, &(from, Unbounded))?;
+        pairs.take_while(|pair| pair.as_ref().map_or(true, |(key, _)| key.starts_with(prefix))).take(limit).collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! Merging: bringing the index up to the log's head, or making it from nothing. One and the same.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::super::Vault;
+use super::super::lock::{self, Mode};
+use super::env::{Files, Store};
+use super::{Index, key};
+use crate::base::{Error, Result, limits};
+use crate::chain::{Head, HeadRecord};
+use crate::state::{Changes, State};
+
+/// A log that is this far ahead of the index is merged into it.
+pub const MERGE_EVERY_EVENTS: u64 = 64;
+/// From here on a merge waits for readers instead of being put off.
+const WAIT_FROM_EVENTS: u64 = 1024;
+/// Events that are folded before they are written, when there are many.
+const CHUNK_EVENTS: u64 = 50_000;
+
+impl Vault {
+    /// Brings the index up to `head`. The caller holds the vault's lock. `behind` is how far it is
+    /// known to be. Nothing depends on it: an error is only a reason to try again later.
+    pub(in crate::vault) fn merge_index(&self, head: &HeadRecord, behind: u64) -> Result<()> {
+        let wait = match behind >= WAIT_FROM_EVENTS {
+            true => Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
+            false => Duration::ZERO,
+        };
+        self.index_up_to(head, wait, false)
+    }
+
+    /// Makes the index anew from the events alone; the old one is not even opened.
+    pub(in crate::vault) fn rebuild_index(&self, head: &HeadRecord) -> Result<()> {
+        self.index_up_to(head, Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS), true)
+    }
+
+    fn index_up_to(&self, head: &HeadRecord, wait: Duration, anew: bool) -> Result<()> {
+        let files = Files::make(&self.akashic)?;
+        let lock = files.lock_file()?.ok_or_else(|| Error::system("cannot lock the index", "its lock is missing"))?;
+        let guard = lock::take(lock, Mode::Exclusive, wait)?;
+        if anew {
+            files.clear()?;
+        }
+        let store = files.open_to_write()?;
+        let mut mark = mark_of(&store).filter(|mark| self.is_in_log(mark));
+        if mark.is_none() {
+            // Not of this log, or nothing yet: begin with an empty file.
+            drop(store);
+            files.clear()?;
+            mark = self.write_chunks(&files.open_to_write()?, None, head)?;
+        } else {
+            mark = self.write_chunks(&store, mark, head)?;
+            drop(store);
+        }
+        debug_assert!(mark.is_none_or(|mark| mark.count <= head.count));
+        files.seal_data()?;
+        drop(guard);
+        Ok(())
+    }
+
+    fn is_in_log(&self, mark: &HeadRecord) -> bool {
+        matches!(self.head_line(mark), Ok(super::HeadLine::Good(_)))
+    }
+
+    /// Folds the log from the mark to the head over the store, a part at a time.
+    fn write_chunks(&self, store: &Store, mut mark: Option<HeadRecord>, head: &HeadRecord) -> Result<Option<HeadRecord>> {
+        let fail = |e: heed::Error| Error::system("cannot write the index", e);
+        while mark.is_none_or(|mark| mark.count < head.count) {
+            let mut state = match &mark {
+                None => State::default(),
+                Some(_) => State::over(Rc::new(Index::over(store.clone()).ok_or_else(|| fail(super::unreadable()))?)),
+            };
+            let mut last = None;
+            let mut left = CHUNK_EVENTS;
+            self.events_between(mark.map(|mark| mark.end()), head.end(), &mut |place, event| {
+                state.apply(&event);
+                last = Some((Head::of(&event), place));
+                left -= 1;
+                Ok(if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+            if let Some(fault) = state.fault() {
+                return Err(fault);
+            }
+            let Some((reached, end)) = last else { return Err(Error::corrupt("the log is shorter than its head says")) };
+            let changes = state.into_changes();
+            let next = HeadRecord { head: reached, count: changes.tally.events, segment: end.segment, offset: end.offset };
+            write(store, &changes, &next).map_err(fail)?;
+            mark = Some(next);
+        }
+        Ok(mark)
+    }
+}
+
+fn mark_of(store: &Store) -> Option<HeadRecord> {
+    let txn = store.read().ok()?;
+    HeadRecord::decode(store.get(&txn, key::MARK).ok()??).ok()
+}
+
+/// Writes what changed, and the mark up to which it is now known, as one transaction.
+fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()> {
+    let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    pairs.extend(changes.entities.iter().map(|(subject, entity)| (key::entity(subject), entity.encode())));
+    pairs.extend(changes.made.iter().map(|((e, n), subject)| (key::nth(*e, *n), subject.to_string().into_bytes())));
+    pairs.extend(changes.keys.iter().map(|(key, id)| (key::keyed(key), id.to_bytes().to_vec())));
+    pairs.extend(changes.children.iter().map(|(parent, child)| (key::child(*parent, *child), Vec::new())));
+    pairs.push((key::TALLY.to_vec(), changes.tally.to_json().to_string().into_bytes()));
+    pairs.push((key::MARK.to_vec(), mark.encode()));
+    pairs.sort();
+    let mut txn = store.write()?;
+    for (key, value) in &pairs {
+        store.put(&mut txn, key, value)?;
+    }
+    txn.commit()
+}

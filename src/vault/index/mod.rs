@@ -1,0 +1,238 @@
+//! The index: what an earlier part of the log folds to, kept in LMDB so that no command's cost
+//! grows with the history.
+//!
+//! The log behind its mark is its memtable: every command folds that short tail over what the index
+//! says. So it may be old, never ahead; and whatever is wrong with it (missing, damaged, of another
+//! vault, read-only, a copy), the answer is the slow way round through the whole log.
+//!
+//! Invariant: an index that fails never fails a command (`tests/e2e/index.rs`).
+
+mod env;
+mod merge;
+
+use std::cell::{OnceCell, RefCell};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::Duration;
+
+use heed::RoTxn;
+
+use super::Vault;
+use super::lock::{self, LockGuard, Mode};
+use super::log::{HeadLine, Snapshot};
+use crate::base::{EntityType, Error, Subject, Ulid, limits};
+use crate::chain::HeadRecord;
+use crate::state::{Base, Entity, State, Tally};
+use env::{Files, Store};
+
+pub use merge::MERGE_EVERY_EVENTS;
+
+/// The folder in `Akashic/`.
+pub const INDEX: &str = "index";
+
+/// Keys of the store: a letter for what it is, then what it is about.
+mod key {
+    use crate::base::{EntityType, Subject, Ulid};
+
+    pub const MARK: &[u8] = b"m:mark";
+    pub const TALLY: &[u8] = b"m:tally";
+
+    pub fn entity(subject: &Subject) -> Vec<u8> {
+        format!("e{subject}").into_bytes()
+    }
+
+    pub fn entities(entity: EntityType, prefix: &str) -> Vec<u8> {
+        format!("e{entity}:{prefix}").into_bytes()
+    }
+
+    pub fn nth(entity: EntityType, ordinal: u64) -> Vec<u8> {
+        [format!("r{entity}:").as_bytes(), &ordinal.to_be_bytes()].concat()
+    }
+
+    pub fn keyed(key: &str) -> Vec<u8> {
+        [b"k", key.as_bytes()].concat()
+    }
+
+    pub fn children(parent: Ulid) -> Vec<u8> {
+        [b"c", parent.to_bytes().as_slice()].concat()
+    }
+
+    pub fn child(parent: Ulid, child: Ulid) -> Vec<u8> {
+        [b"c", parent.to_bytes().as_slice(), child.to_bytes().as_slice()].concat()
+    }
+}
+
+/// An index that fits the log, open for reading.
+pub struct Index {
+    store: Store,
+    txn: RefCell<Option<RoTxn<'static, heed::WithoutTls>>>,
+    pub mark: HeadRecord,
+    tally: Tally,
+    /// The part of the log that the index stands for: the way round if it fails.
+    prefix: Option<Snapshot>,
+    fallback: OnceCell<Result<State, Error>>,
+    _guard: Option<LockGuard>,
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("mark", &self.mark).finish_non_exhaustive()
+    }
+}
+
+impl Vault {
+    /// The index, if there is one that fits this log.
+    pub(super) fn index(&self) -> Option<Index> {
+        let files = Files::open(&self.akashic).ok()??;
+        let wait = Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS);
+        let guard = lock::take(files.lock_file().ok()??, Mode::Shared, wait).ok()?;
+        Index::open(self, &files, guard)
+    }
+}
+
+impl Index {
+    fn open(vault: &Vault, files: &Files, guard: LockGuard) -> Option<Index> {
+        let index = Index::over(files.open_to_read()?)?;
+        // The event at the mark must be in this log: then all before it is what was indexed.
+        let fits = matches!(vault.head_line(&index.mark), Ok(HeadLine::Good(_)));
+        let prefix = vault.published(&index.mark).ok().filter(|_| fits)?;
+        Some(Index { prefix: Some(prefix), _guard: Some(guard), ..index })
+    }
+
+    /// What a store says, with nothing to fall back on.
+    fn over(store: Store) -> Option<Index> {
+        let txn = store.read().ok()?;
+        let mark = HeadRecord::decode(store.get(&txn, key::MARK).ok()??).ok()?;
+        let tally: serde_json::Value = serde_json::from_slice(store.get(&txn, key::TALLY).ok()??).ok()?;
+        let tally = Tally::from_json(&tally).filter(|tally| tally.events == mark.count)?;
+        let (txn, fallback) = (RefCell::new(Some(txn)), OnceCell::new());
+        Some(Index { store, txn, mark, tally, prefix: None, fallback, _guard: None })
+    }
+
+    /// Asks the store; if it fails, now or before, asks the folded log instead.
+    fn ask<T>(&self, store: impl FnOnce(&Store, &RoTxn<'_, heed::WithoutTls>) -> heed::Result<T>, log: impl FnOnce(&State) -> T) -> T
+    where
+        T: Default,
+    {
+        if let Some(txn) = &*self.txn.borrow() {
+            if let Ok(answer) = store(&self.store, txn) {
+                return answer;
+            }
+        }
+        *self.txn.borrow_mut() = None;
+        let folded = || match &self.prefix {
+            Some(prefix) => prefix.fold(),
+            None => Err(Error::system("cannot read the index", "it is damaged")),
+        };
+        match self.fallback.get_or_init(folded) {
+            Ok(state) => log(state),
+            Err(_) => T::default(),
+        }
+    }
+}
+
+/// A record of ours that cannot be read is as bad as a page that cannot.
+fn unreadable() -> heed::Error {
+    heed::Error::Decoding("not what was written".into())
+}
+
+impl Base for Index {
+    fn entity(&self, subject: &Subject) -> Option<Entity> {
+        self.ask(
+            |store, txn| match store.get(txn, &key::entity(subject))? {
+                None => Ok(None),
+                Some(bytes) => Entity::decode(bytes).filter(|e| e.subject == *subject).map(Some).ok_or_else(unreadable),
+            },
+            |state| state.entity(subject).map(|e| e.into_owned()),
+        )
+    }
+
+    fn nth(&self, entity: EntityType, ordinal: u64) -> Option<Subject> {
+        self.ask(
+            |store, txn| match store.get(txn, &key::nth(entity, ordinal))? {
+                None => Ok(None),
+                Some(bytes) => {
+                    let text = std::str::from_utf8(bytes).map_err(|_| unreadable())?;
+                    Subject::parse(text).map(Some).map_err(|_| unreadable())
+                }
+            },
+            |state| state.nth(entity, ordinal),
+        )
+    }
+
+    fn keyed(&self, key: &str) -> Option<Ulid> {
+        self.ask(
+            |store, txn| match store.get(txn, &key::keyed(key))? {
+                None => Ok(None),
+                Some(bytes) => ulid(bytes).map(Some),
+            },
+            |state| state.keyed(key),
+        )
+    }
+
+    fn entities(&self, entity: EntityType, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entity> {
+        let range = key::entities(entity, prefix);
+        self.ask(
+            |store, txn| {
+                let after = after.map(|after| key::entities(entity, after));
+                store.range(txn, &range, after.as_deref(), limit)?.into_iter().map(|(_, value)| Entity::decode(value).ok_or_else(unreadable)).collect()
+            },
+            |state| state.entities(entity, prefix, after, limit),
+        )
+    }
+
+    fn children(&self, parent: Ulid, limit: usize) -> Vec<Ulid> {
+        let range = key::children(parent);
+        self.ask(
+            |store, txn| store.range(txn, &range, None, limit)?.into_iter().map(|(key, _)| ulid(&key[range.len()..])).collect(),
+            |state| state.children(parent, limit),
+        )
+    }
+
+    fn keys(&self, after: Option<&str>, limit: usize) -> Vec<(String, Ulid)> {
+        self.ask(
+            |store, txn| {
+                let after = after.map(key::keyed);
+                let found = store.range(txn, b"k", after.as_deref(), limit)?;
+                let pair = |(key, value): (&[u8], &[u8])| {
+                    let text = std::str::from_utf8(&key[1..]).map_err(|_| unreadable())?;
+                    Ok((text.to_owned(), ulid(value)?))
+                };
+                found.into_iter().map(pair).collect()
+            },
+            |state| state.keys(after, limit),
+        )
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally.clone()
+    }
+
+    fn fault(&self) -> Option<Error> {
+        self.fallback.get().and_then(|folded| folded.as_ref().err().cloned())
+    }
+}
+
+fn ulid(bytes: &[u8]) -> heed::Result<Ulid> {
+    bytes.try_into().map(Ulid::from_bytes).map_err(|_| unreadable())
+}
+
+/// The state over an index that fits, with the log behind its mark folded over it; else all of it.
+pub(super) fn state(index: Option<Index>, vault: &Vault, snapshot: &Snapshot) -> Result<State, Error> {
+    // An index can be ahead of a snapshot that was taken before a merge.
+    match index.filter(|index| index.mark.count <= snapshot.count) {
+        None => snapshot.fold(),
+        Some(index) => {
+            let from = index.mark.end();
+            let mut state = State::over(Rc::new(index));
+            if let Some(to) = snapshot.end() {
+                vault.events_between(Some(from), to, &mut |_, event| {
+                    state.apply(&event);
+                    Ok(ControlFlow::Continue(()))
+                })?;
+            }
+            Ok(state)
+        }
+    }
+}
