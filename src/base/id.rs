@@ -32,6 +32,25 @@ impl EntityType {
         }
     }
 
+    /// The name of its projection: several of them.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            EntityType::System => "system",
+            EntityType::Requirement => "requirements",
+            EntityType::Decision => "decisions",
+            EntityType::Task => "tasks",
+            EntityType::Run => "runs",
+            EntityType::Artifact => "artifacts",
+            EntityType::Constraint => "constraints",
+            EntityType::Agent => "agents",
+        }
+    }
+
+    /// Types that have a projection: all but the system.
+    pub fn projected() -> impl Iterator<Item = EntityType> {
+        EntityType::ALL.iter().copied().filter(|entity| entity.has_id())
+    }
+
     /// There is one system, and it has no id.
     pub const fn has_id(self) -> bool {
         !matches!(self, EntityType::System)

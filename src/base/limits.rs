@@ -30,3 +30,5 @@ pub const LOCK_TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 pub const HEAD_RECORD_BYTES: usize = 512;
 /// The short text behind an event in a listing.
 pub const SUMMARY_MAX_CHARS: usize = 80;
+/// A projection file up to this size is rewritten with every event that touches it.
+pub const PROJECTION_SMALL_BYTES: usize = 64 * 1024;

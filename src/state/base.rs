@@ -5,6 +5,19 @@ use std::fmt::Debug;
 use super::{Entity, Tally};
 use crate::base::{EntityType, Error, Subject, Ulid};
 
+/// Which entities.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    pub entity: EntityType,
+    /// Those that have left the projections, or those that have not.
+    pub archived: bool,
+    /// How their ids begin.
+    pub prefix: &'a str,
+    /// Only ids greater than this.
+    pub after: Option<&'a str>,
+    pub limit: usize,
+}
+
 /// Answers from an earlier part of the log. An answer that cannot be had is a `fault`, never a guess:
 /// whoever acts on a state asks for it first.
 pub trait Base: Debug {
@@ -15,8 +28,8 @@ pub trait Base: Debug {
 
     fn keyed(&self, key: &str) -> Option<Ulid>;
 
-    /// Entities of a type whose id begins with `prefix` and is greater than `after`, by id.
-    fn entities(&self, entity: EntityType, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entity>;
+    /// Entities that a query names, by id.
+    fn entities(&self, query: &Query<'_>) -> Vec<Entity>;
 
     /// Events that name this one as a parent, oldest first.
     fn children(&self, parent: Ulid, limit: usize) -> Vec<Ulid>;

@@ -19,6 +19,8 @@ pub struct Entity {
     pub first_event: Ulid,
     /// The last event that changed the state.
     pub last_event: Ulid,
+    /// Whether it has left the projections.
+    pub archived: bool,
     /// What its type's projection shows beyond this: title, requirement_id, …
     pub facts: Map<String, Value>,
 }
@@ -33,6 +35,7 @@ struct Kept {
     created_at: i64,
     first_event: String,
     last_event: String,
+    archived: bool,
     facts: Map<String, Value>,
 }
 
@@ -47,6 +50,7 @@ impl Entity {
             created_at: event.timestamp,
             first_event: event.id,
             last_event: event.id,
+            archived: false,
             facts: Map::new(),
         }
     }
@@ -80,6 +84,7 @@ impl Entity {
             created_at: self.created_at.0,
             first_event: self.first_event.to_string(),
             last_event: self.last_event.to_string(),
+            archived: self.archived,
             facts: self.facts.clone(),
         };
         serde_json::to_vec(&kept).expect("a plain struct")
@@ -95,6 +100,7 @@ impl Entity {
             created_at: Timestamp(kept.created_at),
             first_event: parse_ulid(&kept.first_event)?,
             last_event: parse_ulid(&kept.last_event)?,
+            archived: kept.archived,
             facts: kept.facts,
         })
     }

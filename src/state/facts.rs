@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Entity;
-use crate::base::EntityType;
+use crate::base::{EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
 
 /// Where a fact's value comes from.
@@ -16,6 +16,8 @@ enum From {
     Actor,
     /// The id of the event's subject.
     SubjectId,
+    /// The same, added to a list.
+    SubjectIds,
     /// A counter that starts at this event.
     Zero,
     /// One more than before.
@@ -45,6 +47,7 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Task, Kind::TaskProposed, "retry_count", Zero),
     (EntityType::Task, Kind::TaskRetrying, "retry_count", Next),
     (EntityType::Task, Kind::RunStarted, "last_run_id", SubjectId),
+    (EntityType::Task, Kind::RunStarted, "run_ids", SubjectIds),
     (EntityType::Run, Kind::RunStarted, "task_id", Payload("task_id")),
     (EntityType::Run, Kind::RunStarted, "started_at", Time),
     (EntityType::Run, Kind::RunStarted, "last_heartbeat_at", Time),
@@ -72,11 +75,26 @@ pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
             },
             Time => event.timestamp.to_string().into(),
             Actor => event.actor.clone().into(),
-            SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
+            SubjectId => subject_id(event),
+            SubjectIds => {
+                let mut ids = entity.facts.get(*name).and_then(Value::as_array).cloned().unwrap_or_default();
+                ids.push(subject_id(event));
+                ids.into()
+            }
             Zero => 0.into(),
             Next => (entity.facts.get(*name).and_then(Value::as_u64).unwrap_or(0) + 1).into(),
             Null => Value::Null,
         };
         entity.facts.insert((*name).to_owned(), value);
     }
+}
+
+fn subject_id(event: &Event) -> Value {
+    event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into())
+}
+
+/// The runs of a task.
+pub fn runs(task: &Entity) -> Vec<Subject> {
+    let ids = task.facts.get("run_ids").and_then(Value::as_array).into_iter().flatten();
+    ids.filter_map(|id| EntityId::parse(id.as_str()?).ok()).map(|id| Subject::new(EntityType::Run, id)).collect()
 }

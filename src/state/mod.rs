@@ -19,7 +19,7 @@ use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
 use crate::event::{Event, Kind};
 use crate::machine;
 
-pub use base::Base;
+pub use base::{Base, Query};
 pub use entity::Entity;
 pub use tally::Tally;
 
@@ -123,6 +123,29 @@ impl State {
             entity.last_event = event.id;
         }
         facts::gather(entity, kind, event);
+        if next == machine::State::Archived {
+            let runs = facts::runs(entity);
+            let task = entity.subject.clone();
+            runs.into_iter().chain([task]).for_each(|subject| self.archive(&subject));
+        }
+    }
+
+    /// Takes an entity out of the projections.
+    fn archive(&mut self, subject: &Subject) {
+        let Some(entity) = self.entity(subject).map(Cow::into_owned).filter(|entity| !entity.archived) else { return };
+        self.changes.tally.archive(subject.entity);
+        self.changes.entities.insert(subject.clone(), Entity { archived: true, ..entity });
+    }
+
+    /// Gives the entities that these events made the tags of their hashes, which are known only
+    /// once the events are sealed.
+    pub fn retag(&mut self, sealed: &[Event]) {
+        let tags: HashMap<Ulid, String> = sealed.iter().map(|event| (event.id, event.hash.tag())).collect();
+        for entity in self.changes.entities.values_mut() {
+            if let Some(tag) = tags.get(&entity.first_event) {
+                entity.tag.clone_from(tag);
+            }
+        }
     }
 }
 
@@ -185,7 +208,7 @@ mod tests {
         assert_eq!(task.state, machine::State::Retrying);
         assert_eq!(
             Value::Object(task.facts.clone()),
-            json!({"title": "API", "requirement_id": "r", "retry_count": 1, "last_run_id": "x"})
+            json!({"title": "API", "requirement_id": "r", "retry_count": 1, "last_run_id": "x", "run_ids": ["x"]})
         );
         let run = state.entity(&subject("run:x")).unwrap();
         assert_eq!(run.state, machine::State::Crashed);
@@ -194,6 +217,25 @@ mod tests {
             json!({"task_id": "t", "started_at": "1970-01-01T00:00:04Z", "last_heartbeat_at": "1970-01-01T00:00:05Z", "finished_at": "1970-01-01T00:00:06Z"})
         );
         assert_eq!(task.reference().unwrap().to_string(), format!("T-0001@{}", task.tag));
+    }
+
+    #[test]
+    fn an_archived_task_and_its_runs_leave_the_projections() {
+        let state = fold(&[
+            (Kind::TaskProposed, "task:t", json!({"title": "API"})),
+            (Kind::TaskReady, "task:t", json!({})),
+            (Kind::TaskAssigned, "task:t", json!({})),
+            (Kind::RunStarted, "run:x", json!({"task_id": "t"})),
+            (Kind::RunFinished, "run:x", json!({})),
+            (Kind::TaskSucceeded, "task:t", json!({})),
+            (Kind::TaskArchived, "task:t", json!({})),
+        ]);
+        for (entity, id) in [(EntityType::Task, "task:t"), (EntityType::Run, "run:x")] {
+            assert_eq!(state.tally().live(entity), 0);
+            assert_eq!(state.entities(entity, None, 10), []);
+            assert!(state.entity(&subject(id)).unwrap().archived);
+        }
+        assert_eq!(state.resolve("T-0001", None).unwrap().to_string(), "task:t");
     }
 
     #[test]

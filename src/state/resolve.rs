@@ -1,6 +1,8 @@
 //! References, and lists: finding entities in what a base knows and what was applied on top of it.
 
-use super::{Entity, State};
+use std::collections::BTreeMap;
+
+use super::{Entity, Query, State};
 use crate::base::{EntityId, EntityType, Error, Result, ShortRef, Subject, Ulid};
 
 /// Fewer characters than this are never taken for the beginning of a ULID.
@@ -32,26 +34,36 @@ impl State {
         }
         if text.len() >= PREFIX_MIN_CHARS && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
             let prefix = text.to_ascii_uppercase();
-            let begin = types().flat_map(|e| self.entities(e, &prefix, None, MATCHES_SHOWN + 1)).map(|e| e.subject);
-            if let Some(found) = only(text, begin.collect())? {
+            let begin = types().flat_map(|entity| [false, true].map(|archived| (entity, archived))).flat_map(
+                |(entity, archived)| {
+                    self.query(&Query { entity, archived, prefix: &prefix, after: None, limit: MATCHES_SHOWN + 1 })
+                },
+            );
+            if let Some(found) = only(text, begin.map(|e| e.subject).collect())? {
                 return Ok(found);
             }
         }
         Err(unknown(text))
     }
 
-    /// Entities of a type whose id begins with `prefix` and is greater than `after`, by id.
-    pub fn entities(&self, entity: EntityType, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entity> {
-        // Entities that changed stand in both; enough are fetched to replace those.
-        let changed = self.changes.entities.iter().filter(|(subject, _)| {
-            subject.entity == entity && subject.id().starts_with(prefix) && after.is_none_or(|after| subject.id() > after)
-        });
-        let mut found: std::collections::BTreeMap<String, Entity> = match &self.base {
-            Some(base) => base.entities(entity, prefix, after, limit).into_iter().map(|e| (e.subject.id().to_owned(), e)).collect(),
-            None => Default::default(),
-        };
-        for (subject, entity) in changed {
-            found.insert(subject.id().to_owned(), entity.clone());
+    /// The entities of a type that its projection shows, by id, those greater than `after`.
+    pub fn entities(&self, entity: EntityType, after: Option<&str>, limit: usize) -> Vec<Entity> {
+        self.query(&Query { entity, archived: false, prefix: "", after, limit })
+    }
+
+    /// Entities that a query names, by id.
+    pub fn query(&self, query: &Query<'_>) -> Vec<Entity> {
+        let Query { entity, archived, prefix, after, limit } = *query;
+        // What changed replaces what the base says, so enough is fetched to spare.
+        let more = Query { limit: limit.saturating_add(self.changes.entities.len()), ..*query };
+        let known = self.base.as_ref().map(|base| base.entities(&more)).unwrap_or_default();
+        let mut found: BTreeMap<String, Entity> = known.into_iter().map(|e| (e.subject.id().to_owned(), e)).collect();
+        for (subject, changed) in self.changes.entities.iter().filter(|(subject, _)| subject.entity == entity) {
+            let id = subject.id();
+            found.remove(id);
+            if changed.archived == archived && id.starts_with(prefix) && after.is_none_or(|after| id > after) {
+                found.insert(id.to_owned(), changed.clone());
+            }
         }
         found.into_values().take(limit).collect()
     }
@@ -81,7 +93,8 @@ impl State {
 
     fn by_reference(&self, reference: &ShortRef) -> Result<Subject> {
         let subject = self.nth(reference.entity, reference.ordinal);
-        let entity = subject.as_ref().and_then(|subject| self.entity(subject)).ok_or_else(|| unknown(&reference.to_string()))?;
+        let entity =
+            subject.as_ref().and_then(|subject| self.entity(subject)).ok_or_else(|| unknown(&reference.to_string()))?;
         match &reference.tag {
             Some(tag) if *tag != entity.tag => Err(Error::not_found(format!(
                 "{reference} does not exist; {}-{:04} is {}",

@@ -18,6 +18,8 @@ pub struct Tally {
     made: BTreeMap<EntityType, u64>,
     /// How many are in each state.
     states: BTreeMap<(EntityType, State), u64>,
+    /// How many have left the projections.
+    archived: BTreeMap<EntityType, u64>,
 }
 
 impl Tally {
@@ -50,16 +52,22 @@ impl Tally {
         self.states.iter().filter(move |((e, _), n)| *e == entity && **n > 0).map(|((_, state), n)| (*state, *n))
     }
 
-    /// How many of a type a projection shows: all but the archived.
+    pub(super) fn archive(&mut self, entity: EntityType) {
+        *self.archived.entry(entity).or_default() += 1;
+    }
+
+    /// How many of a type a projection shows.
     pub fn live(&self, entity: EntityType) -> u64 {
-        self.states(entity).filter(|(state, _)| *state != State::Archived).map(|(_, n)| n).sum()
+        self.made(entity) - self.archived.get(&entity).copied().unwrap_or(0)
     }
 
     pub fn to_json(&self) -> Value {
         let made: BTreeMap<&str, u64> = self.made.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         let states: Vec<(&str, &str, u64)> =
             self.states.iter().filter(|(_, n)| **n > 0).map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
+        let archived: BTreeMap<&str, u64> = self.archived.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         json!({
+            "archived": archived,
             "events": self.events,
             "first_event": self.first_event.map(|id| id.to_string()),
             "newest_version": self.newest_version,
@@ -75,8 +83,10 @@ impl Tally {
             newest_version: value["newest_version"].as_u64()?,
             ..Tally::default()
         };
-        for (name, count) in value["made"].as_object()? {
-            tally.made.insert(EntityType::parse(name)?, count.as_u64()?);
+        for (map, name) in [(&mut tally.made, "made"), (&mut tally.archived, "archived")] {
+            for (entity, count) in value[name].as_object()? {
+                map.insert(EntityType::parse(entity)?, count.as_u64()?);
+            }
         }
         for row in value["states"].as_array()? {
             let key = (EntityType::parse(row[0].as_str()?)?, State::parse(row[1].as_str()?)?);

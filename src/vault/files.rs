@@ -123,12 +123,24 @@ impl Dir {
 
     /// Puts a whole file in place: written beside, synced, renamed, directory synced.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.put_by_rename(name, bytes, true)?;
+        self.sync()
+    }
+
+    /// The same for what can be made again: whole for every reader, but not synced.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.put_by_rename(name, bytes, false)
+    }
+
+    fn put_by_rename(&self, name: &str, bytes: &[u8], sync: bool) -> Result<()> {
         let beside = format!(".{name}.tmp");
         self.remove(&beside)?;
         let put = || -> Result<()> {
             let (mut file, _) = self.make_file(&beside)?;
             file.write_all(bytes).map_err(|e| failed("write", &self.path.join(name), e))?;
-            file.sync_all().map_err(|e| failed("sync", &self.path.join(name), e))?;
+            if sync {
+                file.sync_all().map_err(|e| failed("sync", &self.path.join(name), e))?;
+            }
             sys::renameat(&self.fd, &beside, &self.fd, name).map_err(|e| failed("rename", &self.path.join(name), e))
         };
         let result = put();
@@ -136,8 +148,7 @@ impl Dir {
             // Best effort: the error that matters is the first one.
             let _ = self.remove(&beside);
         }
-        result?;
-        self.sync()
+        result
     }
 
     /// Removes a file if it is there.

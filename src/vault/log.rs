@@ -117,7 +117,13 @@ impl Vault {
         segments.retain(|name| from.is_none_or(|from| *name >= from.segment) && *name <= to.segment);
         let offset = from.filter(|from| segments.first() == Some(&from.segment)).map_or(0, |from| from.offset);
         let names = segments.clone();
-        let part = Snapshot { events: self.events()?, end: Some(to), segments: OnceCell::from(segments), head: None, count: 0 };
+        let part = Snapshot {
+            events: self.events()?,
+            end: Some(to),
+            segments: OnceCell::from(segments),
+            head: None,
+            count: 0,
+        };
         part.events(Position { index: 0, offset }, &mut |position, event, line| {
             visit(Place { segment: names[position.index], offset: position.offset + line.len() as u64 + 1 }, event)
         })
@@ -196,9 +202,8 @@ fn segments_since(events: &Dir, month: &str) -> Result<Vec<SegmentName>> {
         }
         let Some(folder) = events.dir(&name)? else { continue };
         let files = folder.list()?;
-        segments.extend(
-            files.iter().filter_map(|(file, _)| SegmentName::parse_file(file)).filter(|s| s.month() == name),
-        );
+        segments
+            .extend(files.iter().filter_map(|(file, _)| SegmentName::parse_file(file)).filter(|s| s.month() == name));
     }
     segments.sort();
     Ok(segments)

@@ -1,7 +1,7 @@
 //! The vault: one directory, the only state. Knows records and files, not what they mean.
 //!
 //! Rooms: `files` (opening without following links), `lock`, `log` (segments and places in them),
-//! `head` (`chain.json`), `index`, `write` (appending), `recover` (the tail), `verify`, `backup`, `layout`
+//! `head` (`chain.json`), `index`, `projections`, `write` (appending), `recover` (the tail), `verify`, `backup`, `layout`
 //! (what `hf-init` makes), `watch`, `config`.
 
 mod backup;
@@ -12,6 +12,7 @@ mod index;
 mod layout;
 mod lock;
 mod log;
+pub mod projections;
 mod recover;
 mod verify;
 mod watch;

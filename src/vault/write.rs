@@ -15,7 +15,7 @@ use super::files::failed;
 use super::head::{self, Published};
 use super::lock::{self, LockGuard, Mode};
 use super::log::{HeadLine, Snapshot};
-use super::{Vault, WriteOptions, index, layout, recover};
+use super::{Vault, WriteOptions, index, layout, projections, recover};
 use crate::base::{Digest, Error, ErrorKind, Now, Reason, Result, Ulid, limits};
 use crate::chain::tail::{Place, Verdict};
 use crate::chain::{Head, HeadRecord, SegmentName};
@@ -93,7 +93,16 @@ impl<'a> Writer<'a> {
         }
         let (file, _) = vault.akashic.make_file(layout::LOCK_FILE)?;
         let guard = lock::take(file, Mode::Exclusive, options.lock_timeout)?;
-        Ok(Writer { vault, options, _guard: guard, head: None, count: 0, end: None, indexed: None, warnings: Vec::new() })
+        Ok(Writer {
+            vault,
+            options,
+            _guard: guard,
+            head: None,
+            count: 0,
+            end: None,
+            indexed: None,
+            warnings: Vec::new(),
+        })
     }
 
     pub(super) fn vault(&self) -> &'a Vault {
@@ -142,6 +151,23 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Makes index and projections anew from the events alone.
+    pub fn rebuild(&mut self) -> Result<(Snapshot, State)> {
+        if let Some(head) = self.record() {
+            self.vault.rebuild_index(&head)?;
+            self.indexed = Some(self.count);
+        }
+        let (snapshot, state) = self.view()?;
+        projections::refresh_all(self.vault, &state, self.head.map(|head| head.id))?;
+        Ok((snapshot, state))
+    }
+
+    /// Brings the projection files up to this writer's head.
+    pub fn refresh_projections(&mut self) -> Result<()> {
+        let (_, state) = self.view()?;
+        projections::refresh_all(self.vault, &state, self.head.map(|head| head.id))
+    }
+
     fn record(&self) -> Option<HeadRecord> {
         let (head, end) = (self.head?, self.end?);
         Some(HeadRecord { head, count: self.count, segment: end.segment, offset: end.offset })
@@ -157,8 +183,9 @@ impl<'a> Writer<'a> {
         self.commit_at(unit, asked, None)
     }
 
-    /// Appends a single draft that needs no decision.
-    pub fn append_one(&mut self, draft: Draft) -> Result<Event> {
+    /// Appends a single draft that needs no decision. It is about the system, which has no
+    /// projection, so the state it stands on does not matter.
+    pub(super) fn append_one(&mut self, draft: Draft) -> Result<Event> {
         let mut unit = self.begin(State::default());
         unit.push(draft)?;
         let mut events = self.commit(unit, 0)?;
@@ -176,11 +203,13 @@ impl<'a> Writer<'a> {
         if let Some(fault) = unit.state.fault() {
             return Err(fault);
         }
-        let (events, bytes) = unit.seal(self.head)?;
+        let (events, bytes, state) = unit.seal(self.head)?;
         self.write(&bytes, &events, asked, place).map_err(|error| match error.kind {
             ErrorKind::Uncertain { key } if key.is_empty() => uncertain(&events[asked], error.message),
             _ => error,
         })?;
+        projections::refresh_touched(self.vault, &state, &events);
+        drop(state);
         self.merge_if_due();
         Ok(events)
     }
@@ -334,8 +363,8 @@ impl Unit {
         Ok(self.events.len() - 1)
     }
 
-    /// The unit's events, linked behind `head`, and the bytes of their lines.
-    pub fn seal(mut self, head: Option<Head>) -> Result<(Vec<Event>, Vec<u8>)> {
+    /// The unit's events, linked behind `head`, the bytes of their lines, and the state with them.
+    pub fn seal(mut self, head: Option<Head>) -> Result<(Vec<Event>, Vec<u8>, State)> {
         let of = self.events.len() as u64;
         let mut prev = head.map_or(Digest::ZERO, |head| head.hash);
         let mut bytes = Vec::new();
@@ -358,7 +387,8 @@ impl Unit {
                 format!("a batch of {} bytes is too large: at most {}", bytes.len(), limits::BATCH_MAX_BYTES),
             ));
         }
-        Ok((self.events, bytes))
+        self.state.retag(&self.events);
+        Ok((self.events, bytes, self.state))
     }
 }
 

@@ -67,12 +67,12 @@ fn record(env: &Env, requests: Vec<AppendRequest>, place: Place<'_>, rehearse: b
         asked.push(decide(&desk.snapshot, &mut unit, request).map_err(|e| at(place, n, e))?);
     }
     let subject = Subject::parse(&unit.events()[asked[asked.len() - 1]].subject)?;
-    let entity = unit.state().entity(&subject).map(Cow::into_owned);
+    let made = unit.state().entity(&subject).map(Cow::into_owned);
     let events = desk.commit(unit, asked[0], &mut warnings)?;
     let mut ids: Vec<Ulid> = asked.iter().map(|&n| events[n].id).collect();
     ids.extend(events.iter().enumerate().filter(|(n, _)| asked.binary_search(n).is_err()).map(|(_, e)| e.id));
     Ok(AppendOutcome {
-        reference: entity.and_then(|entity| reference(entity, &events)),
+        reference: made.and_then(|entity| reference(entity, &events)),
         prev_hash: events[asked[0]].prev_hash.to_string(),
         asked: events[asked[asked.len() - 1]].clone(),
         ids,
@@ -193,7 +193,7 @@ impl<'v> Desk<'v> {
 
     fn commit(&mut self, unit: Unit, asked: usize, warnings: &mut Vec<String>) -> Result<Vec<Event>> {
         match &mut self.writer {
-            None => unit.seal(self.snapshot.head).map(|(events, _)| events),
+            None => unit.seal(self.snapshot.head).map(|(events, ..)| events),
             Some(writer) => {
                 let events = writer.commit(unit, asked)?;
                 warnings.append(&mut writer.warnings);

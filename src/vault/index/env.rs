@@ -138,7 +138,9 @@ impl Files {
         let env = open(MAP_BYTES).or_else(|_| open(SMALL_MAP_BYTES))?;
         let db = if mode.contains(EnvFlags::READ_ONLY) {
             let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
-                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(opener.database_options().types::<Bytes, Bytes>().open(txn)?))
+                Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(
+                    opener.database_options().types::<Bytes, Bytes>().open(txn)?,
+                ))
             })?;
             opened.unwrap_commit().ok_or(heed::Error::Mdb(heed::MdbError::NotFound))?
         } else {
@@ -195,6 +197,10 @@ impl Store {
 
     pub fn put(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> heed::Result<()> {
         self.db.put(txn, key, value)
+    }
+
+    pub fn delete(&self, txn: &mut RwTxn<'_>, key: &[u8]) -> heed::Result<bool> {
+        self.db.delete(txn, key)
     }
 
     /// Pairs whose key begins with `prefix` and is greater than `after`, in order.

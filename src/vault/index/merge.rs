@@ -64,7 +64,12 @@ impl Vault {
     }
 
     /// Folds the log from the mark to the head over the store, a part at a time.
-    fn write_chunks(&self, store: &Store, mut mark: Option<HeadRecord>, head: &HeadRecord) -> Result<Option<HeadRecord>> {
+    fn write_chunks(
+        &self,
+        store: &Store,
+        mut mark: Option<HeadRecord>,
+        head: &HeadRecord,
+    ) -> Result<Option<HeadRecord>> {
         let fail = |e: heed::Error| Error::system("cannot write the index", e);
         while mark.is_none_or(|mark| mark.count < head.count) {
             let mut state = match &mark {
@@ -82,9 +87,12 @@ impl Vault {
             if let Some(fault) = state.fault() {
                 return Err(fault);
             }
-            let Some((reached, end)) = last else { return Err(Error::corrupt("the log is shorter than its head says")) };
+            let Some((reached, end)) = last else {
+                return Err(Error::corrupt("the log is shorter than its head says"));
+            };
             let changes = state.into_changes();
-            let next = HeadRecord { head: reached, count: changes.tally.events, segment: end.segment, offset: end.offset };
+            let next =
+                HeadRecord { head: reached, count: changes.tally.events, segment: end.segment, offset: end.offset };
             write(store, &changes, &next).map_err(fail)?;
             mark = Some(next);
         }
@@ -100,7 +108,9 @@ fn mark_of(store: &Store) -> Option<HeadRecord> {
 /// Writes what changed, and the mark up to which it is now known, as one transaction.
 fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()> {
     let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-    pairs.extend(changes.entities.iter().map(|(subject, entity)| (key::entity(subject), entity.encode())));
+    pairs.extend(
+        changes.entities.iter().map(|(subject, entity)| (key::entity(subject, entity.archived), entity.encode())),
+    );
     pairs.extend(changes.made.iter().map(|((e, n), subject)| (key::nth(*e, *n), subject.to_string().into_bytes())));
     pairs.extend(changes.keys.iter().map(|(key, id)| (key::keyed(key), id.to_bytes().to_vec())));
     pairs.extend(changes.children.iter().map(|(parent, child)| (key::child(*parent, *child), Vec::new())));
@@ -110,6 +120,9 @@ fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()
     let mut txn = store.write()?;
     for (key, value) in &pairs {
         store.put(&mut txn, key, value)?;
+    }
+    for subject in changes.entities.values().filter(|entity| entity.archived).map(|entity| &entity.subject) {
+        store.delete(&mut txn, &key::entity(subject, false))?;
     }
     txn.commit()
 }

@@ -23,7 +23,7 @@ use super::lock::{self, LockGuard, Mode};
 use super::log::{HeadLine, Snapshot};
 use crate::base::{EntityType, Error, Subject, Ulid, limits};
 use crate::chain::HeadRecord;
-use crate::state::{Base, Entity, State, Tally};
+use crate::state::{Base, Entity, Query, State, Tally};
 use env::{Files, Store};
 
 pub use merge::MERGE_EVERY_EVENTS;
@@ -38,12 +38,15 @@ mod key {
     pub const MARK: &[u8] = b"m:mark";
     pub const TALLY: &[u8] = b"m:tally";
 
-    pub fn entity(subject: &Subject) -> Vec<u8> {
-        format!("e{subject}").into_bytes()
+    /// Live and archived entities stand apart, so that listing the live ones stays cheap.
+    pub fn entity(subject: &Subject, archived: bool) -> Vec<u8> {
+        let letter = if archived { 'a' } else { 'e' };
+        format!("{letter}{subject}").into_bytes()
     }
 
-    pub fn entities(entity: EntityType, prefix: &str) -> Vec<u8> {
-        format!("e{entity}:{prefix}").into_bytes()
+    pub fn entities(entity: EntityType, archived: bool, prefix: &str) -> Vec<u8> {
+        let letter = if archived { 'a' } else { 'e' };
+        format!("{letter}{entity}:{prefix}").into_bytes()
     }
 
     pub fn nth(entity: EntityType, ordinal: u64) -> Vec<u8> {
@@ -111,7 +114,11 @@ impl Index {
     }
 
     /// Asks the store; if it fails, now or before, asks the folded log instead.
-    fn ask<T>(&self, store: impl FnOnce(&Store, &RoTxn<'_, heed::WithoutTls>) -> heed::Result<T>, log: impl FnOnce(&State) -> T) -> T
+    fn ask<T>(
+        &self,
+        store: impl FnOnce(&Store, &RoTxn<'_, heed::WithoutTls>) -> heed::Result<T>,
+        log: impl FnOnce(&State) -> T,
+    ) -> T
     where
         T: Default,
     {
@@ -140,9 +147,12 @@ fn unreadable() -> heed::Error {
 impl Base for Index {
     fn entity(&self, subject: &Subject) -> Option<Entity> {
         self.ask(
-            |store, txn| match store.get(txn, &key::entity(subject))? {
-                None => Ok(None),
-                Some(bytes) => Entity::decode(bytes).filter(|e| e.subject == *subject).map(Some).ok_or_else(unreadable),
+            |store, txn| {
+                let live = store.get(txn, &key::entity(subject, false))?;
+                let found = live.map_or_else(|| store.get(txn, &key::entity(subject, true)), |live| Ok(Some(live)))?;
+                found
+                    .map(|bytes| Entity::decode(bytes).filter(|e| e.subject == *subject).ok_or_else(unreadable))
+                    .transpose()
             },
             |state| state.entity(subject).map(|e| e.into_owned()),
         )
@@ -171,21 +181,23 @@ impl Base for Index {
         )
     }
 
-    fn entities(&self, entity: EntityType, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Entity> {
-        let range = key::entities(entity, prefix);
+    fn entities(&self, query: &Query<'_>) -> Vec<Entity> {
+        let key = |id: &str| key::entities(query.entity, query.archived, id);
         self.ask(
             |store, txn| {
-                let after = after.map(|after| key::entities(entity, after));
-                store.range(txn, &range, after.as_deref(), limit)?.into_iter().map(|(_, value)| Entity::decode(value).ok_or_else(unreadable)).collect()
+                let found = store.range(txn, &key(query.prefix), query.after.map(key).as_deref(), query.limit)?;
+                found.into_iter().map(|(_, value)| Entity::decode(value).ok_or_else(unreadable)).collect()
             },
-            |state| state.entities(entity, prefix, after, limit),
+            |state| state.query(query),
         )
     }
 
     fn children(&self, parent: Ulid, limit: usize) -> Vec<Ulid> {
         let range = key::children(parent);
         self.ask(
-            |store, txn| store.range(txn, &range, None, limit)?.into_iter().map(|(key, _)| ulid(&key[range.len()..])).collect(),
+            |store, txn| {
+                store.range(txn, &range, None, limit)?.into_iter().map(|(key, _)| ulid(&key[range.len()..])).collect()
+            },
             |state| state.children(parent, limit),
         )
     }

@@ -1,0 +1,123 @@
+//! Projection files: one JSON map per type, for `jq` and whoever else reads files.
+//!
+//! They are rewritten by rename when an event touches their type, as long as they are small; a large
+//! one is left to the next hf-project. `meta.json` says up to which event each one is current.
+//! Nothing in the toolkit reads them for an answer: the log and the index have it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::Vault;
+use crate::base::{EntityType, Result, Subject, Ulid, limits};
+use crate::event::{Event, Kind, parse_ulid};
+use crate::state::{State, linked};
+
+const PROJECTIONS: &str = "projections";
+const META: &str = "meta.json";
+/// Entities that are read at a time.
+const PAGE_ENTITIES: usize = 1000;
+/// A type with more live entities than this is not even tried on an append.
+const SMALL_ENTITIES: u64 = 256;
+
+/// The map of one type: id → what its projection shows.
+pub fn map(state: &State, entity: EntityType) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = state.entities(entity, after.as_deref(), PAGE_ENTITIES);
+        let full = page.len() == PAGE_ENTITIES;
+        after = page.last().map(|e| e.subject.id().to_owned());
+        map.extend(page.iter().map(|e| (e.subject.id().to_owned(), e.projection())));
+        if !full {
+            return map;
+        }
+    }
+}
+
+/// Every idempotency key with its event's id.
+pub fn idempotency(state: &State) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = state.keys(after.as_deref(), PAGE_ENTITIES);
+        let full = page.len() == PAGE_ENTITIES;
+        after = page.last().map(|(key, _)| key.clone());
+        map.extend(page.into_iter().map(|(key, id)| (key, id.to_string().into())));
+        if !full {
+            return map;
+        }
+    }
+}
+
+pub fn render(map: &Map<String, Value>) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(map).expect("a JSON value");
+    text.push(b'\n');
+    text
+}
+
+fn file(entity: EntityType) -> String {
+    format!("{}.json", entity.plural())
+}
+
+/// Rewrites the small files of the types that these events touched. They are a convenience: what
+/// cannot be written is left as it is, and `meta.json` goes on to say how old it is.
+pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
+    let mut touched: Vec<EntityType> = Vec::new();
+    for event in events {
+        let Some(kind) = event.event_type.known().filter(|kind| *kind != Kind::Heartbeat) else { continue };
+        let own = Subject::parse(&event.subject).ok();
+        touched.extend(own.into_iter().chain(linked(kind, &event.payload)).map(|subject| subject.entity));
+    }
+    touched.sort();
+    touched.dedup();
+    touched.retain(|entity| entity.has_id() && state.tally().live(*entity) <= SMALL_ENTITIES);
+    let small = touched.into_iter().map(|entity| (entity, render(&map(state, entity))));
+    let small: Vec<_> = small.filter(|(_, text)| text.len() <= limits::PROJECTION_SMALL_BYTES).collect();
+    if !small.is_empty() {
+        let _ = write(vault, small, events.last().map(|event| event.id));
+    }
+}
+
+/// Rewrites every file.
+pub(super) fn refresh_all(vault: &Vault, state: &State, head: Option<Ulid>) -> Result<()> {
+    write(vault, EntityType::projected().map(|entity| (entity, render(&map(state, entity)))).collect(), head)
+}
+
+fn write(vault: &Vault, files: Vec<(EntityType, Vec<u8>)>, through: Option<Ulid>) -> Result<()> {
+    let (dir, _) = vault.akashic.make_dir(PROJECTIONS)?;
+    let mut meta = read_meta(vault)?;
+    for (entity, text) in files {
+        dir.replace(&file(entity), &text)?;
+        meta.insert(entity.plural().to_owned(), json!({"through": through.map(|id| id.to_string())}));
+    }
+    dir.replace(META, &render(&meta))
+}
+
+fn read_meta(vault: &Vault) -> Result<Map<String, Value>> {
+    let text = match vault.akashic.dir(PROJECTIONS)? {
+        Some(dir) => dir.read(META)?,
+        None => None,
+    };
+    Ok(text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default())
+}
+
+/// A projection file as it is now: up to which event it says it is current, and its map, if it can
+/// be read.
+pub type Found = (Option<Ulid>, Option<Map<String, Value>>);
+
+impl Vault {
+    /// The files that are there.
+    pub fn projection_files(&self) -> Result<BTreeMap<EntityType, Found>> {
+        let meta = read_meta(self)?;
+        let mut files = BTreeMap::new();
+        let Some(dir) = self.akashic.dir(PROJECTIONS)? else { return Ok(files) };
+        for entity in EntityType::projected() {
+            let through = meta.get(entity.plural()).and_then(|m| parse_ulid(m["through"].as_str()?));
+            if let Some(text) = dir.read(&file(entity))? {
+                files.insert(entity, (through, serde_json::from_slice(&text).ok()));
+            }
+        }
+        Ok(files)
+    }
+}
