@@ -1,0 +1,212 @@
+//! Vaults in every condition that a crash can leave, and what must hold for each afterwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::hive::{Hive, START};
+use crate::machine::must;
+
+pub const NEXT_DAY: &str = "2026-02-01T12:00:00Z";
+const ONE: &[&str] = &["RequirementProposed", "--payload"];
+
+/// A vault as a command finds it.
+pub struct Start {
+    pub name: &'static str,
+    hive: Hive,
+    /// The clock of the command that comes now.
+    pub now: &'static str,
+    /// The good part of its log: never to be lost.
+    pub kept: Vec<u8>,
+    /// An unfinished write behind it: to be moved to quarantine.
+    pub torn: Vec<u8>,
+}
+
+impl Start {
+    fn new(name: &'static str, now: &'static str, hive: Hive, torn: Vec<u8>) -> Start {
+        let mut kept = log(&hive.vault());
+        kept.truncate(kept.len() - torn.len());
+        Start { name, hive, now, kept, torn }
+    }
+
+    /// The same vault in a folder of its own.
+    pub fn copy(&self) -> Hive {
+        copy(&self.hive, self.now)
+    }
+
+    /// That nothing good is gone, and that what is torn is in the log still or in quarantine.
+    pub fn check_kept(&self, vault: &Path) -> Result<(), String> {
+        let now = log(vault);
+        if !now.starts_with(&self.kept) {
+            return Err("LOST: the log no longer begins as it did".into());
+        }
+        if !self.torn.is_empty() && !now[self.kept.len()..].starts_with(&self.torn) && !in_quarantine(vault, &self.torn)
+        {
+            return Err("LOST: the unfinished write is neither in the log nor in quarantine".into());
+        }
+        Ok(())
+    }
+
+    /// That a command which succeeded has left the vault mended.
+    pub fn check_mended(&self, vault: &Path) -> Result<(), String> {
+        self.check_kept(vault)?;
+        if !self.torn.is_empty() {
+            if !in_quarantine(vault, &self.torn) {
+                return Err("the unfinished write is not in quarantine".into());
+            }
+            match count(&log(vault), "\"event_type\":\"TailQuarantined\"") {
+                0 => return Err("no event says that an unfinished write went to quarantine".into()),
+                // A second one if the first could not be finished either.
+                _ => {}
+            }
+        }
+        match files(vault).into_iter().find(|path| path.to_string_lossy().ends_with(".tmp")) {
+            Some(left) => Err(format!("{} was left behind", left.display())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Copies a hive with its modes.
+pub fn copy(hive: &Hive, now: &str) -> Hive {
+    let mut copy = Hive::empty();
+    copy.at(now);
+    if hive.vault().exists() {
+        must("cp", &["-a", &hive.vault().to_string_lossy(), &copy.dir().to_string_lossy()]);
+    }
+    copy
+}
+
+/// Nothing at all, for `hf-init`.
+pub fn nothing() -> Start {
+    Start { name: "nothing", hive: Hive::empty(), now: START, kept: Vec::new(), torn: Vec::new() }
+}
+
+/// Every starting vault.
+pub fn starts() -> Vec<Start> {
+    vec![
+        Start::new("clean", START, clean(), Vec::new()),
+        torn("torn tail", START),
+        half_batch(),
+        Start::new("rotation", NEXT_DAY, clean(), Vec::new()),
+        torn("torn tail and rotation", NEXT_DAY),
+        Start::new("first run", START, Hive::new(), Vec::new()),
+        unpublished(),
+        missing_head(),
+    ]
+}
+
+pub fn clean() -> Hive {
+    let hive = Hive::new();
+    for title in ["one", "two"] {
+        hive.run("append", &[ONE, &[&payload(title)]].concat()).expect_exit(0);
+    }
+    hive
+}
+
+/// Half a line behind the published head.
+pub fn torn(name: &'static str, now: &'static str) -> Start {
+    let hive = clean();
+    let line = hive.lines().pop().expect("a line");
+    let half = line.as_bytes()[..line.len() / 2].to_vec();
+    write(&hive.segment(), &[&log(&hive.vault())[..], &half].concat());
+    Start::new(name, now, hive, half)
+}
+
+fn half_batch() -> Start {
+    let hive = clean();
+    let (before, head) = (log(&hive.vault()), read(&head(&hive)));
+    hive.pipe("append", &["--batch"], batch("old", 3)).expect_exit(0);
+    let lines = hive.lines();
+    let half: Vec<u8> = lines[3..5].iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
+    write(&hive.segment(), &[&before[..], &half].concat());
+    write(&self::head(&hive), &head);
+    Start::new("half batch", START, hive, half)
+}
+
+fn unpublished() -> Start {
+    let hive = clean();
+    let record = read(&head(&hive));
+    hive.run("append", &[ONE, &[&payload("three")]].concat()).expect_exit(0);
+    write(&head(&hive), &record);
+    Start::new("unpublished event", START, hive, Vec::new())
+}
+
+fn missing_head() -> Start {
+    let hive = clean();
+    fs::remove_file(head(&hive)).expect("chain.json was there");
+    Start::new("missing chain.json", START, hive, Vec::new())
+}
+
+pub fn head(hive: &Hive) -> PathBuf {
+    hive.vault().join("Akashic/chain.json")
+}
+
+pub fn payload(title: &str) -> String {
+    format!("{{\"title\":\"{title}\"}}")
+}
+
+/// The lines of a batch.
+pub fn batch(title: &str, length: usize) -> String {
+    (1..=length)
+        .map(|n| {
+            format!("{{\"event_type\":\"RequirementProposed\",\"payload\":{}}}\n", payload(&format!("{title} {n}")))
+        })
+        .collect()
+}
+
+/// All segments, one behind the other.
+pub fn log(vault: &Path) -> Vec<u8> {
+    let events = vault.join("Akashic/events");
+    if !events.exists() {
+        return Vec::new();
+    }
+    files(&events).iter().flat_map(|path| read(path)).collect()
+}
+
+/// How often a text stands in a log.
+pub fn count(log: &[u8], text: &str) -> usize {
+    log.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
+}
+
+/// Runs `hf-verify` and says what is not as it should be.
+pub fn check_verifies(hive: &Hive) -> Result<(), String> {
+    let reply = hive.run("verify", &[]);
+    let good = ["\nCHAIN:OK\n", "\nTAIL:CLEAN\n", "\nHEAD:OK\n"].iter().all(|line| reply.stdout.contains(line));
+    if reply.code == Some(0) && good { Ok(()) } else { Err(format!("REFUSED to go on: {reply:?}")) }
+}
+
+/// Appends one plain event and says whether that works.
+pub fn check_goes_on(hive: &Hive) -> Result<(), String> {
+    let reply = hive.run("append", &[ONE, &[&payload("after")]].concat());
+    match reply.code == Some(0) && reply.all("STATUS") == ["APPENDED"] {
+        true => check_verifies(hive),
+        false => Err(format!("REFUSED to go on: {reply:?}")),
+    }
+}
+
+fn in_quarantine(vault: &Path, bytes: &[u8]) -> bool {
+    let folder = vault.join("Akashic/quarantine");
+    folder.exists() && files(&folder).iter().any(|path| read(path) == bytes)
+}
+
+/// Every file below a folder, sorted.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => all.push(path),
+        }
+    }
+    all.sort();
+    all
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+pub fn write(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
