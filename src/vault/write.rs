@@ -196,7 +196,9 @@ impl<'a> Writer<'a> {
     pub(super) fn append_at(&mut self, place: Place, draft: Draft) -> Result<()> {
         let mut unit = self.begin(State::default());
         unit.push(draft)?;
-        self.commit_at(unit, 0, Some(place)).map(drop)
+        // What the caller asked for was not even tried, so nothing of it is uncertain.
+        let noted = self.commit_at(unit, 0, Some(place)).map(drop);
+        noted.map_err(|e| Error::system("nothing was recorded: an unfinished write could not be moved away", e))
     }
 
     fn commit_at(&mut self, unit: Unit, asked: usize, place: Option<Place>) -> Result<Vec<Event>> {
