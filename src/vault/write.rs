@@ -9,6 +9,7 @@
 //! clock does.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::files::failed;
@@ -218,11 +219,17 @@ impl<'a> Writer<'a> {
 
     /// Writes sealed lines behind the last event and publishes their head.
     fn write(&mut self, bytes: &[u8], events: &[Event], asked: usize, place: Option<Place>) -> Result<()> {
+        let over_quarantined = place.is_some();
         let (file, place) = match place {
             Some(place) => (self.open_to_write(place.segment)?, place),
             None => self.place_for(bytes.len() as u64)?,
         };
-        write_at(&file, place, bytes)?;
+        match write_at(&file, place, bytes) {
+            Ok(()) => {}
+            // Not undone: cut off, the quarantined bytes would be gone from the log with no event that says so.
+            Err(error) if over_quarantined => return Err(Error::system("the write failed", error)),
+            Err(error) => return Err(undo(&file, place, error)),
+        }
         file.sync_data().map_err(|e| uncertain(&events[asked], format!("the sync failed: {e}")))?;
         self.head = events.last().map(Head::of);
         self.count += events.len() as u64;
@@ -289,20 +296,24 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes bytes at a place and cuts off what may stand behind them. A write that fails is undone.
-pub(super) fn write_at(file: &File, place: Place, bytes: &[u8]) -> Result<()> {
+/// Writes bytes at a place and cuts off what may stand behind them.
+fn write_at(file: &File, place: Place, bytes: &[u8]) -> io::Result<()> {
     let end = place.offset + bytes.len() as u64;
-    let written = file.write_all_at(bytes, place.offset).and_then(|()| match file.metadata()?.len() > end {
+    file.write_all_at(bytes, place.offset)?;
+    match file.metadata()?.len() > end {
         true => file.set_len(end),
         false => Ok(()),
-    });
-    let Err(error) = written else { return Ok(()) };
+    }
+}
+
+/// Takes a write back that failed.
+fn undo(file: &File, place: Place, error: io::Error) -> Error {
     match file.set_len(place.offset) {
-        Ok(()) => Err(Error::system("nothing was recorded: the write failed", error)),
-        Err(undo) => Err(Error::new(
+        Ok(()) => Error::system("nothing was recorded: the write failed", error),
+        Err(undo) => Error::new(
             ErrorKind::Uncertain { key: String::new() },
             format!("the write failed ({error}) and could not be undone ({undo})"),
-        )),
+        ),
     }
 }
 
