@@ -405,20 +405,20 @@ impl Unit {
     }
 }
 
-/// `max(now, last)`, then one more than `last` where they meet.
+/// A random id of this moment, or one behind `last` where the clock stands or goes back. The step
+/// is random too: an id that was told in an uncertain reply must not become another event's.
 fn next_id(now_millis: u64, last: Option<Ulid>) -> Result<Ulid> {
-    let fresh = |millis| -> Result<Ulid> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
-        Ok(Ulid::from_parts(millis, u128::from_le_bytes(random) >> 48))
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
+    let random = u128::from_le_bytes(random) >> 48;
+    let Some(last) = last.filter(|last| last.timestamp_ms() >= now_millis) else {
+        return Ok(Ulid::from_parts(now_millis, random));
     };
-    match last {
-        Some(last) if last.timestamp_ms() >= now_millis => match last.increment() {
-            Ok(next) => Ok(next),
-            Err(_) => fresh(last.timestamp_ms() + 1),
-        },
-        _ => fresh(now_millis),
-    }
+    let next = last.random() + 1 + (random >> 40);
+    Ok(match next < 1 << 80 {
+        true => Ulid::from_parts(last.timestamp_ms(), next),
+        false => Ulid::from_parts(last.timestamp_ms() + 1, random),
+    })
 }
 
 #[cfg(test)]
