@@ -1,5 +1,6 @@
 //! The one place that reads the environment and the clock.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,23 +71,34 @@ impl Outer {
 
     /// The nearest `Vault/`, or the vault that a configuration beside it names.
     fn nearest(&self) -> Result<PathBuf> {
-        self.folder.ancestors().find_map(vault_in).ok_or_else(|| {
-            Error::new(
+        let found = self.folder.ancestors().find_map(|folder| vault_in(folder).transpose());
+        found.unwrap_or_else(|| {
+            Err(Error::new(
                 ErrorKind::NoVault,
                 "no Vault/ here or in a folder above; name one with --vault, or make one with hf-init",
-            )
+            ))
         })
     }
 }
 
-fn vault_in(folder: &Path) -> Option<PathBuf> {
+/// The vault that belongs to a folder. One that cannot be looked at is not passed over: the command
+/// would go to another one above.
+fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
+    let absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let failed = |path: &Path, e| Error::system(format!("cannot look at {}", path.display()), e);
     let vault = folder.join(VAULT_NAME);
-    if vault.join(AKASHIC).is_dir() {
-        return Some(vault);
+    match std::fs::metadata(vault.join(AKASHIC)) {
+        Ok(found) if found.is_dir() => return Ok(Some(vault)),
+        Err(e) if !absent(&e) => return Err(failed(&vault, e)),
+        _ => {}
     }
-    let text = std::fs::read_to_string(folder.join(CONFIG_FILE)).ok()?;
-    let (config, _) = config::parse(&text).ok()?;
-    config.given_text(Setting::HiveVaultPath).map(|path| folder.join(path))
+    let config = folder.join(CONFIG_FILE);
+    let text = match std::fs::read_to_string(&config) {
+        Err(e) if !absent(&e) => return Err(failed(&config, e)),
+        text => text.unwrap_or_default(),
+    };
+    let named = config::parse(&text).ok().and_then(|(c, _)| c.given_text(Setting::HiveVaultPath).map(str::to_owned));
+    Ok(named.map(|path| folder.join(path)))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the only clock of the toolkit")]
