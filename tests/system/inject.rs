@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::hive::{Hive, Reply, binary};
+use crate::hive::{Hive, Reply, START, binary};
 use crate::machine::{Need, can, sized};
 use crate::vaults::{self, Start, batch, check_goes_on, copy, count, log, payload, starts};
 
@@ -150,7 +150,6 @@ fn said(reply: &Reply) -> Result<Said, String> {
         ["APPENDED" | "INITIALIZED" | "EXISTS"] => Said::Recorded,
         ["UNCERTAIN"] => Said::Uncertain(reply.get("KEY").to_owned()),
         ["SYSTEM_ERROR"] => Said::Refused,
-        ["NO_VAULT"] => Said::Refused,
         _ => return Err(format!("no reply that fits a fault of the system: {reply:?}")),
     })
 }
@@ -284,4 +283,29 @@ fn whatever_system_call_fails_nothing_is_lost_or_doubled_and_the_vault_goes_on()
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let missed: Vec<&String> = done.iter().filter(|(_, (reached, _))| !reached).map(|(name, _)| name).collect();
     assert!(missed.is_empty(), "never reached: {missed:?}");
+}
+
+#[test]
+fn a_vault_that_cannot_be_looked_at_is_not_passed_over_for_one_above() {
+    if !can("failing system calls", &[Need::Tool("strace")]) {
+        return;
+    }
+    let outer = vaults::clean();
+    let inner = outer.dir().join("inner");
+    fs::create_dir(&inner).expect("a folder");
+    let before = outer.contents();
+    let run = |inject: &[&str]| {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null"]).args(inject).arg(binary("append"));
+        command.args(["RequirementProposed", "--payload", &payload("probe")]).current_dir(&inner);
+        Reply::of(command.env_clear().envs([("USER", "jo"), ("HF_NOW", START)]).output().expect("strace runs"))
+    };
+    let made = Command::new(binary("init")).current_dir(&inner).env_clear().output().expect("the command runs");
+    assert!(made.status.success());
+    let nearest = inner.join("Vault/Akashic");
+    let path = nearest.to_str().expect("UTF-8");
+    run(&["-P", path, "-e", "inject=statx:error=EIO"]).expect_exit(111);
+    assert_eq!(outer.contents(), before);
+    run(&[]).expect_exit(0);
+    assert_eq!(outer.contents(), before);
 }

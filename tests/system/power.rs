@@ -3,6 +3,10 @@
 //!
 //! Promise: what was acknowledged is there after the next mount, the next append works, the log
 //! verifies. `the_cut_is_real` shows that a command without its syncs does not survive it.
+//!
+//! Only replies that arrived before the cut began count as acknowledged. A sync that is under way
+//! during ext4's shutdown can return 0 and be lost: a bare loop of write and fdatasync loses its last
+//! round in the same way (4 of 120 writers, Linux 6.18). Those events must be whole or absent.
 
 use std::process::Command;
 use std::sync::mpsc;
@@ -40,11 +44,12 @@ fn append_until_cut(hive: &Hive, name: &str, told: &mpsc::Sender<(String, usize)
     }
 }
 
-fn cycles(kind: &str, number: usize) -> usize {
+/// Gives how many replies came before the cuts, how many during them, and how many of those are gone.
+fn cycles(kind: &str, number: usize) -> (usize, usize, usize) {
     let disk = Disk::new(kind, if kind == "xfs" { 320 } else { 16 });
     let mut hive = Hive::empty();
     let mut dice = Dice::new(number as u64);
-    let mut acknowledged: Vec<(String, usize)> = Vec::new();
+    let (mut acknowledged, mut during) = (Vec::new(), Vec::new());
     {
         let _mount = disk.mount(hive.dir());
         hive.at(&day(0));
@@ -65,13 +70,22 @@ fn cycles(kind: &str, number: usize) -> usize {
             for _ in 0..=dice.below(12) {
                 acknowledged.push(told.recv().expect("the workers append"));
             }
+            acknowledged.extend(told.try_iter());
             cut(&hive);
-            acknowledged.extend(told);
+            during.extend(told);
         });
     }
     let _mount = disk.mount(hive.dir());
     check_all(&hive, &acknowledged, kind, number);
-    acknowledged.len()
+    let log = log(&hive.vault());
+    let mut gone = 0;
+    for (title, size) in &during {
+        match count(&log, &format!("\"title\":\"{title}")) {
+            0 => gone += 1,
+            found => assert_eq!(found, *size, "{kind}: {title} is there in part"),
+        }
+    }
+    (acknowledged.len(), during.len(), gone)
 }
 
 fn check_all(hive: &Hive, acknowledged: &[(String, usize)], kind: &str, cycle: usize) {
@@ -92,8 +106,11 @@ fn what_was_acknowledged_before_a_power_cut_is_there_after_it() {
         let tool: &'static str = if kind == "xfs" { "mkfs.xfs" } else { "mkfs.ext4" };
         if can(&format!("power cuts on {kind}"), &[Need::Tool(tool)]) {
             let number = sized(4, 25);
-            let acknowledged = cycles(kind, number);
-            println!("power cuts: {kind}, {number} cycles, {acknowledged} replies acknowledged, 0 lost");
+            let (before, during, gone) = cycles(kind, number);
+            println!(
+                "power cuts: {kind}, {number} cycles, {before} replies acknowledged before a cut, 0 lost; \
+                 {during} during a cut, {gone} of them gone"
+            );
         }
     }
 }
