@@ -97,8 +97,8 @@ fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
         Err(e) if !absent(&e) => return Err(failed(&config, e)),
         text => text.unwrap_or_default(),
     };
-    let named = config::parse(&text).ok().and_then(|(c, _)| c.given_text(Setting::HiveVaultPath).map(str::to_owned));
-    Ok(named.map(|path| folder.join(path)))
+    let (settings, _) = config::parse(&text).map_err(|e| e.at(folder.display()))?;
+    Ok(settings.given_text(Setting::HiveVaultPath).map(|path| folder.join(path)))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the only clock of the toolkit")]

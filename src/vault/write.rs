@@ -308,7 +308,7 @@ fn write_at(file: &File, place: Place, bytes: &[u8]) -> io::Result<()> {
 
 /// Takes a write back that failed.
 fn undo(file: &File, place: Place, error: io::Error) -> Error {
-    match file.set_len(place.offset) {
+    match file.set_len(place.offset).and_then(|()| file.sync_data()) {
         Ok(()) => Error::system("nothing was recorded: the write failed", error),
         Err(undo) => Error::new(
             ErrorKind::Uncertain { key: String::new() },
@@ -331,13 +331,14 @@ fn newer(what: &str) -> Error {
 pub struct Unit {
     now: Now,
     last_id: Option<Ulid>,
+    minted: bool,
     state: State,
     events: Vec<Event>,
 }
 
 impl Unit {
     pub fn new(state: State, head: Option<Head>, now: Now) -> Self {
-        Unit { now, last_id: head.map(|head| head.id), state, events: Vec::new() }
+        Unit { now, last_id: head.map(|head| head.id), minted: false, state, events: Vec::new() }
     }
 
     /// The state with the unit's events applied.
@@ -356,8 +357,13 @@ impl Unit {
 
     /// The next id: of this moment, or right behind the last one where the clock stands or goes back.
     pub fn mint(&mut self) -> Result<Ulid> {
-        let id = next_id(self.now.millis, self.last_id)?;
-        self.last_id = Some(id);
+        // Only the first one of a unit need be hard to guess; the others follow it.
+        let following = self.last_id.filter(|_| self.minted).and_then(|last| last.increment().ok());
+        let id = match following {
+            Some(id) => id,
+            None => next_id(self.now.millis, self.last_id)?,
+        };
+        (self.last_id, self.minted) = (Some(id), true);
         Ok(id)
     }
 
