@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use hiveforge::base::{Actor, Error, Subject, Timestamp, limits, text};
-use hiveforge::event::{Event, Kind, kind};
+use hiveforge::event::Kind;
 use hiveforge::op::{self, Env, Filter, LogOutcome, LogRequest, Start};
-use hiveforge::ui::{self, Cli, Common, Key, Next, Out, Output, Report, Status};
+use hiveforge::ui::{self, Cli, Common, Key, Next, Out, Output, Report, Status, show};
 
 /// Read events, newest last
 #[derive(Parser, Debug)]
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
             let lines = done.entries.iter().flat_map(|(_, line)| [line.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
             return Ok(Output::Document(lines, report));
         }
-        Ok(report.with_each(Key::Event, done.entries.iter().map(|(event, _)| describe(event))).into())
+        Ok(report.with_each(Key::Event, done.entries.iter().map(|(event, _)| show::event(event))).into())
     })
 }
 
@@ -137,13 +137,6 @@ fn repeat_filter(mut next: Next, filter: &Filter) -> Option<Next> {
     Some(next)
 }
 
-/// One event on one line: five words without spaces, then a short text.
-fn describe(event: &Event) -> String {
-    let Event { id, timestamp, subject, actor, .. } = event;
-    let line = format!("{id} {timestamp} {} {subject} {actor}", event.event_type.as_str());
-    kind::headline(&event.payload).map_or(line.clone(), |text| format!("{line} {text}"))
-}
-
 fn follow(env: &Env, request: &LogRequest, args: &Args, out: Out) -> anyhow::Result<Output> {
     if out.json {
         return Err(Error::usage("--follow has no end, so it has no JSON reply: use --follow --jsonl").into());
@@ -154,7 +147,7 @@ fn follow(env: &Env, request: &LogRequest, args: &Args, out: Out) -> anyhow::Res
     op::follow(env, request, &mut |(event, line)| {
         let piece = match args.jsonl {
             true => [line.as_slice(), b"\n"].concat(),
-            false => format!("{}:{}\n", Key::Event, text::escape(&describe(event))).into_bytes(),
+            false => format!("{}:{}\n", Key::Event, text::escape(&show::event(event))).into_bytes(),
         };
         if out.write(&piece) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

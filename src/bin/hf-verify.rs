@@ -18,6 +18,7 @@ use hiveforge::vault::Checked;
     after_help = "Examples:
   hf-verify
   hf-verify --anchor > anchor.txt               keep this somewhere else
+  hf-verify --policy --projections              the rules and the caches too
   hf-verify --expect-head \"$(cat anchor.txt)\"   the log still begins with what it was then
 
 An unkeyed chain shows accidents and edits; a log that was cut off or rewritten as a whole is seen
@@ -33,6 +34,12 @@ pub struct Args {
     /// Print the head as ID:HASH if everything is right; the reply goes to standard error
     #[arg(long)]
     anchor: bool,
+    /// Also compare index, projection files and newest snapshot with the events
+    #[arg(long)]
+    projections: bool,
+    /// Also replay the log against the rules: ids, times, parents, payloads, keys, transitions
+    #[arg(long)]
+    policy: bool,
     /// The plain check: parse, canonicalise, hash, compare
     #[arg(long)]
     reference: bool,
@@ -69,9 +76,11 @@ fn main() -> ExitCode {
         let request = VerifyRequest {
             expected_heads: args.expect_heads.iter().map(head).collect::<Result<_, _>>()?,
             since: args.since.as_ref().map(since).transpose()?,
+            projections: args.projections,
+            policy: args.policy,
         };
         let done = op::verify(env, &request)?;
-        let anchor = done.verified.head.filter(|_| args.anchor && done.verified.passed());
+        let anchor = done.verified.head.filter(|_| args.anchor && done.passed());
         let report = report(done);
         Ok(match (args.anchor, anchor) {
             (false, _) => report.into(),
@@ -81,14 +90,22 @@ fn main() -> ExitCode {
     })
 }
 
-fn report(VerifyOutcome { verified, warnings }: VerifyOutcome) -> Report {
-    let passed = verified.passed();
+fn report(done: VerifyOutcome) -> Report {
+    let passed = done.passed();
+    let VerifyOutcome { verified, differences, violations, warnings } = done;
     let mut findings = Vec::new();
     if let Checked::Broken { why, .. } = &verified.chain {
         findings.push(why.clone());
     }
     findings.extend(verified.tail_why.iter().map(|why| format!("behind the published head: {why}")));
     findings.extend(verified.anchors.iter().filter(|a| !a.1).map(|(head, _)| format!("the log has no event {head}")));
+    let verdict = |found: &Option<Vec<String>>, bad: &'static str| match found {
+        None => "NOT_CHECKED",
+        Some(found) if found.is_empty() => "OK",
+        Some(_) => bad,
+    };
+    let (projections, policy) = (verdict(&differences, "DIFFERENT"), verdict(&violations, "VIOLATED"));
+    findings.extend(differences.into_iter().chain(violations).flatten());
     let anchor = match verified.anchors.as_slice() {
         [] => "NONE",
         anchors if anchors.iter().all(|(_, found)| *found) => "OK",
@@ -96,7 +113,7 @@ fn report(VerifyOutcome { verified, warnings }: VerifyOutcome) -> Report {
     };
     let (status, sum) = match passed {
         true => (Status::Verified, format!("{} events, all good", verified.count)),
-        false => (Status::Failed, format!("{} events are good, then something is wrong", verified.count)),
+        false => (Status::Failed, format!("{} events were checked, and something is wrong", verified.count)),
     };
     Report::new(status, sum)
         .next(if passed { Next::None } else { Next::OPERATOR })
@@ -104,6 +121,8 @@ fn report(VerifyOutcome { verified, warnings }: VerifyOutcome) -> Report {
         .with(Key::Tail, verified.tail.as_str())
         .with(Key::Head, verified.head_verdict.as_str())
         .with(Key::Anchor, anchor)
+        .with(Key::Projections, projections)
+        .with(Key::Policy, policy)
         .with(Key::Events, verified.count)
         .with_some(Key::HeadId, verified.head.map(|head| head.id.to_string()))
         .with_some(Key::HeadHash, verified.head.map(|head| head.hash.to_string()))

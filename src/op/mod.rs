@@ -5,7 +5,9 @@
 mod append;
 mod backup;
 mod init;
+mod lineage;
 mod log;
+pub mod project;
 mod verify;
 
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ use crate::vault::{Vault, WriteOptions};
 pub use append::{AppendOutcome, AppendRequest, StreamOutcome, append, append_batch, append_stream, parse_line};
 pub use backup::{BackupOutcome, BackupRequest, backup};
 pub use init::{InitOutcome, InitRequest, init};
+pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{Filter, LogOutcome, LogRequest, Start, follow, log};
 pub use verify::{RecoverOutcome, VerifyOutcome, VerifyRequest, recover, verify};
 

@@ -1,27 +1,66 @@
 //! hf-verify: the verdicts, and an operator's way out of damage.
 
-use super::{Env, random_id};
+use std::ops::ControlFlow;
+
+use super::{Env, project, random_id};
 use crate::base::{Error, Reason, Result, Ulid};
 use crate::chain::Head;
+use crate::policy::audit::Audit;
 use crate::vault::config::Config;
-use crate::vault::{Recovered, Verified};
+use crate::vault::{Checked, HeadVerdict, Position, Recovered, Vault, Verified};
 
 #[derive(Debug, Default)]
 pub struct VerifyRequest {
     pub expected_heads: Vec<Head>,
     pub since: Option<Ulid>,
+    /// Also compare the caches with the events.
+    pub projections: bool,
+    /// Also replay the log against the rules.
+    pub policy: bool,
 }
 
 #[derive(Debug)]
 pub struct VerifyOutcome {
     pub verified: Verified,
+    /// What the caches say and the events do not; nothing if that was not asked for.
+    pub differences: Option<Vec<String>>,
+    /// What the rules forbid and the log holds; nothing if that was not asked for.
+    pub violations: Option<Vec<String>>,
     pub warnings: Vec<String>,
+}
+
+impl VerifyOutcome {
+    /// Whether everything that was checked is right.
+    pub fn passed(&self) -> bool {
+        let none = |found: &Option<Vec<String>>| found.as_ref().is_none_or(Vec::is_empty);
+        self.verified.passed() && none(&self.differences) && none(&self.violations)
+    }
 }
 
 pub fn verify(env: &Env, request: &VerifyRequest) -> Result<VerifyOutcome> {
     let vault = env.open()?;
     let warnings = vault.check_private().err().map(|e| e.message).into_iter().collect();
-    Ok(VerifyOutcome { verified: vault.verify(&request.expected_heads, request.since)?, warnings })
+    let verified = vault.verify(&request.expected_heads, request.since)?;
+    // On a log whose bytes are not good, state and rules would only repeat that.
+    let good =
+        verified.chain == Checked::Ok && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);
+    let differences = (request.projections && good).then(|| compare(&vault)).transpose()?;
+    let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
+    Ok(VerifyOutcome { verified, differences, violations, warnings })
+}
+
+fn compare(vault: &Vault) -> Result<Vec<String>> {
+    let (snapshot, state) = vault.view()?;
+    Ok(project::check_view(vault, &snapshot, &state)?.differences)
+}
+
+fn replay(vault: &Vault) -> Result<Vec<String>> {
+    let (mut audit, mut violations) = (Audit::default(), Vec::new());
+    vault.snapshot()?.events(Position::START, &mut |_, event, _| {
+        violations.extend(audit.take(&event));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(violations)
 }
 
 pub type RecoverOutcome = Recovered;

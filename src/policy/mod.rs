@@ -1,5 +1,6 @@
 //! Policy: what may be recorded next, and with which cause. Pure; the log and the clock stay outside.
 
+pub mod audit;
 mod cause;
 
 use serde_json::{Map, Value};

@@ -81,6 +81,11 @@ impl State {
         self.base.as_ref().and_then(|base| base.fault())
     }
 
+    /// What was applied.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
     /// What was applied, for whoever keeps the base.
     pub fn into_changes(self) -> Changes {
         self.changes

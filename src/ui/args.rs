@@ -1,6 +1,6 @@
 //! Arguments that every command has, and reading lines from standard input.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
@@ -60,4 +60,9 @@ pub fn read_lines(mut reader: impl BufRead) -> impl FnMut() -> Option<Result<Vec
             Err(e) => Some(Err(Error::system("cannot read standard input", e))),
         }
     }
+}
+
+/// Whether a person is looking at standard output.
+pub fn on_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }

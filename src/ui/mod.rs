@@ -5,11 +5,13 @@
 mod args;
 pub mod commands;
 mod env;
+pub mod graph;
 mod next;
 mod report;
 mod run;
+pub mod show;
 
-pub use args::{Acting, Cli, Common, read_lines};
+pub use args::{Acting, Cli, Common, on_terminal, read_lines};
 pub use env::Outer;
 pub use next::Next;
 pub use report::{Key, Report, Status};

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use crate::base::{Actor, Subject, Timestamp, Ulid};
+use crate::base::{Actor, EntityId, Subject, Timestamp, Ulid};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -19,6 +19,7 @@ pub enum Next {
 pub trait Plain: Display {}
 impl Plain for Ulid {}
 impl Plain for Actor {}
+impl Plain for EntityId {}
 impl Plain for Subject {}
 impl Plain for Timestamp {}
 impl Plain for usize {}

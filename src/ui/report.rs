@@ -34,6 +34,8 @@ names! {
         Tail = "TAIL",
         Head = "HEAD",
         Anchor = "ANCHOR",
+        Projections = "PROJECTIONS",
+        Policy = "POLICY",
         Events = "EVENTS",
         HeadId = "HEAD_ID",
         HeadHash = "HEAD_HASH",
@@ -42,6 +44,14 @@ names! {
         Bytes = "BYTES",
         Files = "FILES",
         Path = "PATH",
+        Projection = "PROJECTION",
+        Entity = "ENTITY",
+        Stale = "STALE",
+        Difference = "DIFFERENCE",
+        Root = "ROOT",
+        Node = "NODE",
+        Edge = "EDGE",
+        Truncated = "TRUNCATED",
         Command = "COMMAND",
     }
 }
@@ -49,7 +59,20 @@ names! {
 impl Key {
     /// Keys that may stand several times; in JSON they are always a list.
     pub const fn is_list(self) -> bool {
-        matches!(self, Key::EventId | Key::Event | Key::Finding | Key::Quarantined | Key::Command)
+        matches!(
+            self,
+            Key::EventId
+                | Key::Event
+                | Key::Finding
+                | Key::Quarantined
+                | Key::Projection
+                | Key::Entity
+                | Key::Stale
+                | Key::Difference
+                | Key::Node
+                | Key::Edge
+                | Key::Command
+        )
     }
 
     pub const fn meaning(self) -> &'static str {
@@ -77,6 +100,10 @@ impl Key {
             Key::Tail => "behind the published head: CLEAN, UNPUBLISHED, TORN or DAMAGED",
             Key::Head => "the head record against the log: OK, BEHIND, MISSING, INVALID, AHEAD or MISMATCH",
             Key::Anchor => "expected heads: OK, FAILED, or NONE if none was given",
+            Key::Projections => {
+                "index, projection files and newest snapshot against the events: OK, DIFFERENT or NOT_CHECKED"
+            }
+            Key::Policy => "the log replayed against the rules: OK, VIOLATED or NOT_CHECKED",
             Key::Events => "how many events there are, or were checked",
             Key::HeadId => "the last event",
             Key::HeadHash => "the last event's hash",
@@ -85,6 +112,14 @@ impl Key {
             Key::Bytes => "bytes that were copied or moved",
             Key::Files => "files that were copied",
             Key::Path => "where something was put",
+            Key::Projection => "a type, how many of it there are, and how many in each state",
+            Key::Entity => "one entity: subject, reference, status, and a short text if it has one",
+            Key::Stale => "a projection file that is not current and could not be refreshed",
+            Key::Difference => "something that a cache says and the events do not",
+            Key::Root => "the event that the question is about",
+            Key::Node => "an event of the graph: steps from the root, id, time, type, subject, actor, short text",
+            Key::Edge => "a cause and its consequence",
+            Key::Truncated => "whether something was left out: yes or no",
             Key::Command => "a command and what it is for",
         }
     }
@@ -105,6 +140,9 @@ names! {
         Recovered = "RECOVERED",
         Intact = "INTACT",
         BackedUp = "BACKED_UP",
+        Rebuilt = "REBUILT",
+        Snapshot = "SNAPSHOT",
+        Consistent = "CONSISTENT",
         Usage = "USAGE",
         InvalidCursor = "INVALID_CURSOR",
         LimitExceeded = "LIMIT_EXCEEDED",
@@ -132,7 +170,10 @@ impl Status {
             | Status::Verified
             | Status::Recovered
             | Status::Intact
-            | Status::BackedUp => 0,
+            | Status::BackedUp
+            | Status::Rebuilt
+            | Status::Snapshot
+            | Status::Consistent => 0,
             Status::Failed => 1,
             Status::Usage | Status::InvalidCursor | Status::LimitExceeded => 2,
             Status::Refused => 3,

@@ -15,6 +15,8 @@ use crate::state::{State, linked};
 
 const PROJECTIONS: &str = "projections";
 const META: &str = "meta.json";
+const SNAPSHOTS: &str = "snapshots";
+const LATEST: &str = "latest.json";
 /// Entities that are read at a time.
 const PAGE_ENTITIES: usize = 1000;
 /// A type with more live entities than this is not even tried on an append.
@@ -107,6 +109,24 @@ fn read_meta(vault: &Vault) -> Result<Map<String, Value>> {
 pub type Found = (Option<Ulid>, Option<Map<String, Value>>);
 
 impl Vault {
+    /// Writes a snapshot under its own name and as the latest. Gives the name of its file.
+    pub fn put_snapshot(&self, name: &str, document: &Value) -> Result<String> {
+        let (dir, _) = self.akashic.make_dir(SNAPSHOTS)?;
+        let mut text = serde_json::to_vec_pretty(document).expect("a JSON value");
+        text.push(b'\n');
+        let file = format!("{name}.json");
+        dir.put(&file, &text)?;
+        dir.put(LATEST, &text)?;
+        Ok(file)
+    }
+
+    /// The latest snapshot, if there is one; one that cannot be read is an empty document.
+    pub fn newest_snapshot(&self) -> Result<Option<(String, Value)>> {
+        let Some(dir) = self.akashic.dir(SNAPSHOTS)? else { return Ok(None) };
+        let text = dir.read(LATEST)?;
+        Ok(text.map(|text| (LATEST.to_owned(), serde_json::from_slice(&text).unwrap_or_default())))
+    }
+
     /// The files that are there.
     pub fn projection_files(&self) -> Result<BTreeMap<EntityType, Found>> {
         let meta = read_meta(self)?;

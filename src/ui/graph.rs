@@ -1,0 +1,103 @@
+//! A causal graph as a picture: DOT, Mermaid, or a tree of text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::base::{Ulid, text};
+use crate::event::kind;
+use crate::op::{LineageOutcome, Node};
+
+/// What a node says: type and subject, and the short text below.
+fn label(node: &Node) -> (String, Option<String>) {
+    let event = &node.event;
+    (
+        format!("{} {}", event.event_type.as_str(), event.subject),
+        kind::headline(&event.payload).map(|t| text::escape(&t)),
+    )
+}
+
+/// Graphviz. Labels are quoted strings; only `"` and `\` mean anything in them.
+pub fn dot(graph: &LineageOutcome) -> String {
+    let quote = |s: &str| s.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut out = String::from("digraph lineage {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n");
+    for node in &graph.nodes {
+        let (title, detail) = label(node);
+        let mut text = quote(&title);
+        if let Some(detail) = detail {
+            text += &format!("\\n{}", quote(&detail));
+        }
+        let root = if graph.root == node.event.id { ", style=bold" } else { "" };
+        writeln!(out, "  \"{}\" [label=\"{text}\"{root}];", node.event.id).expect("a string takes all");
+    }
+    for (cause, consequence) in &graph.edges {
+        writeln!(out, "  \"{cause}\" -> \"{consequence}\";").expect("a string takes all");
+    }
+    out + "}\n"
+}
+
+/// Mermaid. What could be read as its syntax or as HTML becomes an entity code.
+pub fn mermaid(graph: &LineageOutcome) -> String {
+    let quote = |s: &str| -> String {
+        s.chars()
+            .map(|c| match c {
+                '"' | '#' | '<' | '>' | '&' | '`' | '\\' | ';' | '{' | '}' | '[' | ']' | '(' | ')' | '|' => {
+                    format!("#{};", c as u32)
+                }
+                c => c.to_string(),
+            })
+            .collect()
+    };
+    let mut out = String::from("flowchart TD\n");
+    for node in &graph.nodes {
+        let (title, detail) = label(node);
+        let detail = detail.map(|d| format!("<br/>{}", quote(&d))).unwrap_or_default();
+        writeln!(out, "  {}[\"{}{detail}\"]", node.event.id, quote(&title)).expect("a string takes all");
+    }
+    for (cause, consequence) in &graph.edges {
+        writeln!(out, "  {cause} --> {consequence}").expect("a string takes all");
+    }
+    writeln!(out, "  style {} stroke-width:3px", graph.root).expect("a string takes all");
+    out
+}
+
+/// For a terminal: the event, what led to it, and what came of it.
+pub fn tree(graph: &LineageOutcome) -> String {
+    let nodes: BTreeMap<Ulid, &Node> = graph.nodes.iter().map(|node| (node.event.id, node)).collect();
+    let causes = |id: Ulid| graph.edges.iter().filter(|e| e.1 == id && nodes[&e.0].distance < 0).map(|e| e.0).collect();
+    let consequences =
+        |id: Ulid| graph.edges.iter().filter(|e| e.0 == id && nodes[&e.1].distance > 0).map(|e| e.1).collect();
+    let mut out = nodes.get(&graph.root).map_or(String::new(), |node| line(node) + "\n");
+    branch(&mut out, &nodes, graph.root, "because of", "", &causes, &mut BTreeSet::from([graph.root]));
+    branch(&mut out, &nodes, graph.root, "led to", "", &consequences, &mut BTreeSet::from([graph.root]));
+    if graph.truncated {
+        out += "… and more; ask with a greater --depth\n";
+    }
+    out
+}
+
+fn line(node: &Node) -> String {
+    let (title, detail) = label(node);
+    let detail = detail.map(|d| format!("  {d}")).unwrap_or_default();
+    format!("{title}{detail}  ({}, {})", node.event.actor, node.event.timestamp)
+}
+
+fn branch(
+    out: &mut String,
+    nodes: &BTreeMap<Ulid, &Node>,
+    id: Ulid,
+    word: &str,
+    indent: &str,
+    next: &dyn Fn(Ulid) -> Vec<Ulid>,
+    seen: &mut BTreeSet<Ulid>,
+) {
+    let ids = next(id);
+    for (n, id) in ids.iter().enumerate() {
+        let last = n + 1 == ids.len();
+        let (tick, more) = if last { ("└─", "   ") } else { ("├─", "│  ") };
+        let again = if seen.insert(*id) { "" } else { "  (see above)" };
+        writeln!(out, "{indent}{tick} {word} {}{again}", line(nodes[id])).expect("a string takes all");
+        if again.is_empty() {
+            branch(out, nodes, *id, word, &format!("{indent}{more}"), next, seen);
+        }
+    }
+}
