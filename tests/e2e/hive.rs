@@ -1,10 +1,17 @@
 //! A vault of its own for every test, and the commands to run on it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, ChildStdout, Command as Process, Output, Stdio};
+use std::time::Duration;
 
 use assert_cmd::Command;
+use hiveforge::base::{Actor, Now, Timestamp};
+use hiveforge::op::{self, AppendRequest, Env};
+use hiveforge::vault::{Vault, Verified};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The moment at which tests begin.
@@ -44,10 +51,15 @@ impl Hive {
     }
 
     /// A command with a clean environment, in this folder.
+    pub fn process(&self, name: &str) -> Process {
+        let mut process = Process::new(binary(name));
+        process.current_dir(self.dir()).env_clear().env("USER", "jo").env("HF_NOW", &self.now);
+        process
+    }
+
+    /// The same, with its input and output under control.
     pub fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(binary(name));
-        command.current_dir(self.dir()).env_clear().env("USER", "jo").env("HF_NOW", &self.now);
-        command
+        Command::from_std(self.process(name))
     }
 
     /// Runs `hf-NAME ARGS`.
@@ -58,6 +70,100 @@ impl Hive {
     /// The same with standard input.
     pub fn pipe(&self, name: &str, args: &[&str], input: impl Into<Vec<u8>>) -> Reply {
         Reply::of(self.command(name).args(args).write_stdin(input).output().expect("the command runs"))
+    }
+
+    /// Runs a command that must not do what it was asked: this exit code, a reason on one line, no
+    /// byte changed.
+    #[track_caller]
+    pub fn refuses(&self, name: &str, args: &[&str], code: i32) -> Reply {
+        self.refuses_input(name, args, "", code)
+    }
+
+    /// The same with standard input.
+    #[track_caller]
+    pub fn refuses_input(&self, name: &str, args: &[&str], input: impl Into<Vec<u8>>, code: i32) -> Reply {
+        let before = self.contents();
+        let reply = self.pipe(name, args, input).expect_exit(code);
+        assert!(self.contents() == before, "the vault was changed: {reply:#?}");
+        assert_ne!(reply.get("SUM"), "");
+        // EXIT, STATUS, NEXT, SUM, and the REASON of a rule.
+        assert_eq!(reply.stdout.lines().count(), if code == 3 { 5 } else { 4 }, "{reply:#?}");
+        assert_eq!(reply.all("REASON").len(), usize::from(code == 3), "{reply:#?}");
+        reply
+    }
+
+    /// Runs the command that a reply names as the next one, exactly as printed.
+    #[track_caller]
+    pub fn run_next(&self, reply: &Reply) -> Reply {
+        let line = reply.get("NEXT").strip_prefix("ACTION hf-").expect("NEXT is a command");
+        let words: Vec<&str> = line.split(' ').collect();
+        self.run(words[0], &words[1..])
+    }
+
+    /// Starts a command whose output is read line by line; it is ended with the value.
+    pub fn start(&self, name: &str, args: &[&str]) -> Running {
+        let mut child = self.process(name).args(args).stdout(Stdio::piped()).spawn().expect("the command starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        Running { child, lines }
+    }
+
+    /// Proposes a requirement with this title.
+    #[track_caller]
+    pub fn propose(&self, title: &str) -> Reply {
+        let payload = json!({"title": title}).to_string();
+        self.run("append", &["RequirementProposed", "--payload", &payload]).expect_exit(0)
+    }
+
+    /// What a command would know of this folder, for calls of the library itself.
+    pub fn env(&self) -> Env {
+        let now = Timestamp::parse(&self.now).expect("an exact time");
+        Env {
+            vault: self.vault(),
+            now: Now { millis: now.0 as u64 * 1000 },
+            actor: Actor::parse("user:jo").expect("an actor"),
+            in_agent_shell: false,
+            lock_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// Proposes a requirement without starting a process.
+    pub fn propose_here(&self, title: &str) -> hiveforge::base::Result<op::AppendOutcome> {
+        op::append(&self.env(), proposal(title), false)
+    }
+
+    /// Verifies without starting a process.
+    pub fn verify_here(&self) -> Verified {
+        Vault::open(&self.vault()).expect("a vault").verify(&[], None).expect("a verdict")
+    }
+
+    /// Puts every file of the vault back to what it was, and removes what was not there.
+    pub fn restore(&self, contents: &[(PathBuf, Vec<u8>)]) {
+        let now = self.contents();
+        for (path, _) in now.iter().filter(|(path, _)| !contents.iter().any(|(p, _)| p == path)) {
+            fs::remove_file(path).expect("a file");
+        }
+        for file in contents.iter().filter(|file| !now.contains(file)) {
+            write_private(&file.0, &file.1);
+        }
+    }
+
+    /// The head record.
+    pub fn head(&self) -> PathBuf {
+        self.vault().join("Akashic/chain.json")
+    }
+
+    /// Names and contents of what is in quarantine.
+    pub fn quarantine(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let dir = self.vault().join("Akashic/quarantine");
+        self.contents().into_iter().filter(|(path, _)| path.starts_with(&dir)).collect()
+    }
+
+    /// Every event of every segment, in the order of the log.
+    pub fn events(&self) -> Vec<Value> {
+        let dir = self.vault().join("Akashic/events");
+        let segments = self.contents().into_iter().filter(|(path, _)| path.starts_with(&dir));
+        let text: String = segments.map(|(_, bytes)| String::from_utf8(bytes).expect("UTF-8")).collect();
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
     /// Every file of the vault with its content, to show that nothing changed.
@@ -85,6 +191,46 @@ fn collect(dir: &Path, all: &mut Vec<(PathBuf, Vec<u8>)>) {
             true => collect(&path, all),
             false => all.push((path.clone(), fs::read(&path).unwrap_or_default())),
         }
+    }
+}
+
+/// Writes a file that only its owner can write, whatever the umask.
+pub fn write_private(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes).expect("a file");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("our own file");
+}
+
+/// The wish to propose a requirement.
+pub fn proposal(title: &str) -> AppendRequest {
+    let payload = json!({"title": title}).as_object().expect("an object").clone();
+    AppendRequest { event_type: "RequirementProposed".to_owned(), payload, ..Default::default() }
+}
+
+/// Values as lines of JSON.
+pub fn jsonl(values: &[Value]) -> String {
+    values.iter().map(|value| format!("{value}\n")).collect()
+}
+
+/// A command that runs beside the test.
+pub struct Running {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Waits for the next line.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("a line");
+        line
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way it is gone when the test is.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

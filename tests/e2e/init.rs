@@ -1,9 +1,9 @@
 //! hf-init.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 
-use crate::hive::Hive;
+use crate::hive::{Hive, write_private};
 
 #[test]
 fn init_makes_a_private_vault_with_its_first_event() {
@@ -32,4 +32,108 @@ fn init_again_changes_nothing() {
         "EXIT:0\nSTATUS:EXISTS\nNEXT:NONE\nSUM:the vault is there already; nothing was changed\nVAULT:<dir>/Vault\n"
     );
     assert_eq!(hive.contents(), before);
+}
+
+#[test]
+fn init_takes_the_vault_itself_and_makes_what_leads_to_it() {
+    let hive = Hive::empty();
+    let reply = hive.run("init", &["deep/er/hive"]).expect_exit(0);
+    assert_eq!(reply.masked(&hive).lines().last(), Some("VAULT:<dir>/deep/er/hive"));
+    hive.run("verify", &["--vault", "deep/er/hive"]).expect_exit(0);
+    assert!(!hive.vault().exists());
+}
+
+#[test]
+fn init_gives_every_vault_an_id_of_its_own() {
+    let hive = Hive::empty();
+    let ids = ["one", "two"].map(|dir| hive.run("init", &[dir]).expect_exit(0).get("VAULT_ID").to_owned());
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[test]
+fn init_fills_an_empty_folder_and_no_other() {
+    let hive = Hive::empty();
+    fs::create_dir(hive.vault()).unwrap();
+    fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(hive.vault().join("notes.txt"), "mine").unwrap();
+    let reply = hive.refuses("init", &[], 3);
+    assert_eq!(reply.get("REASON"), "not_empty");
+    assert!(reply.get("SUM").contains("holds 'notes.txt' and is not a vault"), "{reply:#?}");
+    fs::remove_file(hive.vault().join("notes.txt")).unwrap();
+    hive.run("init", &[]).expect_exit(0);
+}
+
+#[test]
+fn init_refuses_a_folder_that_others_can_write() {
+    let hive = Hive::empty();
+    fs::create_dir(hive.vault()).unwrap();
+    fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o770)).unwrap();
+    assert_eq!(hive.refuses("init", &[], 3).get("REASON"), "not_private");
+}
+
+#[test]
+fn init_refuses_what_is_no_folder() {
+    let hive = Hive::empty();
+    fs::write(hive.dir().join("file"), "mine").unwrap();
+    let reply = hive.run("init", &["file"]).expect_exit(2);
+    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/file is not a folder"));
+    assert_eq!(fs::read(hive.dir().join("file")).unwrap(), b"mine");
+}
+
+#[test]
+fn init_finishes_what_an_interrupted_one_began() {
+    let hive = Hive::new();
+    let whole = hive.contents();
+    // Whatever was there when it died: the folder, the lock, a part of the files, a torn first event.
+    for keep in ["", "Akashic/.lock", "hiveforge.config.yaml"] {
+        for torn in [0, 1, 100] {
+            let hive = Hive::empty();
+            fs::create_dir(hive.vault()).unwrap();
+            fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o700)).unwrap();
+            for (path, bytes) in &whole {
+                let place = path.strip_prefix(whole[0].0.ancestors().find(|p| p.ends_with("Vault")).unwrap()).unwrap();
+                let cut = match place.extension().is_some_and(|e| e == "jsonl") {
+                    true => &bytes[..torn],
+                    false if place.ends_with("chain.json") || !place.starts_with(keep) => continue,
+                    false => bytes,
+                };
+                let target = hive.vault().join(place);
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(target.parent().unwrap()).unwrap();
+                write_private(&target, cut);
+            }
+            hive.run("init", &[]).expect_exit(0);
+            let verified = hive.run("verify", &[]).expect_exit(0);
+            assert_eq!((verified.get("EVENTS"), verified.get("HEAD")), ("1", "OK"));
+            let kept: usize = hive.quarantine().iter().map(|(_, bytes)| bytes.len()).sum();
+            assert_eq!(kept, torn);
+            hive.propose("x");
+        }
+    }
+}
+
+#[test]
+fn init_says_so_if_it_mended_an_existing_vault() {
+    let hive = Hive::new();
+    fs::write(hive.segment(), [fs::read(hive.segment()).unwrap(), b"{\"torn".to_vec()].concat()).unwrap();
+    let before = hive.contents();
+    let reply = hive.run("init", &[]).expect_exit(0);
+    // "Nothing was changed" must be true, or not be said.
+    let unchanged = hive.contents() == before;
+    assert_eq!(unchanged, reply.get("SUM").contains("nothing was changed"), "{reply:#?}");
+}
+
+#[test]
+fn init_does_not_ignore_the_vault_option() {
+    let hive = Hive::empty();
+    let reply = hive.run("init", &["--vault", "there"]);
+    // Made there, or refused; but not made elsewhere.
+    assert!(!hive.vault().exists(), "{reply:#?}");
+}
+
+#[test]
+fn the_commented_configuration_says_nothing() {
+    let hive = Hive::new();
+    let text = fs::read_to_string(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
+    assert_eq!(hive.propose("x").stderr, "");
 }

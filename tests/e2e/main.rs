@@ -1,7 +1,16 @@
 //! The commands as their users meet them: real files, real processes, whole replies.
 
+mod append;
+mod backup;
+mod batch;
+mod crash;
 mod example;
+mod hf;
 mod hive;
 mod init;
 mod layers;
+mod log;
+mod output;
 mod readme;
+mod refuse;
+mod verify;

@@ -1,0 +1,103 @@
+//! hf-backup: a whole, verified copy, or nothing.
+
+use std::fs;
+
+use crate::hive::{Hive, Reply, write_private};
+
+#[test]
+fn a_backup_is_a_vault_with_the_same_log() {
+    let hive = Hive::new();
+    hive.propose("x");
+    fs::create_dir(hive.vault().join("Akashic/index")).unwrap();
+    fs::write(hive.vault().join("Akashic/index/derived"), "left out").unwrap();
+    let before = hive.contents();
+    let reply = hive.run("backup", &["copies/monday"]).expect_exit(0);
+    let copied: Vec<_> = before.iter().filter(|(path, _)| !path.ends_with("Akashic/index/derived")).collect();
+    let bytes: usize = copied.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert_eq!(
+        reply.masked(&hive),
+        format!(
+            "EXIT:0\nSTATUS:BACKED_UP\nNEXT:NONE\nSUM:2 events in {files} files\nPATH:<dir>/copies/monday\nEVENTS:2\n\
+             HEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\nFILES:{files}\nBYTES:{bytes}\n",
+            files = copied.len()
+        )
+    );
+    assert!(hive.contents() == before);
+    let copy = hive.dir().join("copies/monday");
+    for (path, bytes) in copied {
+        assert!(fs::read(copy.join(path.strip_prefix(hive.vault()).unwrap())).unwrap() == *bytes, "{path:?}");
+    }
+    assert!(!copy.join("Akashic/index").exists());
+    assert_eq!(fs::read_dir(hive.dir().join("copies")).unwrap().count(), 1);
+    let args = ["--vault", "copies/monday"];
+    assert_eq!(hive.run("verify", &args).expect_exit(0).get("HEAD_HASH"), reply.get("HEAD_HASH"));
+    hive.run("append", &[&["RequirementProposed", "--payload", r#"{"title":"y"}"#], &args[..]].concat()).expect_exit(0);
+}
+
+#[test]
+fn a_backup_may_fill_an_empty_folder_and_no_other() {
+    let hive = Hive::new();
+    fs::create_dir(hive.dir().join("empty")).unwrap();
+    hive.run("backup", &["empty"]).expect_exit(0);
+    let reply = hive.refuses("backup", &["empty"], 3);
+    assert_eq!(reply.get("REASON"), "not_empty");
+    fs::write(hive.dir().join("file"), "kept").unwrap();
+    assert_eq!(hive.refuses("backup", &["file"], 3).get("REASON"), "not_empty");
+    assert_eq!(fs::read(hive.dir().join("file")).unwrap(), b"kept");
+}
+
+#[test]
+fn a_backup_inside_the_vault_is_refused() {
+    let hive = Hive::new();
+    for place in ["Vault/copy", "Vault/Artifacts/deep/copy", "Vault/../Vault/copy"] {
+        let reply = hive.refuses("backup", &[place], 2);
+        assert_eq!(reply.get("SUM"), "a backup inside the vault itself would not survive it");
+    }
+}
+
+#[test]
+fn a_damaged_vault_makes_no_backup() {
+    let hive = Hive::new();
+    hive.propose("x");
+    let mut log = fs::read(hive.segment()).unwrap();
+    log[20] ^= 1;
+    write_private(&hive.segment(), &log);
+    let reply = hive.refuses("backup", &["copies/monday"], 4);
+    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/Vault does not verify, so no backup was made"));
+    assert_eq!(fs::read_dir(hive.dir().join("copies")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_backup_without_a_head_record_is_good_too() {
+    let hive = Hive::new();
+    hive.propose("x");
+    fs::remove_file(hive.head()).unwrap();
+    assert_eq!(hive.run("backup", &["copy"]).expect_exit(0).get("EVENTS"), "2");
+    hive.run("verify", &["--vault", "copy"]).expect_exit(0);
+}
+
+#[test]
+fn a_copy_is_private_whatever_the_original_was() {
+    use std::os::unix::fs::PermissionsExt;
+    let hive = Hive::new();
+    fs::set_permissions(hive.segment(), fs::Permissions::from_mode(0o644)).unwrap();
+    hive.run("backup", &["copy"]).expect_exit(0);
+    let copied = hive.dir().join("copy").join(hive.segment().strip_prefix(hive.vault()).unwrap());
+    assert_eq!(fs::metadata(copied).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(hive.dir().join("copy")).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn backups_beside_writers_are_consistent() {
+    let hive = Hive::new();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (0..10).for_each(|n| drop(hive.propose(&n.to_string()))));
+        for n in 0..5 {
+            let copy = format!("copy{n}");
+            let reply = Reply::of(hive.command("backup").arg(&copy).output().unwrap()).expect_exit(0);
+            let verified = hive.run("verify", &["--vault", &copy]).expect_exit(0);
+            assert_eq!((verified.get("HEAD"), verified.get("EVENTS")), ("OK", reply.get("EVENTS")));
+        }
+        writer.join().unwrap();
+    });
+}
