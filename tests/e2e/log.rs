@@ -143,11 +143,12 @@ fn log_refuses_cursors_limits_and_times_that_it_cannot_use() {
         &["--until", "2026-02-30"],
         &["--limit", "many"],
         &["--last", "1", "--limit", "1"],
-        &["--follow", "--json"],
     ] {
         assert_eq!(hive.refuses("log", args, 2).get("STATUS"), "USAGE", "{args:?}");
     }
     assert_eq!(hive.refuses("log", &["--subject", "nobody"], 6).get("STATUS"), "NOT_FOUND");
+    let reply = hive.run("log", &["--follow", "--json"]);
+    assert!(reply.code == Some(2) && reply.stdout.contains("--follow has no end, so it has no JSON reply"));
 }
 
 #[test]

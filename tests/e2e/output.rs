@@ -120,7 +120,7 @@ fn no_value_makes_a_line_or_hides_one() {
         (hive.run("append", &[SLY]).expect_exit(2), 4),
         (hive.run("append", &[PROPOSE, &["--subject", SLY]].concat()).expect_exit(2), 4),
         (hive.run("append", &[PROPOSE, &["--subject", &SLY.replace(':', "")]].concat()).expect_exit(6), 4),
-        (hive.run("append", &[PROPOSE, &["--parent", SLY]].concat()).expect_exit(2), 4),
+        (hive.run("append", &[PROPOSE, &["--parent", SLY]].concat()).expect_exit(6), 4),
         (hive.run("append", &[PROPOSE, &["--key", SLY]].concat()).expect_exit(2), 4),
         (hive.run("append", &[PROPOSE, &["--actor", SLY]].concat()).expect_exit(2), 4),
         (hive.run("append", &["RequirementProposed", "--payload", SLY]).expect_exit(2), 4),
