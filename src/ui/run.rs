@@ -53,7 +53,8 @@ pub fn run<A: Cli>(command: impl FnOnce(A, &Env, Out) -> anyhow::Result<Output>)
         Err(error) => return reject::<A>(&outer, &error),
     };
     let common = args.common().clone();
-    let vault_flag = args.vault().or_else(|| common.vault.clone()).map(|path| {
+    let named = args.vault().or_else(|| common.vault.clone()).filter(|path| !path.as_os_str().is_empty());
+    let vault_flag = named.map(|path| {
         // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
         std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
     });
