@@ -42,6 +42,10 @@ impl Cli for Args {
 fn main() -> ExitCode {
     ui::run::<Args>(|args, _, _| match args.command.split_first() {
         None => Ok(list()),
+        // Options before the command would not reach it, and it would act on another vault.
+        Some((name, _)) if std::env::args_os().nth(1).as_ref() != Some(name) => {
+            Err(Error::usage("options stand behind the command: hf COMMAND OPTIONS").into())
+        }
         Some((name, rest)) => Err(start(name, rest)?.into()),
     })
 }
