@@ -19,9 +19,8 @@ use hiveforge::ui::{self, Acting, Cli, Common, Key, Report, Status};
 A vault that exists is left as it is: STATUS:EXISTS."
 )]
 pub struct Args {
-    /// The vault itself
-    #[arg(value_name = "DIR", default_value = "Vault")]
-    dir: PathBuf,
+    #[arg(value_name = "DIR", conflicts_with = "vault", help = "The vault itself [default: Vault]")]
+    dir: Option<PathBuf>,
     #[command(flatten)]
     acting: Acting,
     #[command(flatten)]
@@ -38,7 +37,7 @@ impl Cli for Args {
     }
 
     fn vault(&self) -> Option<PathBuf> {
-        Some(self.dir.clone())
+        self.dir.clone().or_else(|| self.common.vault.clone()).or_else(|| Some(PathBuf::from("Vault")))
     }
 }
 
