@@ -40,8 +40,12 @@ impl Vault {
         if made {
             root.sync()?;
         }
-        akashic.make_file(LOCK_FILE)?;
         let vault = Vault { path: path.to_owned(), root, akashic };
+        // Looked at as a reader does: a writer would mend a torn tail, and nothing is to be changed.
+        if vault.snapshot()?.head.is_some() {
+            return Ok((vault, Created::Existed));
+        }
+        vault.akashic.make_file(LOCK_FILE)?;
         let mut writer = Writer::open_empty(&vault, options)?;
         if writer.head().is_some() {
             return Ok((vault, Created::Existed));
