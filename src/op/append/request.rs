@@ -21,6 +21,9 @@ pub struct AppendRequest {
 
 /// Reads one line of a batch: an object with the members of a request.
 pub fn parse_line(line: &[u8]) -> Result<AppendRequest> {
+    if line.ends_with(b"\r") {
+        return Err(Error::usage("the line ends in CR LF: lines end in LF alone"));
+    }
     let Value::Object(object) = intake::parse(line, 0)? else {
         return Err(Error::usage("a line of a batch is a JSON object"));
     };
