@@ -69,15 +69,18 @@ pub struct Tail {
     pub end: Option<Place>,
     /// Where the part begins that nobody is known to have synced: all of the tail, or the last unit.
     pub unsynced: Option<Place>,
+    /// The highest schema version in the good part.
+    pub newest_version: u64,
     pub verdict: Verdict,
 }
 
 /// Reads the pieces behind `head`, which ends at `end`.
 pub fn classify(known: Known, head: Option<Head>, end: Option<Place>, pieces: &[Piece<'_>]) -> Tail {
-    let mut tail = Tail { head, count: 0, end, unsynced: end, verdict: Verdict::Clean };
+    let mut tail = Tail { head, count: 0, end, unsynced: end, newest_version: 0, verdict: Verdict::Clean };
     for (index, piece) in pieces.iter().enumerate() {
-        let mut last_unit = None;
+        let (mut last_unit, newest) = (None, &mut tail.newest_version);
         let Scan { end, head, count, fault } = scan(piece.bytes, 0, tail.head, &mut |offset, event| {
+            *newest = event.version.max(*newest);
             if event.begins_unit() {
                 last_unit = Some(Place { segment: piece.segment, offset: piece.start + offset as u64 });
             }

@@ -75,6 +75,9 @@ impl<'a> Writer<'a> {
             }
         }
         let tail = vault.tail(record.as_ref())?;
+        if tail.newest_version > SCHEMA_VERSION {
+            return Err(newer("an event behind its published head"));
+        }
         writer.count = record.map_or(0, |r| r.count) + tail.count;
         (writer.head, writer.end) = (tail.head, tail.end);
         match &tail.verdict {
