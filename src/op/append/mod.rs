@@ -231,6 +231,10 @@ fn find_parent(snapshot: &Snapshot, unit: &Unit, parent: &str) -> Result<Ulid> {
         return Ok(entity.last_event);
     }
     let shown = text::cut(parent, 80);
+    if parent.is_empty() {
+        // The beginning of every id, and in a fresh vault of exactly one.
+        return Err(Error::not_found("the parent '' does not exist"));
+    }
     match snapshot.ids_with_prefix(parent)?.as_slice() {
         [one] => Ok(*one),
         [] => Err(Error::not_found(format!("the parent '{shown}' does not exist"))),
