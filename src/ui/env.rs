@@ -30,13 +30,13 @@ impl Outer {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
     pub fn read() -> Self {
         let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let vault = std::env::var_os("HF_VAULT").or_else(|| std::env::var_os("HIVEFORGE_VAULT_PATH"));
+        let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Outer {
             now: clock(),
             exit_zero: var("HF_EXIT_ZERO").as_deref() == Some("1"),
             agent: var("HF_AGENT"),
             session: var("HF_SESSION"),
-            vault: vault.filter(|v| !v.is_empty()).map(PathBuf::from),
+            vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
             login: var("LOGNAME")
                 .or_else(|| var("USER"))
                 .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
