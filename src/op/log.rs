@@ -65,14 +65,16 @@ pub struct LogOutcome {
     pub next_cursor: Option<Ulid>,
 }
 
-pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
-    if request.limit == 0 || request.limit > limits::LOG_PAGE_MAX_EVENTS {
-        let most = limits::LOG_PAGE_MAX_EVENTS;
-        return Err(Error::new(
-            ErrorKind::LimitExceeded,
-            format!("a page has 1 to {most} events, not {}", request.limit),
-        ));
+fn check_limit(limit: usize) -> Result<()> {
+    let most = limits::LOG_PAGE_MAX_EVENTS;
+    match (1..=most).contains(&limit) {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} events, not {limit}"))),
     }
+}
+
+pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
+    check_limit(request.limit)?;
     let vault = env.open()?;
     let filter = request.filter.resolved(&vault)?;
     let snapshot = vault.snapshot()?;
@@ -122,6 +124,7 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutco
 /// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
 /// `Newest` begins with the last `limit` events.
 pub fn follow(env: &Env, request: &LogRequest, take: &mut dyn FnMut(&Entry) -> ControlFlow<()>) -> Result<()> {
+    check_limit(request.limit)?;
     let vault = env.open()?;
     let mut watch = vault.watch();
     let filter = request.filter.resolved(&vault)?;
