@@ -141,15 +141,15 @@ fn follow(env: &Env, request: &LogRequest, args: &Args, out: Out) -> anyhow::Res
     if out.json {
         return Err(Error::usage("--follow has no end, so it has no JSON reply: use --follow --jsonl").into());
     }
-    if !args.jsonl && !out.write(Report::new(Status::Following, "events as they come").lines(None).as_bytes()) {
-        return Ok(Output::Streamed);
-    }
-    op::follow(env, request, &mut |(event, line)| {
+    let flow = |written: bool| if written { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    let reply = Report::new(Status::Following, "events as they come").lines(None);
+    let mut begin = || flow(args.jsonl || out.write(reply.as_bytes()));
+    op::follow(env, request, &mut begin, &mut |(event, line)| {
         let piece = match args.jsonl {
             true => [line.as_slice(), b"\n"].concat(),
             false => format!("{}:{}\n", Key::Event, text::escape(&show::event(event))).into_bytes(),
         };
-        if out.write(&piece) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        flow(out.write(&piece))
     })?;
     Ok(Output::Streamed)
 }

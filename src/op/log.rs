@@ -123,27 +123,29 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutco
 
 /// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
 /// `Newest` begins with the last `limit` events.
-pub fn follow(env: &Env, request: &LogRequest, take: &mut dyn FnMut(&Entry) -> ControlFlow<()>) -> Result<()> {
+/// `begin` is called once the request is known to be right.
+pub fn follow(
+    env: &Env,
+    request: &LogRequest,
+    begin: &mut dyn FnMut() -> ControlFlow<()>,
+    take: &mut dyn FnMut(&Entry) -> ControlFlow<()>,
+) -> Result<()> {
     check_limit(request.limit)?;
     let vault = env.open()?;
     let mut watch = vault.watch();
     let filter = request.filter.resolved(&vault)?;
     let snapshot = vault.snapshot()?;
-    let mut seen = match &request.start {
-        Start::Oldest => None,
+    let (first, mut seen) = match &request.start {
+        Start::Oldest => (Vec::new(), None),
         Start::After(cursor) => {
             behind(&snapshot, cursor)?;
-            parse_ulid(cursor)
+            (Vec::new(), parse_ulid(cursor))
         }
-        Start::Newest => {
-            for entry in newest(&snapshot, &filter, request.limit)?.entries {
-                if take(&entry).is_break() {
-                    return Ok(());
-                }
-            }
-            snapshot.head.map(|head| head.id)
-        }
+        Start::Newest => (newest(&snapshot, &filter, request.limit)?.entries, snapshot.head.map(|head| head.id)),
     };
+    if begin().is_break() || first.iter().any(|entry| take(entry).is_break()) {
+        return Ok(());
+    }
     loop {
         if pass_on(&vault, &filter, &mut seen, take)?.is_break() {
             return Ok(());
