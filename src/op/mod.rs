@@ -37,7 +37,7 @@ pub struct Env {
 
 impl Env {
     fn open(&self) -> Result<Vault> {
-        Vault::open(&self.vault)
+        Ok(Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout))
     }
 
     fn write_options(&self, vault: &Vault, warnings: &mut Vec<String>) -> Result<WriteOptions> {

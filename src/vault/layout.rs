@@ -40,7 +40,7 @@ impl Vault {
         if made {
             root.sync()?;
         }
-        let vault = Vault { path: path.to_owned(), root, akashic };
+        let vault = Vault { path: path.to_owned(), root, akashic, lock_timeout: options.lock_timeout };
         // Looked at as a reader does: a writer would mend a torn tail, and nothing is to be changed.
         if vault.snapshot()?.head.is_some() {
             return Ok((vault, Created::Existed));

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
 use super::files::Dir;
 use super::head::{self, Published};
@@ -57,7 +56,7 @@ impl Vault {
     /// The lock, or nothing on a copy or a mount where it cannot be had.
     pub(super) fn lock_if_possible(&self, mode: Mode) -> Result<Option<LockGuard>> {
         match self.akashic.open_file(layout::LOCK_FILE)? {
-            Some(file) => lock::take(file, mode, Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS)).map(Some),
+            Some(file) => lock::take(file, mode, self.lock_timeout).map(Some),
             None => Ok(None),
         }
     }

@@ -21,7 +21,7 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, limits};
 use crate::state::State;
 use files::Dir;
 
@@ -39,6 +39,8 @@ pub struct Vault {
     path: PathBuf,
     root: Dir,
     akashic: Dir,
+    /// How long a reader waits for the lock where it needs it.
+    lock_timeout: Duration,
 }
 
 impl Vault {
@@ -47,7 +49,12 @@ impl Vault {
         let none = || Error::new(ErrorKind::NoVault, format!("no vault at {}", path.display()));
         let root = Dir::open_root(path)?.ok_or_else(none)?;
         let akashic = root.dir(AKASHIC)?.ok_or_else(none)?;
-        Ok(Vault { path: path.to_owned(), root, akashic })
+        let lock_timeout = Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS);
+        Ok(Vault { path: path.to_owned(), root, akashic, lock_timeout })
+    }
+
+    pub fn with_lock_timeout(self, lock_timeout: Duration) -> Vault {
+        Vault { lock_timeout, ..self }
     }
 
     pub fn path(&self) -> &Path {
