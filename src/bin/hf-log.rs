@@ -72,7 +72,7 @@ fn main() -> ExitCode {
             return follow(env, &request, &args, out);
         }
         let done = op::log(env, &request)?;
-        let report = report(&args, &request.filter, &done);
+        let report = report(&args, &done);
         if args.jsonl {
             let lines = done.entries.iter().flat_map(|(_, line)| [line.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
             return Ok(Output::Document(lines, report));
@@ -104,12 +104,12 @@ fn request(args: &Args) -> anyhow::Result<LogRequest> {
     Ok(LogRequest { filter, start, limit })
 }
 
-fn report(args: &Args, filter: &Filter, done: &LogOutcome) -> Report {
+fn report(args: &Args, done: &LogOutcome) -> Report {
     let count = done.entries.len();
     let more = if done.next_cursor.is_some() { "yes" } else { "no" };
     let next = done.next_cursor.and_then(|cursor| {
         let next = Next::run("hf-log").arg("--cursor", &cursor).arg("--limit", &args.limit);
-        repeat_filter(next, filter)
+        repeat_filter(next, &done.filter)
     });
     Report::new(Status::Ok, format!("{count} events"))
         .next(next.unwrap_or(Next::None))

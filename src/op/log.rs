@@ -61,6 +61,8 @@ pub type Entry = (Event, Vec<u8>);
 #[derive(Debug)]
 pub struct LogOutcome {
     pub entries: Vec<Entry>,
+    /// What was looked for, with references resolved.
+    pub filter: Filter,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<Ulid>,
 }
@@ -96,7 +98,7 @@ pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
         Ok(ControlFlow::Continue(()))
     })?;
     let next_cursor = entries.last().filter(|_| more).map(|(event, _)| event.id);
-    Ok(LogOutcome { entries, next_cursor })
+    Ok(LogOutcome { entries, filter, next_cursor })
 }
 
 /// The place behind a cursor's event.
@@ -118,7 +120,7 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutco
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(LogOutcome { entries: last.into(), next_cursor: None })
+    Ok(LogOutcome { entries: last.into(), filter: filter.clone(), next_cursor: None })
 }
 
 /// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
