@@ -109,19 +109,24 @@ pub fn append_stream(
     let mut done = StreamOutcome::default();
     let mut first_line = 1;
     loop {
-        let (mut chunk, mut broken) = (Vec::new(), None);
-        while chunk.len() < limits::STREAM_COMMIT_EVENTS && broken.is_none() {
+        let (mut chunk, mut bytes, mut broken, mut ended) = (Vec::new(), 0, None, false);
+        // Large events fill a batch before there are a thousand; the next one must still fit.
+        let room = limits::BATCH_MAX_BYTES - 2 * limits::EVENT_MAX_BYTES;
+        while chunk.len() < limits::STREAM_COMMIT_EVENTS && bytes < room && broken.is_none() && !ended {
             match next() {
-                Some(Ok(request)) => chunk.push(request),
+                Some(Ok(request)) => {
+                    bytes += serde_json::to_vec(&request.payload).map_or(0, |payload| payload.len());
+                    chunk.push(request);
+                }
                 Some(Err(error)) => broken = Some(error.at(format!("line {}", first_line + chunk.len()))),
-                None => break,
+                None => ended = true,
             }
         }
         let length = chunk.len();
         // What stands before a line that cannot be read is recorded all the same.
         let recorded = record_chunk(env, chunk, first_line, rehearse, &mut done);
         done.error = recorded.err().or(broken);
-        if done.error.is_some() || length < limits::STREAM_COMMIT_EVENTS {
+        if done.error.is_some() || ended {
             return done;
         }
         first_line += length;
