@@ -65,21 +65,31 @@ fn append_reads_the_payload_from_a_file_or_from_standard_input() {
 
 #[test]
 fn append_finds_its_subject_by_id_reference_and_beginning() {
-    let hive = Hive::new();
-    for how in 0..4 {
-        let made = hive.propose("x");
+    let mut hive = Hive::new();
+    for (n, day) in ["2026-02-01", "2026-02-02", "2026-02-03", "2026-02-04", "2026-02-05"].iter().enumerate() {
+        let made = hive.at(&format!("{day}T12:00:00Z")).propose("x");
         let subject = made.get("SUBJECT");
         let id = subject.strip_prefix("requirement:").unwrap();
-        let reference = made.get("REF").to_lowercase();
-        // Ids of one moment differ only in their last characters, so the unique beginning is long.
-        let word = [subject, id, &reference, &id[..25]][how];
-        if how == 3 && hive.events().iter().filter(|e| e["subject"].as_str().unwrap().contains(&id[..25])).count() > 1 {
-            continue;
-        }
-        let event = append(&hive, &["RequirementAnalyzed", "--subject", word]);
+        // The first ten characters are the time, which only this one has.
+        let words = [subject, id, &made.get("REF").to_lowercase(), &id[..10], &id[..10].to_lowercase()];
+        let event = append(&hive, &["RequirementAnalyzed", "--subject", words[n]]);
         assert_eq!(event["subject"], subject);
         assert_eq!(event["parents"], json!([made.get("EVENT_ID")]));
     }
+}
+
+#[test]
+fn append_refuses_a_beginning_that_several_have() {
+    let hive = Hive::new();
+    let id = hive.propose("x").get("SUBJECT")["requirement:".len()..].to_owned();
+    hive.propose("y");
+    let reply = hive.refuses("append", &["RequirementAnalyzed", "--subject", &id[..10]], 6);
+    assert!(reply.get("SUM").starts_with(&format!("'{}' matches 2: requirement:{id}, ", &id[..10])), "{reply:#?}");
+    let parent = ["RequirementProposed", "--payload", r#"{"title":"z"}"#, "--parent", &id[..4]];
+    assert_eq!(
+        hive.refuses("append", &parent, 6).get("SUM"),
+        format!("the parent '{}' is the beginning of several event ids", &id[..4])
+    );
 }
 
 #[test]

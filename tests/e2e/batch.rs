@@ -219,3 +219,30 @@ fn batch_and_single_arguments_exclude_each_other() {
         assert_eq!(hive.refuses("append", args, 2).get("STATUS"), "USAGE");
     }
 }
+
+#[test]
+fn a_line_may_name_what_an_earlier_line_made() {
+    let hive = Hive::new();
+    let title = json!({"title": "x"});
+    for (parent, subject) in [("requirement:a", "a"), ("REQ-0003", "b"), ("c", "c")] {
+        let lines = [
+            json!({"event_type": "RequirementProposed", "subject": format!("requirement:{subject}"), "payload": title}),
+            json!({"event_type": "RequirementProposed", "payload": title, "parents": [parent]}),
+        ];
+        let reply = hive.pipe("append", &["--batch"], jsonl(&lines)).expect_exit(0);
+        assert_eq!(hive.events().last().unwrap()["parents"], json!([reply.all("EVENT_ID")[0]]), "{parent}");
+    }
+}
+
+#[test]
+fn a_stream_of_large_events_is_committed_in_smaller_parts() {
+    let hive = Hive::new();
+    let mut lines = keyed(0..20);
+    for line in &mut lines {
+        line["payload"]["description"] = "x".repeat(900_000).into();
+    }
+    let reply = hive.pipe("append", &["--stream"], jsonl(&lines)).expect_exit(0);
+    assert_eq!(reply.get("RECORDED"), "20");
+    assert_eq!(hive.events().len(), 21);
+    assert!(hive.verify_here().passed());
+}

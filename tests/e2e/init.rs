@@ -112,22 +112,22 @@ fn init_finishes_what_an_interrupted_one_began() {
 }
 
 #[test]
-fn init_says_so_if_it_mended_an_existing_vault() {
+fn init_again_leaves_a_torn_tail_alone() {
     let hive = Hive::new();
     fs::write(hive.segment(), [fs::read(hive.segment()).unwrap(), b"{\"torn".to_vec()].concat()).unwrap();
     let before = hive.contents();
-    let reply = hive.run("init", &[]).expect_exit(0);
-    // "Nothing was changed" must be true, or not be said.
-    let unchanged = hive.contents() == before;
-    assert_eq!(unchanged, reply.get("SUM").contains("nothing was changed"), "{reply:#?}");
+    assert_eq!(hive.run("init", &[]).expect_exit(0).get("STATUS"), "EXISTS");
+    assert!(hive.contents() == before);
 }
 
 #[test]
-fn init_does_not_ignore_the_vault_option() {
+fn init_takes_the_vault_option_instead_of_its_argument() {
     let hive = Hive::empty();
-    let reply = hive.run("init", &["--vault", "there"]);
-    // Made there, or refused; but not made elsewhere.
-    assert!(!hive.vault().exists(), "{reply:#?}");
+    let reply = hive.run("init", &["--vault", "there"]).expect_exit(0);
+    assert_eq!(reply.masked(&hive).lines().last(), Some("VAULT:<dir>/there"));
+    assert!(!hive.vault().exists());
+    assert_eq!(hive.run("init", &["here", "--vault", "there"]).expect_exit(2).get("STATUS"), "USAGE");
+    assert!(!hive.dir().join("here").exists());
 }
 
 #[test]
@@ -136,4 +136,42 @@ fn the_commented_configuration_says_nothing() {
     let text = fs::read_to_string(hive.vault().join("hiveforge.config.yaml")).unwrap();
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
     assert_eq!(hive.propose("x").stderr, "");
+}
+
+#[test]
+fn of_many_inits_at_once_exactly_one_makes_the_vault() {
+    let hive = Hive::empty();
+    let statuses: Vec<String> = std::thread::scope(|scope| {
+        let all: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| hive.run("init", &[]).expect_exit(0).get("STATUS").to_owned())).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| *status == "INITIALIZED").count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| *status == "EXISTS").count(), 7, "{statuses:?}");
+    assert_eq!(hive.lines().len(), 1);
+    hive.run("verify", &[]).expect_exit(0);
+}
+
+#[test]
+fn a_vault_is_private_under_any_umask() {
+    for umask in ["000", "002", "077"] {
+        let hive = Hive::empty();
+        let script = format!(
+            "umask {umask}; {0}/hf-init && {0}/hf-append RequirementProposed --payload '{{\"title\":\"x\"}}'",
+            crate::hive::binary("init").parent().unwrap().display()
+        );
+        let status = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(hive.dir())
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        for (path, _) in hive.contents() {
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
+            for dir in path.ancestors().skip(1).take_while(|dir| dir.starts_with(hive.vault())) {
+                assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700, "{dir:?}");
+            }
+        }
+    }
 }

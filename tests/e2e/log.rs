@@ -86,6 +86,15 @@ fn the_next_page_keeps_the_filter() {
 }
 
 #[test]
+fn the_next_page_of_a_reference_names_its_subject() {
+    let hive = busy();
+    let first = hive.run("log", &["--subject", "T-0001", "--limit", "1"]).expect_exit(0);
+    assert_eq!((types(&first), first.get("HAS_MORE")), (vec!["TaskProposed"], "yes"));
+    assert!(first.get("NEXT").ends_with(" --limit 1 --subject task:t"), "{first:#?}");
+    assert_eq!(types(&hive.run_next(&first).expect_exit(0)), ["TaskReady"]);
+}
+
+#[test]
 fn filters_choose_events() {
     let hive = busy();
     let requirement = hive.events()[1]["subject"].as_str().unwrap().to_owned();

@@ -231,6 +231,39 @@ fn a_check_since_an_event_takes_what_is_before_it_for_granted() {
 }
 
 #[test]
+fn a_check_since_the_middle_of_a_batch_begins_behind_it() {
+    let hive = three();
+    let line = json!({"event_type": "RequirementProposed", "payload": {"title": "x"}});
+    hive.pipe("append", &["--batch"], jsonl(&[line.clone(), line.clone(), line])).expect_exit(0);
+    hive.propose("behind");
+    for n in 3..6 {
+        let id = hive.events()[n]["event_id"].as_str().unwrap().to_owned();
+        let reply = hive.run("verify", &["--since", &id]).expect_exit(0);
+        assert_eq!((reply.get("EVENTS"), reply.get("HEAD")), ("1", "OK"), "{n}");
+    }
+}
+
+#[test]
+fn a_segment_that_is_gone_is_found() {
+    let mut hive = three();
+    hive.at("2026-02-01T12:00:00Z").propose("middle");
+    hive.at("2026-02-02T12:00:00Z").propose("last");
+    let files = hive.contents();
+    let folder = hive.vault().join("Akashic/events");
+    for (name, chain, head) in [
+        ("2026-01/2026-01-31.jsonl", "BROKEN", "OK"),
+        ("2026-02/2026-02-01.jsonl", "BROKEN", "OK"),
+        ("2026-02/2026-02-02.jsonl", "OK", "AHEAD"),
+    ] {
+        fs::remove_file(folder.join(name)).unwrap();
+        let reply = hive.run("verify", &[]).expect_exit(1);
+        assert_eq!(verdicts(&reply), [chain, "CLEAN", head, "NONE"], "{name}");
+        hive.restore(&files);
+    }
+    hive.run("verify", &[]).expect_exit(0);
+}
+
+#[test]
 fn recovery_needs_an_operator_who_says_yes() {
     let hive = three();
     flip(&hive, ends(&log(&hive))[0] + 30);
