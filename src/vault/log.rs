@@ -27,6 +27,9 @@ impl Position {
     pub const START: Position = Position { index: 0, offset: 0 };
 }
 
+/// What a visitor of lines or events says: go on, or enough.
+pub type Visited = Result<ControlFlow<()>>;
+
 /// The log up to its published head. Never changes: what comes later is not part of it.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -259,11 +262,7 @@ impl Snapshot {
     }
 
     /// Hands every line from `from` on to `visit`, with its place and without its line end.
-    pub fn lines(
-        &self,
-        from: Position,
-        visit: &mut dyn FnMut(Position, &[u8]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    pub fn lines(&self, from: Position, visit: &mut dyn FnMut(Position, &[u8]) -> Visited) -> Result<()> {
         for (index, name) in self.segments()?.iter().copied().enumerate().skip(from.index) {
             let mut offset = if index == from.index { from.offset } else { 0 };
             let (mut file, end) = self.open(name)?;
@@ -292,11 +291,7 @@ impl Snapshot {
     }
 
     /// The same as events. A line that cannot be read is damage.
-    pub fn events(
-        &self,
-        from: Position,
-        visit: &mut dyn FnMut(Position, Event, &[u8]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    pub fn events(&self, from: Position, visit: &mut dyn FnMut(Position, Event, &[u8]) -> Visited) -> Result<()> {
         self.lines(from, &mut |place, line| {
             let event = Event::read(line)
                 .map_err(|e| Error::corrupt(format!("{} at byte {}: {e}", self.name(place), place.offset)))?;
