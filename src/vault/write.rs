@@ -95,6 +95,8 @@ impl<'a> Writer<'a> {
         if let Some(events) = vault.events()? {
             events.check_private()?;
         }
+        // The record is written last, when a refusal would come too late.
+        vault.akashic.open_file_to_write(head::HEAD_FILE)?;
         let (file, _) = vault.akashic.make_file(layout::LOCK_FILE)?;
         let guard = lock::take(file, Mode::Exclusive, options.lock_timeout)?;
         Ok(Writer {
