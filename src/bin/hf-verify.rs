@@ -142,5 +142,6 @@ fn recover(env: &Env, confirmed: bool) -> anyhow::Result<Output> {
         .with_some(Key::HeadHash, done.found.map(|head| head.hash.to_string()))
         .with(Key::Bytes, done.bytes)
         .with_each(Key::Quarantined, done.files)
+        .warn(done.warnings)
         .into())
 }

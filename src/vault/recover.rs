@@ -62,6 +62,7 @@ pub struct Recovered {
     pub found: Option<Head>,
     pub bytes: u64,
     pub files: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Vault {
@@ -89,13 +90,14 @@ impl Vault {
         if mends_itself {
             drop(writer);
             let writer = Writer::open_empty(self, options)?;
-            let found = writer.head();
+            let (found, warnings) = (writer.head(), writer.warnings);
             return Ok(Recovered {
                 events: Vec::new(),
                 expected: record.map(|r| r.head),
                 found,
                 bytes: 0,
                 files: Vec::new(),
+                warnings,
             });
         }
         let moved = match good.fault {
@@ -130,6 +132,7 @@ impl Vault {
             found: good.head,
             bytes: moved.bytes,
             files: moved.files,
+            warnings: writer.warnings,
         })
     }
 
