@@ -414,6 +414,19 @@ fn an_intact_log_is_not_recovered() {
 }
 
 #[test]
+fn recovery_leaves_a_torn_tail_to_the_ordinary_way_and_says_so() {
+    let hive = three();
+    let good = log(&hive);
+    write_private(&hive.segment(), &[&good[..], b"{\"torn"].concat());
+    let reply = hive.run("verify", &["--recover", "--yes"]).expect_exit(0);
+    assert_eq!(reply.get("STATUS"), "INTACT");
+    assert_eq!(reply.stderr, "warning: an unfinished write of 6 bytes was moved to quarantine\n");
+    assert!(log(&hive).starts_with(&good));
+    assert_eq!(hive.events()[3]["event_type"], "TailQuarantined");
+    assert_eq!(hive.run("verify", &[]).expect_exit(0).get("EVENTS"), "4");
+}
+
+#[test]
 fn recovery_does_not_fail_on_a_broken_configuration() {
     let hive = three();
     flip(&hive, ends(&log(&hive))[1] + 30);
