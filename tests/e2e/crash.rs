@@ -181,6 +181,25 @@ fn a_torn_first_write_of_a_new_segment_is_quarantined() {
 }
 
 #[test]
+fn an_unfinished_write_over_two_segments_is_quarantined_from_both() {
+    let mut hive = Hive::new();
+    hive.propose_here("before").unwrap();
+    let record = fs::read(hive.head()).unwrap();
+    let log = fs::read(hive.segment()).unwrap();
+    hive.at("2026-02-01T12:00:00Z").propose_here("torn").unwrap();
+    let later = hive.vault().join("Akashic/events/2026-02/2026-02-01.jsonl");
+    write_private(&hive.head(), &record);
+    write_private(&hive.segment(), &[&log[..], b"{\"one"].concat());
+    write_private(&later, b"{\"two");
+    hive.propose_here("after").unwrap();
+    let kept: Vec<Vec<u8>> = hive.quarantine().into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(kept, [b"{\"one", b"{\"two"]);
+    assert!(fs::read(hive.segment()).unwrap().starts_with(&log));
+    let verified = hive.verify_here();
+    assert!(verified.passed() && verified.count == 4, "{verified:?}");
+}
+
+#[test]
 fn events_that_nobody_published_are_adopted() {
     for (last, count) in [
         (Box::new(propose("unpublished")) as Box<dyn FnOnce(&Hive)>, 4),
