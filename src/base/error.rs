@@ -44,6 +44,7 @@ names! {
         NewerVersion = "newer_version",
         Symlink = "symlink",
         NotEmpty = "not_empty",
+        OddName = "odd_name",
         NotConfirmed = "not_confirmed",
         OperatorOnly = "operator_only",
         ReservedKind = "reserved_kind",

@@ -106,7 +106,8 @@ fn read_payload(args: &Args) -> anyhow::Result<Vec<u8>> {
     match (&args.payload, &args.payload_file, &args.stdin) {
         (Some(text), _, _) => bytes.extend(text.as_bytes()),
         (_, Some(file), _) => {
-            let opened = fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
+            let opened =
+                fs::File::open(file).map_err(|e| Error::usage(format!("cannot open {}: {e}", file.display())))?;
             opened.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", file.display()))?;
         }
         (_, _, Some(_)) => {

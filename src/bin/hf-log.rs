@@ -141,15 +141,13 @@ fn follow(env: &Env, request: &LogRequest, args: &Args, out: Out) -> anyhow::Res
     if out.json {
         return Err(Error::usage("--follow has no end, so it has no JSON reply: use --follow --jsonl").into());
     }
-    let flow = |written: bool| if written { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     let reply = Report::new(Status::Following, "events as they come").lines(None);
-    let mut begin = || flow(args.jsonl || out.write(reply.as_bytes()));
+    let mut begin = || if args.jsonl { Ok(ControlFlow::Continue(())) } else { out.write(reply.as_bytes()) };
     op::follow(env, request, &mut begin, &mut |(event, line)| {
-        let piece = match args.jsonl {
+        out.write(&match args.jsonl {
             true => [line.as_slice(), b"\n"].concat(),
             false => format!("{}:{}\n", Key::Event, text::escape(&show::event(event))).into_bytes(),
-        };
-        flow(out.write(&piece))
+        })
     })?;
     Ok(Output::Streamed)
 }

@@ -6,7 +6,7 @@ use clap::Parser;
 use hiveforge::base::limits;
 use hiveforge::chain::Head;
 use hiveforge::op::Env;
-use hiveforge::op::project::{self, ListOutcome, ListRequest, Listed, Projection};
+use hiveforge::op::project::{self, Counts, ListOutcome, ListRequest, Listed, Projection};
 use hiveforge::ui::{self, Cli, Common, Key, Next, Output, Report, Status, show};
 use hiveforge::vault::projections;
 
@@ -96,11 +96,11 @@ fn with_head(report: Report, head: Option<Head>) -> Report {
 
 fn summary(env: &Env) -> anyhow::Result<Output> {
     let done = project::summary(env)?;
-    let lines = done.counts.iter().map(|(entity, live, states)| {
+    let lines = done.counts.iter().map(|Counts { entity, live, states }| {
         let states: String = states.iter().map(|(state, count)| format!(" {state}={count}")).collect();
         format!("{} {live}{states}", entity.plural())
     });
-    let entities: u64 = done.counts.iter().map(|(_, live, _)| live).sum();
+    let entities: u64 = done.counts.iter().map(|counts| counts.live).sum();
     let report = Report::new(Status::Ok, format!("{entities} entities from {} events", done.events))
         .with_each(Key::Projection, lines)
         .with(Key::Events, done.events);

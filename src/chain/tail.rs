@@ -124,7 +124,10 @@ fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece<'_>]) ->
         rest.split_inclusive(|&b| b == b'\n').chain(later.iter().flat_map(|p| p.bytes.split_inclusive(|&b| b == b'\n')))
     {
         match line.strip_suffix(b"\n").map(check_line) {
-            None | Some(Err(_)) => bad_lines += 1,
+            None | Some(Err(_)) => {
+                bad_lines += 1;
+                of = of.or_else(|| batch_length_hint(line));
+            }
             // A later line of the same batch can be on the disk while an earlier one is not.
             Some(Ok(event)) => match event.batch {
                 Some(batch) if batch.no > last_no && of.is_none_or(|of| of == batch.of) => {
@@ -135,6 +138,16 @@ fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece<'_>]) ->
         }
     }
     known == Known::Published || (bad_lines <= of.unwrap_or(1) && later.iter().all(|p| p.bytes.is_empty()))
+}
+
+/// How long the batch is that a bad line seems to belong to, from its first bytes. Only a hint: it
+/// can make the vault keep bytes in quarantine instead of refusing to go on, never the reverse.
+fn batch_length_hint(line: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(line.get(..256.min(line.len()))?).unwrap_or_default();
+    let rest = text.strip_prefix("{\"$schema\":\"event.v1.schema.json\",\"actor\":\"")?;
+    let (_, rest) = rest.split_once("\",\"batch\":{\"no\":")?;
+    let (_, rest) = rest.split_once(",\"of\":")?;
+    rest.split_once('}')?.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -199,6 +212,13 @@ mod tests {
         check("no record, torn last line", None, &bytes[..bytes.len() - 3], "Torn", 5);
         check("no record, bad last line", None, &flip(&bytes, ends[2] + 9), "Torn", 5);
         check("no record, last batch with a hole", None, &flip(&bytes[..ends[2]], ends[1] + 9), "Torn", 2);
+        let every_line_bad: Vec<u8> = {
+            let mut bad = bytes[..ends[2]].to_vec();
+            let starts: Vec<usize> = (ends[1]..ends[2]).filter(|&at| at == ends[1] || bytes[at - 1] == b'\n').collect();
+            starts.iter().for_each(|start| bad[start + 350] ^= 1);
+            bad
+        };
+        check("no record, last batch with a hole in every line", None, &every_line_bad, "Torn", 2);
         check("no record, bad line before the last", None, &flip(&bytes, ends[0] + 9), "Damage", 1);
         check("no record, two bad lines", None, &[&bytes[..], b"a\nb\n"].concat(), "Damage", 6);
         check("no record, first line bad", None, &flip(&bytes, 9), "Damage", 0);

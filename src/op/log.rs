@@ -58,6 +58,9 @@ pub struct LogRequest {
 /// One event with the bytes of its line.
 pub type Entry = (Event, Vec<u8>);
 
+/// Whoever takes entries says whether it wants more.
+pub type Take<'a> = &'a mut dyn FnMut(&Entry) -> Result<ControlFlow<()>>;
+
 #[derive(Debug)]
 pub struct LogOutcome {
     pub entries: Vec<Entry>,
@@ -129,8 +132,8 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutco
 pub fn follow(
     env: &Env,
     request: &LogRequest,
-    begin: &mut dyn FnMut() -> ControlFlow<()>,
-    take: &mut dyn FnMut(&Entry) -> ControlFlow<()>,
+    begin: &mut dyn FnMut() -> Result<ControlFlow<()>>,
+    take: Take<'_>,
 ) -> Result<()> {
     check_limit(request.limit)?;
     let vault = env.open()?;
@@ -145,8 +148,13 @@ pub fn follow(
         }
         Start::Newest => (newest(&snapshot, &filter, request.limit)?.entries, snapshot.head.map(|head| head.id)),
     };
-    if begin().is_break() || first.iter().any(|entry| take(entry).is_break()) {
+    if begin()?.is_break() {
         return Ok(());
+    }
+    for entry in &first {
+        if take(entry)?.is_break() {
+            return Ok(());
+        }
     }
     loop {
         if pass_on(&vault, &filter, &mut seen, take)?.is_break() {
@@ -157,12 +165,7 @@ pub fn follow(
 }
 
 /// Passes on what was published behind `seen`.
-fn pass_on(
-    vault: &Vault,
-    filter: &Filter,
-    seen: &mut Option<Ulid>,
-    take: &mut dyn FnMut(&Entry) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>> {
+fn pass_on(vault: &Vault, filter: &Filter, seen: &mut Option<Ulid>, take: Take<'_>) -> Result<ControlFlow<()>> {
     let snapshot = vault.snapshot()?;
     if snapshot.head.map(|head| head.id) == *seen {
         return Ok(ControlFlow::Continue(()));
@@ -175,7 +178,7 @@ fn pass_on(
     snapshot.events(from, &mut |_, event, line| {
         *seen = Some(event.id);
         if filter.takes(&event) {
-            flow = take(&(event, line.to_vec()));
+            flow = take(&(event, line.to_vec()))?;
         }
         Ok(flow)
     })?;

@@ -38,10 +38,18 @@ impl Projection {
     }
 }
 
+/// How many of a type there are, and how many in each state.
+#[derive(Debug)]
+pub struct Counts {
+    pub entity: EntityType,
+    pub live: u64,
+    pub states: Vec<(machine::State, u64)>,
+}
+
 /// Counts, and what they are through.
 #[derive(Debug)]
 pub struct SummaryOutcome {
-    pub counts: Vec<(EntityType, u64, Vec<(machine::State, u64)>)>,
+    pub counts: Vec<Counts>,
     pub events: u64,
     pub head: Option<Head>,
     /// Files that are not current, where they could not be refreshed.
@@ -60,7 +68,11 @@ pub fn summary(env: &Env) -> Result<SummaryOutcome> {
     };
     Ok(SummaryOutcome {
         counts: EntityType::projected()
-            .map(|entity| (entity, state.tally().live(entity), state.tally().states(entity).collect()))
+            .map(|entity| Counts {
+                entity,
+                live: state.tally().live(entity),
+                states: state.tally().states(entity).collect(),
+            })
             .collect(),
         events: snapshot.count,
         head: snapshot.head,
@@ -280,11 +292,11 @@ pub(super) fn check_view(vault: &Vault, snapshot: &Snapshot, state: &State) -> R
     Ok(CheckOutcome { events: snapshot.count, head: snapshot.head, differences })
 }
 
+/// All maps as they were at an event.
+type MapsThen = BTreeMap<Ulid, Map<String, Value>>;
+
 /// Folds the whole log, and keeps all maps as they were at the events that are wanted.
-fn fold_with_stops(
-    snapshot: &Snapshot,
-    wanted: &BTreeSet<Ulid>,
-) -> Result<(State, BTreeMap<Ulid, Map<String, Value>>)> {
+fn fold_with_stops(snapshot: &Snapshot, wanted: &BTreeSet<Ulid>) -> Result<(State, MapsThen)> {
     let (mut state, mut then) = (State::default(), BTreeMap::new());
     snapshot.events(Position::START, &mut |_, event, _| {
         state.apply(&event);

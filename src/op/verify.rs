@@ -39,7 +39,7 @@ impl VerifyOutcome {
 
 pub fn verify(env: &Env, request: &VerifyRequest) -> Result<VerifyOutcome> {
     let vault = env.open()?;
-    let warnings = vault.check_private().err().map(|e| e.message).into_iter().collect();
+    let warnings = vault.check_log_private().err().map(|e| e.message).into_iter().collect();
     let verified = vault.verify(&request.expected_heads, request.since)?;
     // On a log whose bytes are not good, state and rules would only repeat that.
     let good =

@@ -27,7 +27,8 @@ pub struct Request {
 /// The event that announces an agent, if this is its first command.
 pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     let agent = Subject::new(EntityType::Agent, request.actor.agent()?);
-    if request.kind == Kind::AgentStarted || state.entity(&agent).is_some() {
+    let itself = request.subject.as_ref().is_none_or(|s| *s == agent.to_string() || s == agent.id());
+    if (request.kind == Kind::AgentStarted && itself) || state.entity(&agent).is_some() {
         return None;
     }
     Some(Draft {

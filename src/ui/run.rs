@@ -1,6 +1,7 @@
 //! The harness: parse, call, reply. The only place that writes to standard output or ends a process.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use clap::error::ErrorKind as ClapKind;
 
 use super::{Cli, Key, Next, Outer, Report, Status};
-use crate::base::{Error, ErrorKind, Reason};
+use crate::base::{Error, ErrorKind, Reason, Result};
 use crate::op::Env;
 
 /// What a command gives back.
@@ -35,10 +36,14 @@ pub struct Out {
 }
 
 impl Out {
-    /// Writes one piece at once. `false` when nobody reads any more.
-    pub fn write(self, piece: &[u8]) -> bool {
+    /// Writes one piece at once. Breaks when nobody reads any more, which is not an error.
+    pub fn write(self, piece: &[u8]) -> Result<ControlFlow<()>> {
         let mut out = io::stdout().lock();
-        out.write_all(piece).and_then(|()| out.flush()).is_ok()
+        match out.write_all(piece).and_then(|()| out.flush()) {
+            Ok(()) => Ok(ControlFlow::Continue(())),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            Err(e) => Err(Error::system("cannot write the reply", e)),
+        }
     }
 }
 

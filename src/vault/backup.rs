@@ -62,7 +62,10 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
 
 fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result<()> {
     DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
-    for (name, is_dir) in from.list()? {
+    for (name, is_dir) in from.list_all()? {
+        let odd =
+            || Error::refused(Reason::OddName, format!("{} holds a name that is not UTF-8", from.path().display()));
+        let name = name.ok_or_else(odd)?;
         let place: PathBuf = inside.join(&name);
         if place == Path::new(layout::AKASHIC).join(super::index::INDEX) {
             continue;

@@ -159,12 +159,21 @@ impl Dir {
         }
     }
 
-    /// Names in this directory, sorted, with whether each is a directory. A link is refused.
+    /// Names in this directory, sorted, with whether each is a directory. A link is refused. Names
+    /// that are not UTF-8 are none of ours and are passed over.
     pub fn list(&self) -> Result<Vec<(String, bool)>> {
+        Ok(self.list_all()?.into_iter().filter_map(|(name, is_dir)| Some((name?, is_dir))).collect())
+    }
+
+    /// The same, with nothing in the place of a name that is not UTF-8.
+    pub fn list_all(&self) -> Result<Vec<(Option<String>, bool)>> {
         let mut names = Vec::new();
         for entry in sys::Dir::read_from(&self.fd).map_err(|e| failed("read", &self.path, e))? {
             let entry = entry.map_err(|e| failed("read", &self.path, e))?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(name) = entry.file_name().to_str() else {
+                names.push((None, false));
+                continue;
+            };
             if name == "." || name == ".." {
                 continue;
             }
@@ -180,7 +189,7 @@ impl Dir {
                     format!("{} is a symbolic link; nothing in a vault may be one", self.path.join(name).display()),
                 ));
             }
-            names.push((name.to_owned(), kind == FileType::Directory));
+            names.push((Some(name.to_owned()), kind == FileType::Directory));
         }
         names.sort();
         Ok(names)
@@ -194,6 +203,14 @@ impl Dir {
     /// Refuses a directory that belongs to somebody else or that others can write.
     pub fn check_private(&self) -> Result<()> {
         check_mode(&self.fd, &self.path)
+    }
+
+    /// The same for a file in it.
+    pub fn check_file_private(&self, name: &str) -> Result<()> {
+        match self.open_file(name)? {
+            Some(file) => check_mode(&file, &self.path.join(name)),
+            None => Ok(()),
+        }
     }
 
     pub fn path(&self) -> &Path {

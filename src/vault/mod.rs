@@ -72,6 +72,21 @@ impl Vault {
         self.akashic.check_private()
     }
 
+    /// The same for every part of the log.
+    pub fn check_log_private(&self) -> Result<()> {
+        self.check_private()?;
+        let Some(events) = self.events()? else { return Ok(()) };
+        events.check_private()?;
+        for (month, _) in events.list()?.into_iter().filter(|(_, is_dir)| *is_dir) {
+            let Some(folder) = events.dir(&month)? else { continue };
+            folder.check_private()?;
+            for (name, _) in folder.list()?.into_iter().filter(|(_, is_dir)| !is_dir) {
+                folder.check_file_private(&name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The log and what it folds to, for a command that only reads.
     pub fn view(&self) -> Result<(Snapshot, State)> {
         // The index first: a merge in between may only make the snapshot newer than the mark.

@@ -78,9 +78,10 @@ impl Vault {
     pub fn verify(&self, anchors: &[Head], since: Option<Ulid>) -> Result<Verified> {
         let mut record = head::read(&self.akashic)?;
         let mut tail = self.tail_if_there(&record)?;
-        if !matches!(tail, Some((TailVerdict::Clean, _))) {
+        let mut guard = None;
+        if !matches!((&record, &tail), (Published::Valid(_), Some((TailVerdict::Clean, _)))) {
             // Perhaps somebody is writing just now: look again while nobody can.
-            let _guard = self.lock_if_possible(Mode::Shared)?;
+            guard = self.lock_if_possible(Mode::Shared)?;
             record = head::read(&self.akashic)?;
             tail = self.tail_if_there(&record)?;
         }
@@ -88,7 +89,10 @@ impl Vault {
             Published::Valid(record) => Some(record),
             _ => None,
         };
+        // With a record the prefix stands still; without one, only the lock makes it.
+        guard = guard.filter(|_| known.is_none());
         let mut found = self.check_prefix(known.as_ref(), anchors, since)?;
+        drop(guard);
         let (tail, tail_why) = match tail {
             Some((verdict, why)) => (verdict, why),
             None => (TailVerdict::Clean, None),

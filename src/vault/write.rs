@@ -387,6 +387,12 @@ impl Unit {
         Ok(self.events.len() - 1)
     }
 
+    /// Refuses an event that will be too large, while its author can still be told which one it is.
+    pub fn check_size(&self, n: usize) -> Result<()> {
+        let most = limits::BATCH_MAX_EVENTS as u64;
+        check_length(self.events[n].clone().seal(Digest::ZERO, Some(Batch { no: most, of: most })).len() + 1)
+    }
+
     /// The unit's events, linked behind `head`, the bytes of their lines, and the state with them.
     pub fn seal(mut self, head: Option<Head>) -> Result<(Vec<Event>, Vec<u8>, State)> {
         let of = self.events.len() as u64;
@@ -394,13 +400,7 @@ impl Unit {
         let mut bytes = Vec::new();
         for (event, no) in self.events.iter_mut().zip(1..) {
             let line = event.seal(prev, (of > 1).then_some(Batch { no, of }));
-            if line.len() >= limits::EVENT_MAX_BYTES {
-                return Err(Error::usage(format!(
-                    "an event of {} bytes is too large: at most {}; store the content with hf-artifact",
-                    line.len() + 1,
-                    limits::EVENT_MAX_BYTES
-                )));
-            }
+            check_length(line.len() + 1)?;
             bytes.extend(line);
             bytes.push(b'\n');
             prev = event.hash;
@@ -413,6 +413,16 @@ impl Unit {
         }
         self.state.retag(&self.events);
         Ok((self.events, bytes, self.state))
+    }
+}
+
+fn check_length(bytes: usize) -> Result<()> {
+    match bytes <= limits::EVENT_MAX_BYTES {
+        true => Ok(()),
+        false => Err(Error::usage(format!(
+            "an event of {bytes} bytes is too large: at most {}; store the content with hf-artifact",
+            limits::EVENT_MAX_BYTES
+        ))),
     }
 }
 

@@ -322,3 +322,13 @@ fn an_unknown_setting_is_a_warning() {
     let reply = hive.propose("x");
     assert_eq!(reply.stderr, "warning: hiveforge.config.yaml: governance.max_retires is not a setting\n");
 }
+
+#[test]
+fn an_agent_that_starts_another_is_announced_itself() {
+    let hive = Hive::new();
+    hive.run("append", &["AgentStarted", "--subject", "agent:y", "--actor", "agent:x"]).expect_exit(0);
+    let subjects: Vec<_> = hive.events().iter().map(|e| e["subject"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(subjects, ["system", "agent:x", "agent:y"]);
+    hive.run("append", &["AgentStarted", "--actor", "agent:z"]).expect_exit(0);
+    assert_eq!(hive.events().len(), 4);
+}

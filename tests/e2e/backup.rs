@@ -101,3 +101,14 @@ fn backups_beside_writers_are_consistent() {
         writer.join().unwrap();
     });
 }
+
+#[test]
+fn a_name_that_is_not_utf8_is_refused_and_not_left_out() {
+    use std::os::unix::ffi::OsStrExt;
+    let hive = Hive::new();
+    let odd = hive.vault().join("Artifacts").join(std::ffi::OsStr::from_bytes(b"\xff.bin"));
+    fs::write(odd, "x").unwrap();
+    let reply = hive.run("backup", &["copy"]).expect_exit(3);
+    assert_eq!(reply.get("REASON"), "odd_name");
+    assert!(!hive.dir().join("copy").exists());
+}

@@ -246,3 +246,13 @@ fn a_stream_of_large_events_is_committed_in_smaller_parts() {
     assert_eq!(hive.events().len(), 21);
     assert!(hive.verify_here().passed());
 }
+
+#[test]
+fn an_event_that_grows_too_large_is_named_by_its_line() {
+    let hive = Hive::new();
+    let line = |title: String| json!({"event_type": "RequirementProposed", "payload": {"title": title}});
+    // The line itself fits; the event, with its envelope, does not.
+    let input = jsonl(&[line("x".to_owned()), line("x".repeat(1024 * 1024 - 100))]);
+    let reply = hive.refuses_input("append", &["--batch"], input, 2);
+    assert!(reply.get("SUM").starts_with("line 2: an event of "), "{reply:#?}");
+}

@@ -9,9 +9,10 @@ fn hf_alone_lists_every_command_with_one_line() {
     let hive = Hive::empty();
     assert_eq!(
         hive.run("", &[]).expect_exit(0).stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:5 commands\nCOMMAND:hf-append record events\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:7 commands\nCOMMAND:hf-append record events\n\
          COMMAND:hf-backup make a consistent, verified copy of the vault\nCOMMAND:hf-init make a vault\n\
-         COMMAND:hf-log read events\nCOMMAND:hf-verify check the hash chain and what it proves\n"
+         COMMAND:hf-lineage ask why something is as it is, and what came of it\nCOMMAND:hf-log read events\n\
+         COMMAND:hf-project show the state, list it, rebuild or check its caches\nCOMMAND:hf-verify check the hash chain and what it proves\n"
     );
     for (name, _) in COMMANDS {
         assert!(binary(name).is_file(), "hf-{name} is listed and not built");

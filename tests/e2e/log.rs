@@ -251,3 +251,11 @@ fn log_stops_at_damage() {
     assert!(reply.get("SUM").starts_with("2026-01/2026-01-31.jsonl at byte 0: not JSON"), "{reply:#?}");
     assert_eq!(reply.get("NEXT"), "ACTION hf-verify");
 }
+
+#[test]
+fn following_into_a_full_disk_is_an_error() {
+    let hive = Hive::new();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = hive.process("log").arg("--follow").stdout(full).status().unwrap();
+    assert_eq!(status.code(), Some(111));
+}

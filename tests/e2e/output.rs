@@ -124,7 +124,7 @@ fn no_value_makes_a_line_or_hides_one() {
         (hive.run("append", &[PROPOSE, &["--key", SLY]].concat()).expect_exit(2), 4),
         (hive.run("append", &[PROPOSE, &["--actor", SLY]].concat()).expect_exit(2), 4),
         (hive.run("append", &["RequirementProposed", "--payload", SLY]).expect_exit(2), 4),
-        (hive.run("append", &["RequirementProposed", "--payload-file", SLY]).expect_exit(111), 4),
+        (hive.run("append", &["RequirementProposed", "--payload-file", SLY]).expect_exit(2), 4),
         (hive.run("append", &[&format!("--{SLY}")]).expect_exit(2), 4),
         (hive.run("log", &["--since", SLY]).expect_exit(2), 4),
         (hive.run("log", &["--type", SLY]).expect_exit(0), 6),

@@ -1,6 +1,7 @@
 //! hf-verify: the verdicts, anchors, and an operator's recovery.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use hiveforge::vault::{Checked, TailVerdict};
 use serde_json::json;
@@ -44,7 +45,7 @@ fn a_good_log_passes_with_every_verdict() {
         assert_eq!(
             reply.masked(&hive),
             "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:3 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
-             EVENTS:3\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+             PROJECTIONS:NOT_CHECKED\nPOLICY:NOT_CHECKED\nEVENTS:3\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
         );
         assert_eq!(reply.stderr, "");
         assert_eq!(reply.get("HEAD_ID"), hive.events()[2]["event_id"]);
@@ -87,7 +88,7 @@ fn damage_is_reported_with_its_place() {
     assert_eq!(verdicts(&reply), ["BROKEN", "CLEAN", "OK", "NONE"]);
     assert_eq!(
         reply.masked(&hive).lines().take(4).collect::<Vec<_>>(),
-        ["EXIT:1", "STATUS:FAILED", "NEXT:ASK operator", "SUM:1 events are good, then something is wrong"]
+        ["EXIT:1", "STATUS:FAILED", "NEXT:ASK operator", "SUM:1 events were checked, and something is wrong"]
     );
     let place = format!("2026-01/2026-01-31.jsonl at byte {}: ", ends[0]);
     assert!(reply.get("FINDING").starts_with(&place), "{reply:#?}");
@@ -432,4 +433,12 @@ fn recovery_does_not_fail_on_a_broken_configuration() {
     flip(&hive, ends(&log(&hive))[1] + 30);
     fs::write(hive.vault().join("hiveforge.config.yaml"), "a: [").unwrap();
     assert_eq!(hive.run("verify", &["--recover", "--yes"]).expect_exit(0).get("STATUS"), "RECOVERED");
+}
+
+#[test]
+fn a_segment_that_others_can_write_is_warned_of() {
+    let hive = three();
+    fs::set_permissions(hive.segment(), fs::Permissions::from_mode(0o660)).unwrap();
+    let reply = hive.run("verify", &[]).expect_exit(0);
+    assert!(reply.stderr.contains("2026-01-31.jsonl can be written by others"), "{reply:#?}");
 }

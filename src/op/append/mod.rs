@@ -222,7 +222,12 @@ fn decide(snapshot: &Snapshot, unit: &mut Unit, checked: &Checked) -> Result<usi
     }
     let fresh = unit.mint()?;
     let draft = policy::decide(unit.state(), &request, &mut || fresh)?;
-    unit.push(draft)
+    let asked = unit.push(draft)?;
+    // Only a payload that nearly fills an event can make it too large.
+    if checked.payload_bytes > limits::EVENT_MAX_BYTES / 2 {
+        unit.check_size(asked)?;
+    }
+    Ok(asked)
 }
 
 /// A parent by event id, by a reference to an entity (its last change), or by the beginning of an id.

@@ -67,6 +67,7 @@ pub struct Checked {
     pub request: Request,
     /// References to events or entities.
     pub parents: Vec<String>,
+    pub payload_bytes: usize,
 }
 
 pub fn check_all(
@@ -84,12 +85,12 @@ pub fn check_all(
                 "{line}a payload of {size} bytes is large: store the content with hf-artifact and refer to it"
             ));
         }
-        all.push(check(env, request).map_err(|e| at(place, n, e))?);
+        all.push(check(env, request, size).map_err(|e| at(place, n, e))?);
     }
     Ok(all)
 }
 
-fn check(env: &Env, request: AppendRequest) -> Result<Checked> {
+fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Checked> {
     let kind = Kind::parse(&request.event_type)
         .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
     if let Some(key) = &request.key {
@@ -108,5 +109,5 @@ fn check(env: &Env, request: AppendRequest) -> Result<Checked> {
         None => env.actor.clone(),
     };
     let AppendRequest { subject, key, payload, parents, .. } = request;
-    Ok(Checked { request: Request { kind, subject, actor, parents: Vec::new(), key, payload }, parents })
+    Ok(Checked { request: Request { kind, subject, actor, parents: Vec::new(), key, payload }, parents, payload_bytes })
 }

@@ -122,10 +122,10 @@ impl Index {
     where
         T: Default,
     {
-        if let Some(txn) = &*self.txn.borrow() {
-            if let Ok(answer) = store(&self.store, txn) {
-                return answer;
-            }
+        if let Some(txn) = &*self.txn.borrow()
+            && let Ok(answer) = store(&self.store, txn)
+        {
+            return answer;
         }
         *self.txn.borrow_mut() = None;
         let folded = || match &self.prefix {
