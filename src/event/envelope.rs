@@ -3,7 +3,9 @@
 //! Invariant: the bytes of a line without its `hash` member are exactly the bytes that were hashed
 //! (`a_sealed_line_is_the_canonical_form_of_its_event`).
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::Kind;
@@ -119,55 +121,8 @@ impl Event {
 
     /// Reads a line's members. Says nothing about canonical form, hash or links: that is `chain`'s.
     pub fn read(line: &[u8]) -> Result<Event, String> {
-        let value: Value = serde_json::from_slice(line).map_err(|e| format!("not JSON: {e}"))?;
-        Event::from_value(value)
-    }
-
-    /// Takes the members out of a parsed line.
-    pub fn from_value(value: Value) -> Result<Event, String> {
-        let Value::Object(mut object) = value else { return Err("not a JSON object".to_owned()) };
-        let mut text = |name: &str| match object.remove(name) {
-            Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(format!("{name} is not a string")),
-            None => Err(format!("{name} is missing")),
-        };
-        let id = parse_ulid(&text("event_id")?).ok_or("event_id is not a ULID")?;
-        let name = text("event_type")?;
-        let timestamp = Timestamp::parse(&text("timestamp")?).ok_or("timestamp is not YYYY-MM-DDTHH:MM:SSZ")?;
-        let prev_hash = Digest::parse(&text("prev_hash")?).ok_or("prev_hash is not a digest")?;
-        let hash = Digest::parse(&text("hash")?).ok_or("hash is not a digest")?;
-        let (actor, subject) = (text("actor")?, text("subject")?);
-        let key =
-            object.contains_key("idempotency_key").then(|| take_text(&mut object, "idempotency_key")).transpose()?;
-        let batch = match object.remove("batch") {
-            None => None,
-            Some(value) => Some(read_batch(value)?),
-        };
-        let version = object.get("version").and_then(Value::as_u64).ok_or("version is not a whole number")?;
-        let parents = match object.remove("parents") {
-            Some(Value::Array(list)) => list
-                .iter()
-                .map(|id| id.as_str().and_then(parse_ulid).ok_or_else(|| "a parent is not a ULID".to_owned()))
-                .collect::<Result<_, _>>()?,
-            _ => return Err("parents is not a list".to_owned()),
-        };
-        let Some(Value::Object(payload)) = object.remove("payload") else {
-            return Err("payload is not an object".to_owned());
-        };
-        Ok(Event {
-            id,
-            event_type: Kind::parse(&name).map_or(EventType::Unknown(name), EventType::Known),
-            version,
-            timestamp,
-            actor,
-            subject,
-            parents,
-            key,
-            batch,
-            payload,
-            prev_hash,
-            hash,
-        })
+        let line: Line<'_> = serde_json::from_slice(line).map_err(|e| format!("not an event: {e}"))?;
+        line.try_into()
     }
 
     /// Whether this event begins a unit: a single event, or the first of its batch.
@@ -181,22 +136,72 @@ impl Event {
     }
 }
 
-fn take_text(object: &mut Map<String, Value>, name: &str) -> Result<String, String> {
-    match object.remove(name) {
-        Some(Value::String(text)) => Ok(text),
-        _ => Err(format!("{name} is not a string")),
-    }
+/// The members of a line as they stand. Members that are not known are passed over: the hash covers
+/// them, and a newer version may have a use for them.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    actor: Cow<'a, str>,
+    #[serde(default, deserialize_with = "present")]
+    batch: Option<Batch>,
+    #[serde(borrow)]
+    event_id: Cow<'a, str>,
+    #[serde(borrow)]
+    event_type: Cow<'a, str>,
+    #[serde(borrow)]
+    hash: Cow<'a, str>,
+    #[serde(default, deserialize_with = "present")]
+    idempotency_key: Option<String>,
+    #[serde(borrow)]
+    parents: Vec<Cow<'a, str>>,
+    payload: Map<String, Value>,
+    #[serde(borrow)]
+    prev_hash: Cow<'a, str>,
+    #[serde(borrow)]
+    subject: Cow<'a, str>,
+    #[serde(borrow)]
+    timestamp: Cow<'a, str>,
+    version: u64,
 }
 
-fn read_batch(value: Value) -> Result<Batch, String> {
-    let batch: Batch = serde_json::from_value(value).map_err(|_| "batch is not {no, of}".to_owned())?;
-    if (1..=batch.of).contains(&batch.no) { Ok(batch) } else { Err("batch.no is not within batch.of".to_owned()) }
+/// A member that may be absent, but not null.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl TryFrom<Line<'_>> for Event {
+    type Error = String;
+
+    fn try_from(line: Line<'_>) -> Result<Event, String> {
+        let ulid = |name: &str, text: &str| parse_ulid(text).ok_or_else(|| format!("{name} is not a ULID"));
+        let digest = |name: &str, text: &str| Digest::parse(text).ok_or_else(|| format!("{name} is not a digest"));
+        if line.batch.is_some_and(|batch| !(1..=batch.of).contains(&batch.no)) {
+            return Err("batch.no is not within batch.of".to_owned());
+        }
+        Ok(Event {
+            id: ulid("event_id", &line.event_id)?,
+            event_type: match Kind::parse(&line.event_type) {
+                Some(kind) => EventType::Known(kind),
+                None => EventType::Unknown(line.event_type.into_owned()),
+            },
+            version: line.version,
+            timestamp: Timestamp::parse(&line.timestamp).ok_or("timestamp is not YYYY-MM-DDTHH:MM:SSZ")?,
+            actor: line.actor.into_owned(),
+            subject: line.subject.into_owned(),
+            parents: line.parents.iter().map(|id| ulid("parents", id)).collect::<Result<_, _>>()?,
+            key: line.idempotency_key,
+            batch: line.batch,
+            payload: line.payload,
+            prev_hash: digest("prev_hash", &line.prev_hash)?,
+            hash: digest("hash", &line.hash)?,
+        })
+    }
 }
 
 /// A ULID in its one written form: 26 characters, upper case.
 pub fn parse_ulid(text: &str) -> Option<Ulid> {
     let id = Ulid::from_string(text).ok()?;
-    (id.to_string() == text).then_some(id)
+    (id.array_to_str(&mut [0; ulid::ULID_LEN]) == text).then_some(id)
 }
 
 /// An idempotency key: short, printable, on one line.
@@ -299,20 +304,21 @@ mod tests {
     fn a_member_of_the_wrong_form_is_named() {
         let mut event = event(json!({"title": "x"}), None);
         let good: Value = serde_json::from_slice(&event.seal(Digest::ZERO, None)).unwrap();
-        for (name, wrong) in [
-            ("event_id", json!("01j0000000000000000000000a")),
-            ("timestamp", json!("2026-01-31")),
-            ("hash", json!("sha256:00")),
-            ("parents", json!("x")),
-            ("payload", json!([])),
-            ("version", json!("1")),
-            ("batch", json!({"no": 3, "of": 2})),
-            ("idempotency_key", json!(null)),
+        for (name, wrong, hint) in [
+            ("event_id", json!("01j0000000000000000000000a"), "event_id"),
+            ("timestamp", json!("2026-01-31"), "timestamp"),
+            ("hash", json!("sha256:00"), "hash"),
+            ("parents", json!("x"), "sequence"),
+            ("payload", json!([]), "map"),
+            ("version", json!("1"), "u64"),
+            ("batch", json!({"no": 3, "of": 2}), "batch"),
+            ("batch", json!(null), "null"),
+            ("idempotency_key", json!(null), "null"),
         ] {
             let mut value = good.clone();
             value[name] = wrong;
-            let message = Event::from_value(value).unwrap_err();
-            assert!(message.contains(name), "{message}");
+            let message = Event::read(value.to_string().as_bytes()).expect_err(name);
+            assert!(message.contains(hint), "{name}: {message}");
         }
     }
 }

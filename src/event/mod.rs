@@ -3,7 +3,9 @@
 mod envelope;
 pub mod intake;
 pub mod kind;
+mod lift;
 pub mod schema;
 
 pub use envelope::{Batch, Draft, Event, EventType, SCHEMA_VERSION, check_key, parse_ulid};
 pub use kind::Kind;
+pub use lift::lift;

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, lift};
 use crate::machine;
 
 pub use base::{Base, Query};
@@ -94,6 +94,7 @@ impl State {
     /// Folds one event in.
     pub fn apply(&mut self, event: &Event) {
         self.changes.tally.see(event);
+        let event = &*lift(event);
         self.changes.children.extend(event.parents.iter().map(|parent| (*parent, event.id)));
         if let Some(key) = &event.key
             && self.keyed(key).is_none()
