@@ -1,0 +1,198 @@
+//! The figures of the toolkit, measured against peers and against itself in one run.
+//!
+//! Run by `scripts/bench`. Every row is a ratio of medians within this run, because seconds depend
+//! on the machine. Nothing here fails a build: a figure that misses its aim is marked.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often a command is timed; more than one merge of the index falls into it.
+const RUNS: usize = 257;
+
+fn main() {
+    // cargo bench hands over flags of its own; one word picks a section.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let sections: &[(&str, fn(&mut Table))] = &[("history", history), ("live", live), ("rebuild", rebuild)];
+    let mut table = Table::default();
+    for (name, section) in sections {
+        if wanted.is_empty() || wanted.iter().any(|w| w == name) {
+            section(&mut table);
+        }
+    }
+    println!("{}", table.text);
+}
+
+/// Rows of the report, printed as they come and all together at the end.
+#[derive(Default)]
+struct Table {
+    text: String,
+}
+
+impl Table {
+    /// A figure, what it should be, and whether it is.
+    fn row(&mut self, name: &str, value: f64, unit: &str, aim: &str, holds: bool) {
+        let mark = if holds { "" } else { "  <-- misses its aim" };
+        let line = format!("{name:<58} {value:>12.2} {unit:<10} aim {aim}{mark}");
+        eprintln!("{line}");
+        writeln!(self.text, "{line}").expect("a string takes all");
+    }
+}
+
+fn binary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_hf")).with_file_name(name)
+}
+
+/// A temporary folder with a fresh vault in it.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let place = Place { dir: tempfile::tempdir().expect("a temporary folder") };
+        place.ok("hf-init", &[]);
+        place
+    }
+
+    fn command(&self, name: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(binary(name));
+        command.args(args).current_dir(self.dir.path()).env_remove("HF_VAULT").env_remove("HF_AGENT");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn ok(&self, name: &str, args: &[&str]) {
+        assert!(self.command(name, args).status().expect("it runs").success(), "{name} {args:?}");
+    }
+
+    /// Feeds lines to `hf-append --stream`.
+    fn stream(&self, lines: &mut dyn Iterator<Item = String>) {
+        let mut child = self.command("hf-append", &["--stream"]).stdin(Stdio::piped()).spawn().expect("it runs");
+        let mut input = std::io::BufWriter::new(child.stdin.take().expect("a pipe"));
+        for line in lines {
+            writeln!(input, "{line}").expect("it reads");
+        }
+        drop(input);
+        assert!(child.wait().expect("it ends").success());
+    }
+
+    /// How long each of `RUNS` appends takes, one process each.
+    fn appends(&self) -> Vec<Duration> {
+        let once = || time(&mut self.command("hf-append", &["Heartbeat", "--subject", "run:last"]));
+        (0..RUNS).map(|_| once()).collect()
+    }
+}
+
+fn time(command: &mut Command) -> Duration {
+    let begin = Instant::now();
+    assert!(command.status().expect("it runs").success(), "{command:?}");
+    begin.elapsed()
+}
+
+fn median(times: &mut [Duration]) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
+
+fn mean(times: &[Duration]) -> f64 {
+    times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64
+}
+
+/// The life of one task in a hundred events: proposed, run with heartbeats, done, archived.
+fn life(n: usize) -> Vec<String> {
+    let event = |kind: &str, subject: String, payload: String| {
+        format!(r#"{{"event_type":"{kind}","subject":"{subject}","payload":{payload}}}"#)
+    };
+    let (task, run) = (format!("task:t{n}"), format!("run:r{n}"));
+    let mut events = vec![
+        event("TaskProposed", task.clone(), format!(r#"{{"title":"Task number {n}, with a title as they have"}}"#)),
+        event("TaskReady", task.clone(), "{}".into()),
+        event("TaskAssigned", task.clone(), r#"{"agent":"builder"}"#.into()),
+        event("RunStarted", run.clone(), format!(r#"{{"task_id":"t{n}","timeout_seconds":300}}"#)),
+    ];
+    events.extend((0..93).map(|i| event("Heartbeat", run.clone(), format!(r#"{{"note":"step {i} of the work is done"}}"#))));
+    events.push(event("RunFinished", run, r#"{"success":true,"summary":"done"}"#.into()));
+    events.push(event("TaskSucceeded", task.clone(), "{}".into()));
+    events.push(event("TaskArchived", task, "{}".into()));
+    events
+}
+
+/// A run that is still going on, for appends to be about.
+fn last_run() -> Vec<String> {
+    [
+        r#"{"event_type":"TaskProposed","subject":"task:last","payload":{"title":"the last one"}}"#,
+        r#"{"event_type":"TaskReady","subject":"task:last"}"#,
+        r#"{"event_type":"TaskAssigned","subject":"task:last"}"#,
+        r#"{"event_type":"RunStarted","subject":"run:last","payload":{"task_id":"last"}}"#,
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// A vault with this many events of finished work behind it.
+fn with_history(events: usize) -> Place {
+    let place = Place::new();
+    place.stream(&mut (0..events / 100).flat_map(life).chain(last_run()));
+    place
+}
+
+/// Compares two places run by run, so that both meet the same moments of the machine.
+fn compare(table: &mut Table, name: &str, small: &Place, large: &Place, aim: f64) {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    small.appends();
+    large.appends();
+    for _ in 0..3 {
+        a.extend(small.appends());
+        b.extend(large.appends());
+    }
+    let ratio = mean(&b) / mean(&a);
+    table.row(&format!("{name}: mean, merges included"), ratio, "times", &format!("<= {aim}"), ratio <= aim);
+    let ratio = median(&mut b) / median(&mut a);
+    table.row(&format!("{name}: median"), ratio, "times", &format!("<= {aim}"), ratio <= aim);
+}
+
+fn history(table: &mut Table) {
+    let (small, large) = (with_history(1_000), with_history(1_000_000));
+    compare(table, "append, a million events to a thousand", &small, &large, 1.15);
+    let peak = peak_kib(&large, "hf-append", &["Heartbeat", "--subject", "run:last"]);
+    table.row("append's peak memory after a million events", peak / 1024.0, "MiB", "< 20", peak < 20.0 * 1024.0);
+}
+
+fn live(table: &mut Table) {
+    let with = |count: usize| {
+        let place = Place::new();
+        let task = |n| format!(r#"{{"event_type":"TaskProposed","payload":{{"title":"Live task number {n}"}}}}"#);
+        place.stream(&mut (0..count).map(task).chain(last_run()));
+        place
+    };
+    let (small, large) = (with(10), with(10_000));
+    compare(table, "append, ten thousand live entities to ten", &small, &large, 1.3);
+}
+
+fn rebuild(table: &mut Table) {
+    let place = with_history(1_000_000);
+    let mut times: Vec<Duration> = (0..3).map(|_| time(&mut place.command("hf-project", &["--rebuild"]))).collect();
+    let rate = 1_000_004.0 / median(&mut times);
+    table.row("rebuild of index and projections", rate, "events/s", ">= 300000", rate >= 300_000.0);
+}
+
+/// The peak resident size of a command, as the kernel counts it.
+fn peak_kib(place: &Place, name: &str, args: &[&str]) -> f64 {
+    let out = place.dir.path().join("peak");
+    let status = Command::new("/usr/bin/time")
+        .args(["-f", "%M", "-o"])
+        .arg(&out)
+        .arg(binary(name))
+        .args(args)
+        .current_dir(place.dir.path())
+        .stdout(Stdio::null())
+        .status();
+    match status {
+        Ok(status) if status.success() => fs::read_to_string(out).unwrap_or_default().trim().parse().unwrap_or(f64::NAN),
+        _ => f64::NAN,
+    }
+}
