@@ -114,7 +114,9 @@ fn life(n: usize) -> Vec<String> {
         event("TaskAssigned", task.clone(), r#"{"agent":"builder"}"#.into()),
         event("RunStarted", run.clone(), format!(r#"{{"task_id":"t{n}","timeout_seconds":300}}"#)),
     ];
-    events.extend((0..93).map(|i| event("Heartbeat", run.clone(), format!(r#"{{"note":"step {i} of the work is done"}}"#))));
+    events.extend(
+        (0..93).map(|i| event("Heartbeat", run.clone(), format!(r#"{{"note":"step {i} of the work is done"}}"#))),
+    );
     events.push(event("RunFinished", run, r#"{"success":true,"summary":"done"}"#.into()));
     events.push(event("TaskSucceeded", task.clone(), "{}".into()));
     events.push(event("TaskArchived", task, "{}".into()));
@@ -192,7 +194,9 @@ fn peak_kib(place: &Place, name: &str, args: &[&str]) -> f64 {
         .stdout(Stdio::null())
         .status();
     match status {
-        Ok(status) if status.success() => fs::read_to_string(out).unwrap_or_default().trim().parse().unwrap_or(f64::NAN),
+        Ok(status) if status.success() => {
+            fs::read_to_string(out).unwrap_or_default().trim().parse().unwrap_or(f64::NAN)
+        }
         _ => f64::NAN,
     }
 }

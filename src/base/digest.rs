@@ -33,10 +33,13 @@ impl Digest {
             return None;
         }
         let mut bytes = [0; 32];
+        let mut wrong = 0;
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            wrong |= high | low;
+            *byte = high << 4 | (low & 15);
         }
-        Some(Digest(bytes))
+        (wrong < NO_NIBBLE).then_some(Digest(bytes))
     }
 
     /// The 64 hex digits without the prefix.
@@ -50,13 +53,19 @@ impl Digest {
     }
 }
 
-fn nibble(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
+/// More than any nibble.
+const NO_NIBBLE: u8 = 16;
+
+/// What each byte stands for as a lower-case hex digit.
+const NIBBLES: [u8; 256] = {
+    let mut table = [NO_NIBBLE; 256];
+    let mut n = 0;
+    while n < 16 {
+        table[b"0123456789abcdef"[n] as usize] = n as u8;
+        n += 1;
     }
-}
+    table
+};
 
 fn digit(nibble: u8) -> char {
     char::from_digit(nibble.into(), 16).expect("a nibble is a hex digit")

@@ -2,7 +2,7 @@
 
 /// Declares an enum with `ALL`, `as_str`, `parse` and `Display`.
 macro_rules! names {
-    ($(#[$meta:meta])* $vis:vis enum $Name:ident { $($(#[$vmeta:meta])* $Variant:ident = $text:expr),* $(,)? }) => {
+    ($(#[$meta:meta])* $vis:vis enum $Name:ident { $($(#[$vmeta:meta])* $Variant:ident = $text:literal),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         $vis enum $Name { $($(#[$vmeta])* $Variant),* }
@@ -18,7 +18,7 @@ macro_rules! names {
 
             /// The member of this exact name.
             pub fn parse(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|member| member.as_str() == name)
+                match name { $($text => Some($Name::$Variant),)* _ => None }
             }
         }
 

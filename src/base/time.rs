@@ -4,9 +4,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, NaiveDate, Utc};
-
-const FORMAT: &str = "%Y-%m-%dT%H:%M:%SZ";
+use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 
 /// The moment a command acts at, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +60,9 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.to_utc().format(FORMAT))
+        let time = self.to_utc();
+        let (year, month, day) = (time.year(), time.month(), time.day());
+        write!(f, "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", time.hour(), time.minute(), time.second())
     }
 }
 
