@@ -1,5 +1,6 @@
 //! hf-verify: check the chain and what it proves.
 
+use std::num::NonZero;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -8,7 +9,7 @@ use hiveforge::chain::Head;
 use hiveforge::event::parse_ulid;
 use hiveforge::op::{self, Env, VerifyOutcome, VerifyRequest};
 use hiveforge::ui::{self, Acting, Cli, Common, Key, Next, Output, Report, Status};
-use hiveforge::vault::Checked;
+use hiveforge::vault::{Checked, Method};
 
 /// Check every line, link and id of the log, its tail, its head, and heads that were kept elsewhere
 #[derive(Parser, Debug)]
@@ -40,9 +41,12 @@ pub struct Args {
     /// Also replay the log against the rules: ids, times, parents, payloads, keys, transitions
     #[arg(long)]
     policy: bool,
-    /// The plain check: parse, canonicalise, hash, compare
-    #[arg(long)]
+    /// The plain check, one event after the other: parse, canonicalise, hash, compare
+    #[arg(long, conflicts_with = "jobs")]
     reference: bool,
+    /// How many threads to use; as many as the machine has if not given
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZero<usize>>,
     /// Move everything from the first bad line on to quarantine, and record that (operators only)
     #[arg(long, conflicts_with_all = ["expect_heads", "since", "anchor"])]
     recover: bool,
@@ -74,12 +78,15 @@ fn main() -> ExitCode {
             |text: &String| Head::parse(text.trim()).ok_or_else(|| Error::usage("an expected head is ID:sha256:HEX"));
         let since = |text: &String| parse_ulid(text).ok_or_else(|| Error::usage("--since is an event id"));
         let request = VerifyRequest {
+            method: if args.reference { Method::Reference } else { Method::Fast { jobs: args.jobs } },
             expected_heads: args.expect_heads.iter().map(head).collect::<Result<_, _>>()?,
             since: args.since.as_ref().map(since).transpose()?,
             projections: args.projections,
             policy: args.policy,
         };
-        let done = op::verify(env, &request)?;
+        let mut bar = ui::ProgressBar::new("verifying");
+        let done = op::verify(env, &request, &mut |done, total| bar.show(done, total))?;
+        bar.clear();
         let anchor = done.verified.head.filter(|_| args.anchor && done.passed());
         let report = report(done);
         Ok(match (args.anchor, anchor) {

@@ -5,6 +5,7 @@
 
 pub mod record;
 pub mod segment;
+pub mod strict;
 pub mod tail;
 
 use serde_json::Value;
@@ -157,6 +158,19 @@ pub(crate) mod fixture {
     use super::*;
     use crate::base::{Actor, Subject, Timestamp};
     use crate::event::{Batch, Draft, Kind};
+
+    /// A line with this payload, which is canonical already.
+    pub fn sealed(payload: &str) -> Vec<u8> {
+        let draft = Draft {
+            kind: Kind::EscalationRequired,
+            subject: Subject::SYSTEM,
+            actor: Actor::core("test"),
+            parents: vec![Ulid::from_parts(1, 1), Ulid::from_parts(1, 2)],
+            key: Some("a \"key\"".to_owned()),
+            payload: serde_json::from_str(payload).unwrap(),
+        };
+        Event::from_draft(draft, Ulid::from_parts(2, 1), Timestamp(0)).seal(Digest::of(b"x"), None)
+    }
 
     /// A log of units of the given lengths, and the offset at which each unit ends.
     pub fn log(units: &[u64]) -> (Vec<u8>, Vec<usize>, Vec<Event>) {

@@ -7,10 +7,11 @@ use crate::base::{Error, Reason, Result, Ulid};
 use crate::chain::Head;
 use crate::policy::audit::Audit;
 use crate::vault::config::Config;
-use crate::vault::{Checked, HeadVerdict, Position, Recovered, Vault, Verified};
+use crate::vault::{Checked, HeadVerdict, Method, Position, Progress, Recovered, Scope, Vault, Verified};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct VerifyRequest {
+    pub method: Method,
     pub expected_heads: Vec<Head>,
     pub since: Option<Ulid>,
     /// Also compare the caches with the events.
@@ -37,10 +38,11 @@ impl VerifyOutcome {
     }
 }
 
-pub fn verify(env: &Env, request: &VerifyRequest) -> Result<VerifyOutcome> {
+pub fn verify(env: &Env, request: &VerifyRequest, progress: Progress<'_>) -> Result<VerifyOutcome> {
     let vault = env.open()?;
     let warnings = vault.check_log_private().err().map(|e| e.message).into_iter().collect();
-    let verified = vault.verify(&request.expected_heads, request.since)?;
+    let scope = Scope { method: request.method, anchors: &request.expected_heads, since: request.since };
+    let verified = vault.verify(scope, progress)?;
     // On a log whose bytes are not good, state and rules would only repeat that.
     let good =
         verified.chain == Checked::Ok && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{Dir, failed};
 use super::lock::Mode;
-use super::{Vault, layout};
+use super::{Scope, Vault, layout};
 use crate::base::{Error, Reason, Result};
 use crate::chain::Head;
 
@@ -46,7 +46,7 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
         copy_dir(&vault.root, beside, Path::new(""), &mut done)?;
     }
     let copy = Vault::open(beside)?;
-    let verified = copy.verify(&[], None)?;
+    let verified = copy.verify(Scope::ALL, &mut |_, _| {})?;
     if !verified.passed() {
         return Err(Error::corrupt(format!("{} does not verify, so no backup was made", vault.path().display())));
     }

@@ -29,7 +29,7 @@ pub use backup::{BackedUp, backup};
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use log::{Position, Snapshot};
 pub use recover::Recovered;
-pub use verify::{Checked, HeadVerdict, TailVerdict, Verified};
+pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
 pub use watch::Watch;
 pub use write::{Unit, Writer};
 

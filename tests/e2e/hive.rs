@@ -10,7 +10,7 @@ use std::time::Duration;
 use assert_cmd::Command;
 use hiveforge::base::{Actor, Now, Timestamp};
 use hiveforge::op::{self, AppendRequest, Env};
-use hiveforge::vault::{Vault, Verified};
+use hiveforge::vault::{Scope, Vault, Verified};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -133,7 +133,7 @@ impl Hive {
 
     /// Verifies without starting a process.
     pub fn verify_here(&self) -> Verified {
-        Vault::open(&self.vault()).expect("a vault").verify(&[], None).expect("a verdict")
+        Vault::open(&self.vault()).expect("a vault").verify(Scope::ALL, &mut |_, _| {}).expect("a verdict")
     }
 
     /// Puts every file of the vault back to what it was, and removes what was not there.
@@ -307,4 +307,28 @@ pub fn mask(text: &str) -> String {
     }
     masked.pop();
     masked
+}
+
+/// A small generator of random numbers, the same for the same seed.
+pub struct Random {
+    state: u64,
+}
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random { state: seed }
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 up to, but not including, `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
 }

@@ -248,7 +248,7 @@ fn log_stops_at_damage() {
     let text = fs::read_to_string(hive.segment()).unwrap();
     fs::write(hive.segment(), text.replacen("\"actor\"", "\"actor", 1)).unwrap();
     let reply = hive.refuses("log", &[], 4);
-    assert!(reply.get("SUM").starts_with("2026-01/2026-01-31.jsonl at byte 0: not JSON"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("2026-01/2026-01-31.jsonl at byte 0: not an event"), "{reply:#?}");
     assert_eq!(reply.get("NEXT"), "ACTION hf-verify");
 }
 

@@ -1,5 +1,6 @@
 //! The commands as their users meet them: real files, real processes, whole replies.
 
+mod agree;
 mod append;
 mod backup;
 mod batch;

@@ -1,14 +1,21 @@
 //! Verification: what the bytes prove, as separate verdicts that are always all given.
 //!
-//! This is the reference form: parse, canonicalise, hash, compare, one event after the other.
+//! Two ways that must agree: the reference parses, canonicalises, hashes and compares one event
+//! after the other; the fast one (`fast`) proves the stored bytes in one pass over all threads, and
+//! asks the reference where something is wrong.
+
+mod fast;
+
+use std::num::NonZero;
 
 use super::Vault;
 use super::head::{self, Published};
 use super::lock::Mode;
-use super::log::HeadLine;
+use super::log::{self, HeadLine};
 use crate::base::{Error, ErrorKind, Result, Ulid, names};
+use crate::chain::strict::Link;
 use crate::chain::tail::{Place, Verdict};
-use crate::chain::{Head, HeadRecord, scan};
+use crate::chain::{Head, HeadRecord, SegmentName, scan};
 use crate::event::Event;
 
 names! {
@@ -48,6 +55,33 @@ pub enum Checked {
     Broken { place: Place, why: String },
 }
 
+/// How to check the chain.
+#[derive(Clone, Copy, Debug)]
+pub enum Method {
+    /// One event after the other, by the book.
+    Reference,
+    /// So many threads at once; nothing for as many as the machine has.
+    Fast { jobs: Option<NonZero<usize>> },
+}
+
+/// What to verify, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    pub method: Method,
+    /// Heads that the log must contain.
+    pub anchors: &'a [Head],
+    /// An event that is taken for granted, with everything before it.
+    pub since: Option<Ulid>,
+}
+
+impl Scope<'_> {
+    /// Everything, the fast way.
+    pub const ALL: Scope<'static> = Scope { method: Method::Fast { jobs: None }, anchors: &[], since: None };
+}
+
+/// Told how many bytes of how many are done.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
 /// All verdicts of one verification.
 #[derive(Debug)]
 pub struct Verified {
@@ -75,7 +109,7 @@ impl Verified {
 
 impl Vault {
     /// Checks the log up to its published head, and what stands behind it.
-    pub fn verify(&self, anchors: &[Head], since: Option<Ulid>) -> Result<Verified> {
+    pub fn verify(&self, scope: Scope<'_>, progress: Progress<'_>) -> Result<Verified> {
         let mut record = head::read(&self.akashic)?;
         let mut tail = self.tail_if_there(&record)?;
         let mut guard = None;
@@ -91,7 +125,7 @@ impl Vault {
         };
         // With a record the prefix stands still; without one, only the lock makes it.
         guard = guard.filter(|_| known.is_none());
-        let mut found = self.check_prefix(known.as_ref(), anchors, since)?;
+        let mut found = self.check_prefix(known.as_ref(), scope, progress)?;
         drop(guard);
         let (tail, tail_why) = match tail {
             Some((verdict, why)) => (verdict, why),
@@ -107,7 +141,7 @@ impl Vault {
             Published::Newer => return Err(Error::corrupt("chain.json is of a newer version than this program reads")),
             Published::Valid(record) => {
                 // A check that began in the middle has not counted from the beginning.
-                let counted = since.is_some() || found.chain != Checked::Ok || found.count == record.count;
+                let counted = scope.since.is_some() || found.chain != Checked::Ok || found.count == record.count;
                 match self.head_line(&record)? {
                     HeadLine::Missing => HeadVerdict::Ahead,
                     HeadLine::Good(_) if counted && tail == TailVerdict::Unpublished => HeadVerdict::Behind,
@@ -116,8 +150,16 @@ impl Vault {
                 }
             }
         };
-        let anchors = anchors.iter().copied().zip(found.anchors).collect();
-        Ok(Verified { chain: found.chain, tail, tail_why, head_verdict, head: found.head, count: found.count, anchors })
+        let anchors = scope.anchors.iter().copied().zip(found.anchors).collect();
+        Ok(Verified {
+            chain: found.chain,
+            tail,
+            tail_why,
+            head_verdict,
+            head: found.last.map(|link| link.head),
+            count: found.count,
+            anchors,
+        })
     }
 
     /// The verdict on the tail; nothing if the log does not reach up to the record.
@@ -140,42 +182,89 @@ impl Vault {
         }))
     }
 
-    fn check_prefix(&self, record: Option<&HeadRecord>, anchors: &[Head], since: Option<Ulid>) -> Result<Prefix> {
-        let mut found = Prefix { chain: Checked::Ok, head: None, count: 0, anchors: vec![false; anchors.len()] };
+    fn check_prefix(&self, record: Option<&HeadRecord>, scope: Scope<'_>, progress: Progress<'_>) -> Result<Prefix> {
+        let Scope { anchors, since, method } = scope;
         let start = since.map(|id| self.trusted_start(id)).transpose()?;
-        let see = |seen: &mut [bool], head: Head| {
-            for (anchor, seen) in anchors.iter().zip(seen) {
-                *seen |= *anchor == head;
-            }
-        };
-        if let Some((event, _)) = &start {
-            see(&mut found.anchors, Head::of(event));
-            found.head = Some(Head::of(event));
+        let trusted = start.as_ref().map(|(event, _)| Link::of(event));
+        let mut found = Prefix { chain: Checked::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
+        if let Some(link) = &trusted {
+            found.see(anchors, link.head);
         }
-        for segment in self.segments()? {
-            let skip = match &start {
-                Some((_, place)) if segment < place.segment => continue,
-                Some((_, place)) if segment == place.segment => place.offset,
-                _ => 0,
+        let parts = self.parts(record, start.map(|(_, place)| place))?;
+        let total: u64 = parts.iter().map(|(_, (from, to))| to - from).sum();
+        let mut done = 0;
+        for (segment, range) in parts {
+            let mut tell = |bytes: u64| {
+                done += bytes;
+                progress(done.min(total), total);
             };
-            let mut bytes = self.segment_bytes(segment)?;
-            match record {
-                Some(record) if segment > record.segment => break,
-                Some(record) if segment == record.segment => bytes.truncate(record.offset as usize),
-                _ => {}
+            let good = match method {
+                Method::Reference => None,
+                Method::Fast { jobs } => {
+                    let jobs = jobs.map_or_else(fast::default_jobs, NonZero::get);
+                    fast::check(&self.open_segment(segment)?, range, found.last, anchors, jobs, &mut tell)
+                }
+            };
+            match good {
+                Some(good) => {
+                    found.last = good.last;
+                    found.count += good.count;
+                    found.anchors.iter_mut().zip(good.anchors).for_each(|(seen, here)| *seen |= here);
+                }
+                None => self.check_by_reference(segment, range, anchors, &mut found)?,
             }
-            let from = (skip as usize).min(bytes.len());
-            let seen = &mut found.anchors;
-            let scan = scan(&bytes, from, found.head, &mut |_, event| see(seen, Head::of(event)));
-            found.head = scan.head;
-            found.count += scan.count;
-            if let Some(fault) = scan.fault {
-                let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
-                found.chain = Checked::Broken { place: Place { segment, offset: fault.line_offset as u64 }, why };
+            if found.chain != Checked::Ok {
                 break;
             }
         }
         Ok(found)
+    }
+
+    /// The segments to check, each with the range that belongs to the published log.
+    fn parts(&self, record: Option<&HeadRecord>, start: Option<Place>) -> Result<Vec<(SegmentName, (u64, u64))>> {
+        let mut parts = Vec::new();
+        for segment in self.segments()? {
+            let from = match start {
+                Some(place) if segment < place.segment => continue,
+                Some(place) if segment == place.segment => place.offset,
+                _ => 0,
+            };
+            let size = log::size(&self.open_segment(segment)?)?;
+            let to = match record {
+                Some(record) if segment > record.segment => break,
+                Some(record) if segment == record.segment => record.offset.min(size),
+                _ => size,
+            };
+            parts.push((segment, (from.min(to), to)));
+        }
+        Ok(parts)
+    }
+
+    /// The same segment by the book.
+    fn check_by_reference(
+        &self,
+        segment: SegmentName,
+        (from, to): (u64, u64),
+        anchors: &[Head],
+        found: &mut Prefix,
+    ) -> Result<()> {
+        let mut bytes = self.segment_bytes(segment)?;
+        bytes.truncate(to as usize);
+        let mut last = found.last;
+        let seen = &mut found.anchors;
+        let scan = scan(&bytes, from as usize, last.map(|link| link.head), &mut |_, event| {
+            last = Some(Link::of(event));
+            for (anchor, seen) in anchors.iter().zip(seen.iter_mut()) {
+                *seen |= *anchor == Head::of(event);
+            }
+        });
+        found.last = last;
+        found.count += scan.count;
+        if let Some(fault) = scan.fault {
+            let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
+            found.chain = Checked::Broken { place: Place { segment, offset: fault.line_offset as u64 }, why };
+        }
+        Ok(())
     }
 
     /// The event that a check since `id` takes for granted, the last of its batch, and where it ends.
@@ -197,7 +286,14 @@ impl Vault {
 
 struct Prefix {
     chain: Checked,
-    head: Option<Head>,
+    /// The last good line.
+    last: Option<Link>,
     count: u64,
     anchors: Vec<bool>,
+}
+
+impl Prefix {
+    fn see(&mut self, anchors: &[Head], head: Head) {
+        self.anchors.iter_mut().zip(anchors).for_each(|(seen, anchor)| *seen |= *anchor == head);
+    }
 }
