@@ -16,7 +16,7 @@ const RUNS: usize = 257;
 fn main() {
     // cargo bench hands over flags of its own; one word picks a section.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let sections: &[(&str, fn(&mut Table))] = &[("history", history), ("live", live), ("rebuild", rebuild)];
+    let sections: &[(&str, Section)] = &[("history", history), ("live", live), ("rebuild", rebuild)];
     let mut table = Table::default();
     for (name, section) in sections {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {
@@ -25,6 +25,9 @@ fn main() {
     }
     println!("{}", table.text);
 }
+
+/// Measures something and adds its rows.
+type Section = fn(&mut Table);
 
 /// Rows of the report, printed as they come and all together at the end.
 #[derive(Default)]
@@ -87,6 +90,7 @@ impl Place {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn time(command: &mut Command) -> Duration {
     let begin = Instant::now();
     assert!(command.status().expect("it runs").success(), "{command:?}");

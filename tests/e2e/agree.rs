@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::hive::{Hive, Random, write_private};
 
 /// How many lines are tried.
+#[expect(clippy::disallowed_methods, reason = "a test may be told how long to run")]
 fn cases() -> u64 {
     std::env::var("HF_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(8_000)
 }

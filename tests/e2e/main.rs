@@ -11,6 +11,7 @@ mod hive;
 mod init;
 mod layers;
 mod log;
+mod manual;
 mod output;
 mod readme;
 mod refuse;
