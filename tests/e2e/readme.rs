@@ -30,6 +30,8 @@ fn comparable(text: &str) -> String {
             words[1] = "<time>";
             format!("EVENT:{}", words.join(" "))
         }
+        // The line of a tree: who and when stand at its end.
+        None | Some(_) if line.ends_with("Z)") => line.rsplit_once(", ").map_or(line, |(rest, _)| rest).to_owned(),
         _ => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -59,4 +61,41 @@ fn the_readme_lists_every_command() {
     for (name, _) in hiveforge::ui::commands::COMMANDS {
         assert!(readme.contains(&format!("| `hf-{name}")), "hf-{name} is not in the table");
     }
+}
+
+/// The recipe for a CI job, as it stands in the README.
+fn ci_recipe() -> &'static str {
+    let readme = include_str!("../../README.md");
+    let section = readme.split("## In a CI job").nth(1).expect("the section");
+    section.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block")
+}
+
+#[test]
+fn the_recipe_for_a_ci_job_catches_what_it_should() {
+    let hive = Hive::new();
+    let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
+    let job = || {
+        let mut bash = Command::new("bash");
+        bash.args(["-euo", "pipefail", "-c", ci_recipe()]).current_dir(hive.dir()).env_clear().env("PATH", &path);
+        Reply::of(bash.output().unwrap())
+    };
+    assert_eq!(job().code, Some(0), "the first run, without an anchor");
+    hive.propose("x");
+    let before = hive.contents();
+    assert_eq!(job().code, Some(0), "the log has grown");
+    let anchor = std::fs::read_to_string(hive.dir().join("anchor.txt")).unwrap();
+    // Rewritten as a whole: a new vault verifies by itself, only the anchor tells.
+    std::fs::remove_dir_all(hive.vault()).unwrap();
+    hive.run("init", &[]).expect_exit(0);
+    assert_eq!(job().code, Some(1), "the log was replaced");
+    assert_eq!(
+        std::fs::read_to_string(hive.dir().join("anchor.txt")).unwrap(),
+        anchor,
+        "a failed run keeps the anchor"
+    );
+    hive.restore(&before);
+    assert_eq!(job().code, Some(0));
+    let text = std::fs::read_to_string(hive.segment()).unwrap();
+    std::fs::write(hive.segment(), text.replace("\"x\"", "\"y\"")).unwrap();
+    assert_eq!(job().code, Some(1), "an edit");
 }
