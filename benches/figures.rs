@@ -16,7 +16,15 @@ const RUNS: usize = 257;
 fn main() {
     // cargo bench hands over flags of its own; one word picks a section.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let sections: &[(&str, Section)] = &[("history", history), ("live", live), ("rebuild", rebuild)];
+    let sections: &[(&str, Section)] = &[
+        ("append", append),
+        ("batch", batch),
+        ("verify", verify),
+        ("start", start),
+        ("history", history),
+        ("live", live),
+        ("rebuild", rebuild),
+    ];
     let mut table = Table::default();
     for (name, section) in sections {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {
@@ -159,6 +167,122 @@ fn compare(table: &mut Table, name: &str, small: &Place, large: &Place, aim: f64
     table.row(&format!("{name}: mean, merges included"), ratio, "times", &format!("<= {aim}"), ratio <= aim);
     let ratio = median(&mut b) / median(&mut a);
     table.row(&format!("{name}: median"), ratio, "times", &format!("<= {aim}"), ratio <= aim);
+}
+
+/// A peer that does one durable thing per process, in a folder of its own.
+struct Peer {
+    name: &'static str,
+    aim: f64,
+    setup: &'static str,
+    step: &'static [&'static str],
+}
+
+/// What each peer does for one record on the disk.
+const PEERS: &[Peer] = &[
+    Peer {
+        name: "sqlite3, one insert",
+        aim: 0.6,
+        setup: "sqlite3 log.db 'CREATE TABLE log(id INTEGER PRIMARY KEY, at TEXT, line TEXT)'",
+        step: &[
+            "sqlite3",
+            "log.db",
+            "PRAGMA synchronous=FULL; INSERT INTO log(at, line) VALUES (datetime(), '{\"title\":\"x\"}')",
+        ],
+    },
+    Peer {
+        name: "git commit --allow-empty",
+        aim: 0.35,
+        setup: "git init -q . && git config user.name x && git config user.email x@localhost && git config core.fsync all",
+        step: &["git", "commit", "-q", "--allow-empty", "-m", "x"],
+    },
+    Peer {
+        name: "bash with flock, date, jq and echo",
+        aim: 0.05,
+        setup: "true",
+        step: &[
+            "bash",
+            "-c",
+            "exec 9>lock; flock 9; line=$(jq -cn --arg at \"$(date -u +%FT%TZ)\" '{at: $at, title: \"x\"}'); echo \"$line\" >> log; sync -d log",
+        ],
+    },
+];
+
+fn append(table: &mut Table) {
+    let place = with_history(1_000);
+    for peer in PEERS {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let there = Command::new("bash").args(["-c", peer.setup]).current_dir(folder.path()).status();
+        if !there.is_ok_and(|status| status.success()) {
+            eprintln!("{}: not here, so its row is missing", peer.name);
+            continue;
+        }
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..65 {
+            ours.push(time(&mut place.command("hf-append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#])));
+            let mut step = Command::new(peer.step[0]);
+            theirs.push(time(step.args(&peer.step[1..]).current_dir(folder.path()).stdout(Stdio::null())));
+        }
+        let ratio = median(&mut ours) / median(&mut theirs);
+        let name = format!("one durable append to {}", peer.name);
+        table.row(&name, ratio, "times", &format!("<= {}", peer.aim), ratio <= peer.aim);
+    }
+}
+
+fn batch(table: &mut Table) {
+    const EVENTS: usize = 10_000;
+    let line = |n| {
+        format!("{{\"event_type\":\"RequirementProposed\",\"payload\":{{\"title\":\"Requirement number {n}\"}}}}\n")
+    };
+    let input: String = (0..EVENTS).map(line).collect();
+    let mut times: Vec<Duration> = (0..7)
+        .map(|_| {
+            let place = Place::new();
+            let file = place.dir.path().join("batch.jsonl");
+            fs::write(&file, &input).expect("a file");
+            time(place.command("hf-append", &["--batch"]).stdin(fs::File::open(file).expect("a file")))
+        })
+        .collect();
+    let rate = EVENTS as f64 / median(&mut times);
+    table.row("batch append", rate, "events/s", ">= 80000", rate >= 80_000.0);
+}
+
+fn verify(table: &mut Table) {
+    let place = with_history(1_000_000);
+    let segments = "openssl dgst -sha256 Vault/Akashic/events/*/*.jsonl";
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        ours.push(time(&mut place.command("hf-verify", &["--jobs", "2"])));
+        let mut peer = Command::new("bash");
+        theirs.push(time(peer.args(["-c", segments]).current_dir(place.dir.path()).stdout(Stdio::null())));
+    }
+    let fast = median(&mut ours);
+    let ratio = fast / median(&mut theirs);
+    table.row("verify a million events, to openssl dgst -sha256", ratio, "times", "<= 1.5", ratio <= 1.5);
+    table.row("verify, events a second on two threads", 1_000_005.0 / fast, "events/s", "-", true);
+    let reference = time(&mut place.command("hf-verify", &["--reference"])).as_secs_f64();
+    table.row("verify, to its own reference", fast / reference, "times", "-", true);
+    let peak = peak_kib(&place, "hf-verify", &["--jobs", "2"]);
+    table.row("verify's peak memory", peak / 1024.0, "MiB", "< 100", peak < 100.0 * 1024.0);
+}
+
+fn start(table: &mut Table) {
+    let place = Place::new();
+    let mut names: Vec<String> = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin"))
+        .expect("the commands")
+        .map(|entry| entry.expect("a file").path().file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    for name in names {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..101 {
+            ours.push(time(&mut place.command(&name, &["--version"])));
+            theirs.push(time(&mut Command::new("/bin/true")));
+        }
+        let ratio = median(&mut ours) / median(&mut theirs);
+        table.row(&format!("start of {name}, to /bin/true"), ratio, "times", "-", true);
+        let size = fs::metadata(binary(&name)).map_or(f64::NAN, |meta| meta.len() as f64 / 1048576.0);
+        table.row(&format!("size of {name}"), size, "MiB", "-", true);
+    }
 }
 
 fn history(table: &mut Table) {
