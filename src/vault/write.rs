@@ -137,23 +137,27 @@ impl<'a> Writer<'a> {
         let snapshot = self.snapshot()?;
         let mut index = self.vault.index();
         self.indexed = Some(index.as_ref().map_or(0, |index| index.mark.count));
-        if self.merge_if_due() {
+        if self.behind() >= index::MERGE_EVERY_EVENTS {
+            // Our own look at the index would keep the merge out, and let it wait for ourselves.
+            drop(index);
+            self.merge_if_due();
             index = self.vault.index();
         }
         let state = index::state(index, self.vault, &snapshot)?;
         Ok((snapshot, state))
     }
 
+    /// How many events the index does not know; none as long as it was not looked at.
+    fn behind(&self) -> u64 {
+        self.count - self.indexed.unwrap_or(self.count).min(self.count)
+    }
+
     /// Merges the log into the index if that is due. An index that fails never fails a command.
-    fn merge_if_due(&mut self) -> bool {
-        let behind = self.count - self.indexed.unwrap_or(self.count).min(self.count);
+    fn merge_if_due(&mut self) {
+        let behind = self.behind();
         let due = self.record().filter(|_| behind >= index::MERGE_EVERY_EVENTS);
-        match due.map(|head| self.vault.merge_index(&head, behind)) {
-            Some(Ok(())) => {
-                self.indexed = Some(self.count);
-                true
-            }
-            _ => false,
+        if let Some(Ok(())) = due.map(|head| self.vault.merge_index(&head, behind)) {
+            self.indexed = Some(self.count);
         }
     }
 

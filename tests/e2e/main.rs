@@ -4,6 +4,7 @@ mod agree;
 mod append;
 mod backup;
 mod batch;
+mod caches;
 mod crash;
 mod example;
 mod hf;

@@ -1,0 +1,28 @@
+//! The caches: index, projection files and snapshots, beside a log that goes on.
+
+use std::fs::{self, File};
+
+use serde_json::{Value, json};
+
+use crate::hive::{Hive, jsonl};
+
+/// Requirements without a key, as lines of a batch.
+fn requirements(count: usize) -> Vec<Value> {
+    (0..count).map(|n| json!({"event_type": "RequirementProposed", "payload": {"title": n.to_string()}})).collect()
+}
+
+#[test]
+fn a_merge_that_was_put_off_is_made_up_for_by_the_next_command() {
+    let hive = Hive::new();
+    hive.pipe("append", &["--batch"], jsonl(&requirements(100))).expect_exit(0);
+    let seal = hive.vault().join("Akashic/index/seal.json");
+    let before = fs::read(&seal).unwrap();
+    let reader = File::open(hive.vault().join("Akashic/index/.lock")).unwrap();
+    reader.lock_shared().unwrap();
+    hive.pipe("append", &["--batch"], jsonl(&requirements(100))).expect_exit(0);
+    assert!(fs::read(&seal).unwrap() == before, "the reader did not keep the merge out");
+    drop(reader);
+    // Its own look at the index must not keep the merge out.
+    hive.run("project", &[]).expect_exit(0);
+    assert!(fs::read(&seal).unwrap() != before, "the merge was put off again");
+}
