@@ -95,7 +95,12 @@ impl State {
     pub fn apply(&mut self, event: &Event) {
         self.changes.tally.see(event);
         let event = &*lift(event);
-        self.changes.children.extend(event.parents.iter().map(|parent| (*parent, event.id)));
+        for (n, parent) in event.parents.iter().enumerate() {
+            // A log may name a parent twice; it has this child once all the same.
+            if !event.parents[..n].contains(parent) {
+                self.changes.children.push((*parent, event.id));
+            }
+        }
         if let Some(key) = &event.key
             && self.keyed(key).is_none()
         {

@@ -26,3 +26,15 @@ fn a_merge_that_was_put_off_is_made_up_for_by_the_next_command() {
     hive.run("project", &[]).expect_exit(0);
     assert!(fs::read(&seal).unwrap() != before, "the merge was put off again");
 }
+
+#[test]
+fn a_parent_named_twice_is_one_parent_to_log_and_index() {
+    let hive = Hive::new();
+    let first = hive.propose("cause").get("EVENT_ID").to_owned();
+    let payload = json!({"title": "x"}).to_string();
+    let args = ["RequirementProposed", "--payload", &payload, "--parent", &first, "--parent", &first];
+    hive.run("append", &args).expect_exit(0);
+    assert_eq!(hive.events()[2]["parents"], json!([first]));
+    hive.pipe("append", &["--batch"], jsonl(&requirements(100))).expect_exit(0);
+    hive.run("project", &["--check"]).expect_exit(0);
+}

@@ -215,7 +215,10 @@ fn decide(snapshot: &Snapshot, unit: &mut Unit, checked: &Checked) -> Result<usi
         return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
     }
     for parent in &checked.parents {
-        request.parents.push(find_parent(snapshot, unit, parent)?);
+        let id = find_parent(snapshot, unit, parent)?;
+        if !request.parents.contains(&id) {
+            request.parents.push(id);
+        }
     }
     if let Some(announcement) = policy::announce(unit.state(), &request) {
         unit.push(announcement)?;
