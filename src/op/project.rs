@@ -247,20 +247,18 @@ pub struct CheckOutcome {
 
 /// Compares index, projection files and the newest snapshot with what the events alone give.
 pub fn check(env: &Env) -> Result<CheckOutcome> {
-    let vault = env.open()?;
-    let (snapshot, state) = sound_view(&vault)?;
-    check_view(&vault, &snapshot, &state)
+    check_caches(&env.open()?)
 }
 
-pub(super) fn check_view(vault: &Vault, snapshot: &Snapshot, state: &State) -> Result<CheckOutcome> {
-    let files = vault.projection_files()?;
-    let newest = vault.newest_snapshot()?;
+pub(super) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
+    let (files, newest) = vault.caches()?;
+    let (snapshot, state) = sound_view(vault)?;
     let newest_head = newest.as_ref().and_then(|(_, document)| Head::parse(document["head"].as_str()?));
     let mut wanted: BTreeSet<Ulid> = files.values().filter_map(|(through, _)| *through).collect();
     wanted.extend(newest_head.map(|head| head.id));
-    let (folded, then) = fold_with_stops(snapshot, &wanted)?;
+    let (folded, then) = fold_with_stops(&snapshot, &wanted)?;
     let mut differences = Vec::new();
-    compare_state(state, &folded, &mut differences);
+    compare_state(&state, &folded, &mut differences);
     for (entity, (through, found)) in &files {
         let name = entity.plural();
         match (found, through.and_then(|id| then.get(&id))) {

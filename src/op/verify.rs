@@ -46,14 +46,10 @@ pub fn verify(env: &Env, request: &VerifyRequest, progress: Progress<'_>) -> Res
     // On a log whose bytes are not good, state and rules would only repeat that.
     let good =
         verified.chain == Checked::Ok && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);
-    let differences = (request.projections && good).then(|| compare(&vault)).transpose()?;
+    let differences =
+        (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
     Ok(VerifyOutcome { verified, differences, violations, warnings })
-}
-
-fn compare(vault: &Vault) -> Result<Vec<String>> {
-    let (snapshot, state) = vault.view()?;
-    Ok(project::check_view(vault, &snapshot, &state)?.differences)
 }
 
 fn replay(vault: &Vault) -> Result<Vec<String>> {

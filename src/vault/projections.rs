@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Vault;
+use super::lock::Mode;
 use crate::base::{EntityType, Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::state::{State, linked};
@@ -108,6 +109,9 @@ fn read_meta(vault: &Vault) -> Result<Map<String, Value>> {
 /// be read.
 pub type Found = (Option<Ulid>, Option<Map<String, Value>>);
 
+/// The projection files that are there, and the latest snapshot with its name.
+pub type Caches = (BTreeMap<EntityType, Found>, Option<(String, Value)>);
+
 impl Vault {
     /// Writes a snapshot under its own name and as the latest. Gives the name of its file.
     pub fn put_snapshot(&self, name: &str, document: &Value) -> Result<String> {
@@ -120,8 +124,15 @@ impl Vault {
         Ok(file)
     }
 
+    /// The projection files and the latest snapshot, as no writer is at work on them. What they stand
+    /// for is in a log that is read afterwards.
+    pub fn caches(&self) -> Result<Caches> {
+        let _guard = self.lock_if_possible(Mode::Shared)?;
+        Ok((self.projection_files()?, self.newest_snapshot()?))
+    }
+
     /// The latest snapshot, if there is one; one that cannot be read is an empty document.
-    pub fn newest_snapshot(&self) -> Result<Option<(String, Value)>> {
+    fn newest_snapshot(&self) -> Result<Option<(String, Value)>> {
         let Some(dir) = self.akashic.dir(SNAPSHOTS)? else { return Ok(None) };
         let text = dir.read(LATEST)?;
         Ok(text.map(|text| (LATEST.to_owned(), serde_json::from_slice(&text).unwrap_or_default())))

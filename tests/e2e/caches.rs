@@ -38,3 +38,16 @@ fn a_parent_named_twice_is_one_parent_to_log_and_index() {
     hive.pipe("append", &["--batch"], jsonl(&requirements(100))).expect_exit(0);
     hive.run("project", &["--check"]).expect_exit(0);
 }
+
+#[test]
+fn a_check_does_not_look_at_files_that_a_writer_is_at() {
+    let hive = Hive::new();
+    hive.propose("x");
+    let writer = File::open(hive.vault().join("Akashic/.lock")).unwrap();
+    writer.lock().unwrap();
+    for args in [["project", "--check"], ["verify", "--projections"]] {
+        hive.run(args[0], &[args[1], "--lock-timeout", "0"]).expect_exit(5);
+    }
+    drop(writer);
+    hive.run("project", &["--check"]).expect_exit(0);
+}
