@@ -145,7 +145,10 @@ fn check(env: &Env) -> anyhow::Result<Output> {
     let done = project::check(env)?;
     let report = match done.differences.len() {
         0 => Report::new(Status::Consistent, "index, projections and snapshot say what the events say"),
-        n => Report::new(Status::Failed, format!("{n} differences")).next(Next::run("hf-project").word("--rebuild")),
+        n => {
+            let mend = if done.rebuild_mends { "--rebuild" } else { "--snapshot" };
+            Report::new(Status::Failed, format!("{n} differences")).next(Next::run("hf-project").word(mend))
+        }
     };
     Ok(with_head(report.with(Key::Events, done.events), done.head).with_each(Key::Difference, done.differences).into())
 }

@@ -243,6 +243,8 @@ pub struct CheckOutcome {
     pub events: u64,
     pub head: Option<Head>,
     pub differences: Vec<String>,
+    /// Whether making index and projections anew mends something; a snapshot it leaves as it is.
+    pub rebuild_mends: bool,
 }
 
 /// Compares index, projection files and the newest snapshot with what the events alone give.
@@ -271,6 +273,7 @@ pub(super) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
             }
         }
     }
+    let rebuild_mends = !differences.is_empty();
     if let Some((name, document)) = &newest {
         let place = format!("snapshots/{name}");
         match newest_head.and_then(|head| then.get(&head.id)) {
@@ -287,7 +290,7 @@ pub(super) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
             }
         }
     }
-    Ok(CheckOutcome { events: snapshot.count, head: snapshot.head, differences })
+    Ok(CheckOutcome { events: snapshot.count, head: snapshot.head, differences, rebuild_mends })
 }
 
 /// All maps as they were at an event.

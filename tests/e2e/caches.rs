@@ -51,3 +51,16 @@ fn a_check_does_not_look_at_files_that_a_writer_is_at() {
     drop(writer);
     hive.run("project", &["--check"]).expect_exit(0);
 }
+
+#[test]
+fn what_a_check_names_as_the_next_step_mends_what_it_found() {
+    let hive = Hive::new();
+    hive.propose("x");
+    hive.run("project", &["--snapshot"]).expect_exit(0);
+    let latest = hive.vault().join("Akashic/snapshots/latest.json");
+    let other = fs::read_to_string(&latest).unwrap().replace("\"x\"", "\"y\"");
+    fs::write(&latest, other).unwrap();
+    let reply = hive.run("project", &["--check"]).expect_exit(1);
+    hive.run_next(&reply).expect_exit(0);
+    hive.run("project", &["--check"]).expect_exit(0);
+}
