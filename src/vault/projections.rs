@@ -71,6 +71,8 @@ pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
         let Some(kind) = event.event_type.known().filter(|kind| *kind != Kind::Heartbeat) else { continue };
         let own = Subject::parse(&event.subject).ok();
         touched.extend(own.into_iter().chain(linked(kind, &event.payload)).map(|subject| subject.entity));
+        // A task's runs leave the projections with it.
+        touched.extend((kind == Kind::TaskArchived).then_some(EntityType::Run));
     }
     touched.sort();
     touched.dedup();

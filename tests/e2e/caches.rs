@@ -64,3 +64,20 @@ fn what_a_check_names_as_the_next_step_mends_what_it_found() {
     hive.run_next(&reply).expect_exit(0);
     hive.run("project", &["--check"]).expect_exit(0);
 }
+
+#[test]
+fn archiving_a_task_takes_its_runs_out_of_their_file() {
+    let hive = Hive::new();
+    let lines = [
+        json!({"event_type": "TaskProposed", "subject": "task:t", "payload": {"title": "t"}}),
+        json!({"event_type": "TaskReady", "subject": "task:t"}),
+        json!({"event_type": "TaskAssigned", "subject": "task:t"}),
+        json!({"event_type": "RunStarted", "subject": "run:r", "payload": {"task_id": "t"}}),
+        json!({"event_type": "RunFinished", "subject": "run:r"}),
+        json!({"event_type": "TaskSucceeded", "subject": "task:t"}),
+    ];
+    hive.pipe("append", &["--batch"], jsonl(&lines)).expect_exit(0);
+    hive.run("append", &["TaskArchived", "--subject", "task:t"]).expect_exit(0);
+    let runs = fs::read_to_string(hive.vault().join("Akashic/projections/runs.json")).unwrap();
+    assert_eq!(runs, "{}\n");
+}
