@@ -442,3 +442,13 @@ fn a_segment_that_others_can_write_is_warned_of() {
     let reply = hive.run("verify", &[]).expect_exit(0);
     assert!(reply.stderr.contains("2026-01-31.jsonl can be written by others"), "{reply:#?}");
 }
+
+#[test]
+fn an_expected_head_before_the_checked_part_is_refused_not_called_missing() {
+    let hive = Hive::new();
+    let first = &hive.events()[0];
+    let anchor = format!("{}:{}", first["event_id"].as_str().unwrap(), first["hash"].as_str().unwrap());
+    let since = hive.propose("x").get("EVENT_ID").to_owned();
+    hive.run("verify", &["--expect-head", &anchor]).expect_exit(0);
+    hive.refuses("verify", &["--expect-head", &anchor, "--since", &since], 2);
+}

@@ -188,6 +188,11 @@ impl Vault {
         let trusted = start.as_ref().map(|(event, _)| Link::of(event));
         let mut found = Prefix { chain: Checked::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
         if let Some(link) = &trusted {
+            if let Some(anchor) = anchors.iter().find(|anchor| anchor.id < link.head.id) {
+                let why =
+                    format!("the expected head {} stands before --since, in the part that is not checked", anchor.id);
+                return Err(Error::usage(why));
+            }
             found.see(anchors, link.head);
         }
         let parts = self.parts(record, start.map(|(_, place)| place))?;
