@@ -256,3 +256,13 @@ fn an_event_that_grows_too_large_is_named_by_its_line() {
     let reply = hive.refuses_input("append", &["--batch"], input, 2);
     assert!(reply.get("SUM").starts_with("line 2: an event of "), "{reply:#?}");
 }
+
+#[test]
+fn a_stream_whose_numbers_grow_when_written_is_cut_into_batches_that_fit() {
+    let hive = Hive::new();
+    let numbers = vec!["1e-6"; 2600].join(",");
+    let line =
+        format!("{{\"event_type\":\"RequirementProposed\",\"payload\":{{\"title\":\"x\",\"n\":[{numbers}]}}}}\n");
+    let reply = hive.pipe("append", &["--stream"], line.repeat(1000)).expect_exit(0);
+    assert_eq!(reply.get("RECORDED"), "1000");
+}

@@ -115,7 +115,7 @@ pub fn append_stream(
         while chunk.len() < limits::STREAM_COMMIT_EVENTS && bytes < room && broken.is_none() && !ended {
             match next() {
                 Some(Ok(request)) => {
-                    bytes += serde_json::to_vec(&request.payload).map_or(0, |payload| payload.len());
+                    bytes += request.written_bytes();
                     chunk.push(request);
                 }
                 Some(Err(error)) => broken = Some(error.at(format!("line {}", first_line + chunk.len()))),

@@ -19,6 +19,17 @@ pub struct AppendRequest {
     pub actor: Option<String>,
 }
 
+/// What an event's line holds beside its payload and parents, with room for an agent's announcement.
+const ENVELOPE_MAX_BYTES: usize = 2048;
+
+impl AppendRequest {
+    /// At most so many bytes will be written for it: numbers can be longer in canonical form.
+    pub fn written_bytes(&self) -> usize {
+        let payload = serde_jcs::to_vec(&self.payload).map_or(0, |payload| payload.len());
+        payload + 32 * self.parents.len() + ENVELOPE_MAX_BYTES
+    }
+}
+
 /// Reads one line of a batch: an object with the members of a request.
 pub fn parse_line(line: &[u8]) -> Result<AppendRequest> {
     if line.ends_with(b"\r") {
