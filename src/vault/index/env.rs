@@ -115,6 +115,9 @@ impl Files {
         let sealed = || -> Option<bool> {
             let mut seal: Seal = serde_json::from_slice(&self.dir.read(SEAL).ok()??).ok()?;
             let check = seal.check.take()?;
+            // Who else can write it could change it under the map, or have made it to that end.
+            self.dir.check_private().ok()?;
+            self.dir.check_file_private(DATA).ok()?;
             let data = self.dir.open_file(DATA).ok()??;
             let now = Seal::of(&data, seal.sealed.is_none()).ok()?;
             Some(check == seal.checksum() && now == seal && reaches_its_last_page(&data)?)
@@ -218,5 +221,24 @@ impl Store {
         };
         let pairs = self.db.range(txn, &(from, Unbounded))?;
         pairs.take_while(|pair| pair.as_ref().map_or(true, |(key, _)| key.starts_with(prefix))).take(limit).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_others_can_write_is_not_mapped() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files::make(&Dir::open_root(dir.path()).unwrap().unwrap()).unwrap();
+        drop(files.open_to_write().unwrap());
+        files.seal_data().unwrap();
+        assert!(files.open_to_read().is_some());
+        let folder = dir.path().join(INDEX);
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(files.open_to_read().is_none());
     }
 }
