@@ -7,11 +7,12 @@ use crate::base::{Ulid, text};
 use crate::event::kind;
 use crate::op::{LineageOutcome, Node};
 
-/// What a node says: type and subject, and the short text below.
+/// What a node says: type and subject, and the short text below. All of it can be foreign: an event
+/// of a type that is not known here has any subject.
 fn label(node: &Node) -> (String, Option<String>) {
     let event = &node.event;
     (
-        format!("{} {}", event.event_type.as_str(), event.subject),
+        text::escape(&format!("{} {}", event.event_type.as_str(), event.subject)),
         kind::headline(&event.payload).map(|t| text::escape(&t)),
     )
 }
@@ -78,7 +79,7 @@ pub fn tree(graph: &LineageOutcome) -> String {
 fn line(node: &Node) -> String {
     let (title, detail) = label(node);
     let detail = detail.map(|d| format!("  {d}")).unwrap_or_default();
-    format!("{title}{detail}  ({}, {})", node.event.actor, node.event.timestamp)
+    format!("{title}{detail}  ({}, {})", text::escape(&node.event.actor), node.event.timestamp)
 }
 
 fn branch(
@@ -98,6 +99,39 @@ fn branch(
         writeln!(out, "{indent}{tick} {word} {}{again}", line(nodes[id])).expect("a string takes all");
         if again.is_empty() {
             branch(out, nodes, *id, word, &format!("{indent}{more}"), next, seen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Actor, Subject, Timestamp};
+    use crate::event::{Draft, Event, EventType, Kind};
+
+    #[test]
+    fn no_event_can_make_a_line_or_steer_a_terminal() {
+        let draft = Draft {
+            kind: Kind::RequirementProposed,
+            subject: Subject::SYSTEM,
+            actor: Actor::core("test"),
+            parents: vec![],
+            key: None,
+            payload: serde_json::Map::new(),
+        };
+        let mut event = Event::from_draft(draft, Ulid::from_parts(1, 1), Timestamp(0));
+        let evil = "x\n\u{1b}[2J\u{2028}";
+        event.event_type = EventType::Unknown(evil.to_owned());
+        (event.subject, event.actor) = (evil.to_owned(), evil.to_owned());
+        let graph = LineageOutcome {
+            root: event.id,
+            nodes: vec![Node { event, distance: 0 }],
+            edges: vec![],
+            truncated: false,
+        };
+        for (picture, lines) in [(tree(&graph), 1), (dot(&graph), 5), (mermaid(&graph), 3)] {
+            assert_eq!(picture.lines().count(), lines, "{picture}");
+            assert!(!picture.chars().any(|c| c != '\n' && text::is_unsafe(c)), "{picture:?}");
         }
     }
 }
