@@ -32,3 +32,5 @@ pub const HEAD_RECORD_BYTES: usize = 512;
 pub const SUMMARY_MAX_CHARS: usize = 80;
 /// A projection file up to this size is rewritten with every event that touches it.
 pub const PROJECTION_SMALL_BYTES: usize = 64 * 1024;
+/// A text of a payload as an entity remembers it; longer ones are cut there, not in the event.
+pub const FACT_MAX_CHARS: usize = 1000;

@@ -53,6 +53,11 @@ impl Timestamp {
         )
     }
 
+    /// Whether a text names a day and no time of it.
+    pub fn is_day(text: &str) -> bool {
+        text.len() == "YYYY-MM-DD".len() && Self::parse_lenient(text).is_some()
+    }
+
     fn to_utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp(self.0, 0).unwrap_or(DateTime::<Utc>::MAX_UTC)
     }

@@ -108,7 +108,8 @@ fn read_payload(args: &Args) -> anyhow::Result<Vec<u8>> {
         (_, Some(file), _) => {
             let opened =
                 fs::File::open(file).map_err(|e| Error::usage(format!("cannot open {}: {e}", file.display())))?;
-            opened.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", file.display()))?;
+            let read = opened.take(most).read_to_end(&mut bytes);
+            read.map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())))?;
         }
         (_, _, Some(_)) => {
             io::stdin().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;

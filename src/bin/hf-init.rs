@@ -19,7 +19,7 @@ use hiveforge::ui::{self, Acting, Cli, Common, Key, Report, Status};
 A vault that exists is left as it is: STATUS:EXISTS."
 )]
 pub struct Args {
-    #[arg(value_name = "DIR", conflicts_with = "vault", help = "The vault itself [default: Vault]")]
+    #[arg(value_name = "DIR", conflicts_with = "vault", help = "The vault itself; else --vault, $HF_VAULT or ./Vault")]
     dir: Option<PathBuf>,
     #[command(flatten)]
     acting: Acting,
@@ -37,7 +37,11 @@ impl Cli for Args {
     }
 
     fn vault(&self) -> Option<PathBuf> {
-        self.dir.clone().or_else(|| self.common.vault.clone()).or_else(|| Some(PathBuf::from("Vault")))
+        self.dir.clone()
+    }
+
+    fn default_vault(&self) -> Option<PathBuf> {
+        Some(PathBuf::from("Vault"))
     }
 }
 

@@ -93,7 +93,11 @@ fn request(args: &Args) -> anyhow::Result<LogRequest> {
         subject: args.subject.clone(),
         actor: args.actor.clone(),
         since: time(&args.since)?,
-        until: time(&args.until)?,
+        until: time(&args.until)?.map(|until| match args.until.as_deref().is_some_and(Timestamp::is_day) {
+            // A day ends with its last second.
+            true => Timestamp(until.0 + 24 * 60 * 60 - 1),
+            false => until,
+        }),
     };
     let (start, limit) = match (&args.cursor, args.last) {
         (Some(cursor), _) => (Start::After(cursor.clone()), args.limit),
@@ -109,7 +113,7 @@ fn report(args: &Args, done: &LogOutcome) -> Report {
     let more = if done.next_cursor.is_some() { "yes" } else { "no" };
     let next = done.next_cursor.and_then(|cursor| {
         let next = Next::run("hf-log").arg("--cursor", &cursor).arg("--limit", &args.limit);
-        repeat_filter(next, &done.filter)
+        repeat_filter(if args.jsonl { next.word("--jsonl") } else { next }, &done.filter)
     });
     Report::new(Status::Ok, format!("{count} events"))
         .next(next.unwrap_or(Next::None))

@@ -21,11 +21,11 @@
 use super::{Fault, Head, Scan, SegmentName, check_line, scan};
 
 /// The bytes of one segment from `start` on.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
+#[derive(Clone, Debug)]
+pub struct Piece {
     pub segment: SegmentName,
     pub start: u64,
-    pub bytes: &'a [u8],
+    pub bytes: Vec<u8>,
 }
 
 /// How much is known of where the log should end.
@@ -74,12 +74,19 @@ pub struct Tail {
     pub verdict: Verdict,
 }
 
-/// Reads the pieces behind `head`, which ends at `end`.
-pub fn classify(known: Known, head: Option<Head>, end: Option<Place>, pieces: &[Piece<'_>]) -> Tail {
+/// Reads the pieces behind `head`, which ends at `end`, one after the other. An error is that of
+/// whoever brings them.
+pub fn classify<E>(
+    known: Known,
+    head: Option<Head>,
+    end: Option<Place>,
+    pieces: impl IntoIterator<Item = Result<Piece, E>>,
+) -> Result<Tail, E> {
+    let mut pieces = pieces.into_iter();
     let mut tail = Tail { head, count: 0, end, unsynced: end, newest_version: 0, verdict: Verdict::Clean };
-    for (index, piece) in pieces.iter().enumerate() {
+    while let Some(piece) = pieces.next().transpose()? {
         let (mut last_unit, newest) = (None, &mut tail.newest_version);
-        let Scan { end, head, count, fault } = scan(piece.bytes, 0, tail.head, &mut |offset, event| {
+        let Scan { end, head, count, fault } = scan(&piece.bytes, 0, tail.head, &mut |offset, event| {
             *newest = event.version.max(*newest);
             if event.begins_unit() {
                 last_unit = Some(Place { segment: piece.segment, offset: piece.start + offset as u64 });
@@ -97,11 +104,12 @@ pub fn classify(known: Known, head: Option<Head>, end: Option<Place>, pieces: &[
             let at = Place { segment: piece.segment, offset: piece.start + fault.offset as u64 };
             let why =
                 format!("{} at byte {}: {}", piece.segment, piece.start + fault.line_offset as u64, fault.message);
-            tail.verdict = match unfinished(known, piece.bytes, &fault, &pieces[index + 1..]) {
+            let later: Vec<Piece> = pieces.collect::<Result<_, _>>()?;
+            tail.verdict = match unfinished(known, &piece.bytes, &fault, &later) {
                 true => Verdict::Torn { from: at, why },
                 false => Verdict::Damage { at, why },
             };
-            return tail;
+            return Ok(tail);
         }
     }
     tail.verdict = match (tail.head, tail.count, known) {
@@ -109,11 +117,11 @@ pub fn classify(known: Known, head: Option<Head>, end: Option<Place>, pieces: &[
         (Some(_), 0, Known::Published) => Verdict::Clean,
         _ => Verdict::Adopt,
     };
-    tail
+    Ok(tail)
 }
 
 /// Whether the bytes from the fault on can be one write that did not finish.
-fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece<'_>]) -> bool {
+fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece]) -> bool {
     let (mut last_no, mut of) = match fault.batch {
         Some((no, of)) => (no, Some(of)),
         None => (1, None),
@@ -159,6 +167,11 @@ mod tests {
         SegmentName::parse("2026-01/2026-01-31.jsonl").unwrap()
     }
 
+    fn read(known: Known, head: Option<Head>, end: Option<Place>, pieces: &[Piece]) -> Tail {
+        let Ok(tail) = classify(known, head, end, pieces.iter().cloned().map(Ok::<_, std::convert::Infallible>));
+        tail
+    }
+
     /// Classifies a log as if its first `published` units had been published (`None`: no record).
     fn verdict(units: &[u64], published: Option<usize>, bytes: &[u8]) -> Tail {
         let (_, ends, events) = log(units);
@@ -170,7 +183,7 @@ mod tests {
             }
         };
         let end = head.map(|_| Place { segment: segment(), offset: start as u64 });
-        classify(known, head, end, &[Piece { segment: segment(), start: start as u64, bytes: &bytes[start..] }])
+        read(known, head, end, &[Piece { segment: segment(), start: start as u64, bytes: bytes[start..].to_vec() }])
     }
 
     fn kind(tail: &Tail) -> &'static str {
@@ -243,18 +256,13 @@ mod tests {
         let (bytes, ends, events) = log(&[1, 1, 1]);
         let next = segment().next();
         let pieces = [
-            Piece { segment: segment(), start: 0, bytes: &flip(&bytes[ends[0]..ends[1]], 9) },
-            Piece { segment: next, start: 0, bytes: &bytes[ends[1]..] },
+            Piece { segment: segment(), start: 0, bytes: flip(&bytes[ends[0]..ends[1]], 9) },
+            Piece { segment: next, start: 0, bytes: bytes[ends[1]..].to_vec() },
         ];
         let end = Place { segment: segment(), offset: ends[0] as u64 };
-        let tail = classify(Known::Published, Some(Head::of(&events[0])), Some(end), &pieces);
-        assert_eq!(kind(&tail), "Damage");
-        let tail = classify(
-            Known::Published,
-            Some(Head::of(&events[0])),
-            Some(end),
-            &[pieces[0], Piece { bytes: b"", ..pieces[1] }],
-        );
-        assert_eq!(kind(&tail), "Torn");
+        let head = Some(Head::of(&events[0]));
+        assert_eq!(kind(&read(Known::Published, head, Some(end), &pieces)), "Damage");
+        let empty = Piece { bytes: Vec::new(), ..pieces[1].clone() };
+        assert_eq!(kind(&read(Known::Published, head, Some(end), &[pieces[0].clone(), empty])), "Torn");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Entity;
-use crate::base::{EntityId, EntityType, Subject};
+use crate::base::{EntityId, EntityType, Subject, limits, text};
 use crate::event::{Event, Kind};
 
 /// Where a fact's value comes from.
@@ -70,6 +70,8 @@ pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
     for (_, _, name, from) in FACTS.iter().filter(|row| row.0 == entity.subject.entity && row.1 == kind) {
         let value = match from {
             Payload(member) => match event.payload.get(*member) {
+                // The event has the whole text; what is carried along stays small.
+                Some(Value::String(long)) => text::cut(long, limits::FACT_MAX_CHARS).into(),
                 Some(value) => value.clone(),
                 None => continue,
             },

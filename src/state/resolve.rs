@@ -55,7 +55,8 @@ impl State {
     pub fn query(&self, query: &Query<'_>) -> Vec<Entity> {
         let Query { entity, archived, prefix, after, limit } = *query;
         // What changed replaces what the base says, so enough is fetched to spare.
-        let more = Query { limit: limit.saturating_add(self.changes.entities.len()), ..*query };
+        let changed = self.changes.entities.keys().filter(|subject| subject.entity == entity).count();
+        let more = Query { limit: limit.saturating_add(changed), ..*query };
         let known = self.base.as_ref().map(|base| base.entities(&more)).unwrap_or_default();
         let mut found: BTreeMap<String, Entity> = known.into_iter().map(|e| (e.subject.id().to_owned(), e)).collect();
         for (subject, changed) in self.changes.entities.iter().filter(|(subject, _)| subject.entity == entity) {

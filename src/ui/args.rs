@@ -16,6 +16,11 @@ pub trait Cli: Parser {
         None
     }
 
+    /// The vault if nothing names one, for a command that need not find it.
+    fn default_vault(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Who acts, if the command can be told.
     fn acting(&self) -> Option<&Acting> {
         None

@@ -48,7 +48,12 @@ impl Outer {
     /// The environment of an operation.
     pub fn env(&self, args: &impl Cli) -> Result<Env> {
         let common = args.common();
-        let vault = match args.vault().or_else(|| common.vault.clone()).or_else(|| self.vault.clone()) {
+        let vault = match args
+            .vault()
+            .or_else(|| common.vault.clone())
+            .or_else(|| self.vault.clone())
+            .or_else(|| args.default_vault())
+        {
             Some(path) => path,
             None => self.nearest()?,
         };

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::files::{Dir, failed};
+use super::files::{self, Dir, failed};
 use super::lock::Mode;
 use super::{Scope, Vault, layout};
 use crate::base::{Error, Reason, Result};
@@ -27,9 +27,7 @@ pub fn backup(vault: &Vault, target: &Path, unique: &str) -> Result<BackedUp> {
     let mut name = target.file_name().ok_or_else(|| Error::usage("the backup needs a folder's name"))?.to_owned();
     name.push(format!(".partial-{unique}"));
     let beside = target.with_file_name(name);
-    if let Some(parent) = target.parent().filter(|p| !p.as_os_str().is_empty()) {
-        fs::create_dir_all(parent).map_err(|e| failed("create", parent, e))?;
-    }
+    files::make_parents(target)?;
     let copied = copy_and_verify(vault, &beside, target);
     if copied.is_err() {
         // Our own half-made copy, under a name that only we use.
@@ -47,16 +45,12 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
     }
     let copy = Vault::open(beside)?;
     let verified = copy.verify(Scope::ALL, &mut |_, _| {})?;
-    if !verified.passed() {
+    if !verified.passed_but_for_tail() {
         return Err(Error::corrupt(format!("{} does not verify, so no backup was made", vault.path().display())));
     }
     (done.head, done.events) = (verified.head, verified.count);
     fs::rename(beside, target).map_err(|e| failed("rename", target, e))?;
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    Dir::open_root(parent)?.map_or(Ok(()), |dir| dir.sync())?;
+    files::sync_parent(target)?;
     Ok(done)
 }
 

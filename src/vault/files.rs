@@ -240,3 +240,21 @@ fn check_mode(fd: impl AsFd, path: &Path) -> Result<()> {
 pub fn failed(doing: &str, path: &Path, error: impl Into<io::Error>) -> Error {
     Error::system(format!("cannot {doing} {}", path.display()), error.into())
 }
+
+/// Makes the folders that lead to a path, each of them durable.
+pub fn make_parents(path: &Path) -> Result<()> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) else {
+        return Ok(());
+    };
+    make_parents(parent)?;
+    match std::fs::create_dir(parent) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", parent, e)),
+        _ => sync_parent(parent),
+    }
+}
+
+/// Makes the name of a path durable.
+pub fn sync_parent(path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Dir::open_root(parent)?.map_or(Ok(()), |dir| dir.sync())
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::files::{Dir, failed};
+use super::files::{self, Dir, failed};
 use super::{Vault, WriteOptions, Writer, config};
 use crate::base::{Actor, Error, Reason, Result, Subject};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, schema};
@@ -64,7 +64,7 @@ impl Vault {
         }
         vault.akashic.sync()?;
         vault.root.sync()?;
-        sync_parent(path)?;
+        files::sync_parent(path)?;
         let event = writer.append_one(first_event(actor, vault_id))?;
         drop(writer);
         Ok((vault, Created::New(Box::new(event))))
@@ -90,9 +90,7 @@ fn make_root(path: &Path) -> Result<()> {
     if path.exists() {
         return Ok(());
     }
-    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(|e| failed("create", parent, e))?;
-    }
+    files::make_parents(path)?;
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(failed("create", path, e)),
         _ => Ok(()),
@@ -109,12 +107,4 @@ fn refuse_foreign(root: &Dir) -> Result<()> {
         )),
         _ => Ok(()),
     }
-}
-
-fn sync_parent(path: &Path) -> Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    Dir::open_root(parent)?.map_or(Ok(()), |dir| dir.sync())
 }

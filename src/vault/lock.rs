@@ -40,7 +40,7 @@ pub fn take(file: File, mode: Mode, timeout: Duration) -> Result<LockGuard> {
         }
     }
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
+    let waiter = thread::Builder::new().spawn(move || {
         let locked = loop {
             let blocked = match mode {
                 Mode::Exclusive => FileExt::lock_exclusive(&file),
@@ -54,6 +54,7 @@ pub fn take(file: File, mode: Mode, timeout: Duration) -> Result<LockGuard> {
         // If nobody waits any more, the file is dropped here and with it the lock.
         let _ = sender.send(locked.map(|()| file));
     });
+    waiter.map_err(|e| Error::system("cannot wait for the vault's lock", e))?;
     match receiver.recv_timeout(timeout) {
         Ok(Ok(file)) => Ok(LockGuard { _file: file }),
         Ok(Err(e)) => Err(Error::system("cannot lock the vault", e)),

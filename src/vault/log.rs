@@ -140,27 +140,23 @@ impl Vault {
     /// What stands behind the record's head, or the whole log without a record.
     pub(super) fn tail(&self, record: Option<&HeadRecord>) -> Result<Tail> {
         let month = record.map_or(String::new(), |r| r.segment.month());
-        let mut pieces: Vec<(SegmentName, u64, Vec<u8>)> = Vec::new();
-        for name in self.segments_since(&month)? {
-            let start = match record {
-                Some(record) if name < record.segment => continue,
-                Some(record) if name == record.segment => record.offset,
-                _ => 0,
-            };
-            let mut file = self.open_segment(name)?;
-            file.seek(SeekFrom::Start(start)).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
+        let mut segments = self.segments_since(&month)?;
+        segments.retain(|name| record.is_none_or(|record| *name >= record.segment));
+        // One at a time: without a record this is the whole log.
+        let pieces = segments.into_iter().map(|segment| {
+            let start = record.filter(|record| record.segment == segment).map_or(0, |record| record.offset);
             let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
-            pieces.push((name, start, bytes));
-        }
-        let pieces: Vec<Piece<'_>> =
-            pieces.iter().map(|(segment, start, bytes)| Piece { segment: *segment, start: *start, bytes }).collect();
+            let mut file = self.open_segment(segment)?;
+            let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_to_end(&mut bytes));
+            read.map_err(|e| Error::system(format!("cannot read {segment}"), e))?;
+            Ok(Piece { segment, start, bytes })
+        });
         let (known, head) = match record {
             Some(record) => (Known::Published, Some(record.head)),
             None => (Known::Nothing, None),
         };
         let end = record.map(|r| r.end());
-        Ok(tail::classify(known, head, end, &pieces))
+        tail::classify(known, head, end, pieces)
     }
 
     /// Whether the line that ends at the record's offset is the head that the record names.

@@ -20,6 +20,8 @@ const SNAPSHOTS: &str = "snapshots";
 const LATEST: &str = "latest.json";
 /// Entities that are read at a time.
 const PAGE_ENTITIES: usize = 1000;
+/// The same while a file may turn out not to be small.
+const SMALL_PAGE_ENTITIES: usize = 64;
 /// A type with more live entities than this is not even tried on an append.
 const SMALL_ENTITIES: u64 = 256;
 
@@ -77,10 +79,29 @@ pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
     touched.sort();
     touched.dedup();
     touched.retain(|entity| entity.has_id() && state.tally().live(*entity) <= SMALL_ENTITIES);
-    let small = touched.into_iter().map(|entity| (entity, render(&map(state, entity))));
-    let small: Vec<_> = small.filter(|(_, text)| text.len() <= limits::PROJECTION_SMALL_BYTES).collect();
+    let small: Vec<_> = touched.into_iter().filter_map(|entity| Some((entity, small_file(state, entity)?))).collect();
     if !small.is_empty() {
         let _ = write(vault, small, events.last().map(|event| event.id));
+    }
+}
+
+/// The file of a type, if it is small. Stops as soon as it is not.
+fn small_file(state: &State, entity: EntityType) -> Option<Vec<u8>> {
+    let (mut map, mut bytes, mut after): (_, _, Option<String>) = (Map::new(), 0, None);
+    loop {
+        let page = state.entities(entity, after.as_deref(), SMALL_PAGE_ENTITIES);
+        for entity in &page {
+            let projection = entity.projection();
+            bytes += projection.to_string().len();
+            map.insert(entity.subject.id().to_owned(), projection);
+        }
+        if bytes > limits::PROJECTION_SMALL_BYTES {
+            return None;
+        }
+        if page.len() < SMALL_PAGE_ENTITIES {
+            return Some(render(&map)).filter(|text| text.len() <= limits::PROJECTION_SMALL_BYTES);
+        }
+        after = page.last().map(|entity| entity.subject.id().to_owned());
     }
 }
 

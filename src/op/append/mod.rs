@@ -125,6 +125,15 @@ pub fn append_stream(
         let length = chunk.len();
         // What stands before a line that cannot be read is recorded all the same.
         let recorded = record_chunk(env, chunk, first_line, rehearse, &mut done);
+        done.warnings.dedup();
+        let last_line = first_line + length.saturating_sub(1);
+        let recorded = recorded.map_err(|error| match error.kind {
+            // A stream has no key of its own; a batch of the same lines has.
+            ErrorKind::Uncertain { .. } => {
+                error.at(format!("give lines {first_line} to {last_line} again with --batch"))
+            }
+            _ => error,
+        });
         done.error = recorded.err().or(broken);
         if done.error.is_some() || ended {
             return done;

@@ -41,7 +41,7 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
     let gone = || Error::corrupt(format!("event {} is gone", first.id));
     let (unit, index) = snapshot.unit_of(first.id)?.ok_or_else(gone)?;
     let (asked, others) = match checked {
-        [_] => (vec![first], unit.iter().filter(|e| e.id != first.id).collect()),
+        [_] => (vec![first], belonging(&unit, index)),
         _ => {
             let keyed = checked.iter().filter(|c| c.request.key.is_some()).count();
             let whole = *n == 0 && keyed == firsts.len();
@@ -60,6 +60,12 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
         duplicate: true,
         warnings: Vec::new(),
     }))
+}
+
+/// What was recorded for the sake of one event of a unit: its agent's announcement right before it.
+fn belonging(unit: &[Event], index: usize) -> Vec<&Event> {
+    let announces = |e: &&Event| e.event_type.known() == Some(Kind::AgentStarted) && e.subject == unit[index].actor;
+    index.checked_sub(1).map(|before| &unit[before]).filter(announces).into_iter().collect()
 }
 
 /// Picks the events of a recorded unit that are these requests, in this order; the rest of the unit

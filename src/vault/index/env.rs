@@ -175,7 +175,7 @@ fn reaches_its_last_page(data: &File) -> Option<bool> {
         newest = newest.max(Some((txn, last_page)));
     }
     let (_, last_page) = newest?;
-    Some(data.metadata().ok()?.len() >= (last_page + 1).checked_mul(page_bytes)?)
+    Some(data.metadata().ok()?.len() >= last_page.checked_add(1)?.checked_mul(page_bytes)?)
 }
 
 /// An open LMDB environment with its one database.

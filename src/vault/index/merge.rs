@@ -112,7 +112,9 @@ fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()
         changes.entities.iter().map(|(subject, entity)| (key::entity(subject, entity.archived), entity.encode())),
     );
     pairs.extend(changes.made.iter().map(|((e, n), subject)| (key::nth(*e, *n), subject.to_string().into_bytes())));
-    pairs.extend(changes.keys.iter().map(|(key, id)| (key::keyed(key), id.to_bytes().to_vec())));
+    // A longer key is not one of ours, cannot be asked for, and would not fit.
+    let keys = changes.keys.iter().filter(|(key, _)| key.len() <= limits::KEY_MAX_BYTES);
+    pairs.extend(keys.map(|(key, id)| (key::keyed(key), id.to_bytes().to_vec())));
     pairs.extend(changes.children.iter().map(|(parent, child)| (key::child(*parent, *child), Vec::new())));
     pairs.push((key::TALLY.to_vec(), changes.tally.to_json().to_string().into_bytes()));
     pairs.push((key::MARK.to_vec(), mark.encode()));

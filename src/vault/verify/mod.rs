@@ -12,7 +12,7 @@ use super::Vault;
 use super::head::{self, Published};
 use super::lock::Mode;
 use super::log::{self, HeadLine};
-use crate::base::{Error, ErrorKind, Result, Ulid, names};
+use crate::base::{Error, ErrorKind, Reason, Result, Ulid, names};
 use crate::chain::strict::Link;
 use crate::chain::tail::{Place, Verdict};
 use crate::chain::{Head, HeadRecord, SegmentName, scan};
@@ -83,7 +83,7 @@ impl Scope<'_> {
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// All verdicts of one verification.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Verified {
     pub chain: Checked,
     pub tail: TailVerdict,
@@ -98,6 +98,12 @@ pub struct Verified {
 }
 
 impl Verified {
+    /// Whether nothing is wrong but a write that a crash left unfinished, which the next append mends.
+    pub fn passed_but_for_tail(&self) -> bool {
+        self.passed()
+            || (self.tail == TailVerdict::Torn && Verified { tail: TailVerdict::Clean, ..self.clone() }.passed())
+    }
+
     /// Whether everything that can be wrong is right. A head that is missing or behind is not wrong.
     pub fn passed(&self) -> bool {
         self.chain == Checked::Ok
@@ -138,7 +144,10 @@ impl Vault {
         let head_verdict = match record {
             Published::Missing => HeadVerdict::Missing,
             Published::Invalid => HeadVerdict::Invalid,
-            Published::Newer => return Err(Error::corrupt("chain.json is of a newer version than this program reads")),
+            Published::Newer => {
+                let why = "chain.json is of a newer version than this program reads";
+                return Err(Error::refused(Reason::NewerVersion, why));
+            }
             Published::Valid(record) => {
                 // A check that began in the middle has not counted from the beginning.
                 let counted = scope.since.is_some() || found.chain != Checked::Ok || found.count == record.count;
