@@ -8,7 +8,7 @@ use super::super::Vault;
 use super::super::lock::{self, Mode};
 use super::env::{Files, Store};
 use super::{Index, key};
-use crate::base::{Error, Result, limits};
+use crate::base::{Error, Result};
 use crate::chain::{Head, HeadRecord};
 use crate::state::{Changes, State};
 
@@ -24,7 +24,7 @@ impl Vault {
     /// known to be. Nothing depends on it: an error is only a reason to try again later.
     pub(in crate::vault) fn merge_index(&self, head: &HeadRecord, behind: u64) -> Result<()> {
         let wait = match behind >= WAIT_FROM_EVENTS {
-            true => Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
+            true => self.lock_timeout,
             false => Duration::ZERO,
         };
         self.index_up_to(head, wait, false)
@@ -32,7 +32,7 @@ impl Vault {
 
     /// Makes the index anew from the events alone; the old one is not even opened.
     pub(in crate::vault) fn rebuild_index(&self, head: &HeadRecord) -> Result<()> {
-        self.index_up_to(head, Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS), true)
+        self.index_up_to(head, self.lock_timeout, true)
     }
 
     fn index_up_to(&self, head: &HeadRecord, wait: Duration, anew: bool) -> Result<()> {

@@ -14,14 +14,13 @@ use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::time::Duration;
 
 use heed::RoTxn;
 
 use super::Vault;
 use super::lock::{self, LockGuard, Mode};
 use super::log::{HeadLine, Snapshot};
-use crate::base::{EntityType, Error, Subject, Ulid, limits};
+use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::chain::HeadRecord;
 use crate::state::{Base, Entity, Query, State, Tally};
 use env::{Files, Store};
@@ -88,8 +87,7 @@ impl Vault {
     /// The index, if there is one that fits this log.
     pub(super) fn index(&self) -> Option<Index> {
         let files = Files::open(&self.akashic).ok()??;
-        let wait = Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS);
-        let guard = lock::take(files.lock_file().ok()??, Mode::Shared, wait).ok()?;
+        let guard = lock::take(files.lock_file().ok()??, Mode::Shared, self.lock_timeout).ok()?;
         Index::open(self, &files, guard)
     }
 }
