@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdout, Command as Process, Output, Stdio};
 use std::time::Duration;
 
 use assert_cmd::Command;
-use hiveforge::base::{Actor, Now, Timestamp};
+use hiveforge::base::{Actor, Digest, Now, Timestamp, Ulid};
+use hiveforge::event::{Draft, Event, Kind};
 use hiveforge::op::{self, AppendRequest, Env};
 use hiveforge::vault::{Scope, Vault, Verified};
 use serde_json::{Value, json};
@@ -152,6 +153,56 @@ impl Hive {
         self.vault().join("Akashic/chain.json")
     }
 
+    /// A file or folder of `Akashic/`.
+    pub fn akashic(&self, name: &str) -> PathBuf {
+        self.vault().join("Akashic").join(name)
+    }
+
+    /// A JSON file of `Akashic/`.
+    #[track_caller]
+    pub fn json(&self, name: &str) -> Value {
+        let text = fs::read(self.akashic(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Appends one event and gives the reply.
+    #[track_caller]
+    pub fn append(&self, event_type: &str, subject: &str, payload: Value) -> Reply {
+        let payload = payload.to_string();
+        self.run("append", &[event_type, "--subject", subject, "--payload", &payload]).expect_exit(0)
+    }
+
+    /// Appends lines as one batch.
+    #[track_caller]
+    pub fn batch(&self, lines: &[Value]) -> Reply {
+        self.pipe("append", &["--batch"], jsonl(lines)).expect_exit(0)
+    }
+
+    /// The same vault in a folder of its own, as `cp -r` makes it.
+    pub fn copy(&self) -> Hive {
+        let copy = Hive { now: self.now.clone(), ..Hive::empty() };
+        let done = Process::new("cp").arg("-r").arg(self.vault()).arg(copy.vault()).output().expect("cp runs");
+        assert!(done.status.success(), "{done:?}");
+        copy
+    }
+
+    /// Makes the log these events, sealed as a valid chain whatever they say. The head record goes.
+    pub fn forge(&self, events: &mut [Event]) {
+        let (mut prev, mut bytes) = (Digest::ZERO, Vec::new());
+        for event in events {
+            bytes.extend(event.seal(prev, None));
+            bytes.push(b'\n');
+            prev = event.hash;
+        }
+        write_private(&self.segment(), &bytes);
+        fs::remove_file(self.head()).expect("a head record");
+    }
+
+    /// The events of the only segment, to forge others from.
+    pub fn recorded(&self) -> Vec<Event> {
+        self.lines().iter().map(|line| Event::read(line.as_bytes()).expect("an event")).collect()
+    }
+
     /// Names and contents of what is in quarantine.
     pub fn quarantine(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let dir = self.vault().join("Akashic/quarantine");
@@ -204,6 +255,20 @@ pub fn write_private(path: &Path, bytes: &[u8]) {
 pub fn proposal(title: &str) -> AppendRequest {
     let payload = json!({"title": title}).as_object().expect("an object").clone();
     AppendRequest { event_type: "RequirementProposed".to_owned(), payload, ..Default::default() }
+}
+
+/// An event to forge a log with, made at the nth second of a test and caused by nothing.
+pub fn forged(n: u64, kind: Kind, subject: &str, payload: Value) -> Event {
+    let draft = Draft {
+        kind,
+        subject: hiveforge::base::Subject::parse(subject).expect("a subject"),
+        actor: Actor::parse("user:jo").expect("an actor"),
+        parents: Vec::new(),
+        key: None,
+        payload: payload.as_object().expect("an object").clone(),
+    };
+    let second = Timestamp::parse(START).expect("an exact time").0 as u64 + n;
+    Event::from_draft(draft, Ulid::from_parts(second * 1000, 7), Timestamp(second as i64))
 }
 
 /// Values as lines of JSON.

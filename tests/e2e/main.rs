@@ -9,6 +9,7 @@ mod crash;
 mod example;
 mod hf;
 mod hive;
+mod index;
 mod init;
 mod layers;
 mod log;
