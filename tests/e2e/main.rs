@@ -15,6 +15,7 @@ mod layers;
 mod log;
 mod manual;
 mod output;
+mod policy;
 mod readme;
 mod refuse;
 mod verify;
