@@ -12,6 +12,7 @@ mod hive;
 mod index;
 mod init;
 mod layers;
+mod lineage;
 mod log;
 mod manual;
 mod output;
