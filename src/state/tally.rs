@@ -37,10 +37,19 @@ impl Tally {
     }
 
     pub(super) fn moved(&mut self, entity: EntityType, from: State, to: State) {
+        self.left(entity, from);
+        *self.states.entry((entity, to)).or_default() += 1;
+    }
+
+    /// One less is in a state. A state that nobody is in has no entry, so that a tally which was kept
+    /// is the same as one that was counted.
+    fn left(&mut self, entity: EntityType, from: State) {
         if let Some(count) = self.states.get_mut(&(entity, from)) {
             *count -= 1;
+            if *count == 0 {
+                self.states.remove(&(entity, from));
+            }
         }
-        *self.states.entry((entity, to)).or_default() += 1;
     }
 
     pub fn made(&self, entity: EntityType) -> u64 {
@@ -49,7 +58,7 @@ impl Tally {
 
     /// The states that entities of a type are in, and how many in each.
     pub fn states(&self, entity: EntityType) -> impl Iterator<Item = (State, u64)> {
-        self.states.iter().filter(move |((e, _), n)| *e == entity && **n > 0).map(|((_, state), n)| (*state, *n))
+        self.states.iter().filter(move |((e, _), _)| *e == entity).map(|((_, state), n)| (*state, *n))
     }
 
     pub(super) fn archive(&mut self, entity: EntityType) {
@@ -64,7 +73,7 @@ impl Tally {
     pub fn to_json(&self) -> Value {
         let made: BTreeMap<&str, u64> = self.made.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         let states: Vec<(&str, &str, u64)> =
-            self.states.iter().filter(|(_, n)| **n > 0).map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
+            self.states.iter().map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
         let archived: BTreeMap<&str, u64> = self.archived.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         json!({
             "archived": archived,
