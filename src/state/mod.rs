@@ -129,7 +129,9 @@ impl State {
             Entity::new(subject.clone(), ordinal, event)
         });
         if entity.state != next {
-            tally.moved(entity.subject.entity, entity.state, next);
+            if !entity.archived {
+                tally.moved(entity.subject.entity, entity.state, next);
+            }
             entity.state = next;
             entity.last_event = event.id;
         }
@@ -144,7 +146,7 @@ impl State {
     /// Takes an entity out of the projections.
     fn archive(&mut self, subject: &Subject) {
         let Some(entity) = self.entity(subject).map(Cow::into_owned).filter(|entity| !entity.archived) else { return };
-        self.changes.tally.archive(subject.entity);
+        self.changes.tally.archive(subject.entity, entity.state);
         self.changes.entities.insert(subject.clone(), Entity { archived: true, ..entity });
     }
 

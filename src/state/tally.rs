@@ -16,7 +16,7 @@ pub struct Tally {
     pub newest_version: u64,
     /// How many were ever made.
     made: BTreeMap<EntityType, u64>,
-    /// How many are in each state.
+    /// How many of those that the projections show are in each state.
     states: BTreeMap<(EntityType, State), u64>,
     /// How many have left the projections.
     archived: BTreeMap<EntityType, u64>,
@@ -61,7 +61,8 @@ impl Tally {
         self.states.iter().filter(move |((e, _), _)| *e == entity).map(|((_, state), n)| (*state, *n))
     }
 
-    pub(super) fn archive(&mut self, entity: EntityType) {
+    pub(super) fn archive(&mut self, entity: EntityType, state: State) {
+        self.left(entity, state);
         *self.archived.entry(entity).or_default() += 1;
     }
 
