@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value, json};
 
 use super::Env;
-use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Ulid, limits};
+use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Result, Ulid, limits};
 use crate::chain::Head;
 use crate::machine;
 use crate::state::{Entity, State};
@@ -268,7 +268,7 @@ pub(super) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
             (Some(_), None) => {
                 differences.push(format!("projections/{name}.json is through an event that is not in the log"))
             }
-            (Some(found), Some(maps)) => {
+            (Some(found), Some((_, maps))) => {
                 compare_maps(&format!("projections/{name}.json"), found, object(&maps[name]), &mut differences)
             }
         }
@@ -276,9 +276,9 @@ pub(super) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
     let rebuild_mends = !differences.is_empty();
     if let Some((name, document)) = &newest {
         let place = format!("snapshots/{name}");
-        match newest_head.and_then(|head| then.get(&head.id)) {
+        match newest_head.and_then(|head| then.get(&head.id).filter(|(hash, _)| *hash == head.hash)) {
             None => differences.push(format!("{place} stands for an event that is not in the log")),
-            Some(maps) => {
+            Some((_, maps)) => {
                 for (name, map) in maps {
                     compare_maps(
                         &format!("{place} {name}"),
@@ -293,8 +293,8 @@ pub(super) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
     Ok(CheckOutcome { events: snapshot.count, head: snapshot.head, differences, rebuild_mends })
 }
 
-/// All maps as they were at an event.
-type MapsThen = BTreeMap<Ulid, Map<String, Value>>;
+/// All maps as they were at an event, and its hash.
+type MapsThen = BTreeMap<Ulid, (Digest, Map<String, Value>)>;
 
 /// Folds the whole log, and keeps all maps as they were at the events that are wanted.
 fn fold_with_stops(snapshot: &Snapshot, wanted: &BTreeSet<Ulid>) -> Result<(State, MapsThen)> {
@@ -302,7 +302,7 @@ fn fold_with_stops(snapshot: &Snapshot, wanted: &BTreeSet<Ulid>) -> Result<(Stat
     snapshot.events(Position::START, &mut |_, event, _| {
         state.apply(&event);
         if wanted.contains(&event.id) {
-            then.insert(event.id, all_maps(&state));
+            then.insert(event.id, (event.hash, all_maps(&state)));
         }
         Ok(ControlFlow::Continue(()))
     })?;
