@@ -17,6 +17,7 @@ mod log;
 mod manual;
 mod output;
 mod policy;
+mod project;
 mod readme;
 mod refuse;
 mod verify;
