@@ -179,9 +179,11 @@ fn hostile() -> Hive {
     hive
 }
 
+type Pairs = Vec<(String, String)>;
+
 /// Reads a graph as Graphviz does, as far as it goes here: statements of quoted strings, an arrow,
 /// attributes. Gives (nodes with labels, edges).
-fn read_dot(text: &str) -> (Vec<(String, String)>, Vec<(String, String)>) {
+fn read_dot(text: &str) -> (Pairs, Pairs) {
     let body = text.strip_prefix("digraph lineage {\n").and_then(|rest| rest.strip_suffix("}\n")).expect("one graph");
     let (mut nodes, mut edges) = (Vec::new(), Vec::new());
     for statement in body.lines().skip(2) {
