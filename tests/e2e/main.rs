@@ -15,6 +15,7 @@ mod layers;
 mod lineage;
 mod log;
 mod manual;
+mod model;
 mod output;
 mod policy;
 mod project;
