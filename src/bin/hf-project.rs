@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use hiveforge::base::limits;
+use hiveforge::base::{Error, limits};
 use hiveforge::chain::Head;
 use hiveforge::op::Env;
 use hiveforge::op::project::{self, Counts, ListOutcome, ListRequest, Listed, Projection};
@@ -115,22 +115,23 @@ fn map(env: &Env, projection: Projection) -> anyhow::Result<Output> {
 }
 
 fn list(env: &Env, projection: Projection, args: &Args) -> anyhow::Result<Output> {
-    let request =
-        ListRequest { projection, status: args.status.clone(), limit: args.limit, cursor: args.cursor.clone() };
+    let status = args.status.as_deref().map(project::parse_status).transpose()?;
+    if status.is_some() && projection == Projection::Idempotency {
+        return Err(Error::usage("keys have no status").into());
+    }
+    let request = ListRequest { projection, status, limit: args.limit, cursor: args.cursor.clone() };
     let ListOutcome { entries, next_cursor, more, head } = project::list(env, &request)?;
-    let next = match (&next_cursor, &args.status) {
-        (Some(cursor), None) => {
-            Next::run("hf-project").word(projection.name()).arg("--cursor", cursor).arg("--limit", &args.limit)
-        }
-        _ => Next::None,
-    };
+    let next = next_cursor.map(|cursor| {
+        let next = Next::run("hf-project").word(projection.name()).arg("--cursor", &cursor).arg("--limit", &args.limit);
+        status.map_or(next.clone(), |status| next.word("--status").word(status.as_str()))
+    });
     let cursor = match (entries.last(), more) {
         (Some(Listed::Entity(entity)), true) => Some(entity.subject.id().to_owned()),
         (Some(Listed::Key(key, _)), true) => Some(key.clone()),
         _ => None,
     };
     let report = Report::new(Status::Ok, format!("{} {}", entries.len(), projection.name()))
-        .next(next)
+        .next(next.unwrap_or(Next::None))
         .with(Key::Count, entries.len() as u64)
         .with(Key::HasMore, if more { "yes" } else { "no" })
         .with_some(Key::NextCursor, cursor);

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use super::named_entities;
 use crate::base::{Actor, Subject, Ulid};
 use crate::event::kind::About;
 use crate::event::{Event, Kind};
@@ -71,6 +72,11 @@ impl Audit {
                 say(format!("{subject} does not exist"));
             }
             return;
+        }
+        for named in named_entities(kind, &event.payload) {
+            if self.state.entity(&named).is_none() {
+                say(format!("{named}, which its payload names, does not exist"));
+            }
         }
         let from = self.state.of(&subject);
         if machine::step(subject.entity, from, kind).is_none() {

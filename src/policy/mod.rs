@@ -6,7 +6,7 @@ mod cause;
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid};
-use crate::event::kind::About;
+use crate::event::kind::{About, Is};
 use crate::event::{Draft, Event, Kind};
 use crate::machine;
 use crate::state::{State, linked};
@@ -142,18 +142,23 @@ fn check_step(state: &State, kind: Kind, subject: &Subject) -> Result<()> {
     Err(illegal(subject, from, kind))
 }
 
+/// The entities that a payload names and that must exist. Agents are named before their first command.
+fn named_entities(kind: Kind, payload: &Map<String, Value>) -> impl Iterator<Item = Subject> {
+    let named = kind.row().fields.iter().filter_map(move |field| {
+        let text = payload.get(field.name)?.as_str()?;
+        match field.is {
+            Is::Id(entity) => Some(Subject::new(entity, EntityId::parse(text).ok()?)),
+            Is::Subject => Subject::parse(text).ok(),
+            _ => None,
+        }
+    });
+    named.filter(|named| named.entity != EntityType::Agent)
+}
+
 /// What the payload names must exist, and be where this event may find it.
 fn check_named(state: &State, kind: Kind, payload: &Map<String, Value>) -> Result<()> {
-    for field in kind.row().fields {
-        let named = match (field.is, payload.get(field.name).and_then(Value::as_str)) {
-            (crate::event::kind::Is::Id(entity), Some(id)) => Subject::new(entity, EntityId::parse(id)?),
-            (crate::event::kind::Is::Subject, Some(text)) => Subject::parse(text)?,
-            _ => continue,
-        };
-        // Agents are named before their first command.
-        if named.entity != EntityType::Agent && state.entity(&named).is_none() {
-            return Err(Error::not_found(format!("payload.{}: {named} does not exist", field.name)));
-        }
+    if let Some(missing) = named_entities(kind, payload).find(|named| state.entity(named).is_none()) {
+        return Err(Error::not_found(format!("{missing}, which the payload names, does not exist")));
     }
     match (kind, linked(kind, payload)) {
         (Kind::RunStarted, Some(task)) => match machine::step(task.entity, state.of(&task), kind) {

@@ -65,20 +65,23 @@ fn file(entity: EntityType) -> String {
     format!("{}.json", entity.plural())
 }
 
+/// The types whose files an event rewrites, if they are small: all that it changes, but not for a
+/// heartbeat.
+pub fn touched(event: &Event) -> Vec<EntityType> {
+    let Some(kind) = event.event_type.known().filter(|kind| *kind != Kind::Heartbeat) else { return Vec::new() };
+    let subjects = Subject::parse(&event.subject).ok().into_iter().chain(linked(kind, &event.payload));
+    // A task's runs leave the projections with it.
+    let runs = (kind == Kind::TaskArchived).then_some(EntityType::Run);
+    subjects.map(|subject| subject.entity).chain(runs).filter(|entity| entity.has_id()).collect()
+}
+
 /// Rewrites the small files of the types that these events touched. They are a convenience: what
 /// cannot be written is left as it is, and `meta.json` goes on to say how old it is.
 pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
-    let mut touched: Vec<EntityType> = Vec::new();
-    for event in events {
-        let Some(kind) = event.event_type.known().filter(|kind| *kind != Kind::Heartbeat) else { continue };
-        let own = Subject::parse(&event.subject).ok();
-        touched.extend(own.into_iter().chain(linked(kind, &event.payload)).map(|subject| subject.entity));
-        // A task's runs leave the projections with it.
-        touched.extend((kind == Kind::TaskArchived).then_some(EntityType::Run));
-    }
+    let mut touched: Vec<EntityType> = events.iter().flat_map(touched).collect();
     touched.sort();
     touched.dedup();
-    touched.retain(|entity| entity.has_id() && state.tally().live(*entity) <= SMALL_ENTITIES);
+    touched.retain(|entity| state.tally().live(*entity) <= SMALL_ENTITIES);
     let small: Vec<_> = touched.into_iter().filter_map(|entity| Some((entity, small_file(state, entity)?))).collect();
     if !small.is_empty() {
         let _ = write(vault, small, events.last().map(|event| event.id));
@@ -107,7 +110,11 @@ fn small_file(state: &State, entity: EntityType) -> Option<Vec<u8>> {
 
 /// Rewrites every file.
 pub(super) fn refresh_all(vault: &Vault, state: &State, head: Option<Ulid>) -> Result<()> {
-    write(vault, EntityType::projected().map(|entity| (entity, render(&map(state, entity)))).collect(), head)
+    let files = EntityType::projected().map(|entity| (entity, render(&map(state, entity)))).collect();
+    match state.fault() {
+        Some(fault) => Err(fault),
+        None => write(vault, files, head),
+    }
 }
 
 fn write(vault: &Vault, files: Vec<(EntityType, Vec<u8>)>, through: Option<Ulid>) -> Result<()> {

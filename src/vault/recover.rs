@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use serde_json::{Value, json};
 
 use super::log::{HeadLine, size};
-use super::write::Writer;
+use super::write::{Writer, newer};
 use super::{Vault, WriteOptions, head, layout};
 use crate::base::{Actor, Digest, Error, Result, Subject};
 use crate::chain::tail::{Place, Tail, Verdict};
@@ -71,7 +71,7 @@ impl Vault {
         let mut writer = Writer::lock(self, options)?;
         let record = match head::read(&self.akashic)? {
             head::Published::Valid(record) => Some(record),
-            head::Published::Newer => return Err(Error::corrupt("chain.json is of a newer version")),
+            head::Published::Newer => return Err(newer("chain.json")),
             _ => None,
         };
         let good = self.good_part()?;

@@ -331,7 +331,7 @@ fn uncertain(asked: &Event, why: String) -> Error {
     Error::new(ErrorKind::Uncertain { key }, why)
 }
 
-fn newer(what: &str) -> Error {
+pub(super) fn newer(what: &str) -> Error {
     Error::refused(Reason::NewerVersion, format!("{what} is of a newer version than this program writes"))
 }
 

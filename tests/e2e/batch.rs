@@ -64,7 +64,7 @@ fn one_bad_line_refuses_the_whole_batch_and_is_named() {
     let missing = json!({"event_type": "TaskReady", "subject": "task:nobody"});
     for (lines, code, sum) in [
         (vec![&requirement, &missing], 6, "line 2: nothing here is called 'task:nobody'"),
-        (vec![&task], 6, "line 1: payload.requirement_id: requirement:r does not exist"),
+        (vec![&task], 6, "line 1: requirement:r, which the payload names, does not exist"),
         (
             vec![&requirement, &task, &ready, &ready],
             3,

@@ -391,8 +391,10 @@ fn edit(hive: &Hive, name: &str, change: impl FnOnce(&mut Value)) {
 fn differences(hive: &Hive) -> Vec<String> {
     let before = hive.contents();
     let reply = hive.run("project", &["--check"]).expect_exit(1);
-    assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("FAILED", "ACTION hf-project --rebuild"));
     let named: Vec<String> = reply.all("DIFFERENCE").into_iter().map(str::to_owned).collect();
+    // A rebuild leaves a snapshot as it is.
+    let mends = if named.iter().all(|d| d.starts_with("snapshots/")) { "--snapshot" } else { "--rebuild" };
+    assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("FAILED", format!("ACTION hf-project {mends}").as_str()));
     assert_eq!(reply.get("SUM"), format!("{} differences", named.len()));
     let verify = hive.run("verify", &["--projections"]).expect_exit(1);
     assert_eq!((verify.get("CHAIN"), verify.get("PROJECTIONS")), ("OK", "DIFFERENT"));
@@ -423,6 +425,24 @@ fn a_check_names_every_entry_that_somebody_edited() {
     let check = hive.run("project", &["--check"]);
     assert_eq!(hive.run_next(&check).expect_exit(0).get("STATUS"), "REBUILT");
     assert_eq!(hive.run("project", &["--check"]).expect_exit(0).get("STATUS"), "CONSISTENT");
+}
+
+#[test]
+fn a_writer_killed_between_a_file_and_its_age_leaves_no_difference() {
+    for first in [true, false] {
+        let hive = Hive::new();
+        hive.append("TaskProposed", "task:a", json!({"title": "x"}));
+        let meta = fs::read(hive.akashic("projections/meta.json")).unwrap();
+        hive.append("TaskReady", "task:a", json!({}));
+        // The file is written, its age is not: as it was before, or none at all.
+        write_private(&hive.akashic("projections/meta.json"), if first { b"{}\n" } else { &meta });
+        hive.run("project", &["--check"]).expect_exit(0);
+        hive.propose("something else happens");
+        hive.run("project", &["--check"]).expect_exit(0);
+        // An edit is still seen.
+        edit(&hive, "projections/tasks.json", |tasks| tasks["a"]["status"] = json!("Succeeded"));
+        assert_eq!(differences(&hive).len(), 1);
+    }
 }
 
 #[test]

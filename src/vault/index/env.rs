@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::files::Dir;
 use super::INDEX;
-use crate::base::{Digest, Error, Result};
+use crate::base::{Error, Result};
 
 const DATA: &str = "data.mdb";
 const LOCK: &str = ".lock";
@@ -23,33 +23,25 @@ const SEAL: &str = "seal.json";
 const MAP_BYTES: usize = 64 << 30;
 /// Where address space is limited.
 const SMALL_MAP_BYTES: usize = 1 << 30;
-/// The seal is written in place, so it has one size.
-const SEAL_BYTES: usize = 256;
 
 /// The index's folder and files.
 pub struct Files {
     dir: Dir,
 }
 
-/// How the data file must look to be opened.
+/// How the data file must look to be opened. There is none while a merge is under way: a store whose
+/// merge was interrupted cannot be told from a damaged one, and is made anew.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Seal {
     inode: u64,
-    /// Size and change time; nothing while a merge is under way, which LMDB itself makes atomic.
-    sealed: Option<(u64, i64, i64)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    check: Option<String>,
+    size: u64,
+    changed_at: (i64, i64),
 }
 
 impl Seal {
-    fn of(file: &File, merging: bool) -> std::io::Result<Seal> {
+    fn of(file: &File) -> std::io::Result<Seal> {
         let meta = file.metadata()?;
-        let sealed = (!merging).then(|| (meta.size(), meta.ctime(), meta.ctime_nsec()));
-        Ok(Seal { inode: meta.ino(), sealed, check: None })
-    }
-
-    fn checksum(&self) -> String {
-        Digest::of(format!("{:?} {:?}", self.inode, self.sealed).as_bytes()).tag()
+        Ok(Seal { inode: meta.ino(), size: meta.size(), changed_at: (meta.ctime(), meta.ctime_nsec()) })
     }
 }
 
@@ -82,17 +74,16 @@ impl Files {
         if !self.is_sealed() {
             self.clear()?;
         }
-        let (data, _) = self.dir.make_file(DATA)?;
-        self.seal(&data, true)?;
+        self.dir.remove(SEAL)?;
+        self.dir.make_file(DATA)?;
         self.store(EnvFlags::empty()).map_err(|e| Error::system("cannot open the index", e))
     }
 
-    /// Says that the data file is whole as it is now.
-    pub fn seal_data(&self) -> Result<()> {
-        match self.dir.open_file(DATA)? {
-            Some(data) => self.seal(&data, false),
-            None => Ok(()),
-        }
+    /// Says that the data file is whole as it is now. The store is closed.
+    pub fn seal(&self) -> Result<()> {
+        let Some(data) = self.dir.open_file(DATA)? else { return Ok(()) };
+        let seal = Seal::of(&data).map_err(|e| Error::system("cannot seal the index", e))?;
+        self.dir.replace(SEAL, &serde_json::to_vec(&seal).expect("a plain struct"))
     }
 
     /// Removes the store, without opening it.
@@ -101,26 +92,14 @@ impl Files {
         self.dir.remove(DATA)
     }
 
-    fn seal(&self, data: &File, merging: bool) -> Result<()> {
-        let fail = |e| Error::system("cannot seal the index", e);
-        let mut seal = Seal::of(data, merging).map_err(fail)?;
-        seal.check = Some(seal.checksum());
-        let mut bytes = serde_json::to_vec(&seal).expect("a plain struct");
-        bytes.resize(SEAL_BYTES - 1, b' ');
-        bytes.push(b'\n');
-        self.dir.make_file(SEAL)?.0.write_all_at(&bytes, 0).map_err(fail)
-    }
-
     fn is_sealed(&self) -> bool {
         let sealed = || -> Option<bool> {
-            let mut seal: Seal = serde_json::from_slice(&self.dir.read(SEAL).ok()??).ok()?;
-            let check = seal.check.take()?;
+            let seal: Seal = serde_json::from_slice(&self.dir.read(SEAL).ok()??).ok()?;
             // Who else can write it could change it under the map, or have made it to that end.
             self.dir.check_private().ok()?;
             self.dir.check_file_private(DATA).ok()?;
             let data = self.dir.open_file(DATA).ok()??;
-            let now = Seal::of(&data, seal.sealed.is_none()).ok()?;
-            Some(check == seal.checksum() && now == seal && reaches_its_last_page(&data)?)
+            Some(Seal::of(&data).ok()? == seal && reaches_its_last_page(&data)?)
         };
         sealed().unwrap_or(false)
     }
@@ -235,7 +214,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = Files::make(&Dir::open_root(dir.path()).unwrap().unwrap()).unwrap();
         drop(files.open_to_write().unwrap());
-        files.seal_data().unwrap();
+        files.seal().unwrap();
         assert!(files.open_to_read().is_some());
         let folder = dir.path().join(INDEX);
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o770)).unwrap();

@@ -8,7 +8,7 @@ use super::super::Vault;
 use super::super::lock::{self, Mode};
 use super::env::{Files, Store};
 use super::{Index, key};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, limits};
 use crate::chain::{Head, HeadRecord};
 use crate::state::{Changes, State};
 
@@ -54,7 +54,7 @@ impl Vault {
             drop(store);
         }
         debug_assert!(mark.is_none_or(|mark| mark.count <= head.count));
-        files.seal_data()?;
+        files.seal()?;
         drop(guard);
         Ok(())
     }

@@ -1,0 +1,238 @@
+//! hf-project: the state that the log folds to, its caches, and whether they tell the truth.
+
+mod check;
+
+use serde_json::{Map, Value, json};
+
+use super::Env;
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Ulid, limits};
+use crate::chain::Head;
+use crate::machine;
+use crate::state::{Entity, State};
+use crate::vault::{Snapshot, Vault, projections};
+
+pub(super) use check::check_caches;
+pub use check::{CheckOutcome, check};
+
+/// A state by its name, for a filter.
+pub fn parse_status(name: &str) -> Result<machine::State> {
+    let named = machine::State::parse(name).filter(|state| *state != machine::State::Absent);
+    named.ok_or_else(|| Error::usage(format!("'{}' is not a status", crate::base::text::cut(name, 40))))
+}
+
+/// What hf-project can show: the entities of a type, or the idempotency keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Projection {
+    Of(EntityType),
+    Idempotency,
+}
+
+impl Projection {
+    pub const IDEMPOTENCY: &'static str = "idempotency";
+
+    pub fn parse(name: &str) -> Result<Self> {
+        let of = EntityType::projected().find(|entity| entity.plural() == name).map(Projection::Of);
+        of.or_else(|| (name == Self::IDEMPOTENCY).then_some(Projection::Idempotency)).ok_or_else(|| {
+            let names: Vec<&str> = EntityType::projected().map(EntityType::plural).chain([Self::IDEMPOTENCY]).collect();
+            Error::usage(format!("'{}' is not a projection: {}", crate::base::text::cut(name, 40), names.join(", ")))
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Projection::Of(entity) => entity.plural(),
+            Projection::Idempotency => Self::IDEMPOTENCY,
+        }
+    }
+}
+
+/// How many of a type there are, and how many in each state.
+#[derive(Debug)]
+pub struct Counts {
+    pub entity: EntityType,
+    pub live: u64,
+    pub states: Vec<(machine::State, u64)>,
+}
+
+/// Counts, and what they are through.
+#[derive(Debug)]
+pub struct SummaryOutcome {
+    pub counts: Vec<Counts>,
+    pub events: u64,
+    pub head: Option<Head>,
+    /// Files that are not current, where they could not be refreshed.
+    pub stale: Vec<&'static str>,
+}
+
+/// The whole state in numbers. Brings the projection files up to date where that needs no waiting.
+pub fn summary(env: &Env) -> Result<SummaryOutcome> {
+    let vault = env.open()?;
+    refresh(env, &vault);
+    let (snapshot, state) = vault.view()?;
+    // Files that cannot be read are as good as none.
+    let files = vault.projection_files().unwrap_or_default();
+    let current = |entity: EntityType| {
+        let through = files.get(&entity).and_then(|(through, _)| *through);
+        state.tally().live(entity) == 0 || through == snapshot.head.map(|head| head.id)
+    };
+    Ok(SummaryOutcome {
+        counts: EntityType::projected()
+            .map(|entity| Counts {
+                entity,
+                live: state.tally().live(entity),
+                states: state.tally().states(entity).collect(),
+            })
+            .collect(),
+        events: snapshot.count,
+        head: snapshot.head,
+        stale: EntityType::projected().filter(|entity| !current(*entity)).map(EntityType::plural).collect(),
+    })
+}
+
+/// Refreshes the files if the vault can be written and nobody else is at it. They are only a cache.
+fn refresh(env: &Env, vault: &Vault) {
+    let options = env.write_options(vault, &mut Vec::new());
+    let now = options.map(|options| crate::vault::WriteOptions { lock_timeout: std::time::Duration::ZERO, ..options });
+    let _ = now.and_then(|options| vault.write(options)?.refresh_projections());
+}
+
+/// An answer from the state that can be relied on: if the state could not give all of it, an error.
+fn with_view<T>(vault: &Vault, answer: impl FnOnce(&Snapshot, &State) -> Result<T>) -> Result<T> {
+    let (snapshot, state) = vault.view()?;
+    let answer = answer(&snapshot, &state)?;
+    match state.fault() {
+        Some(fault) => Err(fault),
+        None => Ok(answer),
+    }
+}
+
+#[derive(Debug)]
+pub struct ListRequest {
+    pub projection: Projection,
+    pub status: Option<machine::State>,
+    pub limit: usize,
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug)]
+pub enum Listed {
+    Entity(Box<Entity>),
+    Key(String, Ulid),
+}
+
+#[derive(Debug)]
+pub struct ListOutcome {
+    pub entries: Vec<Listed>,
+    /// The id behind which the next page begins, if there is one.
+    pub next_cursor: Option<EntityId>,
+    pub more: bool,
+    pub head: Option<Head>,
+}
+
+/// One page of a projection, by id.
+pub fn list(env: &Env, request: &ListRequest) -> Result<ListOutcome> {
+    let most = limits::LOG_PAGE_MAX_EVENTS;
+    if request.limit == 0 || request.limit > most {
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            format!("a page has 1 to {most} entries, not {}", request.limit),
+        ));
+    }
+    with_view(&env.open()?, |snapshot, state| {
+        let mut entries = match request.projection {
+            Projection::Of(entity) => list_entities(state, entity, request)?,
+            Projection::Idempotency => {
+                let keys = state.keys(request.cursor.as_deref(), request.limit + 1);
+                keys.into_iter().map(|(key, id)| Listed::Key(key, id)).collect()
+            }
+        };
+        let more = entries.len() > request.limit;
+        entries.truncate(request.limit);
+        let next_cursor = match entries.last() {
+            Some(Listed::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
+            _ => None,
+        };
+        Ok(ListOutcome { entries, next_cursor, more, head: snapshot.head })
+    })
+}
+
+fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<Listed>> {
+    if let Some(cursor) = &request.cursor {
+        EntityId::parse(cursor)
+            .map_err(|_| Error::new(ErrorKind::InvalidCursor, "the cursor is not an id of this projection"))?;
+    }
+    let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
+    loop {
+        let page = state.entities(entity, after.as_deref(), limits::LOG_PAGE_MAX_EVENTS);
+        let Some(last) = page.last() else { return Ok(entries) };
+        after = Some(last.subject.id().to_owned());
+        let wanted = page.into_iter().filter(|e| request.status.is_none_or(|status| e.state == status));
+        entries.extend(wanted.map(|e| Listed::Entity(Box::new(e))));
+        if entries.len() > request.limit {
+            return Ok(entries);
+        }
+    }
+}
+
+/// The whole map of a projection, as its file holds it.
+pub fn map(env: &Env, projection: Projection) -> Result<(Map<String, Value>, Option<Head>)> {
+    with_view(&env.open()?, |snapshot, state| {
+        let map = match projection {
+            Projection::Of(entity) => projections::map(state, entity),
+            Projection::Idempotency => projections::idempotency(state),
+        };
+        Ok((map, snapshot.head))
+    })
+}
+
+#[derive(Debug)]
+pub struct RebuildOutcome {
+    pub events: u64,
+    pub head: Option<Head>,
+}
+
+/// Makes index and projections anew, from the events alone.
+pub fn rebuild(env: &Env) -> Result<RebuildOutcome> {
+    let vault = env.open()?;
+    let options = env.write_options(&vault, &mut Vec::new())?;
+    let (snapshot, _) = vault.write(options)?.rebuild()?;
+    Ok(RebuildOutcome { events: snapshot.count, head: snapshot.head })
+}
+
+#[derive(Debug)]
+pub struct SnapshotOutcome {
+    pub file: String,
+    pub events: u64,
+    pub head: Option<Head>,
+}
+
+/// Writes the whole state to `snapshots/`, with the head that it stands for.
+pub fn snapshot(env: &Env, name: Option<&str>) -> Result<SnapshotOutcome> {
+    let name = match name {
+        Some("latest") => return Err(Error::usage("latest is always written; choose another name")),
+        Some(name) => EntityId::parse(name)?.to_string(),
+        None => env.now.timestamp().to_string().replace([':', '-'], ""),
+    };
+    let vault = env.open()?;
+    let options = env.write_options(&vault, &mut Vec::new())?;
+    let mut writer = vault.write(options)?;
+    let (snapshot, state) = writer.view()?;
+    let document = json!({
+        "schema": 1,
+        "created_at": env.now.timestamp().to_string(),
+        "head": snapshot.head.map(|head| head.to_string()),
+        "events": snapshot.count,
+        "projections": all_maps(&state),
+    });
+    if let Some(fault) = state.fault() {
+        return Err(fault);
+    }
+    let file = vault.put_snapshot(&name, &document)?;
+    Ok(SnapshotOutcome { file, events: snapshot.count, head: snapshot.head })
+}
+
+fn all_maps(state: &State) -> Map<String, Value> {
+    EntityType::projected()
+        .map(|entity| (entity.plural().to_owned(), Value::Object(projections::map(state, entity))))
+        .collect()
+}
