@@ -114,7 +114,7 @@ fn resealed(random: &mut Random, text: &str) -> Vec<u8> {
     let Some(begin) = changed.find("\"hash\":\"sha256:") else { return changed.into_bytes() };
     let end = begin + "\"hash\":\"sha256:".len() + 64 + 2;
     let Some(after) = changed.get(end..) else { return changed.into_bytes() };
-    let hash = Digest::of_parts(&[changed[..begin].as_bytes(), after.as_bytes()]);
+    let hash = Digest::of_parts(&[&changed.as_bytes()[..begin], after.as_bytes()]);
     format!("{}\"hash\":\"{hash}\",{after}", &changed[..begin]).into_bytes()
 }
 
