@@ -209,6 +209,8 @@ const PEERS: &[Peer] = &[
 
 fn append(table: &mut Table) {
     let place = with_history(1_000);
+    place.ok("hf-append", &["TaskProposed", "--subject", "task:other", "--payload", r#"{"title":"x"}"#]);
+    place.ok("hf-append", &["TaskReady", "--subject", "task:other"]);
     for peer in PEERS {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let there = Command::new("bash").args(["-c", peer.setup]).current_dir(folder.path()).status();
@@ -217,8 +219,10 @@ fn append(table: &mut Table) {
             continue;
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..65 {
-            ours.push(time(&mut place.command("hf-append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#])));
+        for n in 0..130 {
+            // Back and forth, so that the state stays as small as the peers' is.
+            let kind = if n % 2 == 0 { "TaskAssigned" } else { "ClaimExpired" };
+            ours.push(time(&mut place.command("hf-append", &[kind, "--subject", "task:other"])));
             let mut step = Command::new(peer.step[0]);
             theirs.push(time(step.args(&peer.step[1..]).current_dir(folder.path()).stdout(Stdio::null())));
         }

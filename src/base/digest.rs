@@ -44,12 +44,12 @@ impl Digest {
 
     /// The 64 hex digits without the prefix.
     pub fn hex(&self) -> String {
-        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+        hex(&self.0)
     }
 
     /// The four hex digits that short references carry.
     pub fn tag(&self) -> String {
-        self.hex()[..4].to_owned()
+        hex(&self.0[..2])
     }
 }
 
@@ -67,8 +67,15 @@ const NIBBLES: [u8; 256] = {
     table
 };
 
-fn digit(nibble: u8) -> char {
-    char::from_digit(nibble.into(), 16).expect("a nibble is a hex digit")
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
+    }
+    text
 }
 
 impl fmt::Display for Digest {

@@ -53,7 +53,12 @@ const EXACT_DIGITS: usize = 15;
 
 /// Reads a line without its end. `None` if it is not certainly good.
 pub fn check(line: &[u8]) -> Option<Link> {
-    std::str::from_utf8(line).ok()?;
+    check_text(std::str::from_utf8(line).ok()?)
+}
+
+/// The same for a line that is known to be UTF-8.
+pub fn check_text(line: &str) -> Option<Link> {
+    let line = line.as_bytes();
     let mut at = Reader { bytes: line, at: 0 };
     at.word(br#"{"$schema":"event.v1.schema.json","actor":"#)?;
     at.string()?;

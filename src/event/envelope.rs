@@ -13,7 +13,6 @@ use crate::base::{Actor, Digest, Error, Result, Subject, Timestamp, Ulid, limits
 
 /// The version of events that this program writes, and the newest that it understands.
 pub const SCHEMA_VERSION: u64 = 1;
-const SCHEMA_NAME: &str = "event.v1.schema.json";
 
 /// What somebody wants to record; id, time and links come under the lock.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,29 +93,44 @@ impl Event {
 
     /// Links the event behind `prev`, computes its hash, and gives its line without the line end.
     ///
-    /// The text is serialised once: `hash` sorts right behind `event_type`, so it is put in between
-    /// the two halves that were hashed.
+    /// The text is made once, member by member in their canonical order, and hashed; then `hash`,
+    /// which sorts right behind `event_type`, is put in there.
     pub fn seal(&mut self, prev: Digest, batch: Option<Batch>) -> Vec<u8> {
         self.prev_hash = prev;
         self.batch = batch;
-        let batch = batch.map(|b| format!(r#""batch":{{"no":{},"of":{}}},"#, b.no, b.of)).unwrap_or_default();
-        let before = format!(
-            r#"{{"$schema":"{SCHEMA_NAME}","actor":{},{batch}"event_id":"{}","event_type":{},"#,
-            canonical(&self.actor),
-            self.id,
-            canonical(self.event_type.as_str()),
-        );
-        let key = self.key.as_ref().map(|k| format!(r#""idempotency_key":{},"#, canonical(k))).unwrap_or_default();
-        let after = format!(
-            r#"{key}"parents":{},"payload":{},"prev_hash":"{prev}","subject":{},"timestamp":"{}","version":{}}}"#,
-            canonical(&self.parents.iter().map(Ulid::to_string).collect::<Vec<_>>()),
-            canonical(&self.payload),
-            canonical(&self.subject),
-            self.timestamp,
-            self.version,
-        );
-        self.hash = Digest::of_parts(&[before.as_bytes(), after.as_bytes()]);
-        [before.as_bytes(), format!(r#""hash":"{}","#, self.hash).as_bytes(), after.as_bytes()].concat()
+        let mut line = String::with_capacity(512);
+        line += "{\"$schema\":\"event.v1.schema.json\",\"actor\":";
+        push_text(&mut line, &self.actor);
+        if let Some(batch) = batch {
+            line += &format!(",\"batch\":{{\"no\":{},\"of\":{}}}", batch.no, batch.of);
+        }
+        line += ",\"event_id\":\"";
+        line += self.id.array_to_str(&mut [0; ulid::ULID_LEN]);
+        line += "\",\"event_type\":";
+        push_text(&mut line, self.event_type.as_str());
+        line.push(',');
+        let hash_at = line.len();
+        if let Some(key) = &self.key {
+            line += "\"idempotency_key\":";
+            push_text(&mut line, key);
+            line.push(',');
+        }
+        line += "\"parents\":[";
+        for (n, parent) in self.parents.iter().enumerate() {
+            line += if n == 0 { "\"" } else { ",\"" };
+            line += parent.array_to_str(&mut [0; ulid::ULID_LEN]);
+            line.push('"');
+        }
+        line += "],\"payload\":";
+        line += &serde_jcs::to_string(&self.payload).expect("parsed JSON always has a canonical form");
+        line += ",\"prev_hash\":\"";
+        line += &prev.to_string();
+        line += "\",\"subject\":";
+        push_text(&mut line, &self.subject);
+        line += &format!(",\"timestamp\":\"{}\",\"version\":{}}}", self.timestamp, self.version);
+        self.hash = Digest::of(line.as_bytes());
+        line.insert_str(hash_at, &format!("\"hash\":\"{}\",", self.hash));
+        line.into_bytes()
     }
 
     /// Reads a line's members. Says nothing about canonical form, hash or links: that is `chain`'s.
@@ -215,8 +229,15 @@ pub fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
-fn canonical<T: Serialize + ?Sized>(value: &T) -> String {
-    serde_jcs::to_string(&value).expect("strings, lists and parsed JSON always have a canonical form")
+/// Adds a string in its canonical form. Most need no escapes.
+fn push_text(line: &mut String, text: &str) {
+    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+        line.push('"');
+        *line += text;
+        line.push('"');
+    } else {
+        *line += &serde_jcs::to_string(text).expect("a string always has a canonical form");
+    }
 }
 
 #[cfg(test)]

@@ -86,9 +86,9 @@ impl State {
         &self.changes
     }
 
-    /// What was applied, for whoever keeps the base.
-    pub fn into_changes(self) -> Changes {
-        self.changes
+    /// What was applied, for whoever keeps the base, and how many events that base knew.
+    pub fn into_changes(self) -> (u64, Changes) {
+        (self.base.map_or(0, |base| base.tally().events), self.changes)
     }
 
     /// Folds one event in.

@@ -134,9 +134,9 @@ impl Dir {
 
     fn put_by_rename(&self, name: &str, bytes: &[u8], sync: bool) -> Result<()> {
         let beside = format!(".{name}.tmp");
-        self.remove(&beside)?;
         let put = || -> Result<()> {
-            let (mut file, _) = self.make_file(&beside)?;
+            let left_over = || failed("create", &self.path.join(&beside), Errno::NOENT);
+            let mut file = self.file(&beside, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?.ok_or_else(left_over)?;
             file.write_all(bytes).map_err(|e| failed("write", &self.path.join(name), e))?;
             if sync {
                 file.sync_all().map_err(|e| failed("sync", &self.path.join(name), e))?;

@@ -12,7 +12,7 @@ use super::lock::{self, LockGuard, Mode};
 use super::{Vault, layout};
 use crate::base::{Error, Result, Ulid, limits};
 use crate::chain::tail::{self, Known, Piece, Place, Tail};
-use crate::chain::{Head, HeadRecord, SegmentName};
+use crate::chain::{Head, HeadRecord, SegmentName, check_line, strict};
 use crate::event::Event;
 use crate::state::State;
 
@@ -183,8 +183,10 @@ impl Vault {
                     continue;
                 }
             };
-            return Ok(match crate::chain::check_line(line) {
-                Ok(event) if Head::of(&event) == record.head => HeadLine::Good(Box::new(event)),
+            // Certainly good, or good by the book.
+            let good = strict::check(line).is_some() || check_line(line).is_ok();
+            return Ok(match Event::read(line) {
+                Ok(event) if good && Head::of(&event) == record.head => HeadLine::Good(Box::new(event)),
                 _ => HeadLine::Other,
             });
         }

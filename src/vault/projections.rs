@@ -55,10 +55,30 @@ pub fn idempotency(state: &State) -> Map<String, Value> {
     }
 }
 
+/// A map as text: one entry a line, so that line tools can read it too.
+#[derive(Default)]
+struct Rendered {
+    bytes: Vec<u8>,
+}
+
+impl Rendered {
+    fn add(&mut self, id: &str, value: &Value) {
+        self.bytes.extend(if self.bytes.is_empty() { b"{\n".as_slice() } else { b",\n" });
+        serde_json::to_writer(&mut self.bytes, id).expect("a vector takes all");
+        self.bytes.push(b':');
+        serde_json::to_writer(&mut self.bytes, value).expect("a vector takes all");
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.bytes.extend(if self.bytes.is_empty() { b"{}\n".as_slice() } else { b"\n}\n" });
+        self.bytes
+    }
+}
+
 pub fn render(map: &Map<String, Value>) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(map).expect("a JSON value");
-    text.push(b'\n');
-    text
+    let mut text = Rendered::default();
+    map.iter().for_each(|(id, value)| text.add(id, value));
+    text.end()
 }
 
 fn file(entity: EntityType) -> String {
@@ -90,19 +110,18 @@ pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
 
 /// The file of a type, if it is small. Stops as soon as it is not.
 fn small_file(state: &State, entity: EntityType) -> Option<Vec<u8>> {
-    let (mut map, mut bytes, mut after): (_, _, Option<String>) = (Map::new(), 0, None);
+    let mut text = Rendered::default();
+    let mut after: Option<String> = None;
     loop {
         let page = state.entities(entity, after.as_deref(), SMALL_PAGE_ENTITIES);
         for entity in &page {
-            let projection = entity.projection();
-            bytes += projection.to_string().len();
-            map.insert(entity.subject.id().to_owned(), projection);
+            text.add(entity.subject.id(), &entity.projection());
         }
-        if bytes > limits::PROJECTION_SMALL_BYTES {
+        if text.bytes.len() > limits::PROJECTION_SMALL_BYTES {
             return None;
         }
         if page.len() < SMALL_PAGE_ENTITIES {
-            return Some(render(&map)).filter(|text| text.len() <= limits::PROJECTION_SMALL_BYTES);
+            return Some(text.end());
         }
         after = page.last().map(|entity| entity.subject.id().to_owned());
     }

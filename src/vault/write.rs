@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
         if self.behind() >= index::MERGE_EVERY_EVENTS {
             // Our own look at the index would keep the merge out, and let it wait for ourselves.
             drop(index);
-            self.merge_if_due();
+            self.merge_if_due(None);
             index = self.vault.index();
         }
         let state = index::state(index, self.vault, &snapshot)?;
@@ -153,10 +153,11 @@ impl<'a> Writer<'a> {
     }
 
     /// Merges the log into the index if that is due. An index that fails never fails a command.
-    fn merge_if_due(&mut self) {
+    /// `state` is what is known of the log up to its end, where somebody has folded it already.
+    fn merge_if_due(&mut self, state: Option<State>) {
         let behind = self.behind();
         let due = self.record().filter(|_| behind >= index::MERGE_EVERY_EVENTS);
-        if let Some(Ok(())) = due.map(|head| self.vault.merge_index(&head, behind)) {
+        if let Some(Ok(())) = due.map(|head| self.vault.merge_index(&head, behind, state)) {
             self.indexed = Some(self.count);
         }
     }
@@ -221,8 +222,7 @@ impl<'a> Writer<'a> {
             _ => error,
         })?;
         projections::refresh_touched(self.vault, &state, &events);
-        drop(state);
-        self.merge_if_due();
+        self.merge_if_due(Some(state));
         Ok(events)
     }
 

@@ -21,21 +21,24 @@ const CHUNK_EVENTS: u64 = 50_000;
 
 impl Vault {
     /// Brings the index up to `head`. The caller holds the vault's lock. `behind` is how far it is
-    /// known to be. Nothing depends on it: an error is only a reason to try again later.
-    pub(in crate::vault) fn merge_index(&self, head: &HeadRecord, behind: u64) -> Result<()> {
+    /// known to be, and `state` what is known of the log up to there. Nothing depends on it: an error
+    /// is only a reason to try again later.
+    pub(in crate::vault) fn merge_index(&self, head: &HeadRecord, behind: u64, state: Option<State>) -> Result<()> {
         let wait = match behind >= WAIT_FROM_EVENTS {
             true => self.lock_timeout,
             false => Duration::ZERO,
         };
-        self.index_up_to(head, wait, false)
+        // Taken apart before the store is opened: a state may hold it open.
+        let ready = state.map(State::into_changes);
+        self.index_up_to(head, wait, false, ready)
     }
 
     /// Makes the index anew from the events alone; the old one is not even opened.
     pub(in crate::vault) fn rebuild_index(&self, head: &HeadRecord) -> Result<()> {
-        self.index_up_to(head, self.lock_timeout, true)
+        self.index_up_to(head, self.lock_timeout, true, None)
     }
 
-    fn index_up_to(&self, head: &HeadRecord, wait: Duration, anew: bool) -> Result<()> {
+    fn index_up_to(&self, head: &HeadRecord, wait: Duration, anew: bool, ready: Option<(u64, Changes)>) -> Result<()> {
         let files = Files::make(&self.akashic)?;
         let lock = files.lock_file()?.ok_or_else(|| Error::system("cannot lock the index", "its lock is missing"))?;
         let guard = lock::take(lock, Mode::Exclusive, wait)?;
@@ -43,17 +46,25 @@ impl Vault {
             files.clear()?;
         }
         let store = files.open_to_write()?;
-        let mut mark = mark_of(&store).filter(|mark| self.is_in_log(mark));
-        if mark.is_none() {
-            // Not of this log, or nothing yet: begin with an empty file.
-            drop(store);
-            files.clear()?;
-            mark = self.write_chunks(&files.open_to_write()?, None, head)?;
-        } else {
-            mark = self.write_chunks(&store, mark, head)?;
-            drop(store);
+        let (store, mark) = match mark_of(&store) {
+            Some(mark) if self.is_in_log(&mark) => (store, Some(mark)),
+            None => (store, None),
+            Some(_) => {
+                // Not of this log: begin with an empty file.
+                drop(store);
+                files.clear()?;
+                (files.open_to_write()?, None)
+            }
+        };
+        // What a writer has folded anyway need not be read again, if it begins where the store ends.
+        let fits = |(from, changes): &(u64, Changes)| {
+            *from == mark.map_or(0, |mark| mark.count) && changes.tally.events == head.count
+        };
+        match ready.filter(fits) {
+            Some((_, changes)) => write(&store, &changes, head).map_err(failed)?,
+            None => self.write_chunks(&store, mark, head)?,
         }
-        debug_assert!(mark.is_none_or(|mark| mark.count <= head.count));
+        drop(store);
         files.seal()?;
         drop(guard);
         Ok(())
@@ -64,17 +75,11 @@ impl Vault {
     }
 
     /// Folds the log from the mark to the head over the store, a part at a time.
-    fn write_chunks(
-        &self,
-        store: &Store,
-        mut mark: Option<HeadRecord>,
-        head: &HeadRecord,
-    ) -> Result<Option<HeadRecord>> {
-        let fail = |e: heed::Error| Error::system("cannot write the index", e);
+    fn write_chunks(&self, store: &Store, mut mark: Option<HeadRecord>, head: &HeadRecord) -> Result<()> {
         while mark.is_none_or(|mark| mark.count < head.count) {
             let mut state = match &mark {
                 None => State::default(),
-                Some(_) => State::over(Rc::new(Index::over(store.clone()).ok_or_else(|| fail(super::unreadable()))?)),
+                Some(_) => State::over(Rc::new(Index::over(store.clone()).ok_or_else(|| failed(super::unreadable()))?)),
             };
             let mut last = None;
             let mut left = CHUNK_EVENTS;
@@ -90,14 +95,18 @@ impl Vault {
             let Some((reached, end)) = last else {
                 return Err(Error::corrupt("the log is shorter than its head says"));
             };
-            let changes = state.into_changes();
+            let (_, changes) = state.into_changes();
             let next =
                 HeadRecord { head: reached, count: changes.tally.events, segment: end.segment, offset: end.offset };
-            write(store, &changes, &next).map_err(fail)?;
+            write(store, &changes, &next).map_err(failed)?;
             mark = Some(next);
         }
-        Ok(mark)
+        Ok(())
     }
+}
+
+fn failed(error: heed::Error) -> Error {
+    Error::system("cannot write the index", error)
 }
 
 fn mark_of(store: &Store) -> Option<HeadRecord> {

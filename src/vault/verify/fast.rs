@@ -115,11 +115,15 @@ fn read(file: &File, from: u64, to: u64, buffer: &mut Vec<u8>) -> Option<()> {
 }
 
 fn check_piece(bytes: &[u8], anchors: &[Head]) -> Option<Piece> {
-    let body = bytes.strip_suffix(b"\n")?;
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut begin = 0;
     let mut seen = vec![false; anchors.len()];
     let (mut first, mut last, mut count) = (None, None, 0);
-    for line in body.split(|&b| b == b'\n') {
-        let link = strict::check(line).or_else(|| check_line(line).ok().map(|event| Link::of(&event)))?;
+    for end in memchr::memchr_iter(b'\n', bytes) {
+        let line = &text[begin..end];
+        begin = end + 1;
+        let by_the_book = || check_line(line.as_bytes()).ok().map(|event| Link::of(&event));
+        let link = strict::check_text(line).or_else(by_the_book)?;
         if last.is_some() {
             link.follows(last.as_ref()).then_some(())?;
         }
@@ -130,6 +134,7 @@ fn check_piece(bytes: &[u8], anchors: &[Head]) -> Option<Piece> {
         last = Some(link);
         count += 1;
     }
+    (begin == bytes.len()).then_some(())?;
     Some(Piece { first: first?, last: last?, count, anchors: seen })
 }
 
