@@ -42,27 +42,20 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
 }
 
 /// Decides on a request. `mint` gives the id of an entity that is to be made.
-pub fn decide(state: &State, request: &Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Draft> {
-    let Request { kind, actor, .. } = request;
+pub fn decide(state: &State, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Draft> {
+    let kind = request.kind;
     if kind.row().reserved {
         return Err(Error::refused(Reason::ReservedKind, format!("{kind} is recorded by the vault itself")));
     }
     kind.check_payload(&request.payload)?;
-    let subject = subject_of(state, request, mint)?;
-    check_step(state, *kind, &subject)?;
-    check_named(state, *kind, &request.payload)?;
-    let parents = match request.parents.is_empty() {
-        true => cause::natural(state, *kind, &subject, actor, &request.payload).into_iter().collect(),
-        false => request.parents.clone(),
-    };
-    Ok(Draft {
-        kind: *kind,
-        subject,
-        actor: actor.clone(),
-        parents,
-        key: request.key.clone(),
-        payload: request.payload.clone(),
-    })
+    let subject = subject_of(state, &request, mint)?;
+    check_step(state, kind, &subject)?;
+    check_named(state, kind, &request.payload)?;
+    let Request { actor, mut parents, key, payload, .. } = request;
+    if parents.is_empty() {
+        parents.extend(cause::natural(state, kind, &subject, &actor, &payload));
+    }
+    Ok(Draft { kind, subject, actor, parents, key, payload })
 }
 
 /// Whether a request says the same as the event that has its key.

@@ -63,7 +63,7 @@ fn record(env: &Env, requests: Vec<AppendRequest>, place: Place<'_>, rehearse: b
     }
     let mut unit = desk.begin(env);
     let mut asked = Vec::with_capacity(checked.len());
-    for (n, request) in checked.iter().enumerate() {
+    for (n, request) in checked.into_iter().enumerate() {
         asked.push(decide(&desk.snapshot, &mut unit, request).map_err(|e| at(place, n, e))?);
     }
     let subject = Subject::parse(&unit.events()[asked[asked.len() - 1]].subject)?;
@@ -158,8 +158,8 @@ fn record_chunk(
     let mut desk = Desk::open(env, &vault, rehearse, &mut done.warnings)?;
     let mut unit = desk.begin(env);
     let (mut asked, mut duplicates) = (Vec::new(), 0);
-    for (n, request) in checked.iter().enumerate() {
-        let step = match repeat::first_with_key(&desk.snapshot, &unit, request).map_err(|e| at(place, n, e))? {
+    for (n, request) in checked.into_iter().enumerate() {
+        let step = match repeat::first_with_key(&desk.snapshot, &unit, &request).map_err(|e| at(place, n, e))? {
             Some(first) => policy::check_repeats(unit.state(), &first, &request.request).map(|()| duplicates += 1),
             None => decide(&desk.snapshot, &mut unit, request).map(|n| asked.push(n)),
         };
@@ -218,8 +218,8 @@ impl<'v> Desk<'v> {
 }
 
 /// Decides on one request and adds what follows to the unit. Gives the index of what was asked for.
-fn decide(snapshot: &Snapshot, unit: &mut Unit, checked: &Checked) -> Result<usize> {
-    let mut request = checked.request.clone();
+fn decide(snapshot: &Snapshot, unit: &mut Unit, checked: Checked) -> Result<usize> {
+    let mut request = checked.request;
     if let Some(key) = request.key.as_ref().filter(|key| unit.state().keyed(key).is_some()) {
         return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
     }
@@ -233,7 +233,7 @@ fn decide(snapshot: &Snapshot, unit: &mut Unit, checked: &Checked) -> Result<usi
         unit.push(announcement)?;
     }
     let fresh = unit.mint()?;
-    let draft = policy::decide(unit.state(), &request, &mut || fresh)?;
+    let draft = policy::decide(unit.state(), request, &mut || fresh)?;
     let asked = unit.push(draft)?;
     // Only a payload that nearly fills an event can make it too large.
     if checked.payload_bytes > limits::EVENT_MAX_BYTES / 2 {
