@@ -1,6 +1,5 @@
 //! hf-log: events in their order, filtered, by pages, or as they come.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use super::Env;
@@ -113,17 +112,15 @@ fn behind(snapshot: &Snapshot, cursor: &str) -> Result<Position> {
 }
 
 fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutcome> {
-    let mut last: VecDeque<Entry> = VecDeque::with_capacity(limit + 1);
-    snapshot.events(Position::START, &mut |_, event, line| {
+    let mut entries: Vec<Entry> = Vec::new();
+    snapshot.events_back(&mut |event, line| {
         if filter.takes(&event) {
-            last.push_back((event, line.to_vec()));
-            if last.len() > limit {
-                last.pop_front();
-            }
+            entries.push((event, line.to_vec()));
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(if entries.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
-    Ok(LogOutcome { entries: last.into(), filter: filter.clone(), next_cursor: None })
+    entries.reverse();
+    Ok(LogOutcome { entries, filter: filter.clone(), next_cursor: None })
 }
 
 /// Hands events to `take` as they are published, until it has enough. `start` is where to begin;

@@ -302,6 +302,25 @@ impl Snapshot {
         self.end
     }
 
+    /// Events from the newest on, each with its line, until `visit` has enough.
+    pub fn events_back(&self, visit: &mut dyn FnMut(Event, &[u8]) -> Visited) -> Result<()> {
+        for name in self.segments()?.iter().rev() {
+            let (file, mut end) = self.open(*name)?;
+            while end > 0 {
+                let begin = previous_line(&file, end)?;
+                let mut line = vec![0; (end - begin) as usize];
+                file.read_exact_at(&mut line, begin).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
+                let line = line.strip_suffix(b"\n").unwrap_or(&line);
+                let event = Event::read(line).map_err(|e| Error::corrupt(format!("{name} at byte {begin}: {e}")))?;
+                if visit(event, line)?.is_break() {
+                    return Ok(());
+                }
+                end = begin;
+            }
+        }
+        Ok(())
+    }
+
     fn name(&self, place: Position) -> String {
         self.place(place).map_or_else(|e| e.message, |place| place.segment.to_string())
     }
