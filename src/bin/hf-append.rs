@@ -10,7 +10,7 @@ use clap::Parser;
 use hiveforge::base::{Error, limits};
 use hiveforge::event::intake;
 use hiveforge::op::{self, AppendOutcome, AppendRequest, StreamOutcome};
-use hiveforge::ui::{self, Acting, Cli, Common, Key, Output, Report, Status};
+use hiveforge::ui::{self, Acting, Common, Key, Output, Report, Status};
 
 /// Record one event, a batch, or a stream of events
 #[derive(Parser, Debug)]
@@ -63,15 +63,7 @@ pub struct Args {
     common: Common,
 }
 
-impl Cli for Args {
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn acting(&self) -> Option<&Acting> {
-        Some(&self.acting)
-    }
-}
+hiveforge::cli!(Args, acting);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use hiveforge::op::{self, BackupRequest};
-use hiveforge::ui::{self, Cli, Common, Key, Report, Status};
+use hiveforge::ui::{self, Common, Key, Report, Status};
 
 /// Copy the vault to a new folder and verify the copy; it takes its name only when it is whole
 #[derive(Parser, Debug)]
@@ -25,11 +25,7 @@ pub struct Args {
     common: Common,
 }
 
-impl Cli for Args {
-    fn common(&self) -> &Common {
-        &self.common
-    }
-}
+hiveforge::cli!(Args);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use hiveforge::op::{self, LineageOutcome, LineageRequest};
-use hiveforge::ui::{self, Cli, Common, Key, Output, Report, Status, graph, show};
+use hiveforge::ui::{self, Common, Key, Output, Report, Status, graph, show};
 
 /// Ask why something is as it is (--up), and what came of it (--down)
 #[derive(Parser, Debug)]
@@ -51,11 +51,7 @@ pub struct Args {
     common: Common,
 }
 
-impl Cli for Args {
-    fn common(&self) -> &Common {
-        &self.common
-    }
-}
+hiveforge::cli!(Args);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, out| {

@@ -7,7 +7,7 @@ use clap::Parser;
 use hiveforge::base::{Actor, Error, Subject, Timestamp, limits, text};
 use hiveforge::event::Kind;
 use hiveforge::op::{self, Env, Filter, LogOutcome, LogRequest, Start};
-use hiveforge::ui::{self, Cli, Common, Key, Next, Out, Output, Report, Status, show};
+use hiveforge::ui::{self, Common, Key, Next, Out, Output, Report, Status, show};
 
 /// Read events, newest last
 #[derive(Parser, Debug)]
@@ -56,11 +56,7 @@ pub struct Args {
     common: Common,
 }
 
-impl Cli for Args {
-    fn common(&self) -> &Common {
-        &self.common
-    }
-}
+hiveforge::cli!(Args);
 
 /// How many events `--follow` begins with.
 const FOLLOW_BEGINS_WITH_EVENTS: usize = 10;

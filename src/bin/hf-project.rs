@@ -7,7 +7,7 @@ use hiveforge::base::{Error, limits};
 use hiveforge::chain::Head;
 use hiveforge::op::Env;
 use hiveforge::op::project::{self, Counts, ListOutcome, ListRequest, Listed, Projection};
-use hiveforge::ui::{self, Cli, Common, Key, Next, Output, Report, Status, show};
+use hiveforge::ui::{self, Common, Key, Next, Output, Report, Status, show};
 use hiveforge::vault::projections;
 
 /// Show the state that the log folds to; list, export, rebuild or check it
@@ -52,11 +52,7 @@ pub struct Args {
     common: Common,
 }
 
-impl Cli for Args {
-    fn common(&self) -> &Common {
-        &self.common
-    }
-}
+hiveforge::cli!(Args);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

@@ -8,7 +8,7 @@ use hiveforge::base::Error;
 use hiveforge::chain::Head;
 use hiveforge::event::parse_ulid;
 use hiveforge::op::{self, Env, VerifyOutcome, VerifyRequest};
-use hiveforge::ui::{self, Acting, Cli, Common, Key, Next, Output, Report, Status};
+use hiveforge::ui::{self, Acting, Common, Key, Next, Output, Report, Status};
 use hiveforge::vault::{Checked, Method};
 
 /// Check every line, link and id of the log, its tail, its head, and heads that were kept elsewhere
@@ -59,15 +59,7 @@ pub struct Args {
     common: Common,
 }
 
-impl Cli for Args {
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn acting(&self) -> Option<&Acting> {
-        Some(&self.acting)
-    }
-}
+hiveforge::cli!(Args, acting);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

@@ -27,6 +27,29 @@ pub trait Cli: Parser {
     }
 }
 
+/// Says that a command's arguments have the common ones in `common`, and with `acting`, who acts.
+#[macro_export]
+macro_rules! cli {
+    ($Args:ty) => {
+        impl $crate::ui::Cli for $Args {
+            fn common(&self) -> &$crate::ui::Common {
+                &self.common
+            }
+        }
+    };
+    ($Args:ty, acting) => {
+        impl $crate::ui::Cli for $Args {
+            fn common(&self) -> &$crate::ui::Common {
+                &self.common
+            }
+
+            fn acting(&self) -> Option<&$crate::ui::Acting> {
+                Some(&self.acting)
+            }
+        }
+    };
+}
+
 /// For commands that record something.
 #[derive(Args, Clone, Debug)]
 pub struct Acting {
