@@ -2,45 +2,18 @@
 
 use std::cell::OnceCell;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::ops::ControlFlow;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 use super::files::Dir;
 use super::head::{self, Published};
 use super::lock::{self, LockGuard, Mode};
+use super::snapshot::{Position, Snapshot, Visited};
 use super::{Vault, layout};
-use crate::base::{Error, Result, Ulid, limits};
+use crate::base::{Error, Result, limits};
 use crate::chain::tail::{self, Known, Piece, Place, Tail};
 use crate::chain::{Head, HeadRecord, SegmentName, check_line, strict};
 use crate::event::Event;
-use crate::state::State;
-
-/// A place in a snapshot: which segment, and the offset in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    index: usize,
-    offset: u64,
-}
-
-impl Position {
-    pub const START: Position = Position { index: 0, offset: 0 };
-}
-
-/// What a visitor of lines or events says: go on, or enough.
-pub type Visited = Result<ControlFlow<()>>;
-
-/// The log up to its published head. Never changes: what comes later is not part of it.
-#[derive(Debug)]
-pub struct Snapshot {
-    events: Option<Dir>,
-    /// Where the log's part ends; nothing if it is empty.
-    end: Option<Place>,
-    /// Oldest first; listed when first needed, because a day a file makes many.
-    segments: OnceCell<Vec<SegmentName>>,
-    pub head: Option<Head>,
-    pub count: u64,
-}
 
 impl Vault {
     /// The log as far as it was published. Takes no lock unless the head cannot be read without.
@@ -113,7 +86,7 @@ impl Vault {
         &self,
         from: Option<Place>,
         to: Place,
-        visit: &mut dyn FnMut(Place, Event) -> Result<ControlFlow<()>>,
+        visit: &mut dyn FnMut(Place, Event) -> Visited,
     ) -> Result<()> {
         let mut segments = self.segments_since(&from.map_or(String::new(), |from| from.segment.month()))?;
         segments.retain(|name| from.is_none_or(|from| *name >= from.segment) && *name <= to.segment);
@@ -194,7 +167,7 @@ impl Vault {
 }
 
 /// Segments of the months from `month` on, oldest first.
-fn segments_since(events: &Dir, month: &str) -> Result<Vec<SegmentName>> {
+pub(super) fn segments_since(events: &Dir, month: &str) -> Result<Vec<SegmentName>> {
     let mut segments = Vec::new();
     for (name, is_dir) in events.list()? {
         if !is_dir || name.as_str() < month {
@@ -228,253 +201,4 @@ pub(super) fn open_segment(events: &Dir, name: SegmentName) -> Result<File> {
         .dir(&name.month())?
         .and_then(|folder| folder.open_file(&name.file()).transpose())
         .unwrap_or_else(|| Err(Error::corrupt(format!("segment {name} is missing"))))
-}
-
-impl Snapshot {
-    fn segments(&self) -> Result<&[SegmentName]> {
-        if let Some(segments) = self.segments.get() {
-            return Ok(segments);
-        }
-        let mut segments = match (&self.events, self.end) {
-            (Some(events), Some(_)) => segments_since(events, "")?,
-            _ => Vec::new(),
-        };
-        segments.retain(|name| self.end.is_some_and(|end| *name <= end.segment));
-        Ok(self.segments.get_or_init(|| segments))
-    }
-
-    /// A segment, and where its part of the snapshot ends.
-    fn open(&self, name: SegmentName) -> Result<(File, u64)> {
-        let events = self.events.as_ref().ok_or_else(|| Error::corrupt("the vault has no events folder"))?;
-        let file = open_segment(events, name)?;
-        let end = match self.end {
-            Some(end) if end.segment == name => end.offset,
-            _ => size(&file)?,
-        };
-        Ok((file, end))
-    }
-
-    /// A position in terms of its segment.
-    pub(super) fn place(&self, position: Position) -> Result<Place> {
-        Ok(Place { segment: self.segments()?[position.index], offset: position.offset })
-    }
-
-    /// Hands every line from `from` on to `visit`, with its place and without its line end.
-    pub fn lines(&self, from: Position, visit: &mut dyn FnMut(Position, &[u8]) -> Visited) -> Result<()> {
-        for (index, name) in self.segments()?.iter().copied().enumerate().skip(from.index) {
-            let mut offset = if index == from.index { from.offset } else { 0 };
-            let (mut file, end) = self.open(name)?;
-            file.seek(SeekFrom::Start(offset)).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
-            let mut reader = BufReader::with_capacity(64 * 1024, file.take(end.saturating_sub(offset)));
-            let mut line = Vec::new();
-            loop {
-                line.clear();
-                let read =
-                    reader.read_until(b'\n', &mut line).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
-                if read == 0 {
-                    break;
-                }
-                if line.pop() != Some(b'\n') {
-                    return Err(Error::corrupt(format!(
-                        "{name} ends in the middle of a line, before its published end"
-                    )));
-                }
-                if visit(Position { index, offset }, &line)?.is_break() {
-                    return Ok(());
-                }
-                offset += read as u64;
-            }
-        }
-        Ok(())
-    }
-
-    /// The same as events. A line that cannot be read is damage.
-    pub fn events(&self, from: Position, visit: &mut dyn FnMut(Position, Event, &[u8]) -> Visited) -> Result<()> {
-        self.lines(from, &mut |place, line| {
-            let event = Event::read(line)
-                .map_err(|e| Error::corrupt(format!("{} at byte {}: {e}", self.name(place), place.offset)))?;
-            visit(place, event, line)
-        })
-    }
-
-    /// Where it ends.
-    pub(super) fn end(&self) -> Option<Place> {
-        self.end
-    }
-
-    /// Events from the newest on, each with its line, until `visit` has enough.
-    pub fn events_back(&self, visit: &mut dyn FnMut(Event, &[u8]) -> Visited) -> Result<()> {
-        for name in self.segments()?.iter().rev() {
-            let (file, mut end) = self.open(*name)?;
-            while end > 0 {
-                let begin = previous_line(&file, end)?;
-                let mut line = vec![0; (end - begin) as usize];
-                file.read_exact_at(&mut line, begin).map_err(|e| Error::system(format!("cannot read {name}"), e))?;
-                let line = line.strip_suffix(b"\n").unwrap_or(&line);
-                let event = Event::read(line).map_err(|e| Error::corrupt(format!("{name} at byte {begin}: {e}")))?;
-                if visit(event, line)?.is_break() {
-                    return Ok(());
-                }
-                end = begin;
-            }
-        }
-        Ok(())
-    }
-
-    fn name(&self, place: Position) -> String {
-        self.place(place).map_or_else(|e| e.message, |place| place.segment.to_string())
-    }
-
-    /// The state that the whole snapshot folds to.
-    pub fn fold(&self) -> Result<State> {
-        let mut state = State::default();
-        self.events(Position::START, &mut |_, event, _| {
-            state.apply(&event);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(state)
-    }
-
-    /// One event by its id.
-    pub fn find(&self, id: Ulid) -> Result<Option<(Position, Event)>> {
-        let mut found = None;
-        self.events(self.seek(id)?, &mut |place, event, _| {
-            if event.id == id {
-                found = Some((place, event));
-            }
-            Ok(ControlFlow::Break(()))
-        })?;
-        Ok(found)
-    }
-
-    /// Ids that begin like this, at most two: enough to know whether there is exactly one.
-    pub fn ids_with_prefix(&self, prefix: &str) -> Result<Vec<Ulid>> {
-        let prefix = prefix.to_ascii_uppercase();
-        let Ok(lowest) = Ulid::from_string(&format!("{prefix:0<26}")) else { return Ok(Vec::new()) };
-        let mut ids = Vec::new();
-        self.events(self.seek(lowest)?, &mut |_, event, _| {
-            let more = event.id.to_string().starts_with(&prefix) && ids.len() < 2;
-            if more {
-                ids.push(event.id);
-            }
-            Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        })?;
-        Ok(ids)
-    }
-
-    /// The events that were recorded together with this one, and its index among them.
-    pub fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
-        let Some((_, event)) = self.find(id)? else { return Ok(None) };
-        let Some(batch) = event.batch else { return Ok(Some((vec![event], 0))) };
-        // Its first event is `no − 1` lines before it; a whole batch is at most 16 MiB back.
-        let mut unit: Vec<Event> = Vec::new();
-        self.events(self.before(id, batch.no - 1)?, &mut |_, event, _| {
-            unit.push(event);
-            Ok(if unit.len() as u64 == batch.of { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-        Ok(Some((unit, (batch.no - 1) as usize)))
-    }
-
-    /// The place `lines` lines before an event, in the same segment.
-    fn before(&self, id: Ulid, lines: u64) -> Result<Position> {
-        let at = self.seek(id)?;
-        let (file, _) = self.open(self.segments()?[at.index])?;
-        let mut offset = at.offset;
-        for _ in 0..lines {
-            offset = previous_line(&file, offset)?;
-        }
-        Ok(Position { offset, ..at })
-    }
-
-    /// The place of the first event whose id is `id` or greater, by binary search.
-    pub fn seek(&self, id: Ulid) -> Result<Position> {
-        let segments = self.segments()?;
-        let past_end = Position { index: segments.len(), offset: 0 };
-        // The last segment that begins at or before the id; empty ones have no beginning.
-        let (mut low, mut high) = (0, segments.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            match self.first_id_from(middle)? {
-                Some(first) if first <= id => low = middle + 1,
-                _ => high = middle,
-            }
-        }
-        let Some(index) = low.checked_sub(1) else { return Ok(Position::START) };
-        let (file, end) = self.open(segments[index])?;
-        // Invariant: lines that begin before `start` are smaller, lines from `limit` on are not.
-        let (mut start, mut limit) = (0, end);
-        while start < limit {
-            let middle = start + (limit - start) / 2;
-            let line_start = if middle == start { start } else { next_line(&file, middle - 1, end)? };
-            if line_start >= limit {
-                // No line begins between the middle and the limit.
-                limit = middle;
-                continue;
-            }
-            let line_end = next_line(&file, line_start, end)?;
-            if id_at(&file, segments[index], line_start, line_end)? < id {
-                start = line_end;
-            } else {
-                limit = line_start;
-            }
-        }
-        let place = Position { index, offset: start };
-        Ok(if start < end {
-            place
-        } else if index + 1 < segments.len() {
-            Position { index: index + 1, offset: 0 }
-        } else {
-            past_end
-        })
-    }
-
-    /// The first id in this segment or a later one.
-    fn first_id_from(&self, index: usize) -> Result<Option<Ulid>> {
-        let mut first = None;
-        self.events(Position { index, offset: 0 }, &mut |_, event, _| {
-            first = Some(event.id);
-            Ok(ControlFlow::Break(()))
-        })?;
-        Ok(first)
-    }
-}
-
-/// The id of the event whose line stands here.
-fn id_at(file: &File, name: SegmentName, start: u64, end: u64) -> Result<Ulid> {
-    let mut line = vec![0; (end - start) as usize];
-    file.read_exact_at(&mut line, start).map_err(|e| Error::system("cannot read the log", e))?;
-    Event::read(line.strip_suffix(b"\n").unwrap_or(&line))
-        .map(|event| event.id)
-        .map_err(|e| Error::corrupt(format!("{name} at byte {start}: {e}")))
-}
-
-/// The offset behind the next line end at or after `from`, at most `end`.
-fn next_line(file: &File, from: u64, end: u64) -> Result<u64> {
-    let mut at = from;
-    let mut buffer = [0; 4096];
-    while at < end {
-        let want = buffer.len().min((end - at) as usize);
-        file.read_exact_at(&mut buffer[..want], at).map_err(|e| Error::system("cannot read the log", e))?;
-        if let Some(newline) = buffer[..want].iter().position(|&b| b == b'\n') {
-            return Ok(at + newline as u64 + 1);
-        }
-        at += want as u64;
-    }
-    Ok(end)
-}
-
-/// Where the line begins that ends at `end`.
-fn previous_line(file: &File, end: u64) -> Result<u64> {
-    let mut high = end.saturating_sub(1);
-    let mut buffer = [0; 4096];
-    while high > 0 {
-        let low = high.saturating_sub(buffer.len() as u64);
-        let part = &mut buffer[..(high - low) as usize];
-        file.read_exact_at(part, low).map_err(|e| Error::system("cannot read the log", e))?;
-        if let Some(newline) = part.iter().rposition(|&b| b == b'\n') {
-            return Ok(low + newline as u64 + 1);
-        }
-        high = low;
-    }
-    Ok(0)
 }

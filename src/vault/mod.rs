@@ -1,8 +1,19 @@
 //! The vault: one directory, the only state. Knows records and files, not what they mean.
 //!
-//! Rooms: `files` (opening without following links), `lock`, `log` (segments and places in them),
-//! `head` (`chain.json`), `index`, `projections`, `write` (appending), `recover` (the tail), `verify`, `backup`, `layout`
-//! (what `hf-init` makes), `watch`, `config`.
+//! | room | what is in it |
+//! |---|---|
+//! | `files` | opening without following links, private modes, whole files by rename |
+//! | `lock` | who may append |
+//! | `log` | segments, where the published log ends, what stands behind it |
+//! | `snapshot` | reading the log up to a known end |
+//! | `head` | `chain.json` |
+//! | `unit`, `write` | appending: what is recorded together, and recording it |
+//! | `recover` | the tail after a crash, the suffix after damage |
+//! | `index` | an earlier part of the log, folded, in LMDB |
+//! | `projections` | JSON files for other programs |
+//! | `verify`, `backup` | proving and copying |
+//! | `layout`, `config` | what `hf-init` makes, and settings |
+//! | `watch` | waiting for the log to grow |
 
 mod backup;
 pub mod config;
@@ -14,6 +25,8 @@ mod lock;
 mod log;
 pub mod projections;
 mod recover;
+mod snapshot;
+mod unit;
 mod verify;
 mod watch;
 mod write;
@@ -27,11 +40,12 @@ use files::Dir;
 
 pub use backup::{BackedUp, backup};
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
-pub use log::{Position, Snapshot};
 pub use recover::Recovered;
+pub use snapshot::{Position, Snapshot};
+pub use unit::Unit;
 pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
 pub use watch::Watch;
-pub use write::{Unit, Writer};
+pub use write::Writer;
 
 /// A vault that exists, opened for reading.
 #[derive(Debug)]

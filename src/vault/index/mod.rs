@@ -19,7 +19,8 @@ use heed::RoTxn;
 
 use super::Vault;
 use super::lock::{self, LockGuard, Mode};
-use super::log::{HeadLine, Snapshot};
+use super::log::HeadLine;
+use super::snapshot::Snapshot;
 use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::chain::HeadRecord;
 use crate::state::{Base, Entity, Query, State, Tally};
