@@ -10,4 +10,5 @@ mod machine;
 mod power;
 mod refusals;
 mod storm;
+mod terminal;
 mod vaults;
