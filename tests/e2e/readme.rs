@@ -76,7 +76,7 @@ fn the_recipe_for_a_ci_job_catches_what_it_should() {
     let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
     let job = || {
         let mut bash = Command::new("bash");
-        bash.args(["-euo", "pipefail", "-c", ci_recipe()]).current_dir(hive.dir()).env_clear().env("PATH", &path);
+        bash.args(["-c", ci_recipe()]).current_dir(hive.dir()).env_clear().env("PATH", &path);
         Reply::of(bash.output().unwrap())
     };
     assert_eq!(job().code, Some(0), "the first run, without an anchor");
