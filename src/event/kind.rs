@@ -223,6 +223,7 @@ impl Is {
             Is::Text => "a text that is not empty".to_owned(),
             Is::Count => "a whole number, 0 or more".to_owned(),
             Is::Bool => "true or false".to_owned(),
+            Is::Id(entity @ (EntityType::Agent | EntityType::Artifact)) => format!("the id of an {entity}"),
             Is::Id(entity) => format!("the id of a {entity}"),
             Is::Subject => "a subject, TYPE:ID".to_owned(),
             Is::OneOf(names) => format!("one of {}", names.join(", ")),

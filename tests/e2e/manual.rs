@@ -166,8 +166,9 @@ fn the_page_of_the_format_is_current() {
     ] {
         item(&mut out, file, text);
     }
-    out += ".SH EVENTS\nA line is the RFC 8785 canonical form of one JSON object, ended by LF. Its hash is SHA\\-256 over the same\n\
-            bytes without the hash member; prev_hash is the hash of the line before, or 64 zeros. event_id is a ULID and always\n\
+    out += ".SH EVENTS\nA line is the RFC 8785 canonical form of one JSON object, ended by LF. Its hash is sha256: and, in hex,\n\
+            SHA\\-256 over the canonical form without the hash member and without LF; prev_hash is the hash of the line before,\n\
+            or sha256: and 64 zeros in the first. The other members are in the schema. event_id is a ULID and always\n\
             greater than the one before. The events of a batch carry batch.no and batch.of and were written together.\n\
             An event type that a reader does not know is kept and verified, and left out of the state.\n";
     out += ".SH LIMITS\n";
