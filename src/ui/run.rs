@@ -114,9 +114,9 @@ fn reject<A: Cli>(outer: &Outer, error: &clap::Error) -> ExitCode {
         };
     }
     let text = error.render().to_string();
-    let lines: Vec<&str> =
-        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|l| !l.is_empty()).collect();
-    let sum = lines.join(" ");
+    let ours = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(ours).filter(|l| !l.is_empty()).collect();
+    let sum = lines.join(" ").replace(" tip: ", "; ");
     let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
     let json = std::env::args_os().any(|arg| arg == "--json");
     let report = report_error::<A>(&Error::usage(sum).into());
