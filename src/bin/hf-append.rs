@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         if args.stream {
             let mut lines = ui::read_lines(io::stdin().lock());
             let mut requests = || lines().map(|line| op::parse_line(&line?));
-            return report_stream(op::append_stream(env, &mut requests, rehearse), rehearse);
+            return Ok(report_stream(op::append_stream(env, &mut requests, rehearse), rehearse));
         }
         let done = if args.batch {
             op::append_batch(env, read_batch()?, args.key, rehearse)?
@@ -148,17 +148,20 @@ fn report(done: AppendOutcome, rehearse: bool) -> Output {
         .into()
 }
 
-fn report_stream(done: StreamOutcome, rehearse: bool) -> anyhow::Result<Output> {
-    let counts = format!("{} recorded, {} recorded before", done.recorded, done.duplicates);
-    if let Some(error) = done.error {
-        return Err(error.at(counts).into());
-    }
-    let status = if rehearse { Status::Valid } else { Status::Appended };
-    Ok(Report::new(status, counts)
-        .with_some(Key::EventId, done.last.as_ref().map(|e| e.id.to_string()))
-        .with_some(Key::Hash, done.last.as_ref().map(|e| e.hash.to_string()))
-        .with(Key::Recorded, done.recorded)
+fn report_stream(done: StreamOutcome, rehearse: bool) -> Output {
+    let (status, did) = if rehearse { (Status::Valid, "valid") } else { (Status::Appended, "recorded") };
+    let counts = format!("{} {did}, {} recorded before", done.recorded, done.duplicates);
+    let recorded = if rehearse { 0 } else { done.recorded };
+    let last = done.last.filter(|_| !rehearse);
+    let report = match done.error {
+        Some(error) => ui::report_error::<Args>(&error.at(counts).into()),
+        None => Report::new(status, counts),
+    };
+    report
+        .with_some(Key::EventId, last.as_ref().map(|e| e.id.to_string()))
+        .with_some(Key::Hash, last.as_ref().map(|e| e.hash.to_string()))
+        .with(Key::Recorded, recorded)
         .with(Key::Duplicates, done.duplicates)
         .warn(done.warnings)
-        .into())
+        .into()
 }

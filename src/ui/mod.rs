@@ -17,4 +17,4 @@ pub use env::Outer;
 pub use next::Next;
 pub use progress::ProgressBar;
 pub use report::{Key, Report, Status};
-pub use run::{Out, Output, run};
+pub use run::{Out, Output, report_error, run};

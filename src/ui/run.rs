@@ -72,7 +72,7 @@ pub fn run<A: Cli>(command: impl FnOnce(A, &Env, Out) -> anyhow::Result<Output>)
 }
 
 /// The reply for an error: its kind gives the status and the next step.
-fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
+pub fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
     let Some(typed) = error.downcast_ref::<Error>() else {
         return Report::new(Status::SystemError, format!("{error:#}")).next(Next::OPERATOR);
     };

@@ -199,8 +199,8 @@ fn a_key_of_a_stream_with_something_else_is_a_conflict() {
     hive.pipe("append", &["--stream"], jsonl(&keyed(0..2))).expect_exit(0);
     let mut lines = keyed(0..2);
     lines[1]["payload"]["title"] = "other".into();
-    let reply = hive.refuses_input("append", &["--stream"], jsonl(&lines), 3);
-    assert_eq!(reply.get("REASON"), "key_conflict");
+    let reply = hive.pipe("append", &["--stream"], jsonl(&lines)).expect_exit(3);
+    assert_eq!((reply.get("REASON"), reply.get("RECORDED")), ("key_conflict", "0"));
     assert!(reply.get("SUM").starts_with("0 recorded, 0 recorded before: line 2: the key 'k1'"), "{reply:#?}");
 }
 
