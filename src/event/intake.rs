@@ -17,8 +17,7 @@ use crate::base::{Error, Result, limits};
 pub fn parse(bytes: &[u8], outer: usize) -> Result<Value> {
     if bytes.len() > limits::EVENT_MAX_BYTES {
         return Err(Error::usage(format!(
-            "{} bytes are too many: an event has at most {}; store the content with hf-artifact and refer to it",
-            bytes.len(),
+            "too many bytes: an event has at most {}; store the content with hf-artifact and refer to it",
             limits::EVENT_MAX_BYTES
         )));
     }
@@ -31,7 +30,11 @@ pub fn parse(bytes: &[u8], outer: usize) -> Result<Value> {
         return Err(Error::usage(format!("nested too deep: an event has at most {} levels", limits::EVENT_MAX_DEPTH)));
     }
     let strict: Strict = serde_json::from_str(text).map_err(|e| {
-        let message = e.to_string();
+        // A line of a batch has a number of its own, which this one would contradict.
+        let message = match bytes.contains(&b'\n') {
+            true => e.to_string(),
+            false => e.to_string().replace(" at line 1 column ", " at column "),
+        };
         // Our own refusals are sentences already; the parser's get a word in front.
         match message.strip_prefix(REFUSAL) {
             Some(rest) => Error::usage(rest),

@@ -51,7 +51,7 @@ fn append_refuses_a_payload_that_is_too_deep_or_too_big() {
     assert_eq!(reply.get("SUM"), "nested too deep: an event has at most 32 levels");
     hive.pipe("append", &["RequirementProposed", "-"], deep(30)).expect_exit(0);
     let reply = hive.refuses_input("append", &["RequirementProposed", "-"], vec![b' '; (1 << 20) + 1], 2);
-    assert!(reply.get("SUM").starts_with("1048577 bytes are too many"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("too many bytes: an event has at most 1048576;"), "{reply:#?}");
     fs::write(hive.dir().join("big.json"), vec![b' '; 2 << 20]).unwrap();
     hive.refuses("append", &["RequirementProposed", "--payload-file", "big.json"], 2);
     // The payload fits, the event around it does not.
