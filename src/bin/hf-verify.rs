@@ -9,7 +9,7 @@ use hiveforge::chain::Head;
 use hiveforge::event::parse_ulid;
 use hiveforge::op::{self, Env, VerifyOutcome, VerifyRequest};
 use hiveforge::ui::{self, Acting, Common, Key, Next, Output, Report, Status};
-use hiveforge::vault::{Checked, Method};
+use hiveforge::vault::{Checked, HeadVerdict, Method};
 
 /// Check every line, link and id of the log, its tail, its head, and heads that were kept elsewhere
 #[derive(Parser, Debug)]
@@ -95,6 +95,11 @@ fn report(done: VerifyOutcome) -> Report {
     let mut findings = Vec::new();
     if let Checked::Broken { why, .. } = &verified.chain {
         findings.push(why.clone());
+    }
+    match verified.head_verdict {
+        HeadVerdict::Ahead => findings.push("the log ends before the head that chain.json names".to_owned()),
+        HeadVerdict::Mismatch => findings.push("the head that chain.json names is not what stands there".to_owned()),
+        _ => {}
     }
     findings.extend(verified.tail_why.iter().map(|why| format!("behind the published head: {why}")));
     findings.extend(verified.anchors.iter().filter(|a| !a.1).map(|(head, _)| format!("the log has no event {head}")));
