@@ -73,8 +73,11 @@ fn main() -> ExitCode {
             let mut requests = || lines().map(|line| op::parse_line(&line?));
             return Ok(report_stream(op::append_stream(env, &mut requests, rehearse), rehearse));
         }
-        let done = if args.batch {
-            op::append_batch(env, read_batch()?, args.key, rehearse)?
+        let key = args.key.clone().filter(|_| args.batch);
+        let (done, of) = if args.batch {
+            let requests = read_batch()?;
+            let of = requests.len();
+            (op::append_batch(env, requests, args.key, rehearse)?, of)
         } else {
             let payload = read_payload(&args)?;
             let request = AppendRequest {
@@ -85,9 +88,9 @@ fn main() -> ExitCode {
                 key: args.key,
                 actor: None,
             };
-            op::append(env, request, rehearse)?
+            (op::append(env, request, rehearse)?, 1)
         };
-        Ok(report(done, rehearse))
+        Ok(report(done, of, key, rehearse))
     })
 }
 
@@ -129,7 +132,7 @@ fn read_batch() -> anyhow::Result<Vec<AppendRequest>> {
     Ok(requests)
 }
 
-fn report(done: AppendOutcome, rehearse: bool) -> Output {
+fn report(done: AppendOutcome, of: usize, key: Option<String>, rehearse: bool) -> Output {
     let status = match (done.duplicate, rehearse) {
         (true, _) => Status::Duplicate,
         (false, true) => Status::Valid,
@@ -137,13 +140,14 @@ fn report(done: AppendOutcome, rehearse: bool) -> Output {
     };
     let recorded = status != Status::Valid;
     let event = &done.asked;
-    Report::new(status, format!("{} {}", event.event_type.as_str(), event.subject))
+    let many = if of > 1 { format!("{of} events, the last ") } else { String::new() };
+    Report::new(status, format!("{many}{} {}", event.event_type.as_str(), event.subject))
         .with_each(Key::EventId, done.ids.iter().filter(|_| recorded).map(ToString::to_string))
         .with(Key::Subject, event.subject.as_str())
         .with_some(Key::Ref, done.reference.filter(|_| recorded).map(|r| r.to_string()))
         .with_some(Key::Hash, recorded.then(|| event.hash.to_string()))
         .with_some(Key::PrevHash, recorded.then_some(done.prev_hash))
-        .with_some(Key::IdempotencyKey, event.key.clone())
+        .with_some(Key::IdempotencyKey, key.or_else(|| event.key.clone()))
         .warn(done.warnings)
         .into()
 }

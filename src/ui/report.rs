@@ -83,7 +83,7 @@ impl Key {
             Key::Sum => "what happened, one sentence",
             Key::Reason => "which rule refused",
             Key::EventId => "an event that was recorded; what was asked for comes first",
-            Key::Subject => "what the event is about",
+            Key::Subject => "what the event is about; of a batch, its last event",
             Key::Ref => "the short reference of the subject",
             Key::Hash => "the hash of the event; of a batch, of its last event",
             Key::PrevHash => "the hash before it; of a batch, before its first event",

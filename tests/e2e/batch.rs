@@ -25,7 +25,7 @@ fn a_batch_is_recorded_as_a_whole_and_says_every_id() {
     let reply = hive.pipe("append", &["--batch"], jsonl(&story())).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:TaskReady task:t\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:3 events, the last TaskReady task:t\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
          EVENT_ID:<ulid>\nSUBJECT:task:t\nREF:T-0001@<tag>\nHASH:sha256:<digest>\nPREV_HASH:sha256:<digest>\n"
     );
     let events = hive.events();
@@ -144,7 +144,10 @@ fn a_dry_run_of_a_batch_or_a_stream_changes_nothing() {
     let hive = Hive::new();
     let before = hive.contents();
     let reply = hive.pipe("append", &["--batch", "-n"], jsonl(&story())).expect_exit(0);
-    assert_eq!(reply.stdout, "EXIT:0\nSTATUS:VALID\nNEXT:NONE\nSUM:TaskReady task:t\nSUBJECT:task:t\n");
+    assert_eq!(
+        reply.stdout,
+        "EXIT:0\nSTATUS:VALID\nNEXT:NONE\nSUM:3 events, the last TaskReady task:t\nSUBJECT:task:t\n"
+    );
     assert_eq!(hive.pipe("append", &["--stream", "-n"], jsonl(&story())).expect_exit(0).get("STATUS"), "VALID");
     assert!(hive.contents() == before);
 }
