@@ -112,8 +112,13 @@ fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut() -> Ulid) 
     if kind.fits(&subject) {
         Ok(subject)
     } else {
-        let about = wanted.map_or("any", EntityType::as_str);
-        Err(Error::usage(format!("{kind} is about a {about}, not about {subject}")))
+        let about = match wanted {
+            None => "anything".to_owned(),
+            Some(EntityType::System) => "the system".to_owned(),
+            Some(entity @ (EntityType::Agent | EntityType::Artifact)) => format!("an {entity}"),
+            Some(entity) => format!("a {entity}"),
+        };
+        Err(Error::usage(format!("{kind} is about {about}, not about {subject}")))
     }
 }
 
