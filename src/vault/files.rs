@@ -205,7 +205,12 @@ impl Dir {
         check_mode(&self.fd, &self.path)
     }
 
-    /// The same for a file in it.
+    /// Closes a folder to others that was there before us.
+    pub fn make_private(&self) -> Result<()> {
+        sys::fchmod(&self.fd, DIR_MODE).map_err(|e| failed("close to others", &self.path, e))
+    }
+
+    /// The same check for a file in it.
     pub fn check_file_private(&self, name: &str) -> Result<()> {
         match self.open_file(name)? {
             Some(file) => check_mode(&file, &self.path.join(name)),

@@ -38,6 +38,7 @@ impl Vault {
         root.check_private()?;
         let (akashic, made) = root.make_dir(AKASHIC)?;
         if made {
+            root.make_private()?;
             root.sync()?;
         }
         let vault = Vault { path: path.to_owned(), root, akashic, lock_timeout: options.lock_timeout };
