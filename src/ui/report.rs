@@ -234,13 +234,22 @@ pub struct Report {
     pub next: Next,
     pub sum: String,
     fields: Vec<(Key, Shown)>,
+    /// Keys of lists, also of those that turned out empty: in JSON they are there.
+    lists: Vec<Key>,
     /// Prose for standard error.
     pub warnings: Vec<String>,
 }
 
 impl Report {
     pub fn new(status: Status, sum: impl Into<String>) -> Self {
-        Report { status, next: Next::None, sum: sum.into(), fields: Vec::new(), warnings: Vec::new() }
+        Report {
+            status,
+            next: Next::None,
+            sum: sum.into(),
+            fields: Vec::new(),
+            lists: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     pub fn next(mut self, next: Next) -> Self {
@@ -264,6 +273,7 @@ impl Report {
 
     /// One pair for each value.
     pub fn with_each(mut self, key: Key, values: impl IntoIterator<Item = impl Into<Shown>>) -> Self {
+        self.lists.push(key);
         for value in values {
             self = self.with(key, value);
         }
@@ -305,6 +315,9 @@ impl Report {
         object.insert(Key::Status.to_string(), json!(self.status.as_str()));
         object.insert(Key::Next.to_string(), json!(self.next.render(vault_flag)));
         object.insert(Key::Sum.to_string(), json!(self.sum));
+        for key in &self.lists {
+            object.insert(key.to_string(), json!([]));
+        }
         for (key, value) in &self.fields {
             let value = match value {
                 Shown::Text(text) => json!(text),

@@ -39,6 +39,8 @@ fn json_says_the_same_as_the_lines() {
     let listed: Value = serde_json::from_str(&hive.run("log", &["--json", "--limit", "1"]).stdout).unwrap();
     assert_eq!((&listed["COUNT"], &listed["HAS_MORE"]), (&json!(1), &json!("yes")));
     assert_eq!(listed["EVENT"].as_array().unwrap().len(), 1);
+    let none: Value = serde_json::from_str(&hive.run("log", &["--json", "--type", "TaskReady"]).stdout).unwrap();
+    assert_eq!(none["EVENT"], serde_json::json!([]), "an empty list is a list");
     let verified: Value = serde_json::from_str(&hive.run("verify", &["--json"]).stdout).unwrap();
     assert_eq!((&verified["CHAIN"], &verified["EVENTS"]), (&json!("OK"), &json!(2)));
 }
