@@ -8,24 +8,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use hiveforge::base::{Error, limits};
-use hiveforge::event::intake;
+use hiveforge::event::{Kind, intake};
 use hiveforge::op::{self, AppendOutcome, AppendRequest, StreamOutcome};
 use hiveforge::ui::{self, Acting, Common, Key, Output, Report, Status};
 
 /// Record one event, a batch, or a stream of events
 #[derive(Parser, Debug)]
-#[command(
-    name = "hf-append",
-    version,
-    after_help = "Examples:
-  hf-append RequirementProposed --payload '{\"title\":\"Login\"}'
-  hf-append TaskReady --subject T-0001 --key t1:ready
-  echo '{\"title\":\"Login\"}' | hf-append RequirementProposed -
-  hf-append --batch --key import-7 < events.jsonl
-
-A line of --batch or --stream is one JSON object with event_type and, as needed,
-subject, payload, parents, idempotency_key and actor."
-)]
+#[command(name = "hf-append", version, after_help = help())]
 pub struct Args {
     /// The type of the event
     #[arg(value_name = "EVENT_TYPE", required_unless_present_any = ["batch", "stream"])]
@@ -63,7 +52,23 @@ pub struct Args {
     common: Common,
 }
 
-hiveforge::cli!(Args, acting);
+hiveforge::cli!(Args, with acting);
+
+const EXAMPLES: &str = "Examples:
+  hf-append RequirementProposed --payload '{\"title\":\"Login\"}'
+  hf-append TaskReady --subject T-0001 --key t1:ready
+  echo '{\"title\":\"Login\"}' | hf-append RequirementProposed -
+  hf-append --batch --key import-7 < events.jsonl
+
+A line of --batch or --stream is one JSON object with event_type and, as needed,
+subject, payload, parents, idempotency_key and actor.";
+
+/// The examples, and every type that there is.
+fn help() -> String {
+    let types = Kind::ALL.iter().filter(|kind| !kind.row().reserved);
+    let lines = types.map(|kind| format!("\n  {kind:<24}{}", kind.row().meaning)).collect::<String>();
+    format!("{EXAMPLES}\n\nEvent types (hf-format(5) has their payloads):{lines}")
+}
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

@@ -51,7 +51,7 @@ pub struct Args {
     common: Common,
 }
 
-hiveforge::cli!(Args);
+hiveforge::cli!(Args, documents & ["--dot", "--mermaid", "--tree"]);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, out| {

@@ -56,7 +56,7 @@ pub struct Args {
     common: Common,
 }
 
-hiveforge::cli!(Args);
+hiveforge::cli!(Args, documents & ["--jsonl"]);
 
 /// How many events `--follow` begins with.
 const FOLLOW_BEGINS_WITH_EVENTS: usize = 10;

@@ -52,7 +52,7 @@ pub struct Args {
     common: Common,
 }
 
-hiveforge::cli!(Args);
+hiveforge::cli!(Args, documents & ["--map"]);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

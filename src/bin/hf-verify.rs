@@ -59,7 +59,7 @@ pub struct Args {
     common: Common,
 }
 
-hiveforge::cli!(Args, acting);
+hiveforge::cli!(Args, with acting, documents &["--anchor"]);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

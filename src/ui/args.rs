@@ -9,6 +9,10 @@ use crate::base::{Error, Result, limits};
 
 /// A command's arguments, with the common ones among them.
 pub trait Cli: Parser {
+    /// Flags that make standard output a document: then every reply, also that of an error, goes to
+    /// standard error.
+    const DOCUMENT_FLAGS: &'static [&'static str] = &[];
+
     fn common(&self) -> &Common;
 
     /// The vault, if the command names it in a way of its own.
@@ -27,25 +31,29 @@ pub trait Cli: Parser {
     }
 }
 
-/// Says that a command's arguments have the common ones in `common`, and with `acting`, who acts.
+/// Says that a command's arguments have the common ones in `common`; `with acting`, who acts; with
+/// `documents`, which flags ask for a document.
 #[macro_export]
 macro_rules! cli {
-    ($Args:ty) => {
-        impl $crate::ui::Cli for $Args {
-            fn common(&self) -> &$crate::ui::Common {
-                &self.common
-            }
-        }
+    ($Args:ty $(, documents $flags:expr)?) => {
+        $crate::cli!(@ $Args, { $($flags)? }, {});
     };
-    ($Args:ty, acting) => {
+    ($Args:ty, with acting $(, documents $flags:expr)?) => {
+        $crate::cli!(@ $Args, { $($flags)? }, {
+            fn acting(&self) -> Option<&$crate::ui::Acting> {
+                Some(&self.acting)
+            }
+        });
+    };
+    (@ $Args:ty, { $($flags:expr)? }, { $($acting:item)? }) => {
         impl $crate::ui::Cli for $Args {
+            $(const DOCUMENT_FLAGS: &'static [&'static str] = $flags;)?
+
             fn common(&self) -> &$crate::ui::Common {
                 &self.common
             }
 
-            fn acting(&self) -> Option<&$crate::ui::Acting> {
-                Some(&self.acting)
-            }
+            $($acting)?
         }
     };
 }

@@ -67,7 +67,7 @@ pub fn run<A: Cli>(command: impl FnOnce(A, &Env, Out) -> anyhow::Result<Output>)
         Ok(env) => command(args, &env, Out { json: common.json }),
         Err(error) => Err(error.into()),
     };
-    let output = result.unwrap_or_else(|error| Output::Report(report_error::<A>(&error)));
+    let output = result.unwrap_or_else(|error| answer::<A>(report_error::<A>(&error)));
     emit(&outer, common.json, vault_flag.as_deref(), output)
 }
 
@@ -100,6 +100,15 @@ pub fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
     }
 }
 
+/// Where a reply goes that comes instead of what was asked for: a file that waits for a document
+/// must not get an error's text.
+fn answer<A: Cli>(report: Report) -> Output {
+    let given: Vec<_> = std::env::args_os().skip(1).collect();
+    let asked = given.iter().any(|arg| A::DOCUMENT_FLAGS.iter().any(|flag| arg == flag));
+    let elsewhere = given.iter().any(|arg| arg.to_string_lossy().starts_with("--out"));
+    if asked && !elsewhere { Output::Document(Vec::new(), report) } else { Output::Report(report) }
+}
+
 /// The command's own name, for its help. Built once per process.
 fn leak_name<A: Cli>() -> &'static str {
     A::command().get_name().to_owned().leak()
@@ -120,7 +129,7 @@ fn reject<A: Cli>(outer: &Outer, error: &clap::Error) -> ExitCode {
     let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
     let json = std::env::args_os().any(|arg| arg == "--json");
     let report = report_error::<A>(&Error::usage(sum).into());
-    emit(outer, json, None, report.into())
+    emit(outer, json, None, answer::<A>(report))
 }
 
 fn emit(outer: &Outer, json: bool, vault_flag: Option<&str>, output: Output) -> ExitCode {

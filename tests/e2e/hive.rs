@@ -84,7 +84,7 @@ impl Hive {
     #[track_caller]
     pub fn refuses_input(&self, name: &str, args: &[&str], input: impl Into<Vec<u8>>, code: i32) -> Reply {
         let before = self.contents();
-        let reply = self.pipe(name, args, input).expect_exit(code);
+        let reply = self.pipe(name, args, input).report().expect_exit(code);
         assert!(self.contents() == before, "the vault was changed: {reply:#?}");
         assert_ne!(reply.get("SUM"), "");
         // EXIT, STATUS, NEXT, SUM, and the REASON of a rule.
@@ -328,6 +328,14 @@ impl Reply {
         assert_eq!(self.code, Some(code), "{self:#?}");
         assert!(self.stdout.starts_with(&format!("EXIT:{code}\nSTATUS:")), "{self:#?}");
         self
+    }
+
+    /// The report itself: where standard output was kept for a document, it is on standard error.
+    pub fn report(self) -> Self {
+        match self.stdout.is_empty() {
+            true => Reply { stdout: self.stderr, stderr: String::new(), ..self },
+            false => self,
+        }
     }
 
     /// Every value of a key.

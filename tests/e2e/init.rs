@@ -175,3 +175,12 @@ fn a_vault_is_private_under_any_umask() {
         }
     }
 }
+
+#[test]
+fn init_closes_a_folder_that_was_there_to_others() {
+    let hive = Hive::empty();
+    fs::create_dir(hive.vault()).unwrap();
+    fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o755)).unwrap();
+    hive.run("init", &[]).expect_exit(0);
+    assert_eq!(fs::metadata(hive.vault()).unwrap().permissions().mode() & 0o777, 0o700);
+}

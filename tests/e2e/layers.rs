@@ -49,7 +49,9 @@ fn imports_point_left_only() {
         for (path, text) in sources(layer) {
             for part in text.split("crate::").skip(1) {
                 let other: String = part.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-                if other == layer || other.is_empty() {
+                // A macro of ours stands at the root of the crate.
+                let is_macro = part[other.len()..].starts_with('!');
+                if other == layer || other.is_empty() || is_macro {
                     continue;
                 }
                 assert!(row(&other) < row(layer), "{}: {layer} imports {other}", path.display());

@@ -233,3 +233,24 @@ fn a_reply_that_cannot_be_written_is_a_system_error() {
     // It was recorded; only the reply was lost.
     assert_eq!(hive.events().len(), 2);
 }
+
+#[test]
+fn an_error_never_stands_where_a_document_was_asked_for() {
+    let hive = Hive::empty();
+    for (name, args) in [
+        ("verify", &["--anchor"][..]),
+        ("verify", &["--anchor", "--no-such-option"]),
+        ("log", &["--jsonl"]),
+        ("project", &["tasks", "--map"]),
+        ("lineage", &["T-0001", "--dot"]),
+        ("lineage", &["T-0001", "--mermaid"]),
+        ("lineage", &["T-0001", "--tree"]),
+    ] {
+        let reply = hive.run(name, args);
+        assert_eq!(reply.stdout, "", "{name} {args:?}");
+        let code = if args.contains(&"--no-such-option") { 2 } else { 7 };
+        assert!(reply.stderr.starts_with(&format!("EXIT:{code}\n")), "{reply:#?}");
+        assert_eq!(reply.code, Some(code));
+    }
+    hive.run("lineage", &["T-0001", "--dot", "--out", "x.dot"]).expect_exit(7);
+}

@@ -104,6 +104,7 @@ fn a_log_that_ends_before_its_head_fails() {
     write_private(&hive.segment(), &good[..ends[1]]);
     let reply = hive.run("verify", &[]).expect_exit(1);
     assert_eq!(verdicts(&reply), ["OK", "CLEAN", "AHEAD", "NONE"]);
+    assert_eq!(reply.get("FINDING"), "the log ends before the head that chain.json names");
     hive.refuses("append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#], 4);
     hive.refuses("log", &[], 4);
     write_private(&hive.segment(), &good[..ends[1] + 7]);

@@ -5,7 +5,7 @@ mod check;
 use serde_json::{Map, Value, json};
 
 use super::Env;
-use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Ulid, limits};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Ulid, limits};
 use crate::chain::Head;
 use crate::machine;
 use crate::state::{Entity, State};
@@ -158,8 +158,10 @@ pub fn list(env: &Env, request: &ListRequest) -> Result<ListOutcome> {
 
 fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<Listed>> {
     if let Some(cursor) = &request.cursor {
-        EntityId::parse(cursor)
-            .map_err(|_| Error::new(ErrorKind::InvalidCursor, "the cursor is not an id of this projection"))?;
+        let known = EntityId::parse(cursor).is_ok_and(|id| state.entity(&Subject::new(entity, id)).is_some());
+        if !known {
+            return Err(Error::new(ErrorKind::InvalidCursor, "the cursor is not an id of this projection"));
+        }
     }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
     loop {
