@@ -138,14 +138,21 @@ fn strict_and_reference_agree() {
     assert!(fast * 20 > cases() && good > fast, "{fast} fast and {good} good of {}", cases());
 }
 
-/// A log of several units, sealed by the library.
+/// A log of several units, sealed by the library. Some are wrong in what only a look at the line
+/// before can see, with every hash and link right: an id that goes back, a batch out of step.
 fn log(random: &mut Random) -> Vec<Vec<u8>> {
     let (mut lines, mut prev, mut n) = (Vec::new(), Digest::ZERO, 0);
     for _ in 0..1 + random.below(12) {
         let of = 1 + random.below(3);
         for no in 1..=of {
-            let mut event = event(random, n);
-            lines.push(event.seal(prev, (of > 1).then_some(Batch { no, of })));
+            let goes_back = random.below(40) == 0;
+            let mut event = event(random, if goes_back { 0 } else { n + 1 });
+            let batch = match random.below(40) {
+                0 => None,
+                1 => Some(Batch { no: 1 + random.below(of), of }),
+                _ => (of > 1).then_some(Batch { no, of }),
+            };
+            lines.push(event.seal(prev, batch));
             (prev, n) = (event.hash, n + 1);
         }
     }
