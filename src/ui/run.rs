@@ -57,18 +57,18 @@ pub fn run<A: Cli>(command: impl FnOnce(A, &Env, Out) -> anyhow::Result<Output>)
         Ok(args) => args,
         Err(error) => return reject::<A>(&outer, &error),
     };
-    let common = args.common().clone();
+    let (common, json) = (args.common().clone(), json_asked());
     let named = args.vault().or_else(|| common.vault.clone()).filter(|path| !path.as_os_str().is_empty());
     let vault_flag = named.map(|path| {
         // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
         std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
     });
     let result = match outer.env(&args) {
-        Ok(env) => command(args, &env, Out { json: common.json }),
+        Ok(env) => command(args, &env, Out { json }),
         Err(error) => Err(error.into()),
     };
     let output = result.unwrap_or_else(|error| answer::<A>(report_error::<A>(&error)));
-    emit(&outer, common.json, vault_flag.as_deref(), output)
+    emit(&outer, json, vault_flag.as_deref(), output)
 }
 
 /// The reply for an error: its kind gives the status and the next step.
@@ -109,6 +109,12 @@ fn answer<A: Cli>(report: Report) -> Output {
     if asked && !elsewhere { Output::Document(Vec::new(), report) } else { Output::Report(report) }
 }
 
+/// Whether the reply shall be JSON, wherever that stands: also behind a word that is no command, and
+/// in a line that could not be parsed.
+fn json_asked() -> bool {
+    std::env::args_os().any(|arg| arg == "--json")
+}
+
 /// The command's own name, for its help. Built once per process.
 fn leak_name<A: Cli>() -> &'static str {
     A::command().get_name().to_owned().leak()
@@ -127,7 +133,7 @@ fn reject<A: Cli>(outer: &Outer, error: &clap::Error) -> ExitCode {
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(ours).filter(|l| !l.is_empty()).collect();
     let sum = lines.join(" ").replace(" tip: ", "; ");
     let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
-    let json = std::env::args_os().any(|arg| arg == "--json");
+    let json = json_asked();
     let report = report_error::<A>(&Error::usage(sum).into());
     emit(outer, json, None, answer::<A>(report))
 }

@@ -65,3 +65,12 @@ fn hf_refuses_options_before_the_command() {
     let reply = hive.refuses("", &args, 2);
     assert_eq!(reply.get("SUM"), "options stand behind the command: hf COMMAND OPTIONS");
 }
+
+#[test]
+fn hf_replies_in_json_wherever_that_is_asked_for() {
+    let hive = Hive::empty();
+    for args in [&["--json"][..], &["nonsense", "--json"], &["--no-such-option", "--json"], &["--json", "nonsense"]] {
+        let reply: serde_json::Value = serde_json::from_str(&hive.run("", args).stdout).unwrap();
+        assert_eq!(reply["schema"], 1, "{args:?}");
+    }
+}
