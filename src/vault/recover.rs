@@ -11,7 +11,7 @@ use super::write::{Writer, newer};
 use super::{Vault, WriteOptions, head, layout};
 use crate::base::{Actor, Digest, Error, Result, Subject};
 use crate::chain::tail::{Place, Tail, Verdict};
-use crate::chain::{Head, SegmentName, scan};
+use crate::chain::{Head, HeadRecord, SegmentName, scan};
 use crate::event::{Draft, Event, Kind};
 
 /// Makes good events durable that somebody wrote but never published: writes the same bytes again,
@@ -75,19 +75,7 @@ impl Vault {
             _ => None,
         };
         let good = self.good_part()?;
-        let end = record.map(|r| r.end());
-        let reachable = match &record {
-            Some(record) => matches!(self.head_line(record)?, HeadLine::Good(_)),
-            None => true,
-        };
-        let mends_itself = reachable
-            && match &good.fault {
-                None => true,
-                Some((at, _)) => {
-                    Some(*at) >= end && matches!(self.tail(record.as_ref())?.verdict, Verdict::Torn { .. })
-                }
-            };
-        if mends_itself {
+        if self.mends_itself(record.as_ref(), &good)? {
             drop(writer);
             let writer = Writer::open_empty(self, options)?;
             let (found, warnings) = (writer.head(), writer.warnings);
@@ -101,15 +89,7 @@ impl Vault {
             });
         }
         let moved = match good.fault {
-            Some((from, _)) => {
-                let moved = copy_to_quarantine(self, "damage", from)?;
-                clear_later(&mut writer, from)?;
-                let file = writer.open_to_write(from.segment)?;
-                file.set_len(from.offset)
-                    .and_then(|()| file.sync_data())
-                    .map_err(|e| Error::system("cannot cut the damaged part off", e))?;
-                moved
-            }
+            Some((from, _)) => cut_off(&mut writer, from)?,
             None => Moved::default(),
         };
         writer.set_end(good.head, good.count, good.end);
@@ -134,6 +114,19 @@ impl Vault {
             files: moved.files,
             warnings: writer.warnings,
         })
+    }
+
+    /// Whether opening the vault mends all that is wrong: its published head is there, and what is bad
+    /// behind it is only a write that was not finished.
+    fn mends_itself(&self, record: Option<&HeadRecord>, good: &GoodPart) -> Result<bool> {
+        if let Some(record) = record
+            && !matches!(self.head_line(record)?, HeadLine::Good(_))
+        {
+            return Ok(false);
+        }
+        let Some((at, _)) = &good.fault else { return Ok(true) };
+        let behind = record.is_none_or(|record| *at >= record.end());
+        Ok(behind && matches!(self.tail(record)?.verdict, Verdict::Torn { .. }))
     }
 
     /// The whole log from its beginning, as far as it is good.
@@ -213,6 +206,16 @@ fn copy_to_quarantine(vault: &Vault, what: &str, from: Place) -> Result<Moved> {
         moved.bytes += part.len() as u64;
         moved.files.push(name);
     }
+    Ok(moved)
+}
+
+/// Moves everything from a place on to quarantine.
+fn cut_off(writer: &mut Writer<'_>, from: Place) -> Result<Moved> {
+    let moved = copy_to_quarantine(writer.vault(), "damage", from)?;
+    clear_later(writer, from)?;
+    let file = writer.open_to_write(from.segment)?;
+    let cut = file.set_len(from.offset).and_then(|()| file.sync_data());
+    cut.map_err(|e| Error::system("cannot cut the damaged part off", e))?;
     Ok(moved)
 }
 
