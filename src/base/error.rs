@@ -48,6 +48,17 @@ names! {
         NotConfirmed = "not_confirmed",
         OperatorOnly = "operator_only",
         ReservedKind = "reserved_kind",
+        /// A decision of an operator has to come first.
+        ApprovalRequired = "approval_required",
+        /// What was asked for is not what an operator saw.
+        Changed = "changed",
+        /// The lease of whoever asks has passed.
+        ClaimLost = "claim_lost",
+        /// Somebody else has it.
+        NotHolder = "not_holder",
+        SystemStopped = "system_stopped",
+        NotReady = "not_ready",
+        TooManyTasks = "too_many_tasks",
     }
 }
 

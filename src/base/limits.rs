@@ -28,9 +28,15 @@ pub const LOG_PAGE_DEFAULT_EVENTS: usize = 100;
 pub const LOCK_TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 /// The head record, padded to this size and written in place.
 pub const HEAD_RECORD_BYTES: usize = 512;
+/// The stop flag's record, of a fixed size and written in place.
+pub const CONTROL_RECORD_BYTES: usize = 2048;
+/// Tasks that may be under way at once, whatever the settings say: a stop ends them in one batch.
+pub const TASKS_AT_ONCE_MAX_COUNT: u64 = 4000;
 /// The short text behind an event in a listing.
 pub const SUMMARY_MAX_CHARS: usize = 80;
 /// A projection file up to this size is rewritten with every event that touches it.
 pub const PROJECTION_SMALL_BYTES: usize = 64 * 1024;
+/// Former holders that a task remembers.
+pub const PAST_HOLDERS_MAX_COUNT: usize = 8;
 /// A text of a payload as an entity remembers it; longer ones are cut there, not in the event.
 pub const FACT_MAX_CHARS: usize = 1000;

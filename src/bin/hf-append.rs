@@ -149,7 +149,10 @@ fn report(done: AppendOutcome, of: usize, key: Option<String>, rehearse: bool) -
     Report::new(status, format!("{many}{} {}", event.event_type.as_str(), event.subject))
         .with_each(Key::EventId, done.ids.iter().filter(|_| recorded).map(ToString::to_string))
         .with(Key::Subject, event.subject.as_str())
-        .with_some(Key::Ref, done.reference.filter(|_| recorded).map(|r| r.to_string()))
+        .with_some(
+            Key::Ref,
+            done.entity.as_ref().filter(|_| recorded).and_then(|e| e.reference()).map(|r| r.to_string()),
+        )
         .with_some(Key::Hash, recorded.then(|| event.hash.to_string()))
         .with_some(Key::PrevHash, recorded.then_some(done.prev_hash))
         .with_some(Key::IdempotencyKey, key.or_else(|| event.key.clone()))

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::{EntityId, EntityType, Error, Result, Subject, names, text};
+use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, names, text};
 
 names! {
     pub enum Kind {
@@ -32,6 +32,7 @@ names! {
         TaskProposed = "TaskProposed",
         TaskReady = "TaskReady",
         TaskAssigned = "TaskAssigned",
+        ClaimRenewed = "ClaimRenewed",
         ClaimExpired = "ClaimExpired",
         TaskSucceeded = "TaskSucceeded",
         TaskFailed = "TaskFailed",
@@ -74,9 +75,15 @@ pub enum Is {
     Id(EntityType),
     /// `TYPE:ID`.
     Subject,
+    /// `user:NAME`, `agent:NAME`, …
+    Actor,
     OneOf(&'static [&'static str]),
     /// A list of strings.
     Texts,
+    /// A list of ids of entities of this type.
+    Ids(EntityType),
+    /// A JSON object.
+    Object,
 }
 
 /// One member of a payload. Members that are not listed are kept as they are.
@@ -138,24 +145,25 @@ pub const TABLE: &[Row] = &[
     row(Kind::EscalationRequired, About::Any, &[may("reason", Is::Text)], "a person must look"),
     row(Kind::AgentStarted, AGENT, &[], "an agent's first command"),
     row(Kind::RequirementProposed, REQUIREMENT, &[must("title", Is::Text), may("description", Is::Text)], "a requirement was put in"),
-    row(Kind::RequirementAnalyzed, REQUIREMENT, &[], "its analysis is recorded"),
+    row(Kind::RequirementAnalyzed, REQUIREMENT, &[may("analysis", Is::Text)], "its analysis is recorded"),
     row(Kind::RequirementApproved, REQUIREMENT, &[may("decision_id", Is::Id(EntityType::Decision))], "it may be built"),
     row(Kind::RequirementRejected, REQUIREMENT, &[may("reason", Is::Text)], "it will not be built"),
     row(Kind::RequirementImplemented, REQUIREMENT, &[], "its tasks are done"),
     row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and holds"),
     row(Kind::RequirementSuperseded, REQUIREMENT, &[may("by", Is::Id(EntityType::Requirement))], "another one took its place"),
     row(Kind::OscillationDetected, REQUIREMENT, &[may("count", Is::Count)], "verifying and building went back and forth too often"),
-    row(Kind::DecisionRequested, DECISION, &[must("kind", Is::OneOf(DECISION_KINDS)), must("target", Is::Subject), must("summary", Is::Text), may("options", Is::Texts)], "a person is asked"),
-    row(Kind::DecisionApproved, DECISION, &[may("chosen_option", Is::Text), may("rationale", Is::Text)], "the answer is yes"),
+    row(Kind::DecisionRequested, DECISION, &[must("kind", Is::OneOf(DECISION_KINDS)), must("target", Is::Subject), must("summary", Is::Text), may("options", Is::Texts), may("change", Is::Object), may("target_hash", Is::Text)], "a person is asked"),
+    row(Kind::DecisionApproved, DECISION, &[may("chosen_option", Is::Text), may("rationale", Is::Text), may("target_hash", Is::Text)], "the answer is yes"),
     row(Kind::DecisionRejected, DECISION, &[may("rationale", Is::Text)], "the answer is no"),
     row(Kind::DecisionSuperseded, DECISION, &[may("by", Is::Id(EntityType::Decision))], "another decision took its place"),
     row(Kind::ApprovalTimedOut, DECISION, &[], "nobody answered in time"),
-    row(Kind::TaskProposed, TASK, &[must("title", Is::Text), may("requirement_id", Is::Id(EntityType::Requirement)), may("after", Is::Texts)], "a piece of work was proposed"),
+    row(Kind::TaskProposed, TASK, &[must("title", Is::Text), may("requirement_id", Is::Id(EntityType::Requirement)), may("after", Is::Ids(EntityType::Task)), may("destructive", Is::Bool), may("command", Is::Texts), may("max_retries", Is::Count), may("rework_of", Is::Id(EntityType::Task))], "a piece of work was proposed"),
     row(Kind::TaskReady, TASK, &[], "nothing stands in its way"),
-    row(Kind::TaskAssigned, TASK, &[may("agent", Is::Id(EntityType::Agent))], "somebody took it"),
+    row(Kind::TaskAssigned, TASK, &[may("holder", Is::Actor), may("lease_seconds", Is::Count)], "somebody took it"),
+    row(Kind::ClaimRenewed, TASK, &[], "whoever took it is still at it"),
     row(Kind::ClaimExpired, TASK, &[], "whoever took it let the lease pass"),
     row(Kind::TaskSucceeded, TASK, &[], "it is done"),
-    row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text)], "it failed"),
+    row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text), may("escalate", Is::Bool)], "it failed"),
     row(Kind::TaskRetrying, TASK, &[], "it will be tried again"),
     row(Kind::TaskAborted, TASK, &[may("reason", Is::Text)], "it was given up"),
     row(Kind::TaskArchived, TASK, &[], "it left the projections"),
@@ -164,13 +172,13 @@ pub const TABLE: &[Row] = &[
     row(Kind::RunFinished, RUN, &[may("success", Is::Bool), may("summary", Is::Text)], "the run came to its end"),
     row(Kind::RunCrashed, RUN, &[may("reason", Is::Text)], "the run died"),
     row(Kind::RunTimedOut, RUN, &[may("reason", Is::Text)], "the run fell silent"),
-    row(Kind::ArtifactDeclared, ARTIFACT, &[must("kind", Is::OneOf(ARTIFACT_KINDS)), may("task_id", Is::Id(EntityType::Task))], "something will be made"),
+    row(Kind::ArtifactDeclared, ARTIFACT, &[must("kind", Is::OneOf(ARTIFACT_KINDS)), may("filename", Is::Text), may("task_id", Is::Id(EntityType::Task))], "something will be made"),
     row(Kind::ArtifactMaterialized, ARTIFACT, &[must("sha256", Is::Text), must("size_bytes", Is::Count), may("path", Is::Text)], "its content is stored"),
     row(Kind::ArtifactValidated, ARTIFACT, &[], "its content was checked and is good"),
     row(Kind::ArtifactInvalidated, ARTIFACT, &[may("reason", Is::Text)], "its content was checked and is not good"),
     row(Kind::ArtifactCorrupted, ARTIFACT, &[may("found_sha256", Is::Text)], "its content is no longer what was stored"),
-    row(Kind::ConstraintApplied, CONSTRAINT, &[may("text", Is::Text), may("priority", Is::Text)], "a constraint holds"),
-    row(Kind::ConstraintRemoved, CONSTRAINT, &[], "a constraint no longer holds"),
+    row(Kind::ConstraintApplied, CONSTRAINT, &[may("text", Is::Text), may("priority", Is::Subject), may("decision_id", Is::Id(EntityType::Decision))], "a constraint holds"),
+    row(Kind::ConstraintRemoved, CONSTRAINT, &[may("decision_id", Is::Id(EntityType::Decision))], "a constraint no longer holds"),
 ];
 
 impl Kind {
@@ -184,6 +192,24 @@ impl Kind {
             About::One(entity) => subject.entity == entity,
             About::Any => true,
         }
+    }
+
+    /// The entities that a payload names, agents left out: those are named before their first command.
+    pub fn names(self, payload: &Map<String, Value>) -> Vec<Subject> {
+        let id = |entity, value: &Value| Some(Subject::new(entity, EntityId::parse(value.as_str()?).ok()?));
+        let mut named = Vec::new();
+        for field in self.row().fields {
+            match (field.is, payload.get(field.name)) {
+                (Is::Id(entity), Some(value)) => named.extend(id(entity, value)),
+                (Is::Ids(entity), Some(Value::Array(list))) => {
+                    named.extend(list.iter().filter_map(|value| id(entity, value)));
+                }
+                (Is::Subject, Some(Value::String(text))) => named.extend(Subject::parse(text)),
+                _ => {}
+            }
+        }
+        named.retain(|subject| subject.entity != EntityType::Agent);
+        named
     }
 
     /// Checks the members that this kind's row names.
@@ -212,7 +238,10 @@ impl Is {
             (Is::Id(_), Value::String(s)) => EntityId::parse(s).is_ok(),
             (Is::Subject, Value::String(s)) => Subject::parse(s).is_ok(),
             (Is::OneOf(names), Value::String(s)) => names.contains(&s.as_str()),
+            (Is::Actor, Value::String(s)) => Actor::parse(s).is_ok(),
             (Is::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
+            (Is::Ids(entity), Value::Array(list)) => list.iter().all(|id| Is::Id(entity).holds(id)),
+            (Is::Object, Value::Object(_)) => true,
             _ => false,
         }
     }
@@ -227,7 +256,10 @@ impl Is {
             Is::Id(entity) => format!("the id of a {entity}"),
             Is::Subject => "a subject, TYPE:ID".to_owned(),
             Is::OneOf(names) => format!("one of {}", names.join(", ")),
+            Is::Actor => "an actor, KIND:NAME".to_owned(),
             Is::Texts => "a list of texts".to_owned(),
+            Is::Ids(entity) => format!("a list of ids of {}", entity.plural()),
+            Is::Object => "a JSON object".to_owned(),
         }
     }
 }

@@ -9,6 +9,7 @@ pub const EVENT_SCHEMA_FILE: &str = "event.v1.schema.json";
 
 const ID: &str = "[A-Za-z0-9][A-Za-z0-9_-]{0,63}";
 const ULID: &str = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$";
+const ACTOR: &str = "^(user|agent|core|external):";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
 /// `Akashic/schemas/event.v1.schema.json`, for tools that read the log without this library.
@@ -34,7 +35,7 @@ pub fn event_schema() -> Value {
         "required": ["$schema", "actor", "event_id", "event_type", "hash", "parents", "payload", "prev_hash", "subject", "timestamp", "version"],
         "properties": {
             "$schema": {"const": EVENT_SCHEMA_FILE},
-            "actor": {"type": "string", "pattern": "^(user|agent|core|external):"},
+            "actor": {"type": "string", "pattern": ACTOR},
             "batch": {"type": "object", "required": ["no", "of"], "properties": {"no": {"type": "integer", "minimum": 1}, "of": {"type": "integer", "minimum": 1}}},
             "event_id": {"type": "string", "pattern": ULID},
             "event_type": {"type": "string"},
@@ -67,6 +68,9 @@ fn field(field: &Field) -> Value {
         Is::Id(_) => json!({"type": "string", "pattern": format!("^{ID}$")}),
         Is::Subject => json!({"type": "string", "pattern": subject_pattern(About::Any)}),
         Is::OneOf(names) => json!({"enum": names}),
+        Is::Actor => json!({"type": "string", "pattern": ACTOR}),
         Is::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Is::Ids(_) => json!({"type": "array", "items": {"type": "string", "pattern": format!("^{ID}$")}}),
+        Is::Object => json!({"type": "object"}),
     }
 }

@@ -61,6 +61,7 @@ const REQUIREMENT: &[Rule] = &[
     (Absent, RequirementProposed, Proposed),
     (Proposed, RequirementAnalyzed, Analyzed),
     (Proposed, RequirementRejected, Rejected),
+    (Analyzed, RequirementAnalyzed, Analyzed),
     (Analyzed, RequirementApproved, Approved),
     (Analyzed, RequirementRejected, Rejected),
     (Approved, RequirementImplemented, Implemented),
@@ -77,8 +78,10 @@ const DECISION: &[Rule] = &[
     (Requested, DecisionApproved, Approved),
     (Requested, DecisionRejected, Rejected),
     (Requested, ApprovalTimedOut, Escalated),
+    (Requested, DecisionSuperseded, Superseded),
     (Escalated, DecisionApproved, Approved),
     (Escalated, DecisionRejected, Rejected),
+    (Escalated, DecisionSuperseded, Superseded),
     (Approved, DecisionSuperseded, Superseded),
 ];
 
@@ -89,6 +92,7 @@ const TASK: &[Rule] = &[
     (Ready, TaskAssigned, Assigned),
     (Ready, TaskAborted, Aborted),
     (Assigned, RunStarted, Running),
+    (Assigned, ClaimRenewed, Assigned),
     (Assigned, ClaimExpired, Ready),
     (Assigned, TaskAborted, Aborted),
     (Running, TaskSucceeded, Succeeded),

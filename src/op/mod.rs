@@ -4,6 +4,7 @@
 
 mod append;
 mod backup;
+mod desk;
 mod init;
 mod lineage;
 mod log;

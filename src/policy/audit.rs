@@ -5,12 +5,11 @@
 
 use std::collections::HashSet;
 
-use super::named_entities;
+use super::rules::{self, Step};
+use super::{Governance, react};
 use crate::base::{Actor, Subject, Ulid};
-use crate::event::kind::About;
 use crate::event::{Event, Kind};
-use crate::machine;
-use crate::state::{State, linked};
+use crate::state::State;
 
 /// What has been seen so far.
 #[derive(Debug, Default)]
@@ -19,6 +18,8 @@ pub struct Audit {
     /// In the order of the log, which is their own order.
     ids: Vec<Ulid>,
     keys: HashSet<String>,
+    /// The events since the last unit ended.
+    unit: Vec<Event>,
 }
 
 impl Audit {
@@ -56,10 +57,14 @@ impl Audit {
         }
         self.ids.push(event.id);
         self.state.apply(event);
+        self.unit.push(event.clone());
+        if event.ends_unit() {
+            wrong.extend(self.missing());
+        }
         wrong
     }
 
-    /// Subject, payload and transitions of a type that this version knows.
+    /// Subject, payload, transitions, gates and claims of a type that this version knows.
     fn check_known(&self, kind: Kind, event: &Event, say: &mut dyn FnMut(String)) {
         if let Err(error) = kind.check_payload(&event.payload) {
             say(error.message);
@@ -67,26 +72,28 @@ impl Audit {
         let Some(subject) = Subject::parse(&event.subject).ok().filter(|subject| kind.fits(subject)) else {
             return say(format!("{kind} is not about {}", event.subject));
         };
-        if kind.row().about == About::Any {
-            if self.state.entity(&subject).is_none() {
-                say(format!("{subject} does not exist"));
-            }
-            return;
-        }
-        for named in named_entities(kind, &event.payload) {
-            if self.state.entity(&named).is_none() {
-                say(format!("{named}, which its payload names, does not exist"));
-            }
-        }
-        let from = self.state.of(&subject);
-        if machine::step(subject.entity, from, kind).is_none() {
-            say(format!("{subject} is {from}; {kind} is not legal there"));
-        }
-        if kind == Kind::RunStarted
-            && let Some(task) = linked(kind, &event.payload)
-            && machine::step(task.entity, self.state.of(&task), kind).is_none()
-        {
-            say(format!("{task} is {}; {kind} is not legal there", self.state.of(&task)));
+        let Ok(actor) = Actor::parse(&event.actor) else { return };
+        let step = Step { kind, subject: &subject, actor: &actor, payload: &event.payload };
+        if let Err(error) = rules::check(&self.state, &step) {
+            say(error.message);
         }
     }
+
+    /// What must follow from the events of a unit by itself, and does not stand in it.
+    fn missing(&mut self) -> Vec<String> {
+        let unit = std::mem::take(&mut self.unit);
+        let settings = Governance::default();
+        let mut wrong = Vec::new();
+        for event in &unit {
+            let follows = react(&self.state, &settings, event, &mut Ulid::nil);
+            let missing = follows.iter().filter(|draft| !depends_on_settings(draft.kind));
+            wrong.extend(missing.map(|d| format!("event {}: {} of {} should follow", event.id, d.kind, d.subject)));
+        }
+        wrong
+    }
+}
+
+/// Consequences that another setting would not have had.
+fn depends_on_settings(kind: Kind) -> bool {
+    matches!(kind, Kind::OscillationDetected | Kind::DecisionRejected)
 }

@@ -1,15 +1,36 @@
-//! Policy: what may be recorded next, and with which cause. Pure; the log and the clock stay outside.
+//! Policy: what may be recorded next, with which cause, and what follows from it. Pure; the log and
+//! the clock stay outside.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `rules` | what holds whatever the settings say: asked before recording, and again by the audit |
+//! | `approval` | what decisions are about and whether one still counts |
+//! | `react` | what follows an event by itself |
+//! | `ready` | which task is next |
+//! | `overdue` | what the passing of time asks for |
+//! | `cause` | the natural parents of an event |
+//! | `audit` | a whole log replayed |
 
+pub mod approval;
 pub mod audit;
 mod cause;
+mod governance;
+pub mod overdue;
+mod react;
+pub mod ready;
+pub mod rules;
 
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid};
-use crate::event::kind::{About, Is};
+use crate::event::kind::About;
 use crate::event::{Draft, Event, Kind};
 use crate::machine;
-use crate::state::{State, linked};
+use crate::state::{Entity, State};
+
+pub use governance::Governance;
+pub use react::{REACTOR, react};
+use rules::Step;
 
 /// Somebody's wish to record an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,10 +39,21 @@ pub struct Request {
     /// A reference, or nothing: then a new entity is made, or it is about the system.
     pub subject: Option<String>,
     pub actor: Actor,
+    /// Whether a program asks, whatever actor it names.
+    pub autonomous: bool,
     /// Ids that are known to exist; empty for the natural cause.
     pub parents: Vec<Ulid>,
     pub key: Option<String>,
     pub payload: Map<String, Value>,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is to be recorded.
+    Record(Draft),
+    /// What it asks for is so already, since this event.
+    Holds(Ulid),
 }
 
 /// The event that announces an agent, if this is its first command.
@@ -42,20 +74,77 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
 }
 
 /// Decides on a request. `mint` gives the id of an entity that is to be made.
-pub fn decide(state: &State, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Draft> {
+pub fn decide(
+    state: &State,
+    settings: &Governance,
+    request: Request,
+    mint: &mut dyn FnMut() -> Ulid,
+) -> Result<Verdict> {
     let kind = request.kind;
     if kind.row().reserved {
         return Err(Error::refused(Reason::ReservedKind, format!("{kind} is recorded by the vault itself")));
     }
     kind.check_payload(&request.payload)?;
     let subject = subject_of(state, &request, mint)?;
-    check_step(state, kind, &subject)?;
-    check_named(state, kind, &request.payload)?;
-    let Request { actor, mut parents, key, payload, .. } = request;
+    if request.autonomous && rules::is_operators(kind) {
+        let why = format!("{kind} is for an operator, not for {} in an agent's shell", request.actor);
+        return Err(Error::refused(Reason::OperatorOnly, why));
+    }
+    if let Some(since) = holds_already(state, kind, &subject, &request.payload) {
+        return Ok(Verdict::Holds(since));
+    }
+    let Request { actor, mut parents, key, mut payload, .. } = request;
+    fill_in(state, kind, &subject, &mut payload);
+    rules::check(state, &Step { kind, subject: &subject, actor: &actor, payload: &payload })?;
+    check_room(state, settings, kind, &subject)?;
     if parents.is_empty() {
         parents.extend(cause::natural(state, kind, &subject, &actor, &payload));
     }
-    Ok(Draft { kind, subject, actor, parents, key, payload })
+    Ok(Verdict::Record(Draft { kind, subject, actor, parents, key, payload }))
+}
+
+/// Members that are filled in if the author says nothing.
+const FILLED_IN: &[&str] = &["target_hash"];
+
+/// Binds a question, and its answer, to what it is about.
+fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<String, Value>) {
+    let hash = match kind {
+        Kind::DecisionRequested => approval::read(payload)
+            .ok()
+            .and_then(|(question, target)| approval::bound_to(state, question, &target, payload.get("change"))),
+        Kind::DecisionApproved => state.entity(subject).and_then(|d| d.text("target_hash").map(str::to_owned)),
+        _ => None,
+    };
+    if let Some(hash) = hash.filter(|_| !payload.contains_key("target_hash")) {
+        payload.insert("target_hash".to_owned(), hash.into());
+    }
+}
+
+/// Members by which one request for the same state differs from another.
+const CHOICES: &[(Kind, &str)] =
+    &[(Kind::DecisionApproved, "chosen_option"), (Kind::TaskAssigned, "holder"), (Kind::RunFinished, "success")];
+
+/// Whether something is already where an event of this kind would take it, since which event.
+fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<String, Value>) -> Option<Ulid> {
+    let entity = state.entity(subject)?;
+    let mut rules = machine::table(subject.entity).iter().filter(|rule| rule.1 == kind);
+    let arrives = rules.any(|rule| rule.2 == entity.state && rule.0 != rule.2 && rule.0 != machine::State::Absent);
+    let differs = |entity: &Entity| {
+        let mut choices = CHOICES.iter().filter(|choice| choice.0 == kind);
+        choices.any(|(_, member)| payload.get(*member) != entity.facts.get(*member))
+    };
+    let stays = machine::step(subject.entity, entity.state, kind).is_none();
+    (arrives && stays && !differs(&entity)).then_some(entity.last_event)
+}
+
+/// No more tasks at once than the settings allow.
+fn check_room(state: &State, settings: &Governance, kind: Kind, subject: &Subject) -> Result<()> {
+    let most = settings.max_concurrent_tasks;
+    let takes = kind == Kind::TaskAssigned && state.of(subject) == machine::State::Ready;
+    match takes && ready::active(state) >= most {
+        true => Err(Error::refused(Reason::TooManyTasks, format!("{most} tasks are under way, which is the most"))),
+        false => Ok(()),
+    }
 }
 
 /// Whether a request says the same as the event that has its key.
@@ -70,7 +159,9 @@ pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<
             *text == first.subject || state.resolve(text, wanted).is_ok_and(|s| s.to_string() == first.subject)
         }
     };
-    if first.event_type.known() == Some(request.kind) && first.payload == request.payload && same_subject {
+    let mut said = first.payload.clone();
+    said.retain(|member, _| request.payload.contains_key(member) || !FILLED_IN.contains(&member.as_str()));
+    if first.event_type.known() == Some(request.kind) && said == request.payload && same_subject {
         return Ok(());
     }
     let key = request.key.as_deref().unwrap_or_default();
@@ -120,55 +211,4 @@ fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut() -> Ulid) 
         };
         Err(Error::usage(format!("{kind} is about {about}, not about {subject}")))
     }
-}
-
-/// The own step of the subject, and that of the entity which moves along.
-fn check_step(state: &State, kind: Kind, subject: &Subject) -> Result<()> {
-    if kind.row().about == About::Any {
-        return match state.entity(subject) {
-            Some(_) => Ok(()),
-            None => Err(Error::not_found(format!("{subject} does not exist"))),
-        };
-    }
-    let from = state.of(subject);
-    if machine::step(subject.entity, from, kind).is_some() {
-        return Ok(());
-    }
-    if from == machine::State::Absent {
-        return Err(Error::not_found(format!("{subject} does not exist")));
-    }
-    Err(illegal(subject, from, kind))
-}
-
-/// The entities that a payload names and that must exist. Agents are named before their first command.
-fn named_entities(kind: Kind, payload: &Map<String, Value>) -> impl Iterator<Item = Subject> {
-    let named = kind.row().fields.iter().filter_map(move |field| {
-        let text = payload.get(field.name)?.as_str()?;
-        match field.is {
-            Is::Id(entity) => Some(Subject::new(entity, EntityId::parse(text).ok()?)),
-            Is::Subject => Subject::parse(text).ok(),
-            _ => None,
-        }
-    });
-    named.filter(|named| named.entity != EntityType::Agent)
-}
-
-/// What the payload names must exist, and be where this event may find it.
-fn check_named(state: &State, kind: Kind, payload: &Map<String, Value>) -> Result<()> {
-    if let Some(missing) = named_entities(kind, payload).find(|named| state.entity(named).is_none()) {
-        return Err(Error::not_found(format!("{missing}, which the payload names, does not exist")));
-    }
-    match (kind, linked(kind, payload)) {
-        (Kind::RunStarted, Some(task)) => match machine::step(task.entity, state.of(&task), kind) {
-            Some(_) => Ok(()),
-            None => Err(illegal(&task, state.of(&task), kind)),
-        },
-        _ => Ok(()),
-    }
-}
-
-fn illegal(subject: &Subject, from: machine::State, kind: Kind) -> Error {
-    let legal: Vec<&str> = machine::legal(subject.entity, from).into_iter().map(Kind::as_str).collect();
-    let legal = if legal.is_empty() { "nothing".to_owned() } else { legal.join(", ") };
-    Error::refused(Reason::IllegalTransition, format!("{subject} is {from}; {kind} is not legal there, only {legal}"))
 }

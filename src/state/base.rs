@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use super::{Entity, Tally};
 use crate::base::{EntityType, Error, Subject, Ulid};
+use crate::machine;
 
 /// Which entities.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,12 @@ pub trait Base: Debug {
 
     /// Entities that a query names, by id.
     fn entities(&self, query: &Query<'_>) -> Vec<Entity>;
+
+    /// Entities of a type that are in a state, archived ones left out, in the order they were made.
+    fn in_state(&self, entity: EntityType, state: machine::State, limit: usize) -> Vec<Entity>;
+
+    /// Entities of a type that named this one when they were made, by id.
+    fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Subject>;
 
     /// Events that name this one as a parent, oldest first.
     fn children(&self, parent: Ulid, limit: usize) -> Vec<Ulid>;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::base::{ShortRef, Subject, Timestamp, Ulid};
+use crate::base::{EntityId, EntityType, ShortRef, Subject, Timestamp, Ulid};
 use crate::event::{Event, parse_ulid};
 use crate::machine::State;
 
@@ -59,6 +59,39 @@ impl Entity {
     pub fn reference(&self) -> Option<ShortRef> {
         self.subject.entity.ref_prefix()?;
         Some(ShortRef { entity: self.subject.entity, ordinal: self.ordinal, tag: Some(self.tag.clone()) })
+    }
+
+    /// A fact that is a text.
+    pub fn text(&self, fact: &str) -> Option<&str> {
+        self.facts.get(fact).and_then(Value::as_str)
+    }
+
+    /// A fact that counts; 0 if there is none.
+    pub fn count(&self, fact: &str) -> u64 {
+        self.facts.get(fact).and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// A fact that is a moment.
+    pub fn time(&self, fact: &str) -> Option<Timestamp> {
+        Timestamp::parse(self.text(fact)?)
+    }
+
+    /// A fact that names another entity by its id.
+    pub fn named(&self, fact: &str, entity: EntityType) -> Option<Subject> {
+        Some(Subject::new(entity, EntityId::parse(self.text(fact)?).ok()?))
+    }
+
+    /// A fact that lists texts.
+    pub fn texts(&self, fact: &str) -> impl Iterator<Item = &str> {
+        self.facts.get(fact).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// How a person would call it: its short reference without the tag, or its subject.
+    pub fn name(&self) -> String {
+        match self.reference() {
+            Some(reference) => ShortRef { tag: None, ..reference }.to_string(),
+            None => self.subject.to_string(),
+        }
     }
 
     /// The object that its type's projection holds for it.

@@ -3,21 +3,27 @@
 use serde_json::Value;
 
 use super::Entity;
-use crate::base::{EntityId, EntityType, Subject, limits, text};
+use crate::base::{Digest, EntityType, limits, text};
 use crate::event::{Event, Kind};
 
 /// Where a fact's value comes from.
 enum From {
     /// A member of the payload, if it is there.
     Payload(&'static str),
+    /// The same; if it is not there, the fact goes.
+    Latest(&'static str),
+    /// The fact goes.
+    Gone,
+    /// The holder until now, added to those before.
+    FormerHolder,
+    /// A digest of the payload, and of what was digested before.
+    Content,
     /// The event's time.
     Time,
     /// Who did it.
     Actor,
     /// The id of the event's subject.
     SubjectId,
-    /// The same, added to a list.
-    SubjectIds,
     /// A counter that starts at this event.
     Zero,
     /// One more than before.
@@ -29,12 +35,25 @@ use From::*;
 
 /// The order of rows is the order of facts in a projection.
 const FACTS: &[(EntityType, Kind, &str, From)] = &[
+    (EntityType::System, Kind::VaultInitialized, "running_since", Time),
+    (EntityType::System, Kind::SystemResumed, "running_since", Time),
+    (EntityType::System, Kind::EmergencyStopIssued, "stopped_at", Time),
+    (EntityType::System, Kind::EmergencyStopIssued, "stopped_by", Actor),
+    (EntityType::System, Kind::EmergencyStopIssued, "stop_reason", Payload("reason")),
     (EntityType::Requirement, Kind::RequirementProposed, "title", Payload("title")),
+    (EntityType::Requirement, Kind::RequirementProposed, "content", Content),
+    (EntityType::Requirement, Kind::RequirementAnalyzed, "content", Content),
+    (EntityType::Requirement, Kind::OscillationDetected, "content", Content),
+    (EntityType::Requirement, Kind::OscillationDetected, "blocked_at", Time),
+    (EntityType::Requirement, Kind::RequirementApproved, "returns", Zero),
     (EntityType::Decision, Kind::DecisionRequested, "kind", Payload("kind")),
     (EntityType::Decision, Kind::DecisionRequested, "target", Payload("target")),
     (EntityType::Decision, Kind::DecisionRequested, "summary", Payload("summary")),
     (EntityType::Decision, Kind::DecisionRequested, "options", Payload("options")),
+    (EntityType::Decision, Kind::DecisionRequested, "change", Payload("change")),
+    (EntityType::Decision, Kind::DecisionRequested, "target_hash", Payload("target_hash")),
     (EntityType::Decision, Kind::DecisionRequested, "requested_at", Time),
+    (EntityType::Decision, Kind::ApprovalTimedOut, "timed_out_at", Time),
     (EntityType::Decision, Kind::DecisionApproved, "chosen_option", Payload("chosen_option")),
     (EntityType::Decision, Kind::DecisionApproved, "rationale", Payload("rationale")),
     (EntityType::Decision, Kind::DecisionApproved, "decided_at", Time),
@@ -44,59 +63,114 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Decision, Kind::DecisionRejected, "decided_by", Actor),
     (EntityType::Task, Kind::TaskProposed, "requirement_id", Payload("requirement_id")),
     (EntityType::Task, Kind::TaskProposed, "title", Payload("title")),
+    (EntityType::Task, Kind::TaskProposed, "after", Payload("after")),
+    (EntityType::Task, Kind::TaskProposed, "destructive", Payload("destructive")),
+    (EntityType::Task, Kind::TaskProposed, "max_retries", Payload("max_retries")),
+    (EntityType::Task, Kind::TaskProposed, "rework_of", Payload("rework_of")),
+    (EntityType::Task, Kind::TaskProposed, "content", Content),
     (EntityType::Task, Kind::TaskProposed, "retry_count", Zero),
     (EntityType::Task, Kind::TaskRetrying, "retry_count", Next),
+    (EntityType::Task, Kind::TaskAssigned, "past_holders", FormerHolder),
+    (EntityType::Task, Kind::TaskAssigned, "holder", Latest("holder")),
+    (EntityType::Task, Kind::TaskAssigned, "lease_seconds", Latest("lease_seconds")),
+    (EntityType::Task, Kind::TaskAssigned, "claimed_at", Time),
+    (EntityType::Task, Kind::TaskAssigned, "generation", Next),
+    (EntityType::Task, Kind::ClaimRenewed, "claimed_at", Time),
+    (EntityType::Task, Kind::ClaimExpired, "past_holders", FormerHolder),
+    (EntityType::Task, Kind::ClaimExpired, "holder", Gone),
+    (EntityType::Task, Kind::ClaimExpired, "lease_seconds", Gone),
     (EntityType::Task, Kind::RunStarted, "last_run_id", SubjectId),
-    (EntityType::Task, Kind::RunStarted, "run_ids", SubjectIds),
+    (EntityType::Task, Kind::TaskFailed, "error_class", Payload("error_class")),
+    (EntityType::Task, Kind::TaskFailed, "failure", Payload("reason")),
+    (EntityType::Task, Kind::TaskSucceeded, "succeeded_at", Time),
+    (EntityType::Task, Kind::TaskAborted, "aborted_at", Time),
+    (EntityType::Task, Kind::TaskAborted, "abort_reason", Payload("reason")),
     (EntityType::Run, Kind::RunStarted, "task_id", Payload("task_id")),
     (EntityType::Run, Kind::RunStarted, "started_at", Time),
     (EntityType::Run, Kind::RunStarted, "last_heartbeat_at", Time),
     (EntityType::Run, Kind::RunStarted, "finished_at", Null),
     (EntityType::Run, Kind::Heartbeat, "last_heartbeat_at", Time),
+    (EntityType::Run, Kind::RunStarted, "timeout_seconds", Payload("timeout_seconds")),
     (EntityType::Run, Kind::RunFinished, "finished_at", Time),
+    (EntityType::Run, Kind::RunFinished, "success", Payload("success")),
     (EntityType::Run, Kind::RunCrashed, "finished_at", Time),
+    (EntityType::Run, Kind::RunCrashed, "reason", Payload("reason")),
     (EntityType::Run, Kind::RunTimedOut, "finished_at", Time),
+    (EntityType::Run, Kind::RunTimedOut, "reason", Payload("reason")),
     (EntityType::Artifact, Kind::ArtifactDeclared, "kind", Payload("kind")),
+    (EntityType::Artifact, Kind::ArtifactDeclared, "filename", Payload("filename")),
     (EntityType::Artifact, Kind::ArtifactDeclared, "task_id", Payload("task_id")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "sha256", Payload("sha256")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "size_bytes", Payload("size_bytes")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "path", Payload("path")),
     (EntityType::Constraint, Kind::ConstraintApplied, "text", Payload("text")),
     (EntityType::Constraint, Kind::ConstraintApplied, "priority", Payload("priority")),
+    (EntityType::Constraint, Kind::ConstraintApplied, "applied_at", Time),
 ];
 
 /// Takes the facts of one event into an entity that it moved.
 pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
     for (_, _, name, from) in FACTS.iter().filter(|row| row.0 == entity.subject.entity && row.1 == kind) {
-        let value = match from {
-            Payload(member) => match event.payload.get(*member) {
-                // The event has the whole text; what is carried along stays small.
-                Some(Value::String(long)) => text::cut(long, limits::FACT_MAX_CHARS).into(),
-                Some(value) => value.clone(),
-                None => continue,
-            },
-            Time => event.timestamp.to_string().into(),
-            Actor => event.actor.clone().into(),
-            SubjectId => subject_id(event),
-            SubjectIds => {
-                let mut ids = entity.facts.get(*name).and_then(Value::as_array).cloned().unwrap_or_default();
-                ids.push(subject_id(event));
-                ids.into()
-            }
-            Zero => 0.into(),
-            Next => (entity.facts.get(*name).and_then(Value::as_u64).unwrap_or(0) + 1).into(),
-            Null => Value::Null,
-        };
-        entity.facts.insert((*name).to_owned(), value);
+        match value(entity, name, from, event) {
+            Found::Value(value) => drop(entity.facts.insert((*name).to_owned(), value)),
+            Found::Nothing => drop(entity.facts.remove(*name)),
+            Found::AsBefore => {}
+        }
     }
 }
 
-fn subject_id(event: &Event) -> Value {
-    event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into())
+/// What a row says of its fact.
+enum Found {
+    Value(Value),
+    Nothing,
+    AsBefore,
 }
 
-/// The runs of a task.
-pub fn runs(task: &Entity) -> Vec<Subject> {
-    let ids = task.facts.get("run_ids").and_then(Value::as_array).into_iter().flatten();
-    ids.filter_map(|id| EntityId::parse(id.as_str()?).ok()).map(|id| Subject::new(EntityType::Run, id)).collect()
+fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
+    Found::Value(match from {
+        Payload(member) => match event.payload.get(*member) {
+            Some(value) => short(value),
+            None => return Found::AsBefore,
+        },
+        Latest(member) => match event.payload.get(*member) {
+            Some(value) => short(value),
+            None => return Found::Nothing,
+        },
+        Gone => return Found::Nothing,
+        FormerHolder => match former_holders(entity) {
+            Some(holders) => holders,
+            None => return Found::AsBefore,
+        },
+        Content => content(entity, event).to_string().into(),
+        Time => event.timestamp.to_string().into(),
+        Actor => event.actor.clone().into(),
+        SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
+        Zero => 0.into(),
+        Next => (entity.count(name) + 1).into(),
+        Null => Value::Null,
+    })
+}
+
+/// The event has the whole text; what is carried along stays small.
+fn short(value: &Value) -> Value {
+    match value {
+        Value::String(long) => text::cut(long, limits::FACT_MAX_CHARS).into(),
+        value => value.clone(),
+    }
+}
+
+/// Those who held a task before, the latest last; nothing if nobody is to be added.
+fn former_holders(task: &Entity) -> Option<Value> {
+    let holder = Value::from(task.text("holder")?);
+    let mut holders = task.facts.get("past_holders").and_then(Value::as_array).cloned().unwrap_or_default();
+    holders.retain(|other| *other != holder);
+    holders.push(holder);
+    let from = holders.len().saturating_sub(limits::PAST_HOLDERS_MAX_COUNT);
+    Some(holders.split_off(from).into())
+}
+
+/// What an approval is bound to: everything that was said about the entity so far.
+fn content(entity: &Entity, event: &Event) -> Digest {
+    let payload = serde_jcs::to_string(&event.payload).expect("parsed JSON always has a canonical form");
+    Digest::of(format!("{}{payload}", entity.text("content").unwrap_or_default()).as_bytes())
 }

@@ -10,7 +10,7 @@ mod resolve;
 mod tally;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -39,6 +39,8 @@ pub struct Changes {
     pub keys: HashMap<String, Ulid>,
     /// (parent, child), each once.
     pub children: Vec<(Ulid, Ulid)>,
+    /// (what was named, what named it when it was made), each once.
+    pub links: BTreeSet<(Subject, Subject)>,
     /// Of everything, base included.
     pub tally: Tally,
 }
@@ -120,12 +122,13 @@ impl State {
         {
             self.changes.entities.insert(subject.clone(), known);
         }
-        let Changes { entities, made, tally, .. } = &mut self.changes;
+        let Changes { entities, made, links, tally, .. } = &mut self.changes;
         let from = entities.get(&subject).map_or(machine::State::Absent, |e| e.state);
         let Some(next) = machine::step(subject.entity, from, kind) else { return };
         let entity = entities.entry(subject).or_insert_with_key(|subject| {
             let ordinal = tally.make(subject.entity);
             made.insert((subject.entity, ordinal), subject.clone());
+            links.extend(kind.names(&event.payload).into_iter().map(|named| (named, subject.clone())));
             Entity::new(subject.clone(), ordinal, event)
         });
         if entity.state != next {
@@ -136,11 +139,37 @@ impl State {
             entity.last_event = event.id;
         }
         facts::gather(entity, kind, event);
-        if next == machine::State::Archived {
-            let runs = facts::runs(entity);
-            let task = entity.subject.clone();
-            runs.into_iter().chain([task]).for_each(|subject| self.archive(&subject));
+        if entity.subject.entity != EntityType::Task {
+            return;
         }
+        let entity = entity.clone();
+        self.count_task(&entity, from);
+        if next == machine::State::Archived {
+            let runs = self.made_for(&entity.subject, EntityType::Run);
+            runs.into_iter().chain([entity]).for_each(|e| self.archive(&e.subject));
+        }
+    }
+
+    /// Keeps the counts of a task's requirement: its open tasks, its done ones, and how often
+    /// verifying sent work back.
+    fn count_task(&mut self, task: &Entity, from: machine::State) {
+        use machine::State::{Aborted, Absent, Implemented, Succeeded};
+        let Some(subject) = task.named("requirement_id", EntityType::Requirement) else { return };
+        let Some(mut requirement) = self.entity(&subject).map(Cow::into_owned) else { return };
+        let (mut open, mut done) = (requirement.count("tasks_open"), requirement.count("tasks_succeeded"));
+        match (from, task.state) {
+            (Absent, _) => open += 1,
+            (_, Succeeded) if from != Succeeded => (open, done) = (open.saturating_sub(1), done + 1),
+            (_, Aborted) if from != Aborted => open = open.saturating_sub(1),
+            _ => return,
+        }
+        // The requirement itself moves after its task, so it is still where verifying found it.
+        let sent_back = requirement.state == Implemented || task.facts.contains_key("rework_of");
+        let returns = requirement.count("returns") + u64::from(from == Absent && sent_back);
+        for (fact, count) in [("tasks_open", open), ("tasks_succeeded", done), ("returns", returns)] {
+            requirement.facts.insert(fact.to_owned(), count.into());
+        }
+        self.changes.entities.insert(subject, requirement);
     }
 
     /// Takes an entity out of the projections.
@@ -219,9 +248,13 @@ mod tests {
         ]);
         let task = state.entity(&subject("task:t")).unwrap();
         assert_eq!(task.state, machine::State::Retrying);
+        let content = task.text("content").unwrap();
         assert_eq!(
             Value::Object(task.facts.clone()),
-            json!({"title": "API", "requirement_id": "r", "retry_count": 1, "last_run_id": "x", "run_ids": ["x"]})
+            json!({
+                "title": "API", "requirement_id": "r", "content": content, "retry_count": 1, "last_run_id": "x",
+                "claimed_at": "1970-01-01T00:00:03Z", "generation": 1, "error_class": "transient", "failure": "timeout",
+            })
         );
         let run = state.entity(&subject("run:x")).unwrap();
         assert_eq!(run.state, machine::State::Crashed);

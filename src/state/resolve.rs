@@ -1,9 +1,11 @@
 //! References, and lists: finding entities in what a base knows and what was applied on top of it.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Entity, Query, State};
 use crate::base::{EntityId, EntityType, Error, Result, ShortRef, Subject, Ulid};
+use crate::machine;
 
 /// Fewer characters than this are never taken for the beginning of a ULID.
 const PREFIX_MIN_CHARS: usize = 4;
@@ -67,6 +69,26 @@ impl State {
             }
         }
         found.into_values().take(limit).collect()
+    }
+
+    /// The entities of a type that are in a state, archived ones left out, in the order they were made.
+    pub fn in_state(&self, entity: EntityType, state: machine::State, limit: usize) -> Vec<Entity> {
+        let changed = || self.changes.entities.values().filter(|e| e.subject.entity == entity);
+        let more = limit.saturating_add(changed().count());
+        let mut found = self.base.as_ref().map(|base| base.in_state(entity, state, more)).unwrap_or_default();
+        found.retain(|e| !self.changes.entities.contains_key(&e.subject));
+        found.extend(changed().filter(|e| e.state == state && !e.archived).cloned());
+        found.sort_by_key(|e| e.ordinal);
+        found.truncate(limit);
+        found
+    }
+
+    /// The entities of a type that named this one when they were made, by id.
+    pub fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Entity> {
+        let known = self.base.as_ref().map(|base| base.made_for(subject, entity)).unwrap_or_default();
+        let new = self.changes.links.iter().filter(|(from, to)| from == subject && to.entity == entity);
+        let all: BTreeSet<Subject> = known.into_iter().chain(new.map(|(_, to)| to.clone())).collect();
+        all.iter().filter_map(|subject| self.entity(subject).map(Cow::into_owned)).collect()
     }
 
     /// Events that name this one as a parent, oldest first.

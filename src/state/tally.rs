@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::base::{EntityType, Ulid};
-use crate::event::{Event, parse_ulid};
+use crate::event::{Event, Kind, parse_ulid};
 use crate::machine::State;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +14,8 @@ pub struct Tally {
     pub first_event: Option<Ulid>,
     /// The highest schema version that any event has.
     pub newest_version: u64,
+    /// How many events of each kind there are.
+    kinds: BTreeMap<Kind, u64>,
     /// How many were ever made.
     made: BTreeMap<EntityType, u64>,
     /// How many of those that the projections show are in each state.
@@ -27,6 +29,9 @@ impl Tally {
         self.events += 1;
         self.first_event.get_or_insert(event.id);
         self.newest_version = self.newest_version.max(event.version);
+        if let Some(kind) = event.event_type.known() {
+            *self.kinds.entry(kind).or_default() += 1;
+        }
     }
 
     /// Counts a new entity and gives its ordinal.
@@ -52,6 +57,16 @@ impl Tally {
         }
     }
 
+    /// How many events of a kind there are.
+    pub fn recorded(&self, kind: Kind) -> u64 {
+        self.kinds.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// How many of a type, of those that the projections show, are in a state.
+    pub fn in_state(&self, entity: EntityType, state: State) -> u64 {
+        self.states.get(&(entity, state)).copied().unwrap_or(0)
+    }
+
     pub fn made(&self, entity: EntityType) -> u64 {
         self.made.get(&entity).copied().unwrap_or(0)
     }
@@ -73,6 +88,7 @@ impl Tally {
 
     pub fn to_json(&self) -> Value {
         let made: BTreeMap<&str, u64> = self.made.iter().map(|(e, n)| (e.as_str(), *n)).collect();
+        let kinds: BTreeMap<&str, u64> = self.kinds.iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
         let states: Vec<(&str, &str, u64)> =
             self.states.iter().map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
         let archived: BTreeMap<&str, u64> = self.archived.iter().map(|(e, n)| (e.as_str(), *n)).collect();
@@ -81,6 +97,7 @@ impl Tally {
             "events": self.events,
             "first_event": self.first_event.map(|id| id.to_string()),
             "newest_version": self.newest_version,
+            "kinds": kinds,
             "made": made,
             "states": states,
         })
@@ -97,6 +114,9 @@ impl Tally {
             for (entity, count) in value[name].as_object()? {
                 map.insert(EntityType::parse(entity)?, count.as_u64()?);
             }
+        }
+        for (kind, count) in value["kinds"].as_object()? {
+            tally.kinds.insert(Kind::parse(kind)?, count.as_u64()?);
         }
         for row in value["states"].as_array()? {
             let key = (EntityType::parse(row[0].as_str()?)?, State::parse(row[1].as_str()?)?);

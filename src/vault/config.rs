@@ -25,6 +25,10 @@ names! {
         HeartbeatIntervalSeconds = "governance.heartbeat_interval_seconds",
         ApprovalTimeoutHours = "governance.approval_timeout_hours",
         ArchiveAfterDays = "governance.archive_after_days",
+        LeaseSeconds = "governance.lease_seconds",
+        AutoAssign = "governance.auto_assign",
+        ApprovalTimeoutPolicy = "governance.approval_timeout_policy",
+        DestructiveCommands = "governance.destructive_commands",
         EventsMaxFileSizeMb = "logging.events_max_file_size_mb",
     }
 }
@@ -34,6 +38,44 @@ names! {
 pub enum Fallback {
     Count(u64),
     Text(&'static str),
+    Flag(bool),
+    /// One of these; the first if the file says nothing.
+    Choice(&'static [&'static str]),
+    /// A list of texts; none if the file says nothing.
+    Texts,
+}
+
+impl Fallback {
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Fallback::Count(_) => value.as_u64().is_some_and(|n| n > 0),
+            Fallback::Text(_) => value.is_string(),
+            Fallback::Flag(_) => value.is_boolean(),
+            Fallback::Choice(names) => value.as_str().is_some_and(|name| names.contains(&name)),
+            Fallback::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+        }
+    }
+
+    fn wants(self) -> String {
+        match self {
+            Fallback::Count(_) => "a whole number, 1 or more".to_owned(),
+            Fallback::Text(_) => "a text".to_owned(),
+            Fallback::Flag(_) => "true or false".to_owned(),
+            Fallback::Choice(names) => format!("one of {}", names.join(", ")),
+            Fallback::Texts => "a list of texts".to_owned(),
+        }
+    }
+
+    /// As the file would say it, in JSON, which is YAML too.
+    pub fn value(self) -> Value {
+        match self {
+            Fallback::Count(n) => n.into(),
+            Fallback::Text(text) => text.into(),
+            Fallback::Flag(flag) => flag.into(),
+            Fallback::Choice(names) => names[0].into(),
+            Fallback::Texts => Value::Array(Vec::new()),
+        }
+    }
 }
 
 impl Setting {
@@ -48,6 +90,10 @@ impl Setting {
             Setting::HeartbeatIntervalSeconds => Fallback::Count(30),
             Setting::ApprovalTimeoutHours => Fallback::Count(24),
             Setting::ArchiveAfterDays => Fallback::Count(7),
+            Setting::LeaseSeconds => Fallback::Count(900),
+            Setting::AutoAssign => Fallback::Flag(false),
+            Setting::ApprovalTimeoutPolicy => Fallback::Choice(&["escalate", "reject"]),
+            Setting::DestructiveCommands => Fallback::Texts,
             Setting::EventsMaxFileSizeMb => Fallback::Count(100),
         }
     }
@@ -63,6 +109,10 @@ impl Setting {
             Setting::HeartbeatIntervalSeconds => "how often a run shows that it is alive",
             Setting::ApprovalTimeoutHours => "how long a decision may stay open",
             Setting::ArchiveAfterDays => "when a finished task leaves the projections",
+            Setting::LeaseSeconds => "how long a claim holds without a heartbeat",
+            Setting::AutoAssign => "whether ready tasks are assigned without being claimed",
+            Setting::ApprovalTimeoutPolicy => "what becomes of a decision that stayed open: escalate or reject",
+            Setting::DestructiveCommands => "commands that need an approval; * stands for anything",
             Setting::EventsMaxFileSizeMb => "size at which a segment of the log is followed by another",
         }
     }
@@ -87,10 +137,26 @@ pub struct Config {
 
 impl Config {
     pub fn count(&self, setting: Setting) -> u64 {
-        match (self.values.get(&setting).and_then(Value::as_u64), setting.fallback()) {
-            (Some(value), _) | (None, Fallback::Count(value)) => value,
-            (None, Fallback::Text(_)) => unreachable!("{setting} is a text"),
-        }
+        self.value(setting).as_u64().unwrap_or_else(|| unreachable!("{setting} is a number"))
+    }
+
+    pub fn flag(&self, setting: Setting) -> bool {
+        self.value(setting).as_bool().unwrap_or_else(|| unreachable!("{setting} is a flag"))
+    }
+
+    /// A text, or one of a few words.
+    pub fn text(&self, setting: Setting) -> String {
+        self.value(setting).as_str().unwrap_or_else(|| unreachable!("{setting} is a text")).to_owned()
+    }
+
+    pub fn texts(&self, setting: Setting) -> Vec<String> {
+        let list = self.value(setting);
+        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// What the file says; if it is silent, the default.
+    fn value(&self, setting: Setting) -> Value {
+        self.values.get(&setting).cloned().unwrap_or_else(|| setting.fallback().value())
     }
 
     /// A text that the file gives; nothing if it is silent.
@@ -136,20 +202,10 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>)> {
                 warnings.push(format!("{CONFIG_FILE}: {path} is not a setting"));
                 continue;
             };
-            let fits = match setting.fallback() {
-                Fallback::Count(_) => value.as_u64().is_some_and(|n| n > 0),
-                Fallback::Text(_) => value.is_string(),
-            };
-            match (fits, value.is_null()) {
-                (true, _) => drop(config.values.insert(setting, value)),
-                (false, true) => {}
-                (false, false) => {
-                    let wants = match setting.fallback() {
-                        Fallback::Count(_) => "a whole number, 1 or more",
-                        Fallback::Text(_) => "a text",
-                    };
-                    return Err(wrong(format!("{path} must be {wants}")));
-                }
+            if setting.fallback().fits(&value) {
+                config.values.insert(setting, value);
+            } else if !value.is_null() {
+                return Err(wrong(format!("{path} must be {}", setting.fallback().wants())));
             }
         }
     }
@@ -165,10 +221,7 @@ pub fn commented() -> String {
             section = setting.section();
             write!(text, "\n# {section}:\n").expect("a string takes all");
         }
-        let value = match setting.fallback() {
-            Fallback::Count(n) => n.to_string(),
-            Fallback::Text(t) => format!("\"{t}\""),
-        };
+        let value = setting.fallback().value();
         writeln!(text, "#   {}: {value}  # {}", setting.name(), setting.meaning()).expect("a string takes all");
     }
     text
@@ -191,11 +244,7 @@ mod tests {
         assert_eq!(warnings, Vec::<String>::new());
         assert_eq!(config.values.len(), Setting::ALL.len());
         for setting in Setting::ALL {
-            let expected = match setting.fallback() {
-                Fallback::Count(n) => Value::from(n),
-                Fallback::Text(t) => Value::from(t),
-            };
-            assert_eq!(config.values[setting], expected, "{setting}");
+            assert_eq!(config.values[setting], setting.fallback().value(), "{setting}");
         }
     }
 

@@ -13,10 +13,12 @@
 //! | `projections` | JSON files for other programs |
 //! | `verify`, `backup` | proving and copying |
 //! | `layout`, `config` | what `hf-init` makes, and settings |
+//! | `control` | the stop flag |
 //! | `watch` | waiting for the log to grow |
 
 mod backup;
 pub mod config;
+mod control;
 mod files;
 mod head;
 mod index;
@@ -39,6 +41,7 @@ use crate::state::State;
 use files::Dir;
 
 pub use backup::{BackedUp, backup};
+pub use control::Stop;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use recover::Recovered;
 pub use snapshot::{Position, Snapshot};

@@ -92,7 +92,9 @@ pub fn touched(event: &Event) -> Vec<EntityType> {
     let subjects = Subject::parse(&event.subject).ok().into_iter().chain(linked(kind, &event.payload));
     // A task's runs leave the projections with it.
     let runs = (kind == Kind::TaskArchived).then_some(EntityType::Run);
-    subjects.map(|subject| subject.entity).chain(runs).filter(|entity| entity.has_id()).collect()
+    // A requirement counts its tasks.
+    let counted = matches!(kind, Kind::TaskSucceeded | Kind::TaskAborted).then_some(EntityType::Requirement);
+    subjects.map(|subject| subject.entity).chain(runs).chain(counted).filter(|entity| entity.has_id()).collect()
 }
 
 /// Rewrites the small files of the types that these events touched. They are a convenience: what

@@ -13,7 +13,7 @@ use hiveforge::event::kind::{About, TABLE};
 use hiveforge::machine;
 use hiveforge::ui::commands::COMMANDS;
 use hiveforge::ui::{Key, Status};
-use hiveforge::vault::config::{Fallback, Setting};
+use hiveforge::vault::config::Setting;
 
 use crate::hive::{Hive, Reply, binary};
 
@@ -198,9 +198,9 @@ fn the_page_of_the_format_is_current() {
     }
     out += ".SH SETTINGS\n";
     for setting in Setting::ALL {
-        let default = match setting.fallback() {
-            Fallback::Count(n) => n.to_string(),
-            Fallback::Text(text) => text.to_owned(),
+        let default = match setting.fallback().value() {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
         };
         item(&mut out, setting.as_str(), &format!("{} (default {default})", setting.meaning()));
     }

@@ -6,11 +6,12 @@ mod request;
 use std::borrow::Cow;
 
 use super::Env;
-use crate::base::{Error, ErrorKind, Reason, Result, ShortRef, Subject, Ulid, limits, text};
-use crate::event::{Event, SCHEMA_VERSION, parse_ulid};
+use super::desk::{Asked, Desk};
+use crate::base::{Error, ErrorKind, Result, Subject, Ulid, limits, text};
+use crate::event::{Event, parse_ulid};
 use crate::policy;
-use crate::state::{Entity, State};
-use crate::vault::{Snapshot, Unit, Vault, Writer};
+use crate::state::Entity;
+use crate::vault::Vault;
 
 pub use request::{AppendRequest, parse_line};
 use request::{Checked, Place, at, check_all};
@@ -19,7 +20,8 @@ use request::{Checked, Place, at, check_all};
 pub struct AppendOutcome {
     /// The event that was asked for; of a batch, the last one.
     pub asked: Event,
-    pub reference: Option<ShortRef>,
+    /// What it is about, as it stands now.
+    pub entity: Option<Entity>,
     /// Every id that was recorded: what was asked for first, then what belongs to it.
     pub ids: Vec<Ulid>,
     /// The hash before the first event that was asked for.
@@ -57,36 +59,46 @@ fn record(env: &Env, requests: Vec<AppendRequest>, place: Place<'_>, rehearse: b
     let mut warnings = Vec::new();
     let checked = check_all(env, requests, place, &mut warnings)?;
     let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, rehearse, &mut warnings)?;
+    let mut desk = Desk::open(env, &vault, rehearse)?;
+    desk.warnings.append(&mut warnings);
     if let Some(first) = repeat::find(&desk, &checked, place)? {
-        return Ok(AppendOutcome { warnings, ..first });
+        return Ok(AppendOutcome { warnings: desk.warnings, ..first });
     }
-    let mut unit = desk.begin(env);
     let mut asked = Vec::with_capacity(checked.len());
     for (n, request) in checked.into_iter().enumerate() {
-        asked.push(decide(&desk.snapshot, &mut unit, request).map_err(|e| at(place, n, e))?);
+        asked.push(ask(&mut desk, request).map_err(|e| at(place, n, e))?);
     }
-    let subject = Subject::parse(&unit.events()[asked[asked.len() - 1]].subject)?;
-    let made = unit.state().entity(&subject).map(Cow::into_owned);
-    let events = desk.commit(unit, asked[0], &mut warnings)?;
-    let mut ids: Vec<Ulid> = asked.iter().map(|&n| events[n].id).collect();
-    ids.extend(events.iter().enumerate().filter(|(n, _)| asked.binary_search(n).is_err()).map(|(_, e)| e.id));
+    finish(&vault, desk, &asked)
+}
+
+/// Commits what was asked for, and says what came of it.
+pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<AppendOutcome> {
+    let (first, last) = (asked[0].id, asked[asked.len() - 1].id);
+    let before = desk.unit().event(last).map(|event| event.subject.clone());
+    let subject = match before {
+        Some(subject) => subject,
+        None => desk.snapshot.find(last)?.map(|(_, event)| event.subject).unwrap_or_default(),
+    };
+    let entity = Subject::parse(&subject).ok().and_then(|subject| desk.state().entity(&subject).map(Cow::into_owned));
+    let done = desk.commit(vault, first)?;
+    let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
+    ids.extend(done.events.iter().map(|event| event.id).filter(|id| !asked.iter().any(|asked| asked.id == *id)));
     Ok(AppendOutcome {
-        reference: made.and_then(|entity| reference(entity, &events)),
-        prev_hash: events[asked[0]].prev_hash.to_string(),
-        asked: events[asked[asked.len() - 1]].clone(),
+        entity: entity.map(|entity| tagged(entity, &done.events)),
+        prev_hash: done.event(first)?.prev_hash.to_string(),
+        asked: done.event(last)?,
         ids,
-        duplicate: false,
-        warnings,
+        duplicate: asked.iter().all(|asked| asked.held),
+        warnings: done.warnings,
     })
 }
 
-/// The short reference of an entity, whose first event may have got its hash only now.
-fn reference(mut entity: Entity, events: &[Event]) -> Option<ShortRef> {
+/// An entity whose first event may have got its hash only now.
+fn tagged(mut entity: Entity, events: &[Event]) -> Entity {
     if let Some(first) = events.iter().find(|e| e.id == entity.first_event) {
         entity.tag = first.hash.tag();
     }
-    entity.reference()
+    entity
 }
 
 /// What `append_stream` did, also where it ended with an error.
@@ -155,101 +167,54 @@ fn record_chunk(
     let place: Place<'_> = &|n| Some(first_line + n);
     let checked = check_all(env, chunk, place, &mut done.warnings)?;
     let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, rehearse, &mut done.warnings)?;
-    let mut unit = desk.begin(env);
+    let mut desk = Desk::open(env, &vault, rehearse)?;
     let (mut asked, mut duplicates) = (Vec::new(), 0);
     for (n, request) in checked.into_iter().enumerate() {
-        let step = match repeat::first_with_key(&desk.snapshot, &unit, &request).map_err(|e| at(place, n, e))? {
-            Some(first) => policy::check_repeats(unit.state(), &first, &request.request).map(|()| duplicates += 1),
-            None => decide(&desk.snapshot, &mut unit, request).map(|n| asked.push(n)),
+        let step = match repeat::first_with_key(&desk, &request).map_err(|e| at(place, n, e))? {
+            Some(first) => policy::check_repeats(desk.state(), &first, &request.request).map(|()| duplicates += 1),
+            None => ask(&mut desk, request).map(|step| match step.held {
+                true => duplicates += 1,
+                false => asked.push(step.id),
+            }),
         };
         step.map_err(|e| at(place, n, e))?;
     }
-    if let Some(&first) = asked.first() {
-        let events = desk.commit(unit, first, &mut done.warnings)?;
-        done.last = asked.last().map(|&n| events[n].clone());
+    if let (Some(first), Some(last)) = (asked.first(), asked.last()) {
+        let mut committed = desk.commit(&vault, *first)?;
+        done.last = Some(committed.event(*last)?);
+        done.warnings.append(&mut committed.warnings);
     }
     done.recorded += asked.len() as u64;
     done.duplicates += duplicates;
     Ok(())
 }
 
-/// The log to decide against: with the right to append, or only for a rehearsal.
-struct Desk<'v> {
-    writer: Option<Writer<'v>>,
-    snapshot: Snapshot,
-    state: State,
-}
-
-impl<'v> Desk<'v> {
-    fn open(env: &Env, vault: &'v Vault, rehearse: bool, warnings: &mut Vec<String>) -> Result<Self> {
-        let options = env.write_options(vault, warnings)?;
-        let (writer, (snapshot, state)) = if rehearse {
-            (None, vault.view()?)
-        } else {
-            let mut writer = vault.write(options)?;
-            warnings.append(&mut writer.warnings);
-            let view = writer.view()?;
-            (Some(writer), view)
-        };
-        if state.tally().newest_version > SCHEMA_VERSION {
-            return Err(Error::refused(
-                Reason::NewerVersion,
-                "this vault holds events of a newer version than this program writes",
-            ));
-        }
-        Ok(Desk { writer, snapshot, state })
-    }
-
-    fn begin(&mut self, env: &Env) -> Unit {
-        Unit::new(std::mem::take(&mut self.state), self.snapshot.head, env.now)
-    }
-
-    fn commit(&mut self, unit: Unit, asked: usize, warnings: &mut Vec<String>) -> Result<Vec<Event>> {
-        match &mut self.writer {
-            None => unit.seal(self.snapshot.head).map(|(events, ..)| events),
-            Some(writer) => {
-                let events = writer.commit(unit, asked)?;
-                warnings.append(&mut writer.warnings);
-                Ok(events)
-            }
-        }
-    }
-}
-
-/// Decides on one request and adds what follows to the unit. Gives the index of what was asked for.
-fn decide(snapshot: &Snapshot, unit: &mut Unit, checked: Checked) -> Result<usize> {
+/// Puts one request to the desk, with the parents that it names.
+fn ask(desk: &mut Desk<'_>, checked: Checked) -> Result<Asked> {
     let mut request = checked.request;
-    if let Some(key) = request.key.as_ref().filter(|key| unit.state().keyed(key).is_some()) {
-        return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
-    }
     for parent in &checked.parents {
-        let id = find_parent(snapshot, unit, parent)?;
+        let id = find_parent(desk, parent)?;
         if !request.parents.contains(&id) {
             request.parents.push(id);
         }
     }
-    if let Some(announcement) = policy::announce(unit.state(), &request) {
-        unit.push(announcement)?;
-    }
-    let fresh = unit.mint()?;
-    let draft = policy::decide(unit.state(), request, &mut || fresh)?;
-    let asked = unit.push(draft)?;
+    let asked = desk.ask(request)?;
     // Only a payload that nearly fills an event can make it too large.
     if checked.payload_bytes > limits::EVENT_MAX_BYTES / 2 {
-        unit.check_size(asked)?;
+        desk.check_size(asked.id)?;
     }
     Ok(asked)
 }
 
 /// A parent by event id, by a reference to an entity (its last change), or by the beginning of an id.
-fn find_parent(snapshot: &Snapshot, unit: &Unit, parent: &str) -> Result<Ulid> {
+fn find_parent(desk: &Desk<'_>, parent: &str) -> Result<Ulid> {
+    let (snapshot, state) = (&desk.snapshot, desk.state());
     if let Some(id) = parse_ulid(parent)
         && snapshot.find(id)?.is_some()
     {
         return Ok(id);
     }
-    if let Some(entity) = unit.state().resolve(parent, None).ok().and_then(|subject| unit.state().entity(&subject)) {
+    if let Some(entity) = state.resolve(parent, None).ok().and_then(|subject| state.entity(&subject)) {
         return Ok(entity.last_event);
     }
     let shown = text::cut(parent, 80);

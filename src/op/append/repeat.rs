@@ -1,19 +1,21 @@
 //! Idempotency: a request whose key is recorded already gets the reply of the first time.
 
+use std::borrow::Cow;
+
 use super::request::{Checked, Place, at};
 use super::{AppendOutcome, Desk};
-use crate::base::{Error, Reason, Result, Subject};
+use crate::base::{Actor, Error, Reason, Result, Subject};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::policy;
 use crate::state::State;
-use crate::vault::{Snapshot, Unit};
+use crate::vault::Snapshot;
 
 /// The event that a request's key belongs to, recorded or earlier in the same unit.
-pub fn first_with_key(snapshot: &Snapshot, unit: &Unit, checked: &Checked) -> Result<Option<Event>> {
+pub fn first_with_key(desk: &Desk<'_>, checked: &Checked) -> Result<Option<Event>> {
     let Some(key) = &checked.request.key else { return Ok(None) };
-    match unit.state().keyed(key).and_then(|id| unit.event(id)) {
+    match desk.state().keyed(key).and_then(|id| desk.unit().event(id)) {
         Some(event) => Ok(Some(event.clone())),
-        None => recorded_with_key(snapshot, unit.state(), key),
+        None => recorded_with_key(&desk.snapshot, desk.state(), key),
     }
 }
 
@@ -28,7 +30,7 @@ fn recorded_with_key(snapshot: &Snapshot, state: &State, key: &str) -> Result<Op
 
 /// Whether all of this was recorded before: then the reply is that of the first time.
 pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Option<AppendOutcome>> {
-    let Desk { snapshot, state, .. } = desk;
+    let (snapshot, state) = (&desk.snapshot, desk.state());
     let mut firsts = Vec::new();
     for (n, Checked { request, .. }) in checked.iter().enumerate() {
         let Some(key) = &request.key else { continue };
@@ -53,7 +55,7 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
     };
     let last = asked[asked.len() - 1];
     Ok(Some(AppendOutcome {
-        reference: Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s)?.reference()),
+        entity: Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned)),
         ids: asked.iter().chain(&others).map(|e| e.id).collect(),
         prev_hash: asked[0].prev_hash.to_string(),
         asked: last.clone(),
@@ -62,14 +64,20 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
     }))
 }
 
-/// What was recorded for the sake of one event of a unit: its agent's announcement right before it.
+/// What was recorded for the sake of one event of a unit: its agent's announcement right before it,
+/// and what followed from it.
 fn belonging(unit: &[Event], index: usize) -> Vec<&Event> {
     let announces = |e: &&Event| e.event_type.known() == Some(Kind::AgentStarted) && e.subject == unit[index].actor;
-    index.checked_sub(1).map(|before| &unit[before]).filter(announces).into_iter().collect()
+    let before = index.checked_sub(1).map(|before| &unit[before]).filter(announces);
+    before.into_iter().chain(unit[index + 1..].iter().take_while(|event| follows_by_itself(event))).collect()
+}
+
+fn follows_by_itself(event: &Event) -> bool {
+    event.actor == Actor::core(policy::REACTOR).to_string()
 }
 
 /// Picks the events of a recorded unit that are these requests, in this order; the rest of the unit
-/// are agents' announcements. Nothing if it is another batch.
+/// are agents' announcements and what followed. Nothing if it is another batch.
 fn same_events<'e>(
     state: &State,
     unit: &'e [Event],
@@ -84,7 +92,7 @@ fn same_events<'e>(
                 asked.push(event);
                 wanted.next();
             }
-            _ if event.event_type.known() == Some(Kind::AgentStarted) => others.push(event),
+            _ if event.event_type.known() == Some(Kind::AgentStarted) || follows_by_itself(event) => others.push(event),
             _ => return None,
         }
     }

@@ -120,5 +120,7 @@ fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Chec
         None => env.actor.clone(),
     };
     let AppendRequest { subject, key, payload, parents, .. } = request;
-    Ok(Checked { request: Request { kind, subject, actor, parents: Vec::new(), key, payload }, parents, payload_bytes })
+    let autonomous = env.in_agent_shell;
+    let request = Request { kind, subject, actor, autonomous, parents: Vec::new(), key, payload };
+    Ok(Checked { request, parents, payload_bytes })
 }

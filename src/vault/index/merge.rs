@@ -10,7 +10,7 @@ use super::env::{Files, Store};
 use super::{Index, key};
 use crate::base::{Error, Result, limits};
 use crate::chain::{Head, HeadRecord};
-use crate::state::{Changes, State};
+use crate::state::{Changes, Entity, State};
 
 /// A log that is this far ahead of the index is merged into it.
 pub const MERGE_EVERY_EVENTS: u64 = 64;
@@ -125,10 +125,19 @@ fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()
     let keys = changes.keys.iter().filter(|(key, _)| key.len() <= limits::KEY_MAX_BYTES);
     pairs.extend(keys.map(|(key, id)| (key::keyed(key), id.to_bytes().to_vec())));
     pairs.extend(changes.children.iter().map(|(parent, child)| (key::child(*parent, *child), Vec::new())));
+    pairs.extend(changes.links.iter().map(|(from, made)| (key::link(from, made), Vec::new())));
+    let live = || changes.entities.values().filter(|entity| !entity.archived);
+    pairs.extend(live().map(|entity| (key::placed(entity), entity.subject.to_string().into_bytes())));
     pairs.push((key::TALLY.to_vec(), changes.tally.to_json().to_string().into_bytes()));
     pairs.push((key::MARK.to_vec(), mark.encode()));
     pairs.sort();
     let mut txn = store.write()?;
+    for entity in changes.entities.values() {
+        let before = store.get(&txn, &key::entity(&entity.subject, false))?.and_then(Entity::decode);
+        if let Some(before) = before.filter(|before| before.state != entity.state || entity.archived) {
+            store.delete(&mut txn, &key::placed(&before))?;
+        }
+    }
     for (key, value) in &pairs {
         store.put(&mut txn, key, value)?;
     }

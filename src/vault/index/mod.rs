@@ -23,6 +23,7 @@ use super::log::HeadLine;
 use super::snapshot::Snapshot;
 use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::chain::HeadRecord;
+use crate::machine;
 use crate::state::{Base, Entity, Query, State, Tally};
 use env::{Files, Store};
 
@@ -34,8 +35,11 @@ pub const INDEX: &str = "index";
 /// Keys of the store: a letter for what it is, then what it is about.
 mod key {
     use crate::base::{EntityType, Subject, Ulid};
+    use crate::machine::State;
+    use crate::state::Entity;
 
-    pub const MARK: &[u8] = b"m:mark";
+    /// Its number is that of the format: an index of another one has no mark, and is written anew.
+    pub const MARK: &[u8] = b"m:mark.2";
     pub const TALLY: &[u8] = b"m:tally";
 
     /// Live and archived entities stand apart, so that listing the live ones stays cheap.
@@ -47,6 +51,22 @@ mod key {
     pub fn entities(entity: EntityType, archived: bool, prefix: &str) -> Vec<u8> {
         let letter = if archived { 'a' } else { 'e' };
         format!("{letter}{entity}:{prefix}").into_bytes()
+    }
+
+    pub fn in_state(entity: EntityType, state: State) -> Vec<u8> {
+        format!("s{entity}:{state}:").into_bytes()
+    }
+
+    pub fn placed(entity: &Entity) -> Vec<u8> {
+        [in_state(entity.subject.entity, entity.state).as_slice(), &entity.ordinal.to_be_bytes()].concat()
+    }
+
+    pub fn made_for(subject: &Subject, entity: EntityType) -> Vec<u8> {
+        format!("l{subject}>{entity}:").into_bytes()
+    }
+
+    pub fn link(subject: &Subject, made: &Subject) -> Vec<u8> {
+        format!("l{subject}>{made}").into_bytes()
     }
 
     pub fn nth(entity: EntityType, ordinal: u64) -> Vec<u8> {
@@ -161,10 +181,7 @@ impl Base for Index {
         self.ask(
             |store, txn| match store.get(txn, &key::nth(entity, ordinal))? {
                 None => Ok(None),
-                Some(bytes) => {
-                    let text = std::str::from_utf8(bytes).map_err(|_| unreadable())?;
-                    Subject::parse(text).map(Some).map_err(|_| unreadable())
-                }
+                Some(bytes) => read_subject(bytes).map(Some),
             },
             |state| state.nth(entity, ordinal),
         )
@@ -188,6 +205,33 @@ impl Base for Index {
                 found.into_iter().map(|(_, value)| Entity::decode(value).ok_or_else(unreadable)).collect()
             },
             |state| state.query(query),
+        )
+    }
+
+    fn in_state(&self, entity: EntityType, state: machine::State, limit: usize) -> Vec<Entity> {
+        self.ask(
+            |store, txn| {
+                let found = store.range(txn, &key::in_state(entity, state), None, limit)?;
+                let read = |subject: &[u8]| {
+                    let subject = read_subject(subject)?;
+                    let bytes = store.get(txn, &key::entity(&subject, false))?.ok_or_else(unreadable)?;
+                    Entity::decode(bytes).ok_or_else(unreadable)
+                };
+                found.into_iter().map(|(_, subject)| read(subject)).collect()
+            },
+            |folded| folded.in_state(entity, state, limit),
+        )
+    }
+
+    fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Subject> {
+        let range = key::made_for(subject, entity);
+        let from = range.len() - entity.as_str().len() - 1;
+        self.ask(
+            |store, txn| {
+                let found = store.range(txn, &range, None, usize::MAX)?;
+                found.into_iter().map(|(key, _)| read_subject(&key[from..])).collect()
+            },
+            |folded| folded.made_for(subject, entity).into_iter().map(|e| e.subject).collect(),
         )
     }
 
@@ -223,6 +267,11 @@ impl Base for Index {
     fn fault(&self) -> Option<Error> {
         self.fallback.get().and_then(|folded| folded.as_ref().err().cloned())
     }
+}
+
+fn read_subject(bytes: &[u8]) -> heed::Result<Subject> {
+    let text = std::str::from_utf8(bytes).map_err(|_| unreadable())?;
+    Subject::parse(text).map_err(|_| unreadable())
 }
 
 fn ulid(bytes: &[u8]) -> heed::Result<Ulid> {

@@ -1,0 +1,254 @@
+//! The desk: where every command that changes something decides and records.
+//!
+//! Lock, look, ask for any number of things, commit all of them together with what follows from
+//! them. Nothing is written before `commit`, and a request that is refused leaves nothing behind.
+
+use serde_json::{Value, json};
+
+use super::Env;
+use crate::base::{Actor, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
+use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
+use crate::machine;
+use crate::policy::{self, Governance, Request, Verdict};
+use crate::state::State;
+use crate::vault::config::{Config, Setting};
+use crate::vault::{Snapshot, Stop, Unit, Vault, Writer};
+
+/// The log to decide against: with the right to append, or only for a rehearsal.
+pub struct Desk<'v> {
+    writer: Option<Writer<'v>>,
+    pub snapshot: Snapshot,
+    unit: Unit,
+    pub governance: Governance,
+    pub now: Now,
+    pub config: Config,
+    pub warnings: Vec<String>,
+}
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The event that was asked for, or that made it so before.
+    pub id: Ulid,
+    /// Whether it was so before.
+    pub held: bool,
+}
+
+impl<'v> Desk<'v> {
+    pub fn open(env: &Env, vault: &'v Vault, rehearse: bool) -> Result<Self> {
+        let (config, mut warnings) = vault.config()?;
+        let governance = governance(&config);
+        let options = env.options(&config);
+        let (writer, (snapshot, state)) = if rehearse {
+            (None, vault.view()?)
+        } else {
+            let mut writer = vault.write(options)?;
+            warnings.append(&mut writer.warnings);
+            let view = writer.view()?;
+            (Some(writer), view)
+        };
+        if state.tally().newest_version > SCHEMA_VERSION {
+            return Err(Error::refused(
+                Reason::NewerVersion,
+                "this vault holds events of a newer version than this program writes",
+            ));
+        }
+        let unit = Unit::new(state, snapshot.head, env.now);
+        let mut desk = Desk { writer, snapshot, unit, governance, now: env.now, config, warnings };
+        desk.settle_stop(vault)?;
+        Ok(desk)
+    }
+
+    /// The state with everything that was asked for so far.
+    pub fn state(&self) -> &State {
+        self.unit.state()
+    }
+
+    pub fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// Decides on a request; what is to be recorded is, with what announces it and what follows.
+    pub fn ask(&mut self, mut request: Request) -> Result<Asked> {
+        if let Some(key) = request.key.as_ref().filter(|key| self.state().keyed(key).is_some()) {
+            return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
+        }
+        let fresh = self.unit.mint()?;
+        if let Some(announcement) = policy::announce(self.state(), &request) {
+            // Only with the announcement is its natural cause known, and only for something that
+            // will be recorded may anybody be announced.
+            if let Verdict::Holds(id) = self.decide(request.clone(), fresh)? {
+                return Ok(Asked { id, held: true });
+            }
+            self.unit.push(announcement)?;
+        }
+        request.autonomous |= request.actor.is_autonomous();
+        match self.decide(request, fresh)? {
+            Verdict::Holds(id) => Ok(Asked { id, held: true }),
+            Verdict::Record(draft) => {
+                let asked = self.unit.push(draft)?;
+                self.follow(asked)?;
+                Ok(Asked { id: self.unit.events()[asked].id, held: false })
+            }
+        }
+    }
+
+    fn decide(&self, request: Request, fresh: Ulid) -> Result<Verdict> {
+        policy::decide(self.unit.state(), &self.governance, request, &mut || fresh)
+    }
+
+    /// Adds something that time asks for, with what follows.
+    pub fn add(&mut self, draft: Draft) -> Result<()> {
+        let at = self.unit.push(draft)?;
+        self.follow(at)
+    }
+
+    /// Everything that follows from the event at this place of the unit, and from that in turn.
+    fn follow(&mut self, mut at: usize) -> Result<()> {
+        while at < self.unit.events().len() {
+            let mut ids = Vec::new();
+            // One reaction makes at most two entities; ids that are not used cost nothing.
+            for _ in 0..2 {
+                ids.push(self.unit.mint()?);
+            }
+            let mut mint = || ids.pop().expect("a reaction makes at most two");
+            let cause = &self.unit.events()[at];
+            let drafts = policy::react(self.unit.state(), &self.governance, cause, &mut mint);
+            for draft in drafts {
+                self.unit.push(draft)?;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Refuses an event that will be too large, while its author can still be told which one it is.
+    pub fn check_size(&self, id: Ulid) -> Result<()> {
+        match self.unit.events().iter().position(|event| event.id == id) {
+            Some(at) => self.unit.check_size(at),
+            None => Ok(()),
+        }
+    }
+
+    /// Records everything that was asked for. `asked` is what the caller wants to hear of.
+    pub fn commit(mut self, vault: &Vault, asked: Ulid) -> Result<Committed> {
+        let flag = stop_among(self.unit.events()).filter(|_| self.writer.is_some());
+        if let Some(flag) = &flag {
+            vault.raise_stop(flag)?;
+        }
+        let written = self.write(asked);
+        if let (Some(flag), Err(error)) = (&flag, &written)
+            && !matches!(error.kind, ErrorKind::Uncertain { .. })
+        {
+            // Nothing was recorded, so nothing is stopped.
+            vault.lower_stop(flag)?;
+        }
+        let events = written?;
+        let resumed = |event: &Event| event.event_type.known() == Some(Kind::SystemResumed);
+        if self.writer.is_some()
+            && events.iter().any(resumed)
+            && let Some(flag) = vault.stop_flag()?
+        {
+            vault.lower_stop(&flag)?;
+        }
+        Ok(Committed { events, snapshot: self.snapshot, warnings: self.warnings })
+    }
+
+    fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {
+        let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
+        if unit.events().is_empty() {
+            return Ok(Vec::new());
+        }
+        // What was asked for may hold already, while something else is due all the same.
+        let place = unit.events().iter().position(|event| event.id == asked).unwrap_or(0);
+        match &mut self.writer {
+            None => unit.seal(self.snapshot.head).map(|(events, ..)| events),
+            Some(writer) => {
+                let events = writer.commit(unit, place)?;
+                self.warnings.append(&mut writer.warnings);
+                Ok(events)
+            }
+        }
+    }
+
+    /// Records a stop whose flag is up and whose event is missing; lowers a flag that outlived its stop.
+    fn settle_stop(&mut self, vault: &Vault) -> Result<()> {
+        let Some(stop) = vault.stop_flag()? else { return Ok(()) };
+        let stopped = self.state().of(&Subject::SYSTEM) == machine::State::Stopped;
+        let as_event = parse_ulid(&stop.id).map(|id| self.snapshot.find(id)).transpose()?.flatten();
+        let recorded = self.state().keyed(&stop.key()).is_some() || as_event.is_some();
+        match (stopped, recorded) {
+            (true, _) => Ok(()),
+            (false, true) => match &self.writer {
+                Some(_) => vault.lower_stop(&stop),
+                None => Ok(()),
+            },
+            (false, false) => self.record_stop(&stop),
+        }
+    }
+
+    fn record_stop(&mut self, stop: &Stop) -> Result<()> {
+        let payload = json!({"reason": stop.reason});
+        let draft = Draft {
+            kind: Kind::EmergencyStopIssued,
+            subject: Subject::SYSTEM,
+            actor: Actor::parse(&stop.by)?,
+            parents: Vec::new(),
+            key: Some(stop.key()),
+            payload: payload.as_object().expect("an object").clone(),
+        };
+        self.add(draft)?;
+        if self.writer.is_none() {
+            return Ok(());
+        }
+        let first = self.unit.events()[0].id;
+        self.write(first)?;
+        let writer = self.writer.as_mut().expect("looked at above");
+        let (snapshot, state) = writer.view()?;
+        self.unit = writer.begin(state);
+        self.snapshot = snapshot;
+        Ok(())
+    }
+}
+
+/// The flag of a stop that is asked for as an event.
+fn stop_among(events: &[Event]) -> Option<Stop> {
+    let event = events.iter().find(|event| event.event_type.known() == Some(Kind::EmergencyStopIssued))?;
+    let reason = event.payload.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // A stop that came with its flag has it in its key.
+    let id = event.key.as_ref().and_then(|key| key.strip_prefix("stop:")).map(str::to_owned);
+    Some(Stop { id: id.unwrap_or_else(|| event.id.to_string()), reason, by: event.actor.clone() })
+}
+
+/// What was recorded, and the log before.
+pub struct Committed {
+    pub events: Vec<Event>,
+    pub snapshot: Snapshot,
+    pub warnings: Vec<String>,
+}
+
+impl Committed {
+    /// An event, recorded now or before.
+    pub fn event(&self, id: Ulid) -> Result<Event> {
+        if let Some(event) = self.events.iter().find(|event| event.id == id) {
+            return Ok(event.clone());
+        }
+        let gone = || Error::corrupt(format!("event {id} is gone"));
+        self.snapshot.find(id)?.map(|(_, event)| event).ok_or_else(gone)
+    }
+}
+
+/// The settings that policy follows.
+fn governance(config: &Config) -> Governance {
+    const DAY_SECONDS: u64 = 24 * 60 * 60;
+    Governance {
+        max_retries: config.count(Setting::MaxRetries),
+        max_oscillations: config.count(Setting::MaxOscillations),
+        max_concurrent_tasks: config.count(Setting::MaxConcurrentTasks).min(limits::TASKS_AT_ONCE_MAX_COUNT),
+        auto_assign: config.flag(Setting::AutoAssign),
+        heartbeat_interval_seconds: config.count(Setting::HeartbeatIntervalSeconds),
+        approval_timeout_seconds: config.count(Setting::ApprovalTimeoutHours).saturating_mul(60 * 60),
+        reject_on_timeout: config.text(Setting::ApprovalTimeoutPolicy) == "reject",
+        archive_after_seconds: config.count(Setting::ArchiveAfterDays).saturating_mul(DAY_SECONDS),
+    }
+}

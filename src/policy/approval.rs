@@ -1,0 +1,107 @@
+//! Approvals: what each kind of decision is about, what it is bound to, and whether one still counts.
+//!
+//! Invariant: an approval counts only for exactly what was there when it was asked for
+//! (`an_approval_does_not_count_for_what_changed_since`).
+
+use serde_json::{Map, Value};
+
+use crate::base::{Digest, EntityType, Error, Result, Subject, names};
+use crate::machine;
+use crate::state::{Entity, State};
+
+names! {
+    /// What an operator can be asked.
+    pub enum Question {
+        Requirement = "requirement_approval",
+        Destructive = "destructive_operation",
+        Constraint = "constraint_change",
+    }
+}
+
+names! {
+    /// What is to happen to a constraint.
+    pub enum Change {
+        Apply = "apply",
+        Remove = "remove",
+    }
+}
+
+impl Question {
+    /// The type that it is asked about.
+    pub const fn target(self) -> EntityType {
+        match self {
+            Question::Requirement => EntityType::Requirement,
+            Question::Destructive => EntityType::Task,
+            Question::Constraint => EntityType::Constraint,
+        }
+    }
+
+    /// The question of a recorded decision.
+    pub fn of(decision: &Entity) -> Option<Self> {
+        Question::parse(decision.text("kind")?)
+    }
+}
+
+/// What a request for a decision asks, and about what. Refuses one that makes no sense.
+pub fn read(payload: &Map<String, Value>) -> Result<(Question, Subject)> {
+    let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default();
+    let question = Question::parse(text("kind")).ok_or_else(|| Error::usage("the decision has no kind"))?;
+    let target = Subject::parse(text("target"))?;
+    if target.entity != question.target() {
+        return Err(Error::usage(format!("{question} is about a {}, not about {target}", question.target())));
+    }
+    if question == Question::Constraint && change(payload.get("change")).is_none() {
+        return Err(Error::usage("constraint_change needs payload.change: {\"do\":\"apply\" or \"remove\", …}"));
+    }
+    Ok((question, target))
+}
+
+/// The change that a constraint_change asks for.
+pub fn change(value: Option<&Value>) -> Option<(Change, Map<String, Value>)> {
+    let mut members = value?.as_object()?.clone();
+    let change = Change::parse(members.remove("do")?.as_str()?)?;
+    Some((change, members))
+}
+
+/// The digest of what a decision would approve as it stands now.
+pub fn bound_to(state: &State, question: Question, target: &Subject, change: Option<&Value>) -> Option<String> {
+    match question {
+        Question::Constraint => {
+            let text = serde_jcs::to_string(change?).expect("parsed JSON always has a canonical form");
+            Some(Digest::of(text.as_bytes()).to_string())
+        }
+        Question::Requirement | Question::Destructive => state.entity(target)?.text("content").map(str::to_owned),
+    }
+}
+
+/// Whether what a decision was asked about is still what it was.
+pub fn still_fits(state: &State, decision: &Entity) -> bool {
+    let fits = || {
+        let target = Subject::parse(decision.text("target")?).ok()?;
+        let now = bound_to(state, Question::of(decision)?, &target, decision.facts.get("change"))?;
+        Some(decision.text("target_hash")? == now)
+    };
+    fits().unwrap_or(false)
+}
+
+/// The decisions that were asked for about something, of one question, in one of these states.
+pub fn decisions(state: &State, question: Question, target: &Subject, states: &[machine::State]) -> Vec<Entity> {
+    let mut found = state.made_for(target, EntityType::Decision);
+    found.retain(|d| Question::of(d) == Some(question) && states.contains(&d.state));
+    found
+}
+
+/// Decisions that an operator can still make.
+pub const OPEN: &[machine::State] = &[machine::State::Requested, machine::State::Escalated];
+
+/// The approval of something, as long as it counts.
+pub fn approved(state: &State, question: Question, target: &Subject) -> Option<Entity> {
+    let mut approvals = decisions(state, question, target, &[machine::State::Approved]);
+    approvals.retain(|decision| still_fits(state, decision));
+    approvals.pop()
+}
+
+/// Whether an operator said no to something as it is now.
+pub fn rejected(state: &State, question: Question, target: &Subject) -> bool {
+    decisions(state, question, target, &[machine::State::Rejected]).iter().any(|d| still_fits(state, d))
+}

@@ -1,0 +1,149 @@
+//! What the passing of time asks for: silent runs, leases, approvals and tasks that are long done.
+//!
+//! Each rule is a pure function of (state, now). "At" its limit something is still in time; it is
+//! overdue from the next second on.
+
+use serde_json::json;
+
+use super::governance::Governance;
+use crate::base::{Actor, EntityType, Subject, Timestamp, names};
+use crate::event::{Draft, Kind};
+use crate::machine::State as At;
+use crate::state::{Entity, State};
+
+/// Entities that one rule looks at in one go.
+const LOOK_MAX: usize = 100_000;
+/// Tasks that are archived in one go.
+const ARCHIVE_MAX: usize = 1000;
+/// A supervised run is silent after so many intervals without a heartbeat.
+pub const SILENT_INTERVALS: u64 = 3;
+
+/// Who acts when time has passed.
+pub const WATCHDOG: &str = "watchdog";
+
+names! {
+    /// A rule of time.
+    pub enum Code {
+        RunSilent = "RUN_SILENT",
+        RunOvertime = "RUN_OVERTIME",
+        LeaseExpired = "LEASE_EXPIRED",
+        ApprovalOverdue = "APPROVAL_OVERDUE",
+        ArchiveDue = "ARCHIVE_DUE",
+    }
+}
+
+/// Something that is overdue, and the event that says so.
+#[derive(Clone, Debug)]
+pub struct Overdue {
+    pub code: Code,
+    pub subject: Subject,
+    /// What it is called.
+    pub name: String,
+    /// How long it has lasted, in seconds.
+    pub seconds: u64,
+    kind: Kind,
+    reason: Option<&'static str>,
+    parent: crate::base::Ulid,
+}
+
+impl Overdue {
+    /// The event that records it.
+    pub fn draft(&self) -> Draft {
+        let payload = self.reason.map_or(json!({}), |reason| json!({"reason": reason}));
+        Draft {
+            kind: self.kind,
+            subject: self.subject.clone(),
+            actor: Actor::core(WATCHDOG),
+            parents: vec![self.parent],
+            key: None,
+            payload: payload.as_object().expect("an object").clone(),
+        }
+    }
+}
+
+/// Everything that is overdue, in the order of the rules.
+pub fn overdue(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
+    let mut all = leases(state, now);
+    all.extend(runs(state, rules, now));
+    all.extend(approvals(state, rules, now));
+    all.extend(archive(state, rules, now));
+    all
+}
+
+fn since(now: Timestamp, then: Timestamp) -> u64 {
+    now.0.saturating_sub(then.0).max(0) as u64
+}
+
+fn found(code: Code, kind: Kind, entity: &Entity, seconds: u64, reason: Option<&'static str>) -> Overdue {
+    let (subject, name, parent) = (entity.subject.clone(), entity.name(), entity.last_event);
+    Overdue { code, subject, name, seconds, kind, reason, parent }
+}
+
+/// Claims that were not renewed: free again, if nothing runs.
+pub fn leases(state: &State, now: Timestamp) -> Vec<Overdue> {
+    let assigned = state.in_state(EntityType::Task, At::Assigned, LOOK_MAX);
+    let expired = |task: &Entity| {
+        let seconds = since(now, task.time("claimed_at")?);
+        (seconds > lease(task)?).then(|| found(Code::LeaseExpired, Kind::ClaimExpired, task, seconds, None))
+    };
+    assigned.iter().filter_map(expired).collect()
+}
+
+/// The lease that a task was claimed with.
+pub fn lease(task: &Entity) -> Option<u64> {
+    task.facts.get("lease_seconds").and_then(serde_json::Value::as_u64)
+}
+
+/// Until when a claim holds: from the claim, its renewal, or the last heartbeat of its run.
+pub fn held_until(state: &State, task: &Entity) -> Option<Timestamp> {
+    let run = task.named("last_run_id", EntityType::Run).and_then(|run| state.entity(&run));
+    let beat = run.filter(|_| task.state == At::Running).and_then(|run| run.time("last_heartbeat_at"));
+    let from = task.time("claimed_at")?.max(beat.unwrap_or(Timestamp(0)));
+    Some(Timestamp(from.0.saturating_add(lease(task)? as i64)))
+}
+
+/// Runs that fell silent, or took longer than they may. A claimed task is silent after its lease.
+fn runs(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
+    let running = state.in_state(EntityType::Run, At::Running, LOOK_MAX);
+    let late = |run: &Entity| {
+        let task = run.named("task_id", EntityType::Task).and_then(|task| state.entity(&task));
+        let leased = task.as_deref().and_then(lease);
+        let quiet = since(now, run.time("last_heartbeat_at")?);
+        let (code, limit) = match leased {
+            Some(lease) => (Code::LeaseExpired, lease),
+            None => (Code::RunSilent, rules.heartbeat_interval_seconds.saturating_mul(SILENT_INTERVALS)),
+        };
+        if quiet > limit {
+            return Some(found(code, Kind::RunTimedOut, run, quiet, Some("silent")));
+        }
+        let took = since(now, run.time("started_at")?);
+        let may_take = run.facts.get("timeout_seconds").and_then(serde_json::Value::as_u64)?;
+        (took > may_take).then(|| found(Code::RunOvertime, Kind::RunTimedOut, run, took, Some("overtime")))
+    };
+    running.iter().filter_map(late).collect()
+}
+
+/// Decisions that nobody made in time.
+fn approvals(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
+    let open = state.in_state(EntityType::Decision, At::Requested, LOOK_MAX);
+    let late = |decision: &Entity| {
+        let seconds = since(now, decision.time("requested_at")?);
+        (seconds > rules.approval_timeout_seconds)
+            .then(|| found(Code::ApprovalOverdue, Kind::ApprovalTimedOut, decision, seconds, None))
+    };
+    open.iter().filter_map(late).collect()
+}
+
+/// Tasks that ended long ago.
+fn archive(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
+    let mut all = Vec::new();
+    for (at, fact) in [(At::Succeeded, "succeeded_at"), (At::Aborted, "aborted_at")] {
+        let ended = state.in_state(EntityType::Task, at, ARCHIVE_MAX);
+        all.extend(ended.iter().filter_map(|task| {
+            let seconds = since(now, task.time(fact)?);
+            (seconds > rules.archive_after_seconds)
+                .then(|| found(Code::ArchiveDue, Kind::TaskArchived, task, seconds, None))
+        }));
+    }
+    all
+}

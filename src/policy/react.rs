@@ -1,0 +1,285 @@
+//! Reactions: the consequences that follow an event by themselves, recorded in the same batch.
+//!
+//! Every reaction looks at the state it finds and does only what is still missing. So after a batch
+//! nothing is left to do, and the audit can ask the same question of a log.
+
+use serde_json::{Map, Value, json};
+
+use super::approval::{self, Change, OPEN, Question};
+use super::governance::Governance;
+use super::{ready, rules};
+use crate::base::{Actor, EntityId, EntityType, Subject, Ulid, limits, text};
+use crate::event::{Draft, Event, Kind};
+use crate::machine::{self, State as At};
+use crate::state::{Entity, State, linked};
+
+/// Tasks that one event can reach.
+const REACHED_MAX: usize = limits::BATCH_MAX_EVENTS;
+
+/// Who acts when something follows by itself.
+pub const REACTOR: &str = "reactor";
+
+/// What follows from an event, in the state behind it. `mint` gives ids for what is made.
+pub fn react(state: &State, rules: &Governance, cause: &Event, mint: &mut dyn FnMut() -> Ulid) -> Vec<Draft> {
+    let (Some(kind), Ok(subject)) = (cause.event_type.known(), Subject::parse(&cause.subject)) else {
+        return Vec::new();
+    };
+    let mut reactor = Reactor { state, rules, cause, subject, mint, drafts: Vec::new() };
+    reactor.follow(kind);
+    reactor.drafts
+}
+
+struct Reactor<'a> {
+    state: &'a State,
+    rules: &'a Governance,
+    cause: &'a Event,
+    subject: Subject,
+    mint: &'a mut dyn FnMut() -> Ulid,
+    drafts: Vec<Draft>,
+}
+
+impl Reactor<'_> {
+    fn follow(&mut self, kind: Kind) {
+        match kind {
+            Kind::RequirementAnalyzed => self.ask_about_requirement("Build"),
+            Kind::OscillationDetected => self.ask_about_requirement("It went back and forth too often. Go on with"),
+            Kind::RequirementApproved => self.ready_tasks_of(&self.subject.clone(), EntityType::Task),
+            Kind::DecisionApproved => self.decided(true),
+            Kind::DecisionRejected => self.decided(false),
+            Kind::ApprovalTimedOut if self.rules.reject_on_timeout => {
+                let rationale = json!({"rationale": "nobody answered in time"});
+                self.say_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
+            }
+            Kind::TaskProposed => self.task_proposed(),
+            Kind::TaskReady | Kind::ClaimExpired => self.assign_next(),
+            Kind::TaskRetrying => self.assign_again(),
+            Kind::TaskFailed => self.task_failed(),
+            Kind::TaskSucceeded => self.task_ended(Kind::RunFinished, json!({"success": true})),
+            Kind::TaskAborted => self.task_ended(Kind::RunCrashed, json!({"reason": "aborted"})),
+            Kind::RunTimedOut => self.run_lost("timeout"),
+            Kind::RunCrashed => self.run_lost("crash"),
+            Kind::ArtifactInvalidated => self.rework(),
+            Kind::EmergencyStopIssued => self.abort_everything(),
+            Kind::SystemResumed => self.assign_next(),
+            _ => {}
+        }
+    }
+
+    /// Adds an event with the cause as its parent.
+    fn say(&mut self, kind: Kind, subject: Subject, payload: Value) {
+        let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
+        let (actor, parents) = (Actor::core(REACTOR), vec![self.cause.id]);
+        self.drafts.push(Draft { kind, subject, actor, parents, key: None, payload });
+    }
+
+    fn say_if_legal(&mut self, kind: Kind, subject: &Subject, payload: Value) {
+        if machine::step(subject.entity, self.state.of(subject), kind).is_some() {
+            self.say(kind, subject.clone(), payload);
+        }
+    }
+
+    fn entity(&self, subject: &Subject) -> Option<Entity> {
+        self.state.entity(subject).map(|entity| entity.into_owned())
+    }
+
+    fn new_subject(&mut self, entity: EntityType) -> Subject {
+        Subject::new(entity, EntityId::parse(&(self.mint)().to_string()).expect("a ULID is an id"))
+    }
+
+    /// Asks an operator, unless he was asked about exactly this before. An older question is closed.
+    fn ask(&mut self, question: Question, target: &Entity, summary: &str) {
+        let asked = approval::decisions(self.state, question, &target.subject, At::ALL);
+        if asked.iter().any(|decision| approval::still_fits(self.state, decision)) {
+            return;
+        }
+        let subject = self.new_subject(EntityType::Decision);
+        for old in asked.iter().filter(|decision| OPEN.contains(&decision.state)) {
+            self.say(Kind::DecisionSuperseded, old.subject.clone(), json!({}));
+        }
+        let title = text::cut(target.text("title").unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+        let hash = approval::bound_to(self.state, question, &target.subject, None);
+        let payload = json!({
+            "kind": question.as_str(),
+            "target": target.subject.to_string(),
+            "summary": format!("{summary} {}, {title}?", target.name()),
+            "target_hash": hash,
+        });
+        self.say(Kind::DecisionRequested, subject, payload);
+    }
+
+    fn ask_about_requirement(&mut self, summary: &str) {
+        let waits = |e: &Entity| matches!(e.state, At::Analyzed | At::Blocked);
+        if let Some(requirement) = self.entity(&self.subject.clone()).filter(waits) {
+            self.ask(Question::Requirement, &requirement, summary);
+        }
+    }
+
+    /// What an operator's answer leads to.
+    fn decided(&mut self, yes: bool) {
+        let Some(decision) = self.entity(&self.subject.clone()) else { return };
+        let target = decision.text("target").and_then(|target| Subject::parse(target).ok());
+        let (Some(question), Some(target)) = (Question::of(&decision), target) else { return };
+        let id = json!({"decision_id": decision.subject.id()});
+        match (question, yes) {
+            (Question::Requirement, true) => self.say_if_legal(Kind::RequirementApproved, &target, id),
+            (Question::Requirement, false) => {
+                let reason = decision.text("rationale").unwrap_or("an operator said no");
+                self.say_if_legal(Kind::RequirementRejected, &target, json!({"reason": reason}));
+            }
+            (Question::Destructive, true) => self.ready_if_possible(&target),
+            (Question::Destructive, false) => {
+                self.say_if_legal(Kind::TaskAborted, &target, json!({"reason": "an operator said no"}));
+            }
+            (Question::Constraint, true) => {
+                if let Some((change, mut members)) = approval::change(decision.facts.get("change")) {
+                    members.insert("decision_id".to_owned(), decision.subject.id().into());
+                    let kind = match change {
+                        Change::Apply => Kind::ConstraintApplied,
+                        Change::Remove => Kind::ConstraintRemoved,
+                    };
+                    self.say_if_legal(kind, &target, Value::Object(members));
+                }
+            }
+            (Question::Constraint, false) => {}
+        }
+    }
+
+    fn task_proposed(&mut self) {
+        let Some(task) = self.entity(&self.subject.clone()) else { return };
+        let requirement = linked(Kind::TaskProposed, &self.cause.payload).and_then(|r| self.entity(&r));
+        if let Some(requirement) = requirement.filter(|r| r.count("returns") > self.rules.max_oscillations) {
+            let count = json!({"count": requirement.count("returns")});
+            if machine::step(EntityType::Requirement, requirement.state, Kind::OscillationDetected).is_some() {
+                return self.say(Kind::OscillationDetected, requirement.subject, count);
+            }
+        }
+        if rules::waits_for(self.state, &task).contains(&rules::Wait::Approval) {
+            self.ask(Question::Destructive, &task, "Allow the destructive");
+        }
+        self.ready_if_possible(&self.subject.clone());
+    }
+
+    fn ready_if_possible(&mut self, subject: &Subject) {
+        let waits = |task: &Entity| task.state == At::Proposed && rules::waits_for(self.state, task).is_empty();
+        if self.entity(subject).is_some_and(|task| waits(&task)) {
+            self.say(Kind::TaskReady, subject.clone(), json!({}));
+        }
+    }
+
+    /// The tasks that named something when they were made, and waited for it.
+    fn ready_tasks_of(&mut self, subject: &Subject, entity: EntityType) {
+        for task in self.state.made_for(subject, entity) {
+            self.ready_if_possible(&task.subject);
+        }
+    }
+
+    /// With `auto_assign`, gives ready tasks out while there is room.
+    fn assign_next(&mut self) {
+        let room = ready::active(self.state) < self.rules.max_concurrent_tasks;
+        let stopped = self.state.of(&Subject::SYSTEM) == At::Stopped;
+        if !self.rules.auto_assign || !room || stopped {
+            return;
+        }
+        if let Some((task, constraint)) = ready::next(self.state) {
+            self.say(Kind::TaskAssigned, task.subject, json!({}));
+            let why = [Some(task.last_event), constraint.map(|c| c.last_event)];
+            let parents = &mut self.drafts.last_mut().expect("it was just added").parents;
+            parents.extend(why.into_iter().flatten().filter(|id| *id != self.cause.id));
+        }
+    }
+
+    /// The holder gets it back, with a fresh lease.
+    fn assign_again(&mut self) {
+        let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.state == At::Retrying) else { return };
+        let mut payload = Map::new();
+        for member in ["holder", "lease_seconds"] {
+            payload.extend(task.facts.get(member).map(|value| (member.to_owned(), value.clone())));
+        }
+        self.say(Kind::TaskAssigned, task.subject, Value::Object(payload));
+    }
+
+    fn task_failed(&mut self) {
+        let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.state == At::Failed) else { return };
+        self.end_run(&task, Kind::RunFinished, json!({"success": false}));
+        let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
+        let most = task.facts.get("max_retries").and_then(Value::as_u64).unwrap_or(self.rules.max_retries);
+        let (transient, tried) = (text("error_class") == "transient", task.count("retry_count"));
+        if transient && tried < most {
+            return self.say(Kind::TaskRetrying, task.subject, json!({"attempt": tried + 1, "of": most}));
+        }
+        let failure = text("reason").to_owned();
+        let reason = match transient {
+            true => format!("{failure}; tried again {tried} times, which is the most"),
+            false => failure,
+        };
+        self.say(Kind::TaskAborted, task.subject.clone(), json!({"reason": reason}));
+        if self.cause.payload.get("escalate") != Some(&Value::Bool(false)) {
+            self.say(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
+        }
+    }
+
+    /// Ends the run that a task's end leaves behind.
+    fn end_run(&mut self, task: &Entity, kind: Kind, payload: Value) {
+        let run = task.named("last_run_id", EntityType::Run);
+        if let Some(run) = run.filter(|run| self.state.of(run) == At::Running) {
+            self.say(kind, run, payload);
+        }
+    }
+
+    fn task_ended(&mut self, run_ends: Kind, payload: Value) {
+        let Some(task) = self.entity(&self.subject.clone()) else { return };
+        self.end_run(&task, run_ends, payload);
+        if task.state == At::Succeeded {
+            self.ready_tasks_of(&task.subject, EntityType::Task);
+        }
+        let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| self.entity(&r));
+        let done = |r: &Entity| r.count("tasks_open") == 0 && r.count("tasks_succeeded") > 0;
+        if let Some(requirement) = requirement.filter(|r| r.state == At::Approved && done(r)) {
+            self.say(Kind::RequirementImplemented, requirement.subject, json!({}));
+        }
+        self.assign_next();
+    }
+
+    /// A run that died takes its task with it, if that is still running.
+    fn run_lost(&mut self, reason: &str) {
+        let task = self.entity(&self.subject.clone()).and_then(|run| {
+            let task = self.entity(&run.named("task_id", EntityType::Task)?)?;
+            (task.state == At::Running && task.text("last_run_id") == Some(run.subject.id())).then_some(task)
+        });
+        if let Some(task) = task {
+            self.say(Kind::TaskFailed, task.subject, json!({"error_class": "transient", "reason": reason}));
+        }
+    }
+
+    /// What was built is not good: the task failed, and the same is proposed anew.
+    fn rework(&mut self) {
+        let task = self.entity(&self.subject.clone()).and_then(|a| self.entity(&a.named("task_id", EntityType::Task)?));
+        let Some(task) = task.filter(|task| matches!(task.state, At::Running | At::Succeeded)) else { return };
+        // Asked again after the fact, there is a successor already.
+        let again = |t: &Entity| t.text("rework_of") == Some(task.subject.id());
+        if self.state.made_for(&task.subject, EntityType::Task).iter().any(|t| again(t) && t.state != At::Aborted) {
+            return;
+        }
+        if task.state == At::Running {
+            let failed = json!({"error_class": "permanent", "reason": "rework", "escalate": false});
+            self.say(Kind::TaskFailed, task.subject.clone(), failed);
+        }
+        let mut payload = Map::new();
+        for member in ["title", "requirement_id", "after", "destructive", "max_retries"] {
+            payload.extend(task.facts.get(member).map(|value| (member.to_owned(), value.clone())));
+        }
+        payload.insert("rework_of".to_owned(), task.subject.id().into());
+        let subject = self.new_subject(EntityType::Task);
+        self.say(Kind::TaskProposed, subject, Value::Object(payload));
+    }
+
+    /// Everything that somebody is at ends here.
+    fn abort_everything(&mut self) {
+        for at in [At::Assigned, At::Running, At::Retrying] {
+            for task in self.state.in_state(EntityType::Task, at, REACHED_MAX) {
+                self.end_run(&task, Kind::RunCrashed, json!({"reason": "emergency_stop"}));
+                self.say(Kind::TaskAborted, task.subject, json!({"reason": "emergency_stop"}));
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Which task is next: first what an active priority constraint prefers, then first in, first out.
+
+use crate::base::{EntityType, Subject};
+use crate::machine;
+use crate::state::{Entity, State};
+
+/// Constraints that are looked at for a priority.
+const CONSTRAINTS_MAX: usize = 1000;
+/// Ready tasks that are looked at for one that a constraint prefers.
+const READY_MAX: usize = 10_000;
+
+/// The task to take next, and the constraint that put it first, if one did.
+pub fn next(state: &State) -> Option<(Entity, Option<Entity>)> {
+    if state.tally().in_state(EntityType::Task, machine::State::Ready) == 0 {
+        return None;
+    }
+    let constraints = state.in_state(EntityType::Constraint, machine::State::Active, CONSTRAINTS_MAX);
+    for constraint in constraints {
+        let Some(preferred) = constraint.text("priority").and_then(|text| Subject::parse(text).ok()) else { continue };
+        let ready = state.in_state(EntityType::Task, machine::State::Ready, READY_MAX);
+        let first = ready.into_iter().find(|task| prefers(&preferred, task) && may_start(state, task));
+        if let Some(task) = first {
+            return Some((task, Some(constraint)));
+        }
+    }
+    let mut ready = state.in_state(EntityType::Task, machine::State::Ready, 1);
+    if ready.first().is_some_and(|task| !may_start(state, task)) {
+        ready = state.in_state(EntityType::Task, machine::State::Ready, READY_MAX);
+        ready.retain(|task| may_start(state, task));
+    }
+    ready.into_iter().next().map(|task| (task, None))
+}
+
+/// A task that is ready can be held up again: by a requirement that was blocked since.
+fn may_start(state: &State, task: &Entity) -> bool {
+    super::rules::waits_for(state, task).is_empty()
+}
+
+fn prefers(preferred: &Subject, task: &Entity) -> bool {
+    *preferred == task.subject || task.named("requirement_id", EntityType::Requirement).as_ref() == Some(preferred)
+}
+
+/// Tasks that somebody is at.
+pub fn active(state: &State) -> u64 {
+    use machine::State::{Assigned, Retrying, Running};
+    [Assigned, Running, Retrying].iter().map(|at| state.tally().in_state(EntityType::Task, *at)).sum()
+}

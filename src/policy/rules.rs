@@ -1,0 +1,285 @@
+//! The rules that hold whatever the settings and the clock say. `decide` asks them before an event
+//! is recorded, the audit asks the same ones afterwards.
+
+use serde_json::{Map, Value};
+
+use super::approval::{self, Change, Question};
+use crate::base::actor::ActorKind;
+use crate::base::{Actor, EntityType, Error, Reason, Result, Subject};
+use crate::event::Kind;
+use crate::event::kind::About;
+use crate::machine;
+use crate::state::{Entity, State, linked};
+
+/// An event that is to be recorded, or was.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    pub kind: Kind,
+    pub subject: &'a Subject,
+    pub actor: &'a Actor,
+    pub payload: &'a Map<String, Value>,
+}
+
+impl Step<'_> {
+    /// A member of the payload that is a text.
+    fn text(&self, member: &str) -> Option<&str> {
+        self.payload.get(member).and_then(Value::as_str)
+    }
+}
+
+type Rule = fn(&State, &Step<'_>) -> Result<()>;
+
+/// Every rule, in the order in which they are asked: the first that refuses gives the answer.
+const RULES: &[Rule] = &[names_exist, claim_is_held, step_is_legal, operator_decides, not_while_stopped, gate_is_open];
+
+/// Whether the rules allow this where the state stands now.
+pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
+    RULES.iter().try_for_each(|rule| rule(state, step))
+}
+
+/// What only a person may do.
+pub const fn is_operators(kind: Kind) -> bool {
+    matches!(kind, Kind::DecisionApproved | Kind::DecisionRejected | Kind::SystemResumed | Kind::RequirementRejected)
+}
+
+/// What starts work.
+const fn starts_work(kind: Kind) -> bool {
+    matches!(kind, Kind::TaskAssigned | Kind::TaskRetrying | Kind::RunStarted)
+}
+
+/// What the payload names must exist; only the constraint that a decision is about comes later.
+fn names_exist(state: &State, step: &Step<'_>) -> Result<()> {
+    let later = |named: &Subject| step.kind == Kind::DecisionRequested && named.entity == EntityType::Constraint;
+    for named in step.kind.names(step.payload) {
+        if named == *step.subject {
+            return Err(Error::usage(format!("{named} cannot name itself")));
+        }
+        if !later(&named) && state.entity(&named).is_none() {
+            return Err(Error::not_found(format!("{named}, which the payload names, does not exist")));
+        }
+    }
+    Ok(())
+}
+
+/// The own step of the subject, and that of the entity which moves along.
+fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
+    let Step { kind, subject, .. } = *step;
+    if kind.row().about == About::Any {
+        return match state.entity(subject) {
+            Some(_) => Ok(()),
+            None => Err(Error::not_found(format!("{subject} does not exist"))),
+        };
+    }
+    let from = state.of(subject);
+    if machine::step(subject.entity, from, kind).is_none() {
+        return Err(match from {
+            machine::State::Absent => Error::not_found(format!("{subject} does not exist")),
+            _ => illegal(state, subject, kind),
+        });
+    }
+    match (kind, linked(kind, step.payload)) {
+        (Kind::RunStarted, Some(task)) if machine::step(task.entity, state.of(&task), kind).is_none() => {
+            Err(illegal(state, &task, kind))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn illegal(state: &State, subject: &Subject, kind: Kind) -> Error {
+    let from = state.of(subject);
+    let legal: Vec<&str> = machine::legal(subject.entity, from).into_iter().map(Kind::as_str).collect();
+    let legal = if legal.is_empty() { "nothing".to_owned() } else { legal.join(", ") };
+    Error::refused(Reason::IllegalTransition, format!("{subject} is {from}; {kind} is not legal there, only {legal}"))
+}
+
+/// Nothing starts while everything is stopped.
+fn not_while_stopped(state: &State, step: &Step<'_>) -> Result<()> {
+    if !starts_work(step.kind) || state.of(&Subject::SYSTEM) != machine::State::Stopped {
+        return Ok(());
+    }
+    let system = state.entity(&Subject::SYSTEM);
+    let why = system.as_ref().and_then(|system| system.text("stop_reason")).unwrap_or("no reason was given");
+    Err(Error::refused(Reason::SystemStopped, format!("everything is stopped: {}", crate::base::text::cut(why, 80))))
+}
+
+/// A program cannot decide what is a person's to decide. A decision that timed out may be closed.
+fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
+    let Step { kind, subject, actor, .. } = *step;
+    let follows = match kind {
+        Kind::DecisionRejected => state.of(subject) == machine::State::Escalated && actor.kind == ActorKind::Core,
+        Kind::RequirementRejected => approval::rejected(state, Question::Requirement, subject),
+        _ => false,
+    };
+    if is_operators(kind) && actor.is_autonomous() && !follows {
+        return Err(Error::refused(Reason::OperatorOnly, format!("{kind} is for an operator, not for {actor}")));
+    }
+    if kind == Kind::DecisionApproved {
+        check_choice(state, step)?;
+    }
+    Ok(())
+}
+
+/// What is approved must be one of the options, and what it was when it was asked for.
+fn check_choice(state: &State, step: &Step<'_>) -> Result<()> {
+    let Some(decision) = state.entity(step.subject) else { return Ok(()) };
+    let options: Vec<&str> = decision.texts("options").collect();
+    match step.text("chosen_option") {
+        None if options.is_empty() => {}
+        Some(chosen) if options.contains(&chosen) => {}
+        None => return Err(Error::usage(format!("choose one of its options: {}", options.join(", ")))),
+        Some(chosen) if options.is_empty() => {
+            return Err(Error::usage(format!("'{chosen}' is not an option: it has none")));
+        }
+        Some(chosen) => {
+            return Err(Error::usage(format!("'{chosen}' is not one of its options: {}", options.join(", "))));
+        }
+    }
+    match approval::still_fits(state, &decision) {
+        true => Ok(()),
+        false => Err(Error::refused(
+            Reason::Changed,
+            format!("what {} was asked about has changed since: it has to be asked anew", decision.name()),
+        )),
+    }
+}
+
+/// What needs an approval, or other things done first.
+fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
+    let Step { kind, subject, .. } = *step;
+    match kind {
+        Kind::DecisionRequested => approval::read(step.payload).map(drop),
+        Kind::RequirementApproved => need(state, Question::Requirement, subject),
+        Kind::ConstraintApplied => need_change(state, step, Change::Apply),
+        Kind::ConstraintRemoved => need_change(state, step, Change::Remove),
+        Kind::TaskReady => may_begin(state, subject),
+        // A task that is tried again was allowed to begin before.
+        Kind::TaskAssigned if state.of(subject) == machine::State::Ready => may_begin(state, subject),
+        Kind::TaskAssigned => need_if_destructive(state, subject),
+        Kind::RunStarted => linked(kind, step.payload).map_or(Ok(()), |task| need_if_destructive(state, &task)),
+        _ => Ok(()),
+    }
+}
+
+fn need(state: &State, question: Question, target: &Subject) -> Result<()> {
+    match approval::approved(state, question, target) {
+        Some(_) => Ok(()),
+        None => Err(not_approved(state, question, target)),
+    }
+}
+
+fn not_approved(state: &State, question: Question, target: &Subject) -> Error {
+    let name = state.entity(target).map_or_else(|| target.to_string(), |entity| entity.name());
+    Error::refused(Reason::ApprovalRequired, format!("{name} needs an operator's approval ({question}) first"))
+}
+
+fn need_if_destructive(state: &State, task: &Subject) -> Result<()> {
+    let destructive = state.entity(task).is_some_and(|t| t.facts.get("destructive") == Some(&Value::Bool(true)));
+    if destructive { need(state, Question::Destructive, task) } else { Ok(()) }
+}
+
+/// A change to a constraint must be the one that was approved, to the letter.
+fn need_change(state: &State, step: &Step<'_>, wanted: Change) -> Result<()> {
+    let approvals = approval::decisions(state, Question::Constraint, step.subject, &[machine::State::Approved]);
+    let mut said = step.payload.clone();
+    said.remove("decision_id");
+    let same = |decision: &Entity| approval::change(decision.facts.get("change")) == Some((wanted, said.clone()));
+    match approvals.iter().any(same) {
+        true => Ok(()),
+        false => Err(not_approved(state, Question::Constraint, step.subject)),
+    }
+}
+
+/// Whether a task's requirement is approved, its dependencies are done, and it is allowed.
+fn may_begin(state: &State, subject: &Subject) -> Result<()> {
+    let Some(task) = state.entity(subject) else { return Ok(()) };
+    match waits_for(state, &task).first() {
+        Some(Wait::Approval) => need(state, Question::Destructive, subject),
+        Some(wait) => Err(Error::refused(Reason::NotReady, format!("{} cannot begin: {}", task.name(), wait.why()))),
+        None => Ok(()),
+    }
+}
+
+/// What a task waits for before it can begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wait {
+    Requirement(Box<Entity>),
+    Dependency(Box<Entity>),
+    /// An operator's word on something destructive.
+    Approval,
+}
+
+impl Wait {
+    pub fn why(&self) -> String {
+        match self {
+            Wait::Requirement(requirement) => format!("{} is {}", requirement.name(), requirement.state),
+            Wait::Dependency(task) => format!("it waits for {}, which is {}", task.name(), task.state),
+            Wait::Approval => "it is destructive, and an operator has to approve it".to_owned(),
+        }
+    }
+}
+
+/// Everything that a task waits for before it can begin.
+pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
+    let mut waits = Vec::new();
+    let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| state.entity(&r));
+    if let Some(requirement) = requirement.filter(|r| r.state != machine::State::Approved) {
+        waits.push(Wait::Requirement(Box::new(requirement.into_owned())));
+    }
+    for id in task.texts("after") {
+        let Ok(subject) = Subject::parse(&format!("{}:{id}", EntityType::Task)) else { continue };
+        if let Some(other) = state.entity(&subject).filter(|other| !other.facts.contains_key("succeeded_at")) {
+            waits.push(Wait::Dependency(Box::new(other.into_owned())));
+        }
+    }
+    if need_if_destructive(state, &task.subject).is_err() {
+        waits.push(Wait::Approval);
+    }
+    waits
+}
+
+/// Whoever holds a task works on it, nobody else; the toolkit itself may end what fell silent.
+fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
+    let Step { kind, subject, actor, .. } = *step;
+    if actor.kind == ActorKind::Core {
+        return Ok(());
+    }
+    let task = match kind {
+        Kind::TaskAssigned => return assigns_itself(step),
+        Kind::ClaimRenewed | Kind::TaskSucceeded | Kind::TaskFailed => Some(subject.clone()),
+        // Whoever is no agent may end anything.
+        Kind::TaskAborted | Kind::ClaimExpired if actor.kind == ActorKind::Agent => Some(subject.clone()),
+        Kind::RunStarted => linked(kind, step.payload),
+        Kind::Heartbeat | Kind::RunFinished | Kind::RunCrashed | Kind::RunTimedOut => {
+            state.entity(subject).and_then(|run| run.named("task_id", EntityType::Task))
+        }
+        _ => None,
+    };
+    let Some(task) = task.and_then(|task| state.entity(&task)) else { return Ok(()) };
+    use machine::State::{Assigned, Ready, Retrying, Running};
+    let me = actor.to_string();
+    let held_once = task.texts("past_holders").any(|holder| holder == me);
+    match (task.state, task.text("holder")) {
+        (Assigned | Running | Retrying, Some(holder)) if holder != me => Err(match held_once {
+            true => Error::refused(
+                Reason::ClaimLost,
+                format!("your claim on {} has passed: {holder} holds it now", task.name()),
+            ),
+            false => Error::refused(Reason::NotHolder, format!("{} is held by {holder}", task.name())),
+        }),
+        (Ready, _) if held_once && kind != Kind::TaskAborted => Err(Error::refused(
+            Reason::ClaimLost,
+            format!("your claim on {} has passed: it is free to be claimed again", task.name()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An agent takes work for itself only.
+fn assigns_itself(step: &Step<'_>) -> Result<()> {
+    match step.text("holder") {
+        Some(holder) if step.actor.kind == ActorKind::Agent && holder != step.actor.to_string() => {
+            Err(Error::refused(Reason::NotHolder, format!("{} cannot claim for {holder}", step.actor)))
+        }
+        _ => Ok(()),
+    }
+}

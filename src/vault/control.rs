@@ -1,0 +1,130 @@
+//! `Akashic/control`: the stop flag. One small record with a checksum, of a fixed size that exists
+//! from the start, rewritten in place: raising it needs neither the lock nor a healthy log nor room
+//! on the disk.
+//!
+//! Invariant: the flag is raised before the stop's event, and lowered after the event that ends it.
+
+use std::os::unix::fs::FileExt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Vault;
+use super::files::failed;
+use super::lock::{self, Mode};
+use crate::base::{Digest, Error, Result, limits, text};
+
+pub const CONTROL_FILE: &str = "control";
+/// Reading while somebody rewrites it can see half of each: look again this often.
+const READ_ATTEMPTS: usize = 5;
+/// Of the reason, what fits the record whatever characters it has.
+const REASON_MAX_CHARS: usize = 150;
+
+/// Why everything is to stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// Its own; the event that records it carries it too.
+    pub id: String,
+    pub reason: String,
+    pub by: String,
+}
+
+impl Stop {
+    /// The idempotency key of the event that records it.
+    pub fn key(&self) -> String {
+        format!("stop:{}", self.id)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    stop: Option<Stop>,
+    version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<String>,
+}
+
+fn checksum(written: &Written) -> String {
+    Digest::of(&serde_json::to_vec(written).expect("a plain struct")).to_string()
+}
+
+fn encode(stop: Option<&Stop>) -> Vec<u8> {
+    let stop = stop.map(|stop| Stop { reason: text::cut(&stop.reason, REASON_MAX_CHARS), ..stop.clone() });
+    let mut written = Written { stop, version: 1, check: None };
+    written.check = Some(checksum(&written));
+    let mut bytes = serde_json::to_vec(&written).expect("a plain struct");
+    assert!(bytes.len() < limits::CONTROL_RECORD_BYTES, "the control record outgrew its size");
+    bytes.resize(limits::CONTROL_RECORD_BYTES - 1, b' ');
+    bytes.push(b'\n');
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<Option<Stop>> {
+    let mut written: Written = serde_json::from_slice(bytes).ok()?;
+    let check = written.check.take()?;
+    (check == checksum(&written)).then_some(written.stop)
+}
+
+impl Vault {
+    /// The flag, if it is up. A record that cannot be read says nothing: the log knows, too.
+    pub fn stop_flag(&self) -> Result<Option<Stop>> {
+        for _ in 0..READ_ATTEMPTS {
+            let Some(bytes) = self.akashic.read(CONTROL_FILE)? else { return Ok(None) };
+            if let Some(stop) = decode(&bytes) {
+                return Ok(stop);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Raises the flag; every command and every job looks at it. One that is up already stays.
+    pub fn raise_stop(&self, stop: &Stop) -> Result<()> {
+        self.rewrite(|up| match up {
+            Some(_) => None,
+            None => Some(encode(Some(stop))),
+        })
+    }
+
+    /// Lowers the flag of one stop. Another one, raised since, stays up.
+    pub fn lower_stop(&self, stop: &Stop) -> Result<()> {
+        self.rewrite(|up| (up == Some(stop.id.as_str())).then(|| encode(None)))
+    }
+
+    /// Makes the record's room in a new vault.
+    pub(super) fn make_control(&self) -> Result<()> {
+        self.rewrite(|_| Some(encode(None)))
+    }
+
+    /// Rewrites the record in place, if there is something to write.
+    fn rewrite(&self, next: impl FnOnce(Option<&str>) -> Option<Vec<u8>>) -> Result<()> {
+        self.check_private()?;
+        let (file, made) = self.akashic.make_file(CONTROL_FILE)?;
+        let writing = file.try_clone().map_err(|e| Error::system("cannot open the control file", e))?;
+        let _guard = lock::take(file, Mode::Exclusive, self.lock_timeout)?;
+        let up = self.stop_flag()?;
+        let Some(bytes) = next(up.as_ref().map(|stop| stop.id.as_str())) else { return Ok(()) };
+        let wrong = |e| failed("write", &self.akashic.path().join(CONTROL_FILE), e);
+        writing.write_all_at(&bytes, 0).and_then(|()| writing.sync_data()).map_err(wrong)?;
+        if made { self.akashic.sync() } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_back_and_a_damaged_one_says_nothing() {
+        let stop =
+            Stop { id: "x".repeat(26), reason: "\u{1}火".repeat(100), by: "user:".to_owned() + &"n".repeat(64) };
+        let bytes = encode(Some(&stop));
+        assert_eq!(bytes.len(), limits::CONTROL_RECORD_BYTES);
+        assert_eq!(decode(&bytes).unwrap().unwrap().id, stop.id);
+        assert_eq!(decode(&encode(None)), Some(None));
+        let text_end = bytes.iter().rposition(|&b| b == b'}').unwrap() + 1;
+        for at in 0..text_end {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            assert_eq!(decode(&flipped), None, "flip at {at}");
+        }
+    }
+}
