@@ -43,6 +43,10 @@ impl Digest {
     }
 
     /// The 64 hex digits without the prefix.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Digest(bytes)
+    }
+
     pub fn hex(&self) -> String {
         hex(&self.0)
     }

@@ -26,6 +26,8 @@ pub const LOG_PAGE_MAX_EVENTS: usize = 500;
 pub const LOG_PAGE_DEFAULT_EVENTS: usize = 100;
 /// How long a command waits for the vault's lock if nothing is said.
 pub const LOCK_TIMEOUT_DEFAULT_SECONDS: u64 = 10;
+/// The longest time that can be asked for: ten years.
+pub const DURATION_MAX_SECONDS: u64 = 10 * 365 * 24 * 60 * 60;
 /// The head record, padded to this size and written in place.
 pub const HEAD_RECORD_BYTES: usize = 512;
 /// The stop flag's record, of a fixed size and written in place.

@@ -6,8 +6,8 @@ use clap::Parser;
 use hiveforge::base::{Error, limits};
 use hiveforge::chain::Head;
 use hiveforge::op::Env;
-use hiveforge::op::project::{self, Counts, ListOutcome, ListRequest, Listed, Projection};
-use hiveforge::ui::{self, Common, Key, Next, Output, Report, Status, show};
+use hiveforge::op::project::{self, Counts, ListRequest, Projection};
+use hiveforge::ui::{self, Common, Key, Next, Output, Report, Status, outcome};
 use hiveforge::vault::projections;
 
 /// Show the state that the log folds to; list, export, rebuild or check it
@@ -115,27 +115,13 @@ fn list(env: &Env, projection: Projection, args: &Args) -> anyhow::Result<Output
     if status.is_some() && projection == Projection::Idempotency {
         return Err(Error::usage("keys have no status").into());
     }
-    let request = ListRequest { projection, status, limit: args.limit, cursor: args.cursor.clone() };
-    let ListOutcome { entries, next_cursor, more, head } = project::list(env, &request)?;
-    let next = next_cursor.map(|cursor| {
-        let next = Next::run("hf-project").word(projection.name()).arg("--cursor", &cursor).arg("--limit", &args.limit);
-        status.map_or(next.clone(), |status| next.word("--status").word(status.as_str()))
-    });
-    let cursor = match (entries.last(), more) {
-        (Some(Listed::Entity(entity)), true) => Some(entity.subject.id().to_owned()),
-        (Some(Listed::Key(key, _)), true) => Some(key.clone()),
-        _ => None,
-    };
-    let report = Report::new(Status::Ok, format!("{} {}", entries.len(), projection.name()))
-        .next(next.unwrap_or(Next::None))
-        .with(Key::Count, entries.len() as u64)
-        .with(Key::HasMore, if more { "yes" } else { "no" })
-        .with_some(Key::NextCursor, cursor);
-    let lines = entries.iter().map(|entry| match entry {
-        Listed::Entity(entity) => show::entity(entity),
-        Listed::Key(key, id) => format!("{id} {key}"),
-    });
-    Ok(with_head(report, head).with_each(Key::Entity, lines).into())
+    let states = status.into_iter().collect();
+    let request = ListRequest { states, limit: args.limit, cursor: args.cursor.clone(), ..ListRequest::of(projection) };
+    let done = project::list(env, &request)?;
+    let next = Next::run("hf-project").word(projection.name()).arg("--limit", &args.limit);
+    let next = status.map_or(next.clone(), |status| next.word("--status").word(status.as_str()));
+    let report = outcome::page(&done, projection.name(), next);
+    Ok(with_head(report, done.head).with_each(Key::Entity, outcome::lines(&done)).into())
 }
 
 fn check(env: &Env) -> anyhow::Result<Output> {

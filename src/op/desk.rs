@@ -239,7 +239,7 @@ impl Committed {
 }
 
 /// The settings that policy follows.
-fn governance(config: &Config) -> Governance {
+pub fn governance(config: &Config) -> Governance {
     const DAY_SECONDS: u64 = 24 * 60 * 60;
     Governance {
         max_retries: config.count(Setting::MaxRetries),

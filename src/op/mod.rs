@@ -3,18 +3,30 @@
 //! Invariant: nothing here prints, reads arguments or the environment, or looks at a clock.
 
 mod append;
+pub mod artifact;
 mod backup;
+pub mod constraint;
+pub mod decide;
 mod desk;
 mod init;
 mod lineage;
 mod log;
 pub mod project;
+pub mod require;
+mod show;
+mod status;
+mod stop;
+pub mod task;
 mod verify;
+mod watchdog;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::base::{Actor, Error, Now, Reason, Result};
+use serde_json::Value;
+
+use crate::base::{Actor, Error, Now, Reason, Result, Ulid};
+use crate::event::Kind;
 use crate::vault::config::{Config, Setting};
 use crate::vault::{Vault, WriteOptions};
 
@@ -23,7 +35,12 @@ pub use backup::{BackupOutcome, BackupRequest, backup};
 pub use init::{InitOutcome, InitRequest, init};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{Filter, LogOutcome, LogRequest, Start, follow, log};
+pub use project::{ListOutcome, ListRequest, Listed, Projection};
+pub use show::{ShowOutcome, show};
+pub use status::{Metric, StatusOutcome, SystemState, metrics, status};
+pub use stop::{StopOutcome, resume_system, stop};
 pub use verify::{RecoverOutcome, VerifyOutcome, VerifyRequest, recover, verify};
+pub use watchdog::{WatchdogOutcome, watchdog};
 
 /// What a command knows of the world it was started in.
 #[derive(Clone, Debug)]
@@ -65,6 +82,28 @@ impl Env {
         }
         Ok(())
     }
+}
+
+/// Records one event of a kind, for a command that needs nothing more.
+fn record_one(
+    env: &Env,
+    kind: Kind,
+    subject: Option<&str>,
+    payload: Value,
+    key: Option<String>,
+) -> Result<AppendOutcome> {
+    let Value::Object(mut payload) = payload else { unreachable!("payloads are objects") };
+    // What was not given is left out.
+    payload.retain(|_, value| !value.is_null());
+    let (event_type, subject) = (kind.to_string(), subject.map(str::to_owned));
+    append(env, AppendRequest { event_type, subject, payload, key, ..AppendRequest::default() }, false)
+}
+
+/// A ULID for something that is named before it is recorded.
+fn random_ulid(now: Now) -> Result<Ulid> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
+    Ok(Ulid::from_parts(now.millis, u128::from_le_bytes(random) >> 48))
 }
 
 /// A random id for something new outside of the log.

@@ -47,6 +47,11 @@ pub struct Overdue {
 }
 
 impl Overdue {
+    /// The kind of that event.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// The event that records it.
     pub fn draft(&self) -> Draft {
         let payload = self.reason.map_or(json!({}), |reason| json!({"reason": reason}));

@@ -103,6 +103,7 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Artifact, Kind::ArtifactMaterialized, "sha256", Payload("sha256")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "size_bytes", Payload("size_bytes")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "path", Payload("path")),
+    (EntityType::Artifact, Kind::ArtifactCorrupted, "corrupted_at", Time),
     (EntityType::Constraint, Kind::ConstraintApplied, "text", Payload("text")),
     (EntityType::Constraint, Kind::ConstraintApplied, "priority", Payload("priority")),
     (EntityType::Constraint, Kind::ConstraintApplied, "applied_at", Time),

@@ -1,7 +1,8 @@
 //! Arguments that every command has, and reading lines from standard input.
 
+use std::fs::File;
 use std::io::{BufRead, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 
@@ -62,20 +63,39 @@ macro_rules! cli {
 #[derive(Args, Clone, Debug)]
 pub struct Acting {
     /// Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you
-    #[arg(long, value_name = "ACTOR")]
+    #[arg(long, value_name = "ACTOR", global = true)]
     pub actor: Option<String>,
+}
+
+/// For commands that may be repeated after a reply got lost.
+#[derive(Args, Clone, Debug)]
+pub struct Keyed {
+    /// Idempotency key: the same key again records nothing and replies with the first event
+    #[arg(long, value_name = "KEY", global = true)]
+    pub key: Option<String>,
+}
+
+/// For commands that list.
+#[derive(Args, Clone, Debug)]
+pub struct Paged {
+    /// Entries on a page, 500 at most
+    #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
+    pub limit: usize,
+    /// Go on behind this id, the NEXT_CURSOR of the page before
+    #[arg(long, value_name = "ID")]
+    pub cursor: Option<String>,
 }
 
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub vault: Option<PathBuf>,
     /// Reply with one JSON object
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub json: bool,
     /// How long to wait for the vault's lock, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = limits::LOCK_TIMEOUT_DEFAULT_SECONDS)]
+    #[arg(long, value_name = "SECONDS", global = true, default_value_t = limits::LOCK_TIMEOUT_DEFAULT_SECONDS)]
     pub lock_timeout: u64,
 }
 
@@ -96,6 +116,46 @@ pub fn read_lines(mut reader: impl BufRead) -> impl FnMut() -> Option<Result<Vec
             Err(e) => Some(Err(Error::system("cannot read standard input", e))),
         }
     }
+}
+
+/// A text that is given on the command line, in a file, or as `-` on standard input; at most what an
+/// event can hold.
+pub fn read_text(given: Option<String>, file: Option<&Path>) -> Result<Option<String>> {
+    let mut bytes = Vec::new();
+    let most = limits::EVENT_MAX_BYTES as u64 + 1;
+    match (given, file) {
+        (Some(text), None) if text != "-" => return Ok(Some(text)),
+        (None, None) => return Ok(None),
+        (_, Some(file)) => {
+            let opened = File::open(file).and_then(|opened| opened.take(most).read_to_end(&mut bytes));
+            opened.map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())))?;
+        }
+        (Some(_), None) => {
+            let read = std::io::stdin().take(most).read_to_end(&mut bytes);
+            read.map_err(|e| Error::system("cannot read standard input", e))?;
+        }
+    }
+    if bytes.len() as u64 == most {
+        return Err(Error::usage(format!("the text is too long: at most {} bytes", limits::EVENT_MAX_BYTES)));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Error::usage("the text is not UTF-8"))?;
+    Ok(Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()))
+}
+
+/// A length of time: seconds, or a number with s, m, h or d.
+pub fn parse_seconds(text: &str) -> Result<u64, String> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return Err("write seconds, or a number with s, m, h or d".to_owned()),
+    };
+    let seconds = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|n| *n > 0);
+    seconds
+        .filter(|n| *n <= limits::DURATION_MAX_SECONDS)
+        .ok_or_else(|| format!("write a time from 1 second to {} days", limits::DURATION_MAX_SECONDS / (24 * 60 * 60)))
 }
 
 /// Whether a person is looking at standard output.

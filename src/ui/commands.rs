@@ -3,10 +3,19 @@
 /// A command's name without `hf-`, and what it is for.
 pub const COMMANDS: &[(&str, &str)] = &[
     ("append", "record events"),
+    ("artifact", "store, read and judge what work brings forth"),
     ("backup", "make a consistent, verified copy of the vault"),
+    ("constraint", "ask for a constraint to hold, or no longer"),
+    ("decide", "ask an operator, and answer as one"),
     ("init", "make a vault"),
     ("lineage", "ask why something is as it is, and what came of it"),
     ("log", "read events"),
     ("project", "show the state, list it, rebuild or check its caches"),
+    ("require", "put requirements in, analyse and verify them"),
+    ("resume", "let work start again after a stop"),
+    ("status", "show how everything stands"),
+    ("stop", "stop everything"),
+    ("task", "propose, claim and do work, and ask why it stands where it stands"),
     ("verify", "check the hash chain and what it proves"),
+    ("watchdog", "look for what time has made overdue"),
 ];

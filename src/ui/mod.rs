@@ -7,12 +7,13 @@ pub mod commands;
 mod env;
 pub mod graph;
 mod next;
+pub mod outcome;
 mod progress;
 mod report;
 mod run;
 pub mod show;
 
-pub use args::{Acting, Cli, Common, on_terminal, read_lines};
+pub use args::{Acting, Cli, Common, Keyed, Paged, on_terminal, parse_seconds, read_lines, read_text};
 pub use env::Outer;
 pub use next::Next;
 pub use progress::ProgressBar;

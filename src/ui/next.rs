@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use crate::base::{Actor, EntityId, Subject, Timestamp, Ulid};
+use crate::base::{Actor, EntityId, ShortRef, Subject, Timestamp, Ulid};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -23,6 +23,7 @@ impl Plain for EntityId {}
 impl Plain for Subject {}
 impl Plain for Timestamp {}
 impl Plain for usize {}
+impl Plain for ShortRef {}
 
 impl Next {
     pub const OPERATOR: Next = Next::Ask("operator");
@@ -35,6 +36,14 @@ impl Next {
     pub fn arg(self, option: &'static str, value: &dyn Plain) -> Self {
         match self {
             Next::Action(line) => Next::Action(format!("{line} {option} {value}")),
+            other => other,
+        }
+    }
+
+    /// Adds a value that is known to be plain.
+    pub fn value(self, value: &dyn Plain) -> Self {
+        match self {
+            Next::Action(line) => Next::Action(format!("{line} {value}")),
             other => other,
         }
     }

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Next;
-use crate::base::{ErrorKind, names, text};
+use crate::base::{ErrorKind, Reason, names, text};
 
 names! {
     /// Every key of the toolkit. The first four begin every reply.
@@ -53,6 +53,28 @@ names! {
         Edge = "EDGE",
         Truncated = "TRUNCATED",
         Command = "COMMAND",
+        State = "STATE",
+        Fact = "FACT",
+        Because = "BECAUSE",
+        Holder = "HOLDER",
+        LeaseUntil = "LEASE_UNTIL",
+        Generation = "GENERATION",
+        Sha256 = "SHA256",
+        SizeBytes = "SIZE_BYTES",
+        SystemState = "SYSTEM_STATE",
+        Tasks = "TASKS",
+        PendingApprovals = "PENDING_APPROVALS",
+        LastEventId = "LAST_EVENT_ID",
+        LastEventAt = "LAST_EVENT_AT",
+        Watchdog = "WATCHDOG",
+        UptimeSeconds = "UPTIME_SECONDS",
+        Problems = "PROBLEMS",
+        Problem = "PROBLEM",
+        Metric = "METRIC",
+        Drained = "DRAINED",
+        Artifacts = "ARTIFACTS",
+        Anomaly = "ANOMALY",
+        Did = "DID",
     }
 }
 
@@ -72,6 +94,12 @@ impl Key {
                 | Key::Node
                 | Key::Edge
                 | Key::Command
+                | Key::Fact
+                | Key::Because
+                | Key::Tasks
+                | Key::Metric
+                | Key::Anomaly
+                | Key::Did
         )
     }
 
@@ -121,6 +149,28 @@ impl Key {
             Key::Edge => "a cause and its consequence",
             Key::Truncated => "whether something was left out: yes or no",
             Key::Command => "a command and what it is for",
+            Key::State => "the state that the subject is in now",
+            Key::Fact => "one thing that is known of the subject: its name, then its value",
+            Key::Because => "one step of the answer to why; each leads to the next",
+            Key::Holder => "who holds the task",
+            Key::LeaseUntil => "until when the claim holds without a heartbeat",
+            Key::Generation => "how often the task was given out",
+            Key::Sha256 => "the hash of the content",
+            Key::SizeBytes => "the size of the content",
+            Key::SystemState => "running, paused or stopped",
+            Key::Tasks => "a state of tasks, and how many are in it",
+            Key::PendingApprovals => "decisions that an operator has not made yet",
+            Key::LastEventId => "the newest event",
+            Key::LastEventAt => "its time",
+            Key::Watchdog => "the watchdog's last tick, or never",
+            Key::UptimeSeconds => "seconds since the vault was made or everything was resumed",
+            Key::Problems => "how many things need somebody to look at them",
+            Key::Problem => "the oldest of them",
+            Key::Metric => "one figure: its name, its value, how it comes about, and its aim",
+            Key::Drained => "whether nothing runs any more: yes or no",
+            Key::Artifacts => "stored contents against their hashes: OK, CORRUPT or NOT_CHECKED",
+            Key::Anomaly => "one finding: code, subject, level, seconds",
+            Key::Did => "one thing that was done about it: event type and subject",
         }
     }
 }
@@ -143,10 +193,22 @@ names! {
         Rebuilt = "REBUILT",
         Snapshot = "SNAPSHOT",
         Consistent = "CONSISTENT",
+        Recorded = "RECORDED",
+        Claimed = "CLAIMED",
+        Stored = "STORED",
+        Stopped = "STOPPED",
+        StoppedUnrecorded = "STOPPED_UNRECORDED",
+        Resumed = "RESUMED",
+        Healthy = "HEALTHY",
+        Warning = "WARNING",
+        NoTask = "NO_TASK",
+        AnomalyFound = "ANOMALY",
         Usage = "USAGE",
         InvalidCursor = "INVALID_CURSOR",
         LimitExceeded = "LIMIT_EXCEEDED",
         Refused = "REFUSED",
+        ApprovalRequired = "APPROVAL_REQUIRED",
+        ClaimLost = "CLAIM_LOST",
         Corrupt = "CORRUPT",
         Busy = "BUSY",
         NotFound = "NOT_FOUND",
@@ -173,10 +235,18 @@ impl Status {
             | Status::BackedUp
             | Status::Rebuilt
             | Status::Snapshot
-            | Status::Consistent => 0,
-            Status::Failed => 1,
+            | Status::Consistent
+            | Status::Recorded
+            | Status::Claimed
+            | Status::Stored
+            | Status::Stopped
+            | Status::StoppedUnrecorded
+            | Status::Resumed
+            | Status::Healthy
+            | Status::Warning => 0,
+            Status::Failed | Status::NoTask | Status::AnomalyFound => 1,
             Status::Usage | Status::InvalidCursor | Status::LimitExceeded => 2,
-            Status::Refused => 3,
+            Status::Refused | Status::ApprovalRequired | Status::ClaimLost => 3,
             Status::Corrupt => 4,
             Status::Busy => 5,
             Status::NotFound => 6,
@@ -191,6 +261,8 @@ impl Status {
             ErrorKind::Usage => Status::Usage,
             ErrorKind::InvalidCursor => Status::InvalidCursor,
             ErrorKind::LimitExceeded => Status::LimitExceeded,
+            ErrorKind::Refused(Reason::ApprovalRequired) => Status::ApprovalRequired,
+            ErrorKind::Refused(Reason::ClaimLost) => Status::ClaimLost,
             ErrorKind::Refused(_) => Status::Refused,
             ErrorKind::Corrupt => Status::Corrupt,
             ErrorKind::Busy => Status::Busy,

@@ -80,7 +80,9 @@ pub fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
         ErrorKind::Usage | ErrorKind::InvalidCursor | ErrorKind::LimitExceeded => {
             Next::run(leak_name::<A>()).word("--help")
         }
-        ErrorKind::Refused(Reason::IllegalTransition | Reason::KeyConflict) => Next::None,
+        ErrorKind::Refused(Reason::IllegalTransition | Reason::KeyConflict | Reason::NotHolder) => Next::None,
+        ErrorKind::Refused(Reason::ClaimLost) => Next::run("hf-task").word("claim"),
+        ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
         ErrorKind::Corrupt => Next::run("hf-verify"),
         ErrorKind::NotFound => Next::run("hf-log").word("--last 20"),

@@ -159,6 +159,28 @@ impl Dir {
         }
     }
 
+    /// Removes an empty directory.
+    pub fn remove_dir(&self, name: &str) -> Result<()> {
+        match sys::unlinkat(&self.fd, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(failed("remove", &self.path.join(name), e)),
+        }
+    }
+
+    /// Gives a file or directory in this one another name.
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        sys::renameat(&self.fd, from, &self.fd, to).map_err(|e| failed("rename", &self.path.join(from), e))
+    }
+
+    /// Replaces a file by another name of a file elsewhere.
+    pub fn replace_by_link(&self, from: &Dir, from_name: &str, name: &str) -> Result<()> {
+        let beside = format!(".{name}.tmp");
+        self.remove(&beside)?;
+        sys::linkat(&from.fd, from_name, &self.fd, &beside, AtFlags::empty())
+            .map_err(|e| failed("link", &self.path.join(name), e))?;
+        self.rename(&beside, name)
+    }
+
     /// Names in this directory, sorted, with whether each is a directory. A link is refused. Names
     /// that are not UTF-8 are none of ours and are passed over.
     pub fn list(&self) -> Result<Vec<(String, bool)>> {

@@ -10,12 +10,14 @@
 //! | `unit`, `write` | appending: what is recorded together, and recording it |
 //! | `recover` | the tail after a crash, the suffix after damage |
 //! | `index` | an earlier part of the log, folded, in LMDB |
+//! | `artifacts` | contents that are too large for an event |
 //! | `projections` | JSON files for other programs |
 //! | `verify`, `backup` | proving and copying |
 //! | `layout`, `config` | what `hf-init` makes, and settings |
-//! | `control` | the stop flag |
+//! | `control`, `tick` | the stop flag, and when the watchdog last looked |
 //! | `watch` | waiting for the log to grow |
 
+mod artifacts;
 mod backup;
 pub mod config;
 mod control;
@@ -28,6 +30,7 @@ mod log;
 pub mod projections;
 mod recover;
 mod snapshot;
+mod tick;
 mod unit;
 mod verify;
 mod watch;
@@ -40,11 +43,13 @@ use crate::base::{Error, ErrorKind, Result, limits};
 use crate::state::State;
 use files::Dir;
 
+pub use artifacts::{ARTIFACTS, Incoming, hash_content};
 pub use backup::{BackedUp, backup};
 pub use control::Stop;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use recover::Recovered;
 pub use snapshot::{Position, Snapshot};
+pub use tick::Tick;
 pub use unit::Unit;
 pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
 pub use watch::Watch;

@@ -12,10 +12,13 @@ use super::Vault;
 use super::lock::Mode;
 use crate::base::{EntityType, Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, parse_ulid};
+use crate::machine;
 use crate::state::{State, linked};
 
 const PROJECTIONS: &str = "projections";
 const META: &str = "meta.json";
+const CONTEXT: &str = "Context";
+const ACTIVE_CONSTRAINTS: &str = "active_constraints.json";
 const SNAPSHOTS: &str = "snapshots";
 const LATEST: &str = "latest.json";
 /// Entities that are read at a time.
@@ -105,6 +108,9 @@ pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
     touched.dedup();
     touched.retain(|entity| state.tally().live(*entity) <= SMALL_ENTITIES);
     let small: Vec<_> = touched.into_iter().filter_map(|entity| Some((entity, small_file(state, entity)?))).collect();
+    if small.iter().any(|(entity, _)| *entity == EntityType::Constraint) {
+        let _ = write_active_constraints(vault, state);
+    }
     if !small.is_empty() {
         let _ = write(vault, small, events.last().map(|event| event.id));
     }
@@ -134,8 +140,16 @@ pub(super) fn refresh_all(vault: &Vault, state: &State, head: Option<Ulid>) -> R
     let files = EntityType::projected().map(|entity| (entity, render(&map(state, entity)))).collect();
     match state.fault() {
         Some(fault) => Err(fault),
-        None => write(vault, files, head),
+        None => write_active_constraints(vault, state).and_then(|()| write(vault, files, head)),
     }
+}
+
+/// The constraints that hold, where agents look for their context.
+fn write_active_constraints(vault: &Vault, state: &State) -> Result<()> {
+    let active = state.in_state(EntityType::Constraint, machine::State::Active, usize::MAX);
+    let map: Map<String, Value> = active.iter().map(|e| (e.subject.id().to_owned(), e.projection())).collect();
+    let (context, _) = vault.root.make_dir(CONTEXT)?;
+    context.replace(ACTIVE_CONSTRAINTS, &render(&map))
 }
 
 fn write(vault: &Vault, files: Vec<(EntityType, Vec<u8>)>, through: Option<Ulid>) -> Result<()> {

@@ -22,6 +22,8 @@ pub struct AppendOutcome {
     pub asked: Event,
     /// What it is about, as it stands now.
     pub entity: Option<Entity>,
+    /// What else was made along the way, such as the decision that was asked for.
+    pub followed: Vec<Entity>,
     /// Every id that was recorded: what was asked for first, then what belongs to it.
     pub ids: Vec<Ulid>,
     /// The hash before the first event that was asked for.
@@ -71,6 +73,15 @@ fn record(env: &Env, requests: Vec<AppendRequest>, place: Place<'_>, rehearse: b
     finish(&vault, desk, &asked)
 }
 
+/// The reply of the first time, if a request's key is recorded already.
+pub(super) fn repeated(desk: &Desk<'_>, request: &policy::Request) -> Result<Option<AppendOutcome>> {
+    if let Some(key) = &request.key {
+        crate::event::check_key(key)?;
+    }
+    let checked = Checked { request: request.clone(), parents: Vec::new(), payload_bytes: 0 };
+    repeat::find(desk, &[checked], &|_| None)
+}
+
 /// Commits what was asked for, and says what came of it.
 pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<AppendOutcome> {
     let (first, last) = (asked[0].id, asked[asked.len() - 1].id);
@@ -80,11 +91,17 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
         None => desk.snapshot.find(last)?.map(|(_, event)| event.subject).unwrap_or_default(),
     };
     let entity = Subject::parse(&subject).ok().and_then(|subject| desk.state().entity(&subject).map(Cow::into_owned));
+    let subjects =
+        desk.unit().events().iter().filter_map(|event| Some((event.id, Subject::parse(&event.subject).ok()?)));
+    let made =
+        subjects.filter_map(|(id, s)| desk.state().entity(&s).filter(|e| e.first_event == id).map(Cow::into_owned));
+    let followed: Vec<Entity> = made.filter(|made| made.subject.to_string() != subject).collect();
     let done = desk.commit(vault, first)?;
     let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
     ids.extend(done.events.iter().map(|event| event.id).filter(|id| !asked.iter().any(|asked| asked.id == *id)));
     Ok(AppendOutcome {
         entity: entity.map(|entity| tagged(entity, &done.events)),
+        followed: followed.into_iter().map(|entity| tagged(entity, &done.events)).collect(),
         prev_hash: done.event(first)?.prev_hash.to_string(),
         asked: done.event(last)?,
         ids,

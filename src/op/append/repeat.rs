@@ -56,6 +56,7 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
     let last = asked[asked.len() - 1];
     Ok(Some(AppendOutcome {
         entity: Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned)),
+        followed: Vec::new(),
         ids: asked.iter().chain(&others).map(|e| e.id).collect(),
         prev_hash: asked[0].prev_hash.to_string(),
         asked: last.clone(),

@@ -97,7 +97,7 @@ fn refresh(env: &Env, vault: &Vault) {
 }
 
 /// An answer from the state that can be relied on: if the state could not give all of it, an error.
-fn with_view<T>(vault: &Vault, answer: impl FnOnce(&Snapshot, &State) -> Result<T>) -> Result<T> {
+pub(super) fn with_view<T>(vault: &Vault, answer: impl FnOnce(&Snapshot, &State) -> Result<T>) -> Result<T> {
     let (snapshot, state) = vault.view()?;
     let answer = answer(&snapshot, &state)?;
     match state.fault() {
@@ -109,9 +109,20 @@ fn with_view<T>(vault: &Vault, answer: impl FnOnce(&Snapshot, &State) -> Result<
 #[derive(Debug)]
 pub struct ListRequest {
     pub projection: Projection,
-    pub status: Option<machine::State>,
+    /// Only entities in one of these; in any if there are none.
+    pub states: Vec<machine::State>,
+    /// Only what was made for this, by a reference.
+    pub made_for: Option<(String, EntityType)>,
     pub limit: usize,
     pub cursor: Option<String>,
+}
+
+impl ListRequest {
+    /// The first page of all of it.
+    pub fn of(projection: Projection) -> Self {
+        let limit = limits::LOG_PAGE_DEFAULT_EVENTS;
+        ListRequest { projection, states: Vec::new(), made_for: None, limit, cursor: None }
+    }
 }
 
 #[derive(Debug)]
@@ -163,13 +174,22 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
             return Err(Error::new(ErrorKind::InvalidCursor, "the cursor is not an id of this projection"));
         }
     }
+    let made_for = match &request.made_for {
+        Some((text, wanted)) => Some(state.resolve(text, Some(*wanted))?),
+        None => None,
+    };
+    let wanted = |e: &Entity| request.states.is_empty() || request.states.contains(&e.state);
+    if let Some(owner) = made_for {
+        let behind = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
+        let found = state.made_for(&owner, entity).into_iter().filter(|e| !e.archived && wanted(e) && behind(e));
+        return Ok(found.map(|e| Listed::Entity(Box::new(e))).collect());
+    }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
     loop {
         let page = state.entities(entity, after.as_deref(), limits::LOG_PAGE_MAX_EVENTS);
         let Some(last) = page.last() else { return Ok(entries) };
         after = Some(last.subject.id().to_owned());
-        let wanted = page.into_iter().filter(|e| request.status.is_none_or(|status| e.state == status));
-        entries.extend(wanted.map(|e| Listed::Entity(Box::new(e))));
+        entries.extend(page.into_iter().filter(wanted).map(|e| Listed::Entity(Box::new(e))));
         if entries.len() > request.limit {
             return Ok(entries);
         }

@@ -1,0 +1,262 @@
+//! hf-artifact: what work brings forth, stored by content and checked on every read.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::append::{finish, repeated};
+use super::desk::Desk;
+use super::project::with_view;
+use super::{AppendOutcome, Env, random_ulid, record_one, require};
+use crate::base::{Digest, EntityType, Error, Result, Subject};
+use crate::event::{Event, Kind};
+use crate::machine::State as At;
+use crate::policy::Request;
+use crate::state::Entity;
+use crate::vault::{ARTIFACTS, Incoming, Vault, hash_content};
+
+/// What file names tell: ending, kind, media type, language.
+const ENDINGS: &[(&str, &str, &str, Option<&str>)] = &[
+    ("c", "code", "text/x-c", Some("c")),
+    ("css", "code", "text/css", Some("css")),
+    ("csv", "text", "text/csv", None),
+    ("go", "code", "text/x-go", Some("go")),
+    ("html", "code", "text/html", Some("html")),
+    ("java", "code", "text/x-java", Some("java")),
+    ("js", "code", "text/javascript", Some("javascript")),
+    ("json", "text", "application/json", None),
+    ("md", "text", "text/markdown", None),
+    ("pdf", "binary", "application/pdf", None),
+    ("png", "binary", "image/png", None),
+    ("py", "code", "text/x-python", Some("python")),
+    ("rb", "code", "text/x-ruby", Some("ruby")),
+    ("rs", "code", "text/x-rust", Some("rust")),
+    ("sh", "code", "text/x-shellscript", Some("shell")),
+    ("sql", "code", "text/x-sql", Some("sql")),
+    ("svg", "text", "image/svg+xml", None),
+    ("ts", "code", "text/x-typescript", Some("typescript")),
+    ("txt", "text", "text/plain", None),
+    ("yaml", "text", "application/yaml", None),
+    ("zip", "binary", "application/zip", None),
+];
+
+/// The longest ending of a file name that is kept.
+const ENDING_MAX_CHARS: usize = 16;
+
+#[derive(Debug, Default)]
+pub struct PutRequest {
+    /// One of the closed list; else told from the name and the content.
+    pub kind: Option<String>,
+    /// A reference to the task that made it.
+    pub task: Option<String>,
+}
+
+/// Stores a content. `name` is where it comes from, for its ending; `size` what it must turn out to
+/// have, so that a file which shrinks meanwhile is noticed.
+pub fn put(
+    env: &Env,
+    from: &mut dyn Read,
+    name: Option<&Path>,
+    size: Option<u64>,
+    request: PutRequest,
+    key: Option<String>,
+) -> Result<AppendOutcome> {
+    let vault = env.open()?;
+    let task = request.task.as_deref().map(|task| require::find(env, task, EntityType::Task)).transpose()?;
+    let ending = name.and_then(Path::extension).and_then(|e| e.to_str()).filter(|ending| is_plain(ending));
+    let filename = ending.map_or("content".to_owned(), |ending| format!("content.{ending}"));
+    let id = random_ulid(env.now)?.to_string();
+    let incoming = vault.take_in(&id, &filename, from)?;
+    let put = Put { env, vault: &vault, id, ending, task, kind: request.kind, key, size };
+    let stored = put.record(&incoming);
+    // Wanted only if it was recorded as new; if that is not known, it stays.
+    let unwanted = match &stored {
+        Ok(done) => done.duplicate,
+        Err(error) => !matches!(error.kind, crate::base::ErrorKind::Uncertain { .. }),
+    };
+    if unwanted {
+        let discarded = vault.discard(&incoming);
+        return stored.and_then(|done| discarded.map(|()| done));
+    }
+    stored
+}
+
+fn is_plain(ending: &str) -> bool {
+    (1..=ENDING_MAX_CHARS).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+struct Put<'a> {
+    env: &'a Env,
+    vault: &'a Vault,
+    id: String,
+    ending: Option<&'a str>,
+    task: Option<String>,
+    kind: Option<String>,
+    key: Option<String>,
+    size: Option<u64>,
+}
+
+impl Put<'_> {
+    /// Records a content that was taken in, unless it is there already.
+    fn record(&self, incoming: &Incoming) -> Result<AppendOutcome> {
+        if self.size.is_some_and(|size| size != incoming.size_bytes) {
+            return Err(Error::usage("the file changed while it was read: nothing was stored"));
+        }
+        let known = self.ending.and_then(|e| ENDINGS.iter().find(|row| row.0.eq_ignore_ascii_case(e)));
+        let told = known.map_or(if incoming.lines.is_some() { "text" } else { "binary" }, |row| row.1);
+        let kind = self.kind.as_deref().unwrap_or(told);
+        let mut desk = Desk::open(self.env, self.vault, false)?;
+        let declared = self.request(
+            Kind::ArtifactDeclared,
+            json!({
+                "kind": kind, "filename": incoming.filename, "task_id": self.task, "sha256": incoming.sha256.hex(),
+            }),
+            self.key.clone(),
+        );
+        if let Some(first) = repeated(&desk, &Request { subject: None, ..declared.clone() })? {
+            return Ok(first);
+        }
+        let content_key = format!("content:{}", incoming.sha256);
+        let same = same_content(&desk, &content_key)?;
+        if let Some(same) = same.as_ref().filter(|same| same.text("task_id") == self.task.as_deref()) {
+            let asked = super::desk::Asked { id: same.first_event, held: true };
+            return finish(self.vault, desk, &[asked]);
+        }
+        let asked = desk.ask(declared)?;
+        let path = format!("{ARTIFACTS}/{}/{}", self.id, incoming.filename);
+        let payload = json!({
+            "sha256": incoming.sha256.hex(), "size_bytes": incoming.size_bytes, "path": path,
+        });
+        let first_of_its_kind = desk.state().keyed(&content_key).is_none();
+        let stored = self.request(Kind::ArtifactMaterialized, payload, first_of_its_kind.then_some(content_key));
+        let materialized = desk.ask(stored)?;
+        let mut metadata = Map::new();
+        metadata.extend(known.and_then(|row| row.3).map(|language| ("language".to_owned(), language.into())));
+        metadata.extend(incoming.lines.map(|lines| ("line_count".to_owned(), lines.into())));
+        let manifest = json!({
+            "artifact_id": self.id,
+            "kind": kind,
+            "filename": incoming.filename,
+            "mime_type": known.map_or(mime(incoming), |row| row.2),
+            "sha256": incoming.sha256.hex(),
+            "size_bytes": incoming.size_bytes,
+            "created_at": self.env.now.timestamp().to_string(),
+            "source_event_id": materialized.id.to_string(),
+            "metadata": metadata,
+        });
+        let filename = |same: &Entity| same.text("filename").unwrap_or("content").to_owned();
+        let link = same.as_ref().map(|same| (same.subject.id().to_owned(), filename(same)));
+        self.vault.keep(incoming, &manifest, link.as_ref().map(|(id, name)| (id.as_str(), name.as_str())))?;
+        let done = finish(self.vault, desk, &[materialized])?;
+        let ids = [asked.id].into_iter().chain(done.ids.iter().copied().filter(|id| *id != asked.id)).collect();
+        Ok(AppendOutcome { ids, ..done })
+    }
+
+    fn request(&self, kind: Kind, payload: Value, key: Option<String>) -> Request {
+        let Value::Object(mut payload) = payload else { unreachable!("payloads are objects") };
+        payload.retain(|_, value| !value.is_null());
+        Request {
+            kind,
+            subject: Some(format!("{}:{}", EntityType::Artifact, self.id)),
+            actor: self.env.actor.clone(),
+            autonomous: self.env.in_agent_shell,
+            parents: Vec::new(),
+            key,
+            payload,
+        }
+    }
+}
+
+fn mime(incoming: &Incoming) -> &'static str {
+    if incoming.lines.is_some() { "text/plain" } else { "application/octet-stream" }
+}
+
+/// The artifact that has this content already, and is not known to be damaged.
+fn same_content(desk: &Desk<'_>, key: &str) -> Result<Option<Entity>> {
+    let Some(id) = desk.state().keyed(key) else { return Ok(None) };
+    let event: Option<Event> = desk.snapshot.find(id)?.map(|(_, event)| event);
+    let subject = event.and_then(|event| Subject::parse(&event.subject).ok());
+    let entity = subject.and_then(|subject| desk.state().entity(&subject).map(|e| e.into_owned()));
+    Ok(entity.filter(|entity| entity.state != At::Corrupted))
+}
+
+/// A stored content, opened and found to be what was stored.
+#[derive(Debug)]
+pub struct GetOutcome {
+    pub entity: Entity,
+    pub warnings: Vec<String>,
+    file: File,
+}
+
+impl GetOutcome {
+    /// Hands the bytes on. They are hashed once more on the way.
+    pub fn write(&mut self, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        use std::io::Seek;
+        self.file.rewind().map_err(|e| Error::system("cannot read the content", e))?;
+        match matches(&self.entity, &hash_content(&mut self.file, to)?) {
+            true => Ok(()),
+            false => Err(damaged(&self.entity)),
+        }
+    }
+}
+
+/// Opens a content for reading. One that is not what was stored is recorded as corrupted, and no byte
+/// of it is given out.
+pub fn get(env: &Env, reference: &str) -> Result<GetOutcome> {
+    let (entity, file) = open_checked(env, reference)?;
+    Ok(GetOutcome { entity, warnings: Vec::new(), file })
+}
+
+fn open_checked(env: &Env, reference: &str) -> Result<(Entity, File)> {
+    let vault = env.open()?;
+    let entity = with_view(&vault, |_, state| {
+        let subject = state.resolve(reference, Some(EntityType::Artifact))?;
+        Ok(state.entity(&subject).expect("it was resolved").into_owned())
+    })?;
+    if !entity.facts.contains_key("sha256") {
+        return Err(Error::not_found(format!("{} is {}: nothing was stored for it yet", entity.name(), entity.state)));
+    }
+    let (found, file) = match content_of(&vault, &entity)? {
+        Some(mut file) => (Some(hash_content(&mut file, &mut |_| Ok(()))?), Some(file)),
+        None => (None, None),
+    };
+    match (found, file) {
+        (Some(found), Some(file)) if matches(&entity, &found) => Ok((entity, file)),
+        (found, _) => {
+            let found = found.map_or("missing".to_owned(), |found| found.hex());
+            let payload = json!({"found_sha256": found});
+            // A vault that can only be read is damaged all the same.
+            let _ = record_one(env, Kind::ArtifactCorrupted, Some(&entity.subject.to_string()), payload, None);
+            Err(damaged(&entity))
+        }
+    }
+}
+
+/// The stored file of an artifact.
+pub(super) fn content_of(vault: &Vault, entity: &Entity) -> Result<Option<File>> {
+    let path = entity.text("path").unwrap_or_default();
+    let filename = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("content");
+    vault.content(entity.subject.id(), filename)
+}
+
+pub(super) fn matches(entity: &Entity, found: &Digest) -> bool {
+    let stored = entity.text("sha256").unwrap_or_default();
+    stored.trim_start_matches("sha256:") == found.hex()
+}
+
+fn damaged(entity: &Entity) -> Error {
+    Error::corrupt(format!("the content of {} is not what was stored", entity.name()))
+}
+
+/// Says that a content was checked and is good.
+pub fn validate(env: &Env, reference: &str, key: Option<String>) -> Result<AppendOutcome> {
+    open_checked(env, reference)?;
+    record_one(env, Kind::ArtifactValidated, Some(reference), json!({}), key)
+}
+
+/// Says that a content was checked and is not good: its task is done anew.
+pub fn invalidate(env: &Env, reference: &str, reason: &str, key: Option<String>) -> Result<AppendOutcome> {
+    record_one(env, Kind::ArtifactInvalidated, Some(reference), json!({"reason": reason}), key)
+}

@@ -1,0 +1,49 @@
+//! `show` of every governed thing: what is known of it, and what was made for it.
+
+use serde_json::Value;
+
+use super::Env;
+use super::project::with_view;
+use crate::base::{EntityType, Result};
+use crate::state::Entity;
+
+#[derive(Debug)]
+pub struct ShowOutcome {
+    pub entity: Entity,
+    /// Facts, and what its first event said beyond them.
+    pub facts: Vec<(String, String)>,
+    /// What was made for it: tasks of a requirement, runs and artifacts of a task, decisions about it.
+    pub related: Vec<Entity>,
+}
+
+/// One entity in full.
+pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcome> {
+    with_view(&env.open()?, |snapshot, state| {
+        let subject = state.resolve(reference, Some(wanted))?;
+        let entity = state.entity(&subject).expect("it was resolved").into_owned();
+        let said = snapshot.find(entity.first_event)?.map(|(_, event)| event.payload).unwrap_or_default();
+        let projected = entity.projection();
+        let known = projected.as_object().into_iter().flatten().filter(|(name, _)| !HEAD.contains(&name.as_str()));
+        let mut facts: Vec<(String, String)> = known.map(|(name, value)| (name.clone(), plain(value))).collect();
+        for (name, value) in &said {
+            match facts.iter_mut().find(|(known, _)| known == name) {
+                // A fact is cut where it is long; here is the whole.
+                Some(fact) if fact.1.ends_with('…') => fact.1 = plain(value),
+                Some(_) => {}
+                None => facts.push((name.clone(), plain(value))),
+            }
+        }
+        let related = EntityType::projected().flat_map(|entity| state.made_for(&subject, entity)).collect();
+        Ok(ShowOutcome { entity, facts, related })
+    })
+}
+
+/// What a report says before the facts.
+const HEAD: &[&str] = &["id", "status", "ref"];
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,127 @@
+//! hf-status: how everything stands, on one screen.
+
+use super::Env;
+use super::project::{self, with_view};
+use crate::base::{EntityType, Result, Subject, Timestamp, Ulid, names};
+use crate::event::Kind;
+use crate::machine::{self, State as At};
+use crate::policy::{approval, overdue};
+use crate::state::State;
+
+names! {
+    /// Whether work goes on.
+    pub enum SystemState {
+        Running = "running",
+        Paused = "paused",
+        Stopped = "stopped",
+    }
+}
+
+#[derive(Debug)]
+pub struct StatusOutcome {
+    pub system: SystemState,
+    pub tasks: Vec<(machine::State, u64)>,
+    pub pending_approvals: u64,
+    pub last_event: Option<(Ulid, Timestamp)>,
+    /// The watchdog's last tick.
+    pub watchdog: Option<Timestamp>,
+    pub uptime_seconds: u64,
+    /// What needs somebody to look, the oldest first: since when, and what.
+    pub problems: Vec<(Timestamp, String)>,
+}
+
+/// Problems of one sort that are looked for.
+const LOOK_MAX: usize = 1000;
+
+pub fn status(env: &Env) -> Result<StatusOutcome> {
+    let vault = env.open()?;
+    let flag = vault.stop_flag()?;
+    let (config, _) = vault.config()?;
+    let governance = super::desk::governance(&config);
+    let now = env.now.timestamp();
+    with_view(&vault, |snapshot, state| {
+        let system = state.entity(&Subject::SYSTEM);
+        let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
+        let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
+        let mut problems = problems(state, &governance, now);
+        if stopped {
+            let recorded = system.as_ref().filter(|system| system.state == At::Stopped);
+            let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
+            let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
+            let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
+            problems.push((since, format!("everything is stopped: {reason}")));
+        }
+        problems.sort();
+        let last = snapshot.head.map(|head| snapshot.find(head.id)).transpose()?.flatten();
+        let from = fact("running_since").unwrap_or(now);
+        Ok(StatusOutcome {
+            system: if stopped { SystemState::Stopped } else { SystemState::Running },
+            tasks: state.tally().states(EntityType::Task).collect(),
+            pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_state(EntityType::Decision, *at)).sum(),
+            last_event: last.map(|(_, event)| (event.id, event.timestamp)),
+            watchdog: vault.last_tick()?,
+            uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
+            problems,
+        })
+    })
+}
+
+/// What needs somebody to look at it.
+fn problems(state: &State, governance: &crate::policy::Governance, now: Timestamp) -> Vec<(Timestamp, String)> {
+    let mut all = Vec::new();
+    let mut look = |entity: EntityType, at: At, since: &str, what: &str| {
+        for found in state.in_state(entity, at, LOOK_MAX) {
+            let since = found.time(since).unwrap_or(found.created_at);
+            all.push((since, format!("{} {what}", found.name())));
+        }
+    };
+    look(EntityType::Requirement, At::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
+    look(EntityType::Decision, At::Escalated, "timed_out_at", "was not decided in time");
+    look(EntityType::Artifact, At::Corrupted, "corrupted_at", "is Corrupted");
+    let late = overdue::overdue(state, governance, now).into_iter().filter(|o| o.code != overdue::Code::ArchiveDue);
+    all.extend(late.map(|o| (Timestamp(now.0 - o.seconds as i64), format!("{} {}", o.code, o.name))));
+    all
+}
+
+/// One figure of how well the system does.
+#[derive(Debug)]
+pub struct Metric {
+    pub name: &'static str,
+    pub part: u64,
+    pub whole: u64,
+    pub means: &'static str,
+    pub aim: &'static str,
+}
+
+/// The figures that seed the question whether all of this works.
+pub fn metrics(env: &Env) -> Result<Vec<Metric>> {
+    let vault = env.open()?;
+    let differences = project::check_caches(&vault)?.differences.len();
+    let (config, _) = vault.config()?;
+    let governance = super::desk::governance(&config);
+    with_view(&vault, |_, state| {
+        let recorded = |kind| state.tally().recorded(kind);
+        let silent = recorded(Kind::RunTimedOut);
+        let late = overdue::overdue(state, &governance, env.now.timestamp());
+        let missed = late.iter().filter(|o| o.kind() == Kind::RunTimedOut).count() as u64;
+        let metric = |name, part, whole, means, aim| Metric { name, part, whole, means, aim };
+        Ok(vec![
+            metric("inconsistency", u64::from(differences > 0), 1, "rebuilds that differ / rebuilds", "below 1 %"),
+            metric("silence_detection", silent, silent + missed, "silent runs found / silent runs", "100 %"),
+            metric(
+                "task_completion",
+                recorded(Kind::TaskSucceeded),
+                recorded(Kind::TaskProposed),
+                "succeeded / proposed",
+                "above 80 %",
+            ),
+            metric(
+                "approval_timeouts",
+                recorded(Kind::ApprovalTimedOut),
+                recorded(Kind::DecisionRequested),
+                "timed out / requested",
+                "measured only",
+            ),
+        ])
+    })
+}

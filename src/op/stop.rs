@@ -1,0 +1,56 @@
+//! hf-stop and hf-resume --system: everything stops, and goes on when a person says so.
+
+use serde_json::json;
+
+use super::desk::Desk;
+use super::{AppendOutcome, Env, random_ulid, record_one};
+use crate::base::{Error, ErrorKind, Result, Subject, text};
+use crate::event::Kind;
+use crate::machine;
+use crate::vault::Stop;
+
+#[derive(Debug)]
+pub struct StopOutcome {
+    /// Whether everything was stopped before.
+    pub duplicate: bool,
+    /// Why the stop could not be recorded yet; it holds all the same.
+    pub unrecorded: Option<Error>,
+    /// Why it stands.
+    pub reason: String,
+    pub warnings: Vec<String>,
+}
+
+/// Stops everything. The flag comes first and needs no healthy log; the event, with the end of every
+/// task that somebody is at, comes after.
+pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
+    let reason = reason.trim();
+    if reason.is_empty() {
+        return Err(Error::usage("a stop needs a reason"));
+    }
+    let vault = env.open()?;
+    let before = vault.stop_flag()?;
+    let flag = Stop { id: random_ulid(env.now)?.to_string(), reason: reason.to_owned(), by: env.actor.to_string() };
+    vault.raise_stop(&flag)?;
+    // Opening the desk records a stop that has only its flag so far.
+    let recorded = Desk::open(env, &vault, false).map(|mut desk| {
+        let stopped = desk.state().of(&Subject::SYSTEM) == machine::State::Stopped;
+        (stopped, std::mem::take(&mut desk.warnings))
+    });
+    let (unrecorded, warnings) = match recorded {
+        Ok((true, warnings)) => (None, warnings),
+        Ok((false, warnings)) => (Some(Error::corrupt("the log does not say so")), warnings),
+        Err(error) => (Some(error), Vec::new()),
+    };
+    let up = vault.stop_flag()?.unwrap_or(flag);
+    Ok(StopOutcome { duplicate: before.is_some(), unrecorded, reason: text::cut(&up.reason, 200), warnings })
+}
+
+/// Lets work start again. For an operator.
+pub fn resume_system(env: &Env, comment: Option<&str>) -> Result<AppendOutcome> {
+    env.check_operator("lifting a stop")?;
+    let vault = env.open()?;
+    if vault.stop_flag()?.is_none() && vault.view()?.1.of(&Subject::SYSTEM) != machine::State::Stopped {
+        return Err(Error::new(ErrorKind::Refused(crate::base::Reason::IllegalTransition), "nothing is stopped"));
+    }
+    record_one(env, Kind::SystemResumed, None, json!({"comment": comment}), None)
+}

@@ -1,0 +1,155 @@
+//! `hf-task explain`: in one chain, why a task stands where it stands.
+
+use crate::base::{EntityType, Result, Subject, Timestamp, limits, text};
+use crate::machine::State as At;
+use crate::op::Env;
+use crate::op::project::with_view;
+use crate::policy::rules::{Wait, waits_for};
+use crate::policy::{approval, overdue};
+use crate::state::{Entity, State};
+use crate::vault::Snapshot;
+
+/// Steps of a chain; a longer one is cut.
+const CHAIN_MAX: usize = 20;
+
+#[derive(Debug)]
+pub struct ExplainOutcome {
+    pub task: Entity,
+    /// Each step leads to the next.
+    pub because: Vec<String>,
+}
+
+pub fn explain(env: &Env, reference: &str) -> Result<ExplainOutcome> {
+    let vault = env.open()?;
+    let flag = vault.stop_flag()?;
+    with_view(&vault, |snapshot, state| {
+        let subject = state.resolve(reference, Some(EntityType::Task))?;
+        let task = state.entity(&subject).expect("it was resolved").into_owned();
+        let mut chain = Chain { snapshot, state, steps: Vec::new(), seen: Vec::new() };
+        match (state.entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {
+            (Some(system), _) => {
+                let fact = |name: &str| system.text(name).unwrap_or_default().to_owned();
+                chain.say(format!(
+                    "everything is stopped since {} by {}: {}",
+                    fact("stopped_at"),
+                    fact("stopped_by"),
+                    fact("stop_reason")
+                ));
+            }
+            (None, Some(flag)) => chain.say(format!("everything is stopped by {}: {}", flag.by, flag.reason)),
+            (None, None) => {}
+        }
+        chain.task(&task)?;
+        let mut because = chain.steps;
+        if because.len() > CHAIN_MAX {
+            because.truncate(CHAIN_MAX);
+            because.push("… and so on".to_owned());
+        }
+        Ok(ExplainOutcome { task, because })
+    })
+}
+
+struct Chain<'a> {
+    snapshot: &'a Snapshot,
+    state: &'a State,
+    steps: Vec<String>,
+    seen: Vec<Subject>,
+}
+
+impl Chain<'_> {
+    fn say(&mut self, step: String) {
+        self.steps.push(step);
+    }
+
+    /// When an entity came to be where it is.
+    fn since(&self, entity: &Entity) -> Result<String> {
+        let event = self.snapshot.find(entity.last_event)?;
+        Ok(event.map_or_else(|| "an unknown time".to_owned(), |(_, event)| event.timestamp.to_string()))
+    }
+
+    fn task(&mut self, task: &Entity) -> Result<()> {
+        if self.seen.contains(&task.subject) || self.steps.len() > CHAIN_MAX {
+            return Ok(());
+        }
+        self.seen.push(task.subject.clone());
+        let since = self.since(task)?;
+        let (name, fact) = (task.name(), |name: &str| task.text(name).map(str::to_owned));
+        match task.state {
+            At::Proposed | At::Ready => {
+                self.say(format!("{name} is {} since {since}", task.state));
+                let waits = waits_for(self.state, task);
+                if waits.is_empty() && task.state == At::Ready {
+                    self.say(format!("nobody has claimed {name}"));
+                }
+                for wait in waits {
+                    self.wait(task, wait)?;
+                }
+            }
+            At::Assigned => {
+                let until = self.until(task);
+                self.say(format!(
+                    "{name} is held by {}{until}, not started",
+                    fact("holder").unwrap_or("nobody".into())
+                ));
+            }
+            At::Running => {
+                let until = self.until(task);
+                self.say(format!("{name} is held by {}{until}", fact("holder").unwrap_or("nobody".into())));
+                let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
+                if let Some(run) = run {
+                    let time = |name: &str| run.text(name).unwrap_or_default().to_owned();
+                    let step = format!(
+                        "{} runs since {}, last heartbeat {}",
+                        run.name(),
+                        time("started_at"),
+                        time("last_heartbeat_at")
+                    );
+                    self.say(step);
+                }
+            }
+            state => {
+                let why = fact("abort_reason").map(|why| format!(": {why}")).unwrap_or_default();
+                self.say(format!("{name} is {state} since {since}{why}"));
+                if let Some(failure) = fact("failure") {
+                    let class = fact("error_class").unwrap_or_default();
+                    let retries = task.count("retry_count");
+                    self.say(format!("it failed ({class}): {failure}; it was tried again {retries} times"));
+                }
+                self.successor(task);
+            }
+        }
+        Ok(())
+    }
+
+    fn until(&self, task: &Entity) -> String {
+        overdue::held_until(self.state, task).map_or(String::new(), |until: Timestamp| format!(" until {until}"))
+    }
+
+    /// The task that took the place of one whose result was not good.
+    fn successor(&mut self, task: &Entity) {
+        let made = self.state.made_for(&task.subject, EntityType::Task);
+        if let Some(next) = made.iter().find(|next| next.text("rework_of") == Some(task.subject.id())) {
+            self.say(format!("{} does it anew and is {}", next.name(), next.state));
+        }
+    }
+
+    fn wait(&mut self, task: &Entity, wait: Wait) -> Result<()> {
+        self.say(wait.why());
+        match wait {
+            Wait::Requirement(requirement) => self.decisions(&requirement.subject),
+            Wait::Approval => self.decisions(&task.subject),
+            Wait::Dependency(other) => return self.task(&other),
+        }
+        Ok(())
+    }
+
+    fn decisions(&mut self, target: &Subject) {
+        for decision in self.state.made_for(target, EntityType::Decision) {
+            if approval::OPEN.contains(&decision.state) {
+                let summary = text::cut(decision.text("summary").unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+                let since = decision.text("requested_at").unwrap_or_default().to_owned();
+                self.say(format!("{} is open since {since}: {summary}", decision.name()));
+            }
+        }
+    }
+}
