@@ -19,7 +19,7 @@ use hiveforge::vault::{Checked, HeadVerdict, Method};
     after_help = "Examples:
   hf-verify
   hf-verify --anchor > anchor.txt               keep this somewhere else
-  hf-verify --policy --projections              the rules and the caches too
+  hf-verify --policy --projections --artifacts  the rules, the caches and the contents too
   hf-verify --expect-head \"$(cat anchor.txt)\"   the log still begins with what it was then
 
 An unkeyed chain shows accidents and edits; a log that was cut off or rewritten as a whole is seen
@@ -38,9 +38,12 @@ pub struct Args {
     /// Also compare index, projection files and newest snapshot with the events
     #[arg(long)]
     projections: bool,
-    /// Also replay the log against the rules: ids, times, parents, payloads, keys, transitions
+    /// Also replay the log against the rules: transitions, approvals, claims, stops, what must follow
     #[arg(long)]
     policy: bool,
+    /// Also read every stored content and compare it with its hash
+    #[arg(long)]
+    artifacts: bool,
     /// The plain check, one event after the other: parse, canonicalise, hash, compare
     #[arg(long, conflicts_with = "jobs")]
     reference: bool,
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
             since: args.since.as_ref().map(since).transpose()?,
             projections: args.projections,
             policy: args.policy,
+            artifacts: args.artifacts,
         };
         let mut bar = ui::ProgressBar::new("verifying");
         let done = op::verify(env, &request, &mut |done, total| bar.show(done, total))?;
@@ -91,7 +95,7 @@ fn main() -> ExitCode {
 
 fn report(done: VerifyOutcome) -> Report {
     let passed = done.passed();
-    let VerifyOutcome { verified, differences, violations, warnings } = done;
+    let VerifyOutcome { verified, differences, violations, damaged, warnings } = done;
     let mut findings = Vec::new();
     if let Checked::Broken { why, .. } = &verified.chain {
         findings.push(why.clone());
@@ -109,7 +113,8 @@ fn report(done: VerifyOutcome) -> Report {
         Some(_) => bad,
     };
     let (projections, policy) = (verdict(&differences, "DIFFERENT"), verdict(&violations, "VIOLATED"));
-    findings.extend(differences.into_iter().chain(violations).flatten());
+    let artifacts = verdict(&damaged, "CORRUPT");
+    findings.extend(differences.into_iter().chain(damaged).chain(violations).flatten());
     let anchor = match verified.anchors.as_slice() {
         [] => "NONE",
         anchors if anchors.iter().all(|(_, found)| *found) => "OK",
@@ -126,6 +131,7 @@ fn report(done: VerifyOutcome) -> Report {
         .with(Key::Head, verified.head_verdict.as_str())
         .with(Key::Anchor, anchor)
         .with(Key::Projections, projections)
+        .with(Key::Artifacts, artifacts)
         .with(Key::Policy, policy)
         .with(Key::Events, verified.count)
         .with_some(Key::HeadId, verified.head.map(|head| head.id.to_string()))

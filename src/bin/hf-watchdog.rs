@@ -28,12 +28,13 @@ hiveforge::cli!(Args);
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {
         let done = op::watchdog(env, args.check)?;
-        let report = match done.findings.len() {
+        let anomalies: Vec<_> = done.findings.iter().filter(|o| o.code.is_anomaly()).collect();
+        let report = match anomalies.len() {
             0 => Report::new(Status::Healthy, "nothing is overdue"),
             n => Report::new(Status::AnomalyFound, format!("{n} overdue")).next(Next::run("hf-status")),
         };
-        let line = |o: &hiveforge::policy::overdue::Overdue| format!("{} {} error {}", o.code, o.subject, o.seconds);
-        let report = report.with_each(Key::Anomaly, done.findings.iter().map(line)).with_each(Key::Did, done.did);
+        let lines = anomalies.iter().map(|o| format!("{} {} error {}", o.code, o.subject, o.seconds));
+        let report = report.with_each(Key::Anomaly, lines).with_each(Key::Did, done.did);
         Ok(report.warn(done.warnings).into())
     })
 }

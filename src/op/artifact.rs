@@ -10,7 +10,7 @@ use super::append::{finish, repeated};
 use super::desk::Desk;
 use super::project::with_view;
 use super::{AppendOutcome, Env, random_ulid, record_one, require};
-use crate::base::{Digest, EntityType, Error, Result, Subject};
+use crate::base::{Digest, EntityType, Error, Result, Subject, limits};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
 use crate::policy::Request;
@@ -235,19 +235,39 @@ fn open_checked(env: &Env, reference: &str) -> Result<(Entity, File)> {
 }
 
 /// The stored file of an artifact.
-pub(super) fn content_of(vault: &Vault, entity: &Entity) -> Result<Option<File>> {
+fn content_of(vault: &Vault, entity: &Entity) -> Result<Option<File>> {
     let path = entity.text("path").unwrap_or_default();
     let filename = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("content");
     vault.content(entity.subject.id(), filename)
 }
 
-pub(super) fn matches(entity: &Entity, found: &Digest) -> bool {
+fn matches(entity: &Entity, found: &Digest) -> bool {
     let stored = entity.text("sha256").unwrap_or_default();
     stored.trim_start_matches("sha256:") == found.hex()
 }
 
 fn damaged(entity: &Entity) -> Error {
     Error::corrupt(format!("the content of {} is not what was stored", entity.name()))
+}
+
+/// Reads every content that was stored, and says which are not what they were.
+pub(super) fn damaged_contents(vault: &Vault) -> Result<Vec<String>> {
+    with_view(vault, |_, state| {
+        let (mut damaged, mut after) = (Vec::new(), None);
+        loop {
+            let page = state.entities(EntityType::Artifact, after.as_deref(), limits::LOG_PAGE_MAX_EVENTS);
+            let Some(last) = page.last() else { return Ok(damaged) };
+            after = Some(last.subject.id().to_owned());
+            for entity in page.iter().filter(|entity| entity.facts.contains_key("sha256")) {
+                let found = content_of(vault, entity)?.map(|mut file| hash_content(&mut file, &mut |_| Ok(())));
+                match found.transpose()? {
+                    Some(found) if matches(entity, &found) => {}
+                    Some(_) => damaged.push(format!("{}: its content is not what was stored", entity.subject)),
+                    None => damaged.push(format!("{}: its content is gone", entity.subject)),
+                }
+            }
+        }
+    })
 }
 
 /// Says that a content was checked and is good.

@@ -78,7 +78,7 @@ fn problems(state: &State, governance: &crate::policy::Governance, now: Timestam
     look(EntityType::Requirement, At::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
     look(EntityType::Decision, At::Escalated, "timed_out_at", "was not decided in time");
     look(EntityType::Artifact, At::Corrupted, "corrupted_at", "is Corrupted");
-    let late = overdue::overdue(state, governance, now).into_iter().filter(|o| o.code != overdue::Code::ArchiveDue);
+    let late = overdue::overdue(state, governance, now).into_iter().filter(|o| o.code.is_anomaly());
     all.extend(late.map(|o| (Timestamp(now.0 - o.seconds as i64), format!("{} {}", o.code, o.name))));
     all
 }

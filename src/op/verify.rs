@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Env, project, random_id};
+use super::{Env, artifact, project, random_id};
 use crate::base::{Error, Reason, Result, Ulid};
 use crate::chain::Head;
 use crate::policy::audit::Audit;
@@ -18,6 +18,8 @@ pub struct VerifyRequest {
     pub projections: bool,
     /// Also replay the log against the rules.
     pub policy: bool,
+    /// Also read every stored content.
+    pub artifacts: bool,
 }
 
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub struct VerifyOutcome {
     pub differences: Option<Vec<String>>,
     /// What the rules forbid and the log holds; nothing if that was not asked for.
     pub violations: Option<Vec<String>>,
+    /// Contents that are not what was stored; nothing if that was not asked for.
+    pub damaged: Option<Vec<String>>,
     pub warnings: Vec<String>,
 }
 
@@ -34,7 +38,7 @@ impl VerifyOutcome {
     /// Whether everything that was checked is right.
     pub fn passed(&self) -> bool {
         let none = |found: &Option<Vec<String>>| found.as_ref().is_none_or(Vec::is_empty);
-        self.verified.passed() && none(&self.differences) && none(&self.violations)
+        self.verified.passed() && none(&self.differences) && none(&self.violations) && none(&self.damaged)
     }
 }
 
@@ -49,7 +53,8 @@ pub fn verify(env: &Env, request: &VerifyRequest, progress: Progress<'_>) -> Res
     let differences =
         (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
-    Ok(VerifyOutcome { verified, differences, violations, warnings })
+    let damaged = (request.artifacts && good).then(|| artifact::damaged_contents(&vault)).transpose()?;
+    Ok(VerifyOutcome { verified, differences, violations, damaged, warnings })
 }
 
 fn replay(vault: &Vault) -> Result<Vec<String>> {

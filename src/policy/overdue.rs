@@ -32,6 +32,13 @@ names! {
     }
 }
 
+impl Code {
+    /// Whether a person should look; the rest is housekeeping.
+    pub const fn is_anomaly(self) -> bool {
+        !matches!(self, Code::ArchiveDue)
+    }
+}
+
 /// Something that is overdue, and the event that says so.
 #[derive(Clone, Debug)]
 pub struct Overdue {

@@ -18,6 +18,8 @@ pub const VAULT_NAME: &str = "Vault";
 pub struct Outer {
     pub now: Now,
     pub exit_zero: bool,
+    /// Whether a terminal may be given colours.
+    pub colours: bool,
     agent: Option<String>,
     session: Option<String>,
     vault: Option<PathBuf>,
@@ -34,6 +36,7 @@ impl Outer {
         Outer {
             now: clock(),
             exit_zero: var("HF_EXIT_ZERO").as_deref() == Some("1"),
+            colours: var("NO_COLOR").is_none() && var("TERM").as_deref() != Some("dumb"),
             agent: var("HF_AGENT"),
             session: var("HF_SESSION"),
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),

@@ -274,6 +274,17 @@ impl Status {
     }
 }
 
+impl Status {
+    /// The colour that a person sees it in: green for done, yellow for no, red for trouble.
+    pub const fn colour(self) -> &'static str {
+        match self.exit() {
+            0 => "32",
+            1 | 3 | 5 | 6 => "33",
+            _ => "31",
+        }
+    }
+}
+
 /// A value: a text, or a number that JSON readers get as one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
@@ -377,6 +388,22 @@ impl Report {
             }
         }
         lines
+    }
+
+    /// The reply for a person's eyes: the same lines, with a colour where it tells something.
+    pub fn coloured(&self, vault_flag: Option<&str>) -> String {
+        let paint = |line: &str| {
+            let (key, value) = line.split_once(':').unwrap_or((line, ""));
+            let colour = match (Key::parse(key), value) {
+                (Some(Key::Status), _) => self.status.colour(),
+                (Some(Key::SystemState), "running") => "32",
+                (Some(Key::SystemState), "paused") => "33",
+                (Some(Key::SystemState), _) | (Some(Key::Problem), _) => "31",
+                _ => return format!("{line}\n"),
+            };
+            format!("{key}:\x1b[{colour}m{value}\x1b[0m\n")
+        };
+        self.lines(vault_flag).lines().map(paint).collect()
     }
 
     /// The reply as one JSON object on one line.

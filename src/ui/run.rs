@@ -149,7 +149,11 @@ fn emit(outer: &Outer, json: bool, vault_flag: Option<&str>, output: Output) -> 
     for warning in &report.warnings {
         write_all(io::stderr(), format!("warning: {}\n", crate::base::text::escape(warning)).as_bytes());
     }
-    let reply = if json { report.json(vault_flag) } else { report.lines(vault_flag) };
+    let reply = match (json, outer.colours && document.is_none() && super::on_terminal()) {
+        (true, _) => report.json(vault_flag),
+        (false, true) => report.coloured(vault_flag),
+        (false, false) => report.lines(vault_flag),
+    };
     let written = match document {
         None => write_all(io::stdout(), reply.as_bytes()),
         Some(document) => {

@@ -76,7 +76,14 @@ fn every_command_has_its_man_page_and_completions() {
         let name = command.get_name().to_owned();
         let mut page = Vec::new();
         let see = ".SH \"SEE ALSO\"\n.BR hf (1),\n.BR hf\\-format (5),\n.BR hf\\-output (7),\n.BR hf\\-states (7)\n";
-        clap_mangen::Man::new(command.clone()).date("").manual("HiveForge").render(&mut page).unwrap();
+        let manual = clap_mangen::Man::new(command.clone()).date("").manual("HiveForge");
+        manual.render_title(&mut page).unwrap();
+        manual.render_name_section(&mut page).unwrap();
+        manual.render_synopsis_section(&mut page).unwrap();
+        manual.render_description_section(&mut page).unwrap();
+        manual.render_options_section(&mut page).unwrap();
+        page.extend(subcommands(command).into_bytes());
+        manual.render_extra_section(&mut page).unwrap();
         is_current(&man().join(format!("{name}.1")), &(String::from_utf8(page).unwrap() + see));
         for (shell, file) in
             [(Shell::Bash, name.clone()), (Shell::Zsh, format!("_{name}")), (Shell::Fish, format!("{name}.fish"))]
@@ -89,6 +96,36 @@ fn every_command_has_its_man_page_and_completions() {
             );
         }
     }
+}
+
+/// Each subcommand with its own arguments; those that every one of them has are above.
+fn subcommands(command: &mut clap::Command) -> String {
+    let mut out = String::new();
+    command.build();
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        let heading = if out.is_empty() { ".SH SUBCOMMANDS\n" } else { "" };
+        let own = |arg: &&clap::Arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help";
+        let (positional, options): (Vec<_>, Vec<_>) = sub.get_arguments().filter(own).partition(|a| a.is_positional());
+        let name = |arg: &clap::Arg| match arg.is_required_set() {
+            true => format!("<{}>", arg.get_id().as_str().to_uppercase()),
+            false => format!("[{}]", arg.get_id().as_str().to_uppercase()),
+        };
+        let line: Vec<String> =
+            std::iter::once(sub.get_name().to_owned()).chain(positional.iter().map(|a| name(a))).collect();
+        let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+        writeln!(out, "{heading}.SS \"{}\"\n{}", roff(&line.join(" ")), roff(&about)).unwrap();
+        for arg in positional.iter().chain(&options) {
+            let tag = match arg.get_long() {
+                None => arg.get_id().as_str().to_uppercase(),
+                Some(long) => match arg.get_value_names().filter(|_| arg.get_action().takes_values()) {
+                    Some(values) => format!("--{long} {}", values[0]),
+                    None => format!("--{long}"),
+                },
+            };
+            item(&mut out, &tag, &arg.get_help().map(ToString::to_string).unwrap_or_default());
+        }
+    }
+    out
 }
 
 /// What groff takes for more than a letter.

@@ -6,7 +6,8 @@ complete -c hf-verify -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_P
 complete -c hf-verify -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-verify -l anchor -d 'Print the head as ID:HASH if everything is right; the reply goes to standard error'
 complete -c hf-verify -l projections -d 'Also compare index, projection files and newest snapshot with the events'
-complete -c hf-verify -l policy -d 'Also replay the log against the rules: ids, times, parents, payloads, keys, transitions'
+complete -c hf-verify -l policy -d 'Also replay the log against the rules: transitions, approvals, claims, stops, what must follow'
+complete -c hf-verify -l artifacts -d 'Also read every stored content and compare it with its hash'
 complete -c hf-verify -l reference -d 'The plain check, one event after the other: parse, canonicalise, hash, compare'
 complete -c hf-verify -l recover -d 'Move everything from the first bad line on to quarantine, and record that (operators only)'
 complete -c hf-verify -l yes -d 'Confirms --recover'
