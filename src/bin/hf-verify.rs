@@ -18,9 +18,9 @@ use hiveforge::vault::{Checked, HeadVerdict, Method};
     version,
     after_help = "Examples:
   hf-verify
-  hf-verify --anchor > anchor.txt               keep this somewhere else
-  hf-verify --policy --projections --artifacts  the rules, the caches and the contents too
-  hf-verify --expect-head \"$(cat anchor.txt)\"   the log still begins with what it was then
+  hf-verify --anchor > anchor.txt                keep this somewhere else
+  hf-verify --policy --projections --artifacts   the rules, the caches, the contents
+  hf-verify --expect-head \"$(cat anchor.txt)\"    the log still begins with what it was then
 
 An unkeyed chain shows accidents and edits; a log that was cut off or rewritten as a whole is seen
 only against an anchor that was kept elsewhere."
