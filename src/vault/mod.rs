@@ -41,11 +41,11 @@ use std::time::Duration;
 
 use crate::base::{Error, ErrorKind, Result, limits};
 use crate::state::State;
-use files::Dir;
 
 pub use artifacts::{ARTIFACTS, Incoming, hash_content};
 pub use backup::{BackedUp, backup};
 pub use control::Stop;
+pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use recover::Recovered;
 pub use snapshot::{Position, Snapshot};
