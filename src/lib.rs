@@ -3,7 +3,7 @@
 //! One library under a set of small commands. The layers, from the inside out:
 //!
 //! ```text
-//! base → event → chain, machine → state, policy → vault → op → ui → bin
+//! base → event → chain, machine → state, policy → vault → job → op → ui → bin
 //! ```
 //!
 //! | layer | room for |
@@ -15,6 +15,7 @@
 //! | `state` | the fold: events in, entities out |
 //! | `policy` | what may happen next, and what follows from it |
 //! | `vault` | files: lock, segments, head, recovery, verification, backup |
+//! | `job` | a command that outlives its caller: lock, supervisor, one attempt, its end |
 //! | `op` | one function per command: lock, read, decide, append, outcome |
 //! | `ui` | arguments, the report, exit codes |
 //!
@@ -24,6 +25,7 @@
 pub mod base;
 pub mod chain;
 pub mod event;
+pub mod job;
 pub mod machine;
 pub mod op;
 pub mod policy;

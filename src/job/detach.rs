@@ -1,0 +1,62 @@
+//! Starting a supervisor that nothing ties to its caller: this program executed again, in its own
+//! session, with nothing open but the lock that it takes over.
+//!
+//! The lock is its standard input. A flock belongs to the open file, not to the process, so it
+//! passes from the caller to the supervisor without a moment in which nobody has it.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::process::{getpid, getsid, set_child_subreaper, setsid};
+
+use super::birth::{self, Birth};
+use super::files::JobDir;
+use super::lock::{self, Held, Mode};
+use crate::base::{Error, Result};
+
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// What a supervisor is called in a list of processes.
+const SUPERVISOR_NAME: &str = "hf-job";
+
+/// Starts this program again as the supervisor of the job whose lock is held, with the arguments
+/// given. They must name everything by absolute paths: it starts in `/`. Gives its pid.
+pub fn start_supervisor(lock: Held, arguments: &[OsString]) -> Result<u32> {
+    let failed = |e| Error::system("cannot start a supervisor", e);
+    let stdin = lock.file().try_clone().map_err(failed)?;
+    let mut command = Command::new(THIS_PROGRAM);
+    command.arg0(SUPERVISOR_NAME).args(arguments).current_dir("/");
+    command.stdin(Stdio::from(stdin)).stdout(Stdio::null()).stderr(Stdio::null());
+    birth::prepare(&mut command, Birth::Supervisor).map_err(failed)?;
+    let child = command.spawn().map_err(failed)?;
+    Ok(child.id())
+}
+
+/// The other side: takes the lock from standard input, and makes this process the leader of its
+/// session and the parent of whatever the job leaves behind.
+pub fn take_over(job: &JobDir) -> Result<Held> {
+    let failed = |e| Error::system("cannot take over a job", e);
+    let not_ours = || Error::usage(format!("standard input is not the lock of job {}", job.task()));
+    let stdin = rustix::stdio::stdin();
+    let file = std::fs::File::from(rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(|e| failed(e.into()))?);
+    let lock = job.lock_file()?.ok_or_else(not_ours)?;
+    let (given, own) = (file.metadata().map_err(failed)?, lock.metadata().map_err(failed)?);
+    // Taking it again on the same open file changes nothing; on another it would be refused.
+    if (given.dev(), given.ino()) != (own.dev(), own.ino())
+        || !lock::try_hold(&file, Mode::Exclusive).map_err(failed)?
+    {
+        return Err(not_ours());
+    }
+    let nothing = std::fs::File::open("/dev/null").map_err(failed)?;
+    rustix::stdio::dup2_stdin(&nothing).map_err(|e| failed(e.into()))?;
+    let leads = getsid(None).map_err(|e| failed(e.into()))? == getpid();
+    if !leads {
+        setsid().map_err(|e| failed(e.into()))?;
+    }
+    // Or it would be called `exe` in a list of processes. Nothing depends on it.
+    let _ = std::fs::write("/proc/self/comm", SUPERVISOR_NAME);
+    set_child_subreaper(Some(getpid())).map_err(|e| failed(e.into()))?;
+    Ok(Held::new(file))
+}

@@ -1,0 +1,330 @@
+//! The folder of one job, `Jobs/<task id>/`:
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `lock` | held by the caller, then by the supervisor, until after the exit record |
+//! | `alive` | held by whatever lives of the newest run; a new file for every run |
+//! | `control` | the order to this job, rewritten in place, so that it works on a full disk |
+//! | `spec.json` | what is to be run |
+//! | `identity.json` | the main process of the newest run |
+//! | `exit-<run id>.json` | how that run ended |
+//!
+//! Only who holds the lock writes here, but for `control`. Nothing is opened through a link.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
+use super::identity::Identity;
+use super::lock::{self, Held, Mode};
+use super::seal;
+use super::spec::Spec;
+use crate::base::{EntityId, Error, ErrorKind, Result};
+use crate::vault::{AKASHIC, Dir};
+
+const JOBS: &str = "Jobs";
+const LOCK: &str = "lock";
+const ALIVE: &str = "alive";
+const CONTROL: &str = "control";
+const SPEC: &str = "spec.json";
+const IDENTITY: &str = "identity.json";
+
+/// Arguments and variables can be as long as the kernel takes them, and are escaped here.
+const SPEC_MAX_BYTES: usize = 32 * 1024 * 1024;
+const IDENTITY_MAX_BYTES: usize = 4096;
+/// The order, padded with blanks to this size.
+const CONTROL_BYTES: usize = 256;
+/// Reading while somebody rewrites it can see half of each: look again this often.
+const READ_ATTEMPTS: usize = 5;
+
+/// The order to a job, as it is written.
+#[derive(Serialize, Deserialize)]
+struct Control {
+    cancel: bool,
+}
+
+impl Control {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = seal::seal(self);
+        assert!(bytes.len() <= CONTROL_BYTES, "the order outgrew its size");
+        bytes.resize(CONTROL_BYTES, b' ');
+        bytes
+    }
+}
+
+/// The folder of one job.
+#[derive(Debug)]
+pub struct JobDir {
+    vault: Dir,
+    dir: Dir,
+    task: EntityId,
+}
+
+impl JobDir {
+    /// Makes the folder with its lock and its control file, or finishes one that is there.
+    pub fn create(vault: &Path, task: &EntityId) -> Result<JobDir> {
+        let root = open_vault(vault)?;
+        let (jobs, made) = root.make_dir(JOBS)?;
+        if made {
+            root.sync()?;
+        }
+        let (dir, made) = jobs.make_dir(task.as_str())?;
+        dir.check_private()?;
+        dir.make_file(LOCK)?;
+        let job = JobDir { vault: root, dir, task: task.clone() };
+        if job.dir.open_file(CONTROL)?.is_none() {
+            job.dir.put(CONTROL, &Control { cancel: false }.bytes())?;
+        }
+        job.dir.sync()?;
+        if made {
+            jobs.sync()?;
+        }
+        Ok(job)
+    }
+
+    /// The folder of a job, if there is one.
+    pub fn open(vault: &Path, task: &EntityId) -> Result<Option<JobDir>> {
+        let vault = open_vault(vault)?;
+        let Some(jobs) = vault.dir(JOBS)? else { return Ok(None) };
+        Ok(jobs.dir(task.as_str())?.map(|dir| JobDir { vault, dir, task: task.clone() }))
+    }
+
+    /// The task that this job belongs to.
+    pub fn task(&self) -> &EntityId {
+        &self.task
+    }
+
+    /// The vault that it is in.
+    pub fn vault_path(&self) -> &Path {
+        self.vault.path()
+    }
+
+    /// Takes the lock, to start a supervisor or to write here. Busy if somebody else has it for
+    /// longer than `timeout`.
+    pub fn take_lock(&self, timeout: Duration) -> Result<Held> {
+        let (file, _) = self.dir.make_file(LOCK)?;
+        match lock::take(file, Mode::Exclusive, timeout)? {
+            Some(file) => Ok(Held::new(file)),
+            None => Err(Error::new(ErrorKind::Busy, format!("job {} is supervised by somebody else", self.task))),
+        }
+    }
+
+    /// The lock's file, not locked; none if the job was never begun.
+    pub(super) fn lock_file(&self) -> Result<Option<File>> {
+        self.dir.open_file(LOCK)
+    }
+
+    /// The file that whatever lives of the newest run holds.
+    pub(super) fn alive_file(&self) -> Result<Option<File>> {
+        self.dir.open_file(ALIVE)
+    }
+
+    /// A new `alive`, locked. What an earlier run left running keeps the old one.
+    pub(super) fn new_alive(&self) -> Result<File> {
+        self.dir.remove(ALIVE)?;
+        let (file, _) = self.dir.make_file(ALIVE)?;
+        lock::hold(&file, Mode::Exclusive).map_err(|e| Error::system("cannot lock a job's alive file", e))?;
+        Ok(file)
+    }
+
+    /// Writes down what is to be run, durably.
+    pub fn put_spec(&self, spec: &Spec) -> Result<()> {
+        self.dir.put(SPEC, &seal::seal(spec))
+    }
+
+    /// What is to be run.
+    pub fn spec(&self) -> Result<Spec> {
+        let missing = || Error::not_found(format!("job {} has no {SPEC}", self.task));
+        self.record(SPEC, SPEC_MAX_BYTES)?.ok_or_else(missing)
+    }
+
+    /// Publishes the main process of a run, durably.
+    pub(super) fn put_identity(&self, identity: &Identity) -> Result<()> {
+        self.dir.put(IDENTITY, &seal::seal(identity))
+    }
+
+    /// The main process of the newest run that was published.
+    pub fn identity(&self) -> Result<Option<Identity>> {
+        self.record(IDENTITY, IDENTITY_MAX_BYTES)
+    }
+
+    /// How a run ended, if its end was recorded.
+    pub fn exit_record(&self, run_id: &EntityId) -> Result<Option<ExitRecord>> {
+        let name = exit_name(run_id);
+        let Some(bytes) = self.bytes(&name, EXIT_RECORD_MAX_BYTES)? else { return Ok(None) };
+        match exit::read(&bytes).map_err(|e| e.at(self.dir.path().join(&name).display()))? {
+            Some(record) if record.run_id != run_id.as_str() => {
+                Err(Error::corrupt(format!("{} is of another run", self.dir.path().join(&name).display())))
+            }
+            record => Ok(record),
+        }
+    }
+
+    /// Takes the room for a run's exit record, durably. A run ends once.
+    pub(super) fn reserve_exit(&self, run_id: &EntityId) -> Result<ExitSlot> {
+        let name = exit_name(run_id);
+        if self.exit_record(run_id)?.is_some() {
+            return Err(Error::usage(format!("run {run_id} has ended already")));
+        }
+        let (file, _) = self.dir.make_file(&name)?;
+        let slot = ExitSlot::reserve(file, self.dir.path().join(&name))?;
+        self.dir.sync()?;
+        Ok(slot)
+    }
+
+    /// Tells the job to end, durably. Needs neither the lock nor room on the disk.
+    pub fn cancel(&self) -> Result<()> {
+        let (file, _) = self.dir.make_file(CONTROL)?;
+        let done = file.write_all_at(&Control { cancel: true }.bytes(), 0).and_then(|()| file.sync_data());
+        done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
+    }
+
+    /// Whether the job was told to end.
+    pub fn cancelled(&self) -> Result<bool> {
+        let mut attempts = 0..READ_ATTEMPTS;
+        loop {
+            attempts.next();
+            match self.record::<Control>(CONTROL, CONTROL_BYTES) {
+                Err(_) if !attempts.is_empty() => continue,
+                Err(e) => return Err(e),
+                Ok(control) => return Ok(control.is_some_and(|control| control.cancel)),
+            }
+        }
+    }
+
+    /// The files that tell a job to end: everybody's and its own.
+    pub(super) fn control_paths(&self) -> [PathBuf; 2] {
+        [self.vault.path().join(AKASHIC).join(CONTROL), self.dir.path().join(CONTROL)]
+    }
+
+    /// Makes a new file in the vault with the folders that lead to it, none of them through a link.
+    pub(super) fn new_vault_file(&self, path: &Path) -> Result<File> {
+        let odd = || Error::usage(format!("'{}' is not a plain path inside the vault", path.display()));
+        let mut names = Vec::new();
+        for part in path.components() {
+            match part {
+                Component::Normal(name) => names.push(name.to_str().ok_or_else(odd)?),
+                _ => return Err(odd()),
+            }
+        }
+        let name = names.pop().ok_or_else(odd)?;
+        let mut dir: Option<Dir> = None;
+        for name in names {
+            dir = Some(dir.as_ref().unwrap_or(&self.vault).make_dir(name)?.0);
+        }
+        match dir.as_ref().unwrap_or(&self.vault).make_file(name)? {
+            (file, true) => Ok(file),
+            (_, false) => Err(Error::usage(format!("{} exists already", self.vault.path().join(path).display()))),
+        }
+    }
+
+    fn record<T: DeserializeOwned>(&self, name: &str, max_bytes: usize) -> Result<Option<T>> {
+        let Some(bytes) = self.bytes(name, max_bytes)? else { return Ok(None) };
+        seal::open(&bytes).map(Some).map_err(|e| e.at(self.dir.path().join(name).display()))
+    }
+
+    fn bytes(&self, name: &str, max_bytes: usize) -> Result<Option<Vec<u8>>> {
+        let Some(file) = self.dir.open_file(name)? else { return Ok(None) };
+        let path = || self.dir.path().join(name);
+        let mut bytes = Vec::new();
+        let read = file.take(max_bytes as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|e| Error::system(format!("cannot read {}", path().display()), e))?;
+        match bytes.len() > max_bytes {
+            true => Err(Error::corrupt(format!("{} is larger than {max_bytes} bytes", path().display()))),
+            false => Ok(Some(bytes)),
+        }
+    }
+}
+
+fn open_vault(path: &Path) -> Result<Dir> {
+    let none = || Error::new(ErrorKind::NoVault, format!("no vault at {}", path.display()));
+    Dir::open_root(path)?.ok_or_else(none)
+}
+
+fn exit_name(run_id: &EntityId) -> String {
+    format!("exit-{run_id}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Fixture;
+    use super::*;
+    use crate::base::Timestamp;
+    use crate::job::{Ended, LogSize};
+
+    #[test]
+    fn cancelling_is_seen_and_garbage_is_an_error() {
+        let fixture = Fixture::new();
+        assert!(!fixture.job.cancelled().unwrap());
+        fixture.job.cancel().unwrap();
+        assert!(fixture.job.cancelled().unwrap());
+        let again = JobDir::create(fixture.vault(), fixture.job.task()).unwrap();
+        assert!(again.cancelled().unwrap());
+        std::fs::write(fixture.job.dir.path().join(CONTROL), "cancel\n").unwrap();
+        assert_eq!(fixture.job.cancelled().unwrap_err().kind, ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn a_reserved_record_is_none_until_it_is_written() {
+        let fixture = Fixture::new();
+        let run = EntityId::parse("r1").unwrap();
+        assert_eq!(fixture.job.exit_record(&run).unwrap(), None);
+        let slot = fixture.job.reserve_exit(&run).unwrap();
+        assert_eq!(fixture.job.exit_record(&run).unwrap(), None);
+        // The largest there can be.
+        let text = "\u{1}".repeat(400) + "…";
+        let record = ExitRecord {
+            run_id: "r1".to_owned(),
+            ended: Ended::Halted { why: text.clone() },
+            started_at: Timestamp(1),
+            finished_at: Timestamp(2),
+            last_line: Some(text.clone()),
+            last5: vec![text.clone(); 5],
+            log: LogSize { bytes: u64::MAX, cut: u64::MAX, problem: Some(text) },
+        };
+        slot.write(&record).unwrap();
+        assert_eq!(fixture.job.exit_record(&run).unwrap(), Some(record));
+        assert_eq!(fixture.job.reserve_exit(&run).unwrap_err().kind, ErrorKind::Usage);
+        std::fs::write(fixture.job.dir.path().join("exit-r1.json"), "{\"run_id\":\"r1\"}").unwrap();
+        assert_eq!(fixture.job.exit_record(&run).unwrap_err().kind, ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_or_a_link_is_refused() {
+        let fixture = Fixture::new();
+        let folder = fixture.job.dir.path();
+        std::fs::write(folder.join(IDENTITY), vec![b' '; IDENTITY_MAX_BYTES + 1]).unwrap();
+        assert_eq!(fixture.job.identity().unwrap_err().kind, ErrorKind::Corrupt);
+        std::fs::remove_file(folder.join(IDENTITY)).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", folder.join(IDENTITY)).unwrap();
+        assert!(matches!(fixture.job.identity().unwrap_err().kind, ErrorKind::Refused(_)));
+        assert_eq!(fixture.job.spec().unwrap_err().kind, ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_log_stays_inside_the_vault() {
+        let fixture = Fixture::new();
+        for bad in ["/etc/x", "../x", "", "a/../../x"] {
+            assert!(fixture.job.new_vault_file(Path::new(bad)).is_err(), "{bad}");
+        }
+        std::os::unix::fs::symlink("/tmp", fixture.vault().join("out")).unwrap();
+        assert!(fixture.job.new_vault_file(Path::new("out/x")).is_err());
+        fixture.job.new_vault_file(Path::new("Autonomous/logs/x")).unwrap();
+        assert!(fixture.job.new_vault_file(Path::new("Autonomous/logs/x")).is_err());
+    }
+
+    #[test]
+    fn the_lock_is_busy_while_it_is_held() {
+        let fixture = Fixture::new();
+        let held = fixture.job.take_lock(Duration::ZERO).unwrap();
+        assert_eq!(fixture.job.take_lock(Duration::ZERO).unwrap_err().kind, ErrorKind::Busy);
+        drop(held);
+        fixture.job.take_lock(Duration::ZERO).unwrap();
+    }
+}

@@ -1,0 +1,196 @@
+//! The processes of a run: its main process, the group around it, and the pipes that it prints to.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, child_subreaper, kill_process_group, pidfd_open,
+    test_kill_process_group, wait, waitpid,
+};
+
+use super::clock;
+use super::exit::Ended;
+use super::notice::Notice;
+use super::signals::Signals;
+use crate::base::Result;
+
+/// How long output is read after the main process has ended.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// How often the rest of a group is looked at that we are ending, once its main process is gone:
+/// nobody tells of the end of a process that is not our child.
+const GROUP_EVERY: Duration = Duration::from_millis(50);
+const READ_BYTES: usize = 64 * 1024;
+
+/// What the main process prints to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    pub const ALL: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+}
+
+/// That we are ending the run.
+#[derive(Debug)]
+struct Stop {
+    ended: Ended,
+    /// When TERM is followed by KILL; `None` once it was.
+    kill_at: Option<Instant>,
+}
+
+/// The processes of a run.
+#[derive(Debug)]
+pub struct Life {
+    group: Pid,
+    reaper: Reaper,
+    /// Ready when the main process has ended. Without one, the end is seen a second later.
+    pidfd: Option<OwnedFd>,
+    pipes: [Option<OwnedFd>; 2],
+    buffer: Vec<u8>,
+    stop: Option<Stop>,
+    ended_at: Option<Instant>,
+}
+
+/// What a wait found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ready {
+    pub notice: bool,
+    pipes: [bool; 2],
+}
+
+impl Life {
+    /// Of a command that has just started as the leader of its own group.
+    pub fn of(mut child: Child) -> Life {
+        let main = Pid::from_child(&child);
+        Life {
+            group: main,
+            reaper: Reaper { main, adopts: child_subreaper().is_ok_and(|set| set.is_some()), status: None },
+            pidfd: pidfd_open(main, PidfdFlags::empty()).ok(),
+            pipes: [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)],
+            buffer: vec![0; READ_BYTES],
+            stop: None,
+            ended_at: None,
+        }
+    }
+
+    /// Takes the dead, and kills what had its time. Says whether the run goes on as it should: nobody
+    /// ended it, and neither did we.
+    pub fn look(&mut self, now: Instant) -> bool {
+        self.reaper.reap();
+        if self.reaper.status.is_some() {
+            self.ended_at.get_or_insert(now);
+        }
+        if let Some(stop) = &mut self.stop
+            && stop.kill_at.is_some_and(|at| now >= at)
+        {
+            let _ = kill_process_group(self.group, Signal::KILL);
+            stop.kill_at = None;
+        }
+        self.goes_on()
+    }
+
+    fn goes_on(&self) -> bool {
+        self.stop.is_none() && self.ended_at.is_none()
+    }
+
+    /// Asks the group to end.
+    pub fn stop(&mut self, ended: Ended, grace: Duration, now: Instant) {
+        let _ = kill_process_group(self.group, Signal::TERM);
+        // One that is stopped would not see it.
+        let _ = kill_process_group(self.group, Signal::CONT);
+        self.stop = Some(Stop { ended, kill_at: clock::after(now, grace) });
+    }
+
+    /// How the run ended, if it is over: its main process has ended, its output was read, and
+    /// nothing is left to be done about its group.
+    pub fn over(&self, now: Instant) -> Option<Ended> {
+        let status = self.reaper.status?;
+        let drained = self.pipes.iter().all(Option::is_none) || self.drained_at().is_some_and(|at| now >= at);
+        if !drained {
+            return None;
+        }
+        match &self.stop {
+            None => Some(match status.exit_status() {
+                Some(code) => Ended::Exited { code },
+                None => Ended::Signalled { signal: status.terminating_signal().unwrap_or_default() },
+            }),
+            Some(stop) => {
+                let gone = || test_kill_process_group(self.group) == Err(Errno::SRCH);
+                (stop.kill_at.is_none() || gone()).then(|| stop.ended.clone())
+            }
+        }
+    }
+
+    fn drained_at(&self) -> Option<Instant> {
+        self.ended_at.and_then(|at| clock::after(at, DRAIN_MAX))
+    }
+
+    /// When there is something to do here, if nothing happens before.
+    pub fn next_at(&self, now: Instant) -> Option<Instant> {
+        let kill_at = self.stop.as_ref().and_then(|stop| stop.kill_at);
+        let group_at = kill_at.and(self.ended_at).map(|_| now + GROUP_EVERY);
+        [kill_at, group_at, self.drained_at().filter(|&at| at > now)].into_iter().flatten().min()
+    }
+
+    /// Waits until something happens or the moment has come. Once the run is ending, signals and
+    /// control files have nothing to add.
+    pub fn wait(&self, until: Option<Instant>, signals: &Signals, notice: &Notice) -> Result<Ready> {
+        let goes_on = self.goes_on();
+        let sources: [Option<BorrowedFd<'_>>; 5] = [
+            self.pipes[0].as_ref().map(AsFd::as_fd),
+            self.pipes[1].as_ref().map(AsFd::as_fd),
+            notice.descriptor().filter(|_| goes_on),
+            self.pidfd.as_ref().filter(|_| self.ended_at.is_none()).map(AsFd::as_fd),
+            goes_on.then(|| signals.as_fd()),
+        ];
+        let mut fds: Vec<_> = sources.iter().flatten().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        clock::poll_until(&mut fds, until)?;
+        let mut found = fds.iter().map(|fd| !fd.revents().is_empty());
+        let [stdout, stderr, notice, ..] = sources.map(|source| source.is_some() && found.next().unwrap_or_default());
+        Ok(Ready { notice, pipes: [stdout, stderr] })
+    }
+
+    /// Takes what is in a pipe; lets go of one that is at its end.
+    pub fn read(&mut self, stream: Stream, ready: Ready) -> &[u8] {
+        let at = stream as usize;
+        let Some(pipe) = self.pipes[at].as_ref().filter(|_| ready.pipes[at]) else { return &[] };
+        match rustix::io::read(pipe, &mut self.buffer[..]) {
+            Err(Errno::INTR) => &[],
+            Ok(0) | Err(_) => {
+                self.pipes[at] = None;
+                &[]
+            }
+            Ok(read) => &self.buffer[..read],
+        }
+    }
+}
+
+/// Takes the dead: the main process, and in a supervisor also what the job left to it.
+#[derive(Debug)]
+struct Reaper {
+    main: Pid,
+    /// This process is a child subreaper, so every child of it belongs to the job.
+    adopts: bool,
+    status: Option<WaitStatus>,
+}
+
+impl Reaper {
+    fn reap(&mut self) {
+        while self.adopts || self.status.is_none() {
+            let found = match self.adopts {
+                true => wait(WaitOptions::NOHANG),
+                false => waitpid(Some(self.main), WaitOptions::NOHANG),
+            };
+            match found {
+                Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A command that outlives its caller. Knows processes and files, not events or tasks.
+//!
+//! ```text
+//! caller        lock ──────────────┐ passed on as descriptor 0, without a gap
+//! supervisor    lock held until after the exit record; session leader, child subreaper
+//!   command     `alive` held; own process group; TERM if the supervisor dies
+//! ```
+//!
+//! One attempt: reserve the exit record → make the log and `alive` → fork, held at a gate →
+//! publish the identity → look at the control files → open the gate → wait in one poll → write
+//! the exit record. The lock is let go by whoever called, after that.
+//!
+//! | lock | exit record | `alive` or the main process | standing |
+//! |---|---|---|---|
+//! | held | - | - | Supervised |
+//! | free | of this run | - | Ended |
+//! | free | none | lives, in this boot | Orphaned |
+//! | free | none | - | Lost |
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `files` | the folder `Jobs/<task id>/` |
+//! | `spec`, `identity`, `exit` | its records; `seal` is the form they have in common |
+//! | `lock` | flock, with an end to the wait |
+//! | `detach`, `birth` | starting a supervisor; what a new process does before it is another program |
+//! | `run`, `life` | one attempt, and its processes; `notice` tells it of control files, `signals` of signals |
+//! | `log`, `lines` | what the command printed |
+//! | `probe`, `orphan` | how a job stands; ending what lost its supervisor |
+//! | `wait` | waiting for the end of jobs |
+//! | `clock` | durations |
+//!
+//! **Invariant: a job is judged by locks that the kernel lets go, never by a pid alone**
+//! (`a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended`).
+
+mod birth;
+mod clock;
+mod detach;
+mod exit;
+mod files;
+mod identity;
+mod life;
+mod lines;
+mod lock;
+mod log;
+mod notice;
+mod orphan;
+mod probe;
+mod run;
+mod seal;
+mod signals;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+pub use detach::{start_supervisor, take_over};
+pub use exit::{Ended, ExitRecord, LogSize};
+pub use files::JobDir;
+pub use identity::Identity;
+pub use lock::Held;
+pub use orphan::kill_orphan;
+pub use probe::{Standing, probe};
+pub use run::{Halt, Observer, Outcome, Run};
+pub use signals::Signals;
+pub use spec::{Beat, RawText, Spec};
+pub use wait::{Need, Waited, wait_for_end};

@@ -1,0 +1,88 @@
+//! Ending what lives on of a run whose supervisor is gone.
+//!
+//! A process belongs to the run if it is the main process, or if its environment names the run and
+//! it is in the recorded session: a supervisor started by the job names the run too, but has a
+//! session of its own. It is held by a pidfd before it is looked at, so that no signal can reach
+//! another process that got its number.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::clock;
+use super::files::JobDir;
+use super::identity::{Identity, Stat};
+use super::probe::{Standing, probe};
+use super::run::RUN_ID_VAR;
+use crate::base::{EntityId, Error, Result};
+
+/// New processes may come while old ones are killed: look again this often.
+const ROUNDS: usize = 10;
+/// How long the kernel may take to end what was killed.
+const KILLED_WAIT: Duration = Duration::from_secs(2);
+
+/// Ends an orphaned run: TERM, then KILL after `grace`. Gives the number of processes that were
+/// told; none if the run is not an orphan.
+pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<usize> {
+    let Standing::Orphaned(identity) = probe(job, Some(run_id))? else { return Ok(0) };
+    let asked = members(&identity)?;
+    let mut told = asked.len();
+    signal(&asked, Signal::TERM);
+    signal(&asked, Signal::CONT);
+    wait_for(asked, grace)?;
+    for _ in 0..ROUNDS {
+        let left = members(&identity)?;
+        if left.is_empty() {
+            return Ok(told);
+        }
+        told = told.max(left.len());
+        signal(&left, Signal::KILL);
+        wait_for(left, KILLED_WAIT)?;
+    }
+    Err(Error::system(format!("cannot end run {run_id}"), "processes of it are still there"))
+}
+
+/// The living processes of a run.
+fn members(identity: &Identity) -> Result<Vec<OwnedFd>> {
+    let names = fs::read_dir("/proc").map_err(|e| Error::system("cannot list processes", e))?;
+    let pids = names.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(pids.filter_map(|pid| member(pid, identity)).collect())
+}
+
+/// A process, if it lives and belongs to the run.
+fn member(pid: i32, identity: &Identity) -> Option<OwnedFd> {
+    let held = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let stat = Stat::read(pid)?;
+    let is_main = pid == identity.pid && stat.start_ticks == identity.start_ticks;
+    let named = || {
+        let wanted = format!("{RUN_ID_VAR}={}", identity.run_id);
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    let fits = stat.session == identity.session && stat.start_ticks >= identity.start_ticks && named();
+    (!stat.is_dead() && (is_main || fits)).then_some(held)
+}
+
+fn signal(processes: &[OwnedFd], signal: Signal) {
+    for process in processes {
+        // One that is gone needs none.
+        let _ = pidfd_send_signal(process, signal);
+    }
+}
+
+/// Waits until all of them have ended, at most so long.
+fn wait_for(mut processes: Vec<OwnedFd>, max: Duration) -> Result<()> {
+    let until = clock::after(clock::now(), max);
+    while !processes.is_empty() && until.is_none_or(|until| clock::now() < until) {
+        let mut fds: Vec<_> =
+            processes.iter().map(|process| PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)).collect();
+        clock::poll_until(&mut fds, until)?;
+        let ended: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ended = ended.into_iter();
+        processes.retain(|_| !ended.next().unwrap_or_default());
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! How a job stands, by its locks and records. The table is in `super`.
+
+use super::exit::ExitRecord;
+use super::files::JobDir;
+use super::identity::Identity;
+use super::lock::{self, Mode};
+use crate::base::{EntityId, Error, ErrorKind, Result};
+
+/// How a job stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A supervisor has it, or its caller is about to start one.
+    Supervised,
+    /// The run ended, and its end was recorded.
+    Ended(ExitRecord),
+    /// The supervisor is gone and something of the run lives on.
+    Orphaned(Identity),
+    /// Nothing is left of the run, and nobody recorded its end.
+    Lost,
+}
+
+/// Looks at a job. `run_id` is the run in question; without one, the newest that was published.
+pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<Standing> {
+    let failed = |e| Error::system("cannot look at a job's lock", e);
+    let Some(lock) = job.lock_file()? else { return Ok(Standing::Lost) };
+    // Shared, so that probes do not see each other. Held to the end: nobody begins a run meanwhile.
+    if !lock::try_hold(&lock, Mode::Shared).map_err(failed)? {
+        return Ok(Standing::Supervised);
+    }
+    let identity = whole(job.identity())?;
+    let newest = identity.as_ref().map(|identity| EntityId::parse(&identity.run_id)).transpose()?;
+    let Some(run_id) = run_id.or(newest.as_ref()) else { return Ok(Standing::Lost) };
+    if let Some(record) = whole(job.exit_record(run_id))? {
+        return Ok(Standing::Ended(record));
+    }
+    match identity.filter(|identity| identity.run_id == run_id.as_str()) {
+        Some(identity) if identity.is_of_this_boot()? && lives(job, &identity)? => Ok(Standing::Orphaned(identity)),
+        _ => Ok(Standing::Lost),
+    }
+}
+
+/// Whether something of the newest run lives: it holds `alive`, or it is the main process itself,
+/// which may have closed every descriptor that it did not know.
+fn lives(job: &JobDir, identity: &Identity) -> Result<bool> {
+    let held = match job.alive_file()? {
+        Some(alive) => !lock::try_hold(&alive, Mode::Shared).map_err(|e| Error::system("cannot look at a job", e))?,
+        None => false,
+    };
+    Ok(held || identity.lives()?)
+}
+
+/// A record that a power cut tore is no record.
+fn whole<T>(record: Result<Option<T>>) -> Result<Option<T>> {
+    match record {
+        Err(e) if e.kind == ErrorKind::Corrupt => Ok(None),
+        record => record,
+    }
+}

@@ -1,0 +1,312 @@
+//! One attempt at a job: from nothing to its exit record.
+//!
+//! Everything is waited for in one poll: the main process, what it prints, signals, control
+//! files, and the nearest timer. The end of the main process is the end of the run; what it left
+//! behind may go on, unless the run was ended by us.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use rustix::io::Errno;
+
+use super::birth::{self, Birth, Gate};
+use super::clock;
+use super::exit::{Ended, ExitRecord, LogSize};
+use super::files::JobDir;
+use super::identity::Identity;
+use super::life::{Life, Stream};
+use super::lines::{LINE_MAX_CHARS, LastLines};
+use super::log::Log;
+use super::notice::Notice;
+use super::signals::Signals;
+use super::spec::{Beat, Spec};
+use crate::base::{EntityId, Error, Now, Result, text};
+
+/// Notices get lost: control files are looked at this often anyway.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// If the system cannot even wait, it is asked again after this.
+const POLL_FAILED_WAIT: Duration = Duration::from_millis(100);
+const LAST_STDERR_LINES: usize = 5;
+
+/// Variables that every command has.
+pub const RUN_ID_VAR: &str = "HF_RUN_ID";
+const TASK_ID_VAR: &str = "HF_TASK_ID";
+
+/// The order to end a run, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Halt {
+    pub why: String,
+}
+
+/// Who is told what happens, always from the thread that runs. While it works, nothing else is
+/// watched: it must not wait for long.
+pub trait Observer {
+    /// The command runs.
+    fn started(&mut self, identity: &Identity);
+    /// A heartbeat is due.
+    fn beat(&mut self);
+    /// Whether the run must end. Asked before the command starts, whenever a control file changed,
+    /// and once a second.
+    fn halt(&mut self) -> Option<Halt>;
+}
+
+/// How an attempt ended, and whether that is on the disk.
+#[derive(Debug)]
+pub struct Outcome {
+    pub record: ExitRecord,
+    /// The exit record was written, durably.
+    pub written: Result<()>,
+}
+
+/// One attempt.
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "the clock is a function")]
+pub struct Run<'a> {
+    pub job: &'a JobDir,
+    pub spec: &'a Spec,
+    pub run_id: &'a EntityId,
+    /// Its log, a new file, by its path inside the vault.
+    pub log: &'a Path,
+    pub signals: &'a Signals,
+    /// The time of day, for the record.
+    pub now: &'a dyn Fn() -> Now,
+}
+
+impl Run<'_> {
+    /// Runs the command to its end. The caller holds the job's lock.
+    pub fn run(&self, watch: &mut dyn Observer) -> Outcome {
+        let started_at = (self.now)().timestamp();
+        let slot = self.job.reserve_exit(self.run_id);
+        let mut output = Output::default();
+        let attempt = match &slot {
+            Ok(_) => self.attempt(watch, &mut output),
+            Err(e) => Err(e.clone()),
+        };
+        let short = |text: &str| text::cut(text, LINE_MAX_CHARS);
+        let ended = match attempt {
+            Ok(Ended::Halted { why }) => Ended::Halted { why: short(&why) },
+            Ok(ended) => ended,
+            Err(e) => Ended::NotStarted { reason: short(&e.message) },
+        };
+        let (last_line, last5, log) = output.finish();
+        let record = ExitRecord {
+            run_id: self.run_id.to_string(),
+            ended,
+            started_at,
+            finished_at: (self.now)().timestamp(),
+            last_line,
+            last5,
+            log,
+        };
+        let written = slot.and_then(|slot| slot.write(&record));
+        Outcome { record, written }
+    }
+
+    /// Starts the command and follows it. An error means that it did not start.
+    fn attempt(&self, watch: &mut dyn Observer, output: &mut Output) -> Result<Ended> {
+        let mut command = self.command()?;
+        output.log = Some(Log::new(self.job.new_vault_file(self.log)?, self.spec.log_max_bytes));
+        let (mut gate, child_gate) = Gate::new().map_err(cannot_start)?;
+        let birth = Birth::Command { alive: self.job.new_alive()?, gate: child_gate };
+        birth::prepare(&mut command, birth).map_err(cannot_start)?;
+        let notice = Notice::of(self.job.control_paths());
+        thread::scope(|scope| {
+            let (sender, spawned) = mpsc::channel();
+            let (_over, over) = mpsc::channel::<()>();
+            let fork = move || {
+                let child = command.spawn();
+                // With it go our side of `alive` and the command's side of the gate.
+                drop(command);
+                let _ = sender.send(child);
+                // The command gets TERM when the thread that forked it ends: not before the run does.
+                let _ = over.recv();
+            };
+            thread::Builder::new().spawn_scoped(scope, fork).map_err(cannot_start)?;
+            let mut halted = None;
+            let mut identity = Err(Error::system("cannot start the command", "it did not come up"));
+            if let Some(pid) = gate.arrival() {
+                identity = Identity::of(pid, self.run_id.as_str())
+                    .and_then(|identity| self.job.put_identity(&identity).map(|()| identity));
+                halted = identity.is_ok().then(|| self.halt_now(watch)).flatten();
+                if identity.is_ok() && halted.is_none() {
+                    // If it is gone by now, the end of its process tells.
+                    let _ = gate.open();
+                } else {
+                    drop(gate);
+                }
+            }
+            let child = spawned.recv().map_err(cannot_start)?;
+            if let Some(halt) = halted {
+                return Ok(Ended::Halted { why: halt.why });
+            }
+            match (child, identity) {
+                (Ok(child), Ok(identity)) => {
+                    watch.started(&identity);
+                    Ok(self.follow(child, &notice, watch, output))
+                }
+                // Killed by somebody on its way to the gate.
+                (Ok(mut child), Err(e)) => {
+                    let _ = child.wait();
+                    Err(e)
+                }
+                // It was us who kept the gate shut.
+                (Err(shut), Err(e)) if shut.raw_os_error() == Some(Errno::CANCELED.raw_os_error()) => Err(e),
+                (Err(e), _) => Err(self.why_not(&e)),
+            }
+        })
+    }
+
+    fn command(&self) -> Result<Command> {
+        let mut argv = self.spec.argv.iter();
+        let program = argv.next().ok_or_else(|| Error::usage("there is no command to run"))?;
+        let cwd = self.spec.cwd.as_path();
+        match fs::metadata(cwd) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(Error::usage(format!("the working directory {} is not a folder", cwd.display()))),
+            Err(e) => return Err(Error::usage(format!("the working directory {} is gone: {e}", cwd.display()))),
+        }
+        let mut command = Command::new(program.as_os_str());
+        command.args(argv.map(|argument| argument.as_os_str())).current_dir(cwd).process_group(0);
+        command.envs(self.spec.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
+        command.env(RUN_ID_VAR, self.run_id.as_str()).env(TASK_ID_VAR, self.job.task().as_str());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// Why the command did not start, as far as the system tells.
+    fn why_not(&self, error: &io::Error) -> Error {
+        let program = self.spec.argv.first().map_or(Path::new(""), |program| program.as_path());
+        let name = program.display();
+        let by_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
+        Error::usage(match error.kind() {
+            io::ErrorKind::NotFound if by_path && self.spec.cwd.as_path().join(program).exists() => {
+                format!("the interpreter that {name} names does not exist")
+            }
+            io::ErrorKind::NotFound => format!("the command {name} does not exist"),
+            io::ErrorKind::PermissionDenied => format!("the command {name} is not executable"),
+            io::ErrorKind::ArgumentListTooLong => format!("the arguments of {name} are too long"),
+            _ => format!("the command {name} cannot be started: {error}"),
+        })
+    }
+
+    /// A signal to us is an order too.
+    fn halt_now(&self, watch: &mut dyn Observer) -> Option<Halt> {
+        match self.signals.asked() {
+            Some(number) => Some(Halt { why: format!("the supervisor was told to end (signal {number})") }),
+            None => watch.halt(),
+        }
+    }
+
+    /// From the start of the command to its end.
+    fn follow(&self, child: Child, notice: &Notice, watch: &mut dyn Observer, output: &mut Output) -> Ended {
+        let mut life = Life::of(child);
+        let began = clock::now();
+        let timeout_at = self.spec.timeout.and_then(|timeout| clock::after(began, timeout));
+        let mut beats = Beats::new(self.spec, began);
+        let mut look_at = began;
+        loop {
+            let now = clock::now();
+            let goes_on = life.look(now);
+            if let Some(ended) = life.over(now) {
+                return ended;
+            }
+            let mut halt = None;
+            if goes_on && (now >= look_at || self.signals.asked().is_some()) {
+                look_at = now + LOOK_EVERY;
+                halt = self.halt_now(watch);
+            }
+            match halt {
+                Some(halt) => life.stop(Ended::Halted { why: halt.why }, self.spec.kill_grace, now),
+                None if goes_on && timeout_at.is_some_and(|at| now >= at) => {
+                    life.stop(Ended::TimedOut, self.spec.kill_grace, now);
+                }
+                None if goes_on && beats.due(now, output.bytes) => watch.beat(),
+                None => {}
+            }
+            // Past the moment in which the run goes on, its own timers mean nothing.
+            let timers = [timeout_at, beats.next, Some(look_at)].into_iter().filter(|_| goes_on).flatten();
+            let until = timers.chain(life.next_at(now)).chain([now + LOOK_EVERY]).min();
+            let Ok(ready) = life.wait(until, self.signals, notice) else {
+                // Whatever happens to us, the job goes on.
+                thread::sleep(POLL_FAILED_WAIT);
+                continue;
+            };
+            if ready.notice {
+                notice.clear();
+                look_at = now;
+            }
+            for stream in Stream::ALL {
+                output.push(stream, life.read(stream, ready));
+            }
+        }
+    }
+}
+
+fn cannot_start(error: impl std::fmt::Display) -> Error {
+    Error::system("cannot start the command", error)
+}
+
+/// What came from the command.
+#[derive(Debug)]
+struct Output {
+    log: Option<Log>,
+    stdout: LastLines,
+    stderr: LastLines,
+    bytes: u64,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Output { log: None, stdout: LastLines::new(1), stderr: LastLines::new(LAST_STDERR_LINES), bytes: 0 }
+    }
+}
+
+impl Output {
+    fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        if let Some(log) = &mut self.log {
+            log.push(bytes);
+        }
+        match stream {
+            Stream::Stdout => self.stdout.push(bytes),
+            Stream::Stderr => self.stderr.push(bytes),
+        }
+    }
+
+    fn finish(self) -> (Option<String>, Vec<String>, LogSize) {
+        let log = self.log.map(Log::finish).unwrap_or_default();
+        (self.stdout.finish().pop(), self.stderr.finish(), log)
+    }
+}
+
+/// When heartbeats are due: at most one an interval.
+struct Beats {
+    every: Option<Duration>,
+    beat: Beat,
+    next: Option<Instant>,
+    /// Output that earlier beats have told of.
+    told: u64,
+}
+
+impl Beats {
+    fn new(spec: &Spec, began: Instant) -> Beats {
+        let every = spec.heartbeat.filter(|every| !every.is_zero());
+        Beats { every, beat: spec.beat, next: every.and_then(|every| clock::after(began, every)), told: 0 }
+    }
+
+    fn due(&mut self, now: Instant, output: u64) -> bool {
+        if self.next.is_none_or(|next| now < next) {
+            return false;
+        }
+        // From now on, not from when it was due: after a suspended machine there is one, not a hundred.
+        self.next = self.every.and_then(|every| clock::after(now, every));
+        let printed = output > self.told;
+        self.told = output;
+        self.beat == Beat::Timer || printed
+    }
+}

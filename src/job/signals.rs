@@ -1,0 +1,87 @@
+//! Signals as something that a poll can wait for.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::base::{Error, Result};
+
+/// Signals that ask this process to end. Caught for as long as this value lives; once caught, they
+/// do not end the process any more.
+#[derive(Debug)]
+pub struct Signals {
+    caught: UnixStream,
+    newest: Arc<AtomicUsize>,
+    ids: Vec<SigId>,
+    /// Keeps the other end open when nothing is caught.
+    _end: UnixStream,
+}
+
+impl Signals {
+    /// For a supervisor: TERM, INT and QUIT ask it to end its job. HUP is none of its business. What
+    /// it starts has the default for all of them, whatever its own caller ignored.
+    pub fn of_supervisor() -> Result<Signals> {
+        let mut signals = Self::catch(&[SIGTERM, SIGINT, SIGQUIT])?;
+        let ignored = signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)));
+        signals.ids.push(ignored.map_err(|e| failed(&e))?);
+        Ok(signals)
+    }
+
+    /// For a command that waits: TERM, INT and HUP.
+    pub fn of_waiter() -> Result<Signals> {
+        Self::catch(&[SIGTERM, SIGINT, SIGHUP])
+    }
+
+    /// Nothing is caught.
+    pub fn none() -> Result<Signals> {
+        Self::catch(&[])
+    }
+
+    fn catch(numbers: &[i32]) -> Result<Signals> {
+        let (caught, end) = UnixStream::pair().map_err(|e| failed(&e))?;
+        let mut signals = Signals { caught, newest: Arc::default(), ids: Vec::new(), _end: end };
+        for &number in numbers {
+            signals.add(number).map_err(|e| failed(&e))?;
+        }
+        Ok(signals)
+    }
+
+    /// The number first, then the byte that wakes: whoever wakes finds the number.
+    fn add(&mut self, number: i32) -> io::Result<()> {
+        let newest = Arc::clone(&self.newest);
+        self.ids.push(signal_hook::flag::register_usize(number, newest, number as usize)?);
+        self.ids.push(signal_hook::low_level::pipe::register(number, self._end.try_clone()?)?);
+        Ok(())
+    }
+
+    /// The newest signal that came, if any did. It is remembered: who asked to end does not take it back.
+    pub fn asked(&self) -> Option<i32> {
+        match self.newest.load(Ordering::SeqCst) {
+            0 => None,
+            number => Some(number as i32),
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.caught.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.ids.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+fn failed(error: &io::Error) -> Error {
+    Error::system("cannot catch signals", error)
+}

@@ -1,0 +1,129 @@
+//! What is to be run, as the caller wrote it down for the supervisor.
+//!
+//! Invariant: the bytes of arguments, variables and folder come back as they were given, also when
+//! they are no text (`bytes_that_are_no_text_come_back`).
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+
+use crate::base::names;
+
+/// Bytes from a command line: written as a text where they are one, else as numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawText(pub OsString);
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl RawText {
+    pub fn as_os_str(&self) -> &OsStr {
+        &self.0
+    }
+
+    pub fn as_path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+impl<T: Into<OsString>> From<T> for RawText {
+    fn from(text: T) -> Self {
+        RawText(text.into())
+    }
+}
+
+impl Serialize for RawText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.to_str() {
+            Some(text) => Written::Text(text.to_owned()),
+            None => Written::Bytes(self.0.as_bytes().to_owned()),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Text(text) => RawText(text.into()),
+            Written::Bytes(bytes) => RawText(OsString::from_vec(bytes)),
+        })
+    }
+}
+
+names! {
+    /// What makes a heartbeat.
+    pub enum Beat {
+        /// The process lives.
+        Timer = "timer",
+        /// The process printed something.
+        Output = "output",
+    }
+}
+
+impl Serialize for Beat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Beat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Beat::parse(&name).ok_or_else(|| de::Error::custom(format!("'{name}' is not a kind of heartbeat")))
+    }
+}
+
+/// One job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The command and its arguments.
+    pub argv: Vec<RawText>,
+    /// Where it runs.
+    pub cwd: RawText,
+    /// Variables beside those that the supervisor inherits.
+    pub env: Vec<(RawText, RawText)>,
+    /// How long it may run; no end if absent.
+    pub timeout: Option<Duration>,
+    /// How long it may go on after TERM.
+    pub kill_grace: Duration,
+    /// The size of its log.
+    pub log_max_bytes: u64,
+    /// How often a heartbeat may come; none if absent.
+    pub heartbeat: Option<Duration>,
+    pub beat: Beat,
+    /// What the caller wants to find again in the supervisor.
+    #[serde(default)]
+    pub extra: Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::seal;
+
+    #[test]
+    fn bytes_that_are_no_text_come_back() {
+        let odd = OsString::from_vec(vec![b'a', 0xff, b'\n', 0xfe]);
+        let spec = Spec {
+            argv: vec!["printf".into(), odd.clone().into(), "é".into()],
+            cwd: odd.clone().into(),
+            env: vec![("A".into(), odd.into())],
+            timeout: Some(Duration::from_millis(1500)),
+            kill_grace: Duration::from_secs(5),
+            log_max_bytes: 1 << 20,
+            heartbeat: None,
+            beat: Beat::Output,
+            extra: serde_json::from_str(r#"{"retries":2}"#).unwrap(),
+        };
+        assert_eq!(seal::open::<Spec>(&seal::seal(&spec)).unwrap(), spec);
+    }
+}

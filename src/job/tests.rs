@@ -1,0 +1,577 @@
+//! Jobs with real processes, signals and files. Nothing here waits by time: it blocks on a pipe, a
+//! lock or an exit.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use tempfile::TempDir;
+
+use super::identity::Stat;
+use super::lock::{Mode, hold};
+use super::*;
+use crate::base::{EntityId, Now, Timestamp};
+
+const LOG: &str = "Autonomous/logs/L-0001.txt";
+const LONG: Duration = Duration::from_secs(600);
+
+/// A vault with one job in it.
+pub struct Fixture {
+    folder: TempDir,
+    pub job: JobDir,
+}
+
+impl Fixture {
+    pub fn new() -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("Akashic")).unwrap();
+        let job = JobDir::create(folder.path(), &id("t1")).unwrap();
+        Fixture { folder, job }
+    }
+
+    pub fn vault(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A spec that runs a script of the shell in the vault.
+    fn script(&self, text: &str) -> Spec {
+        self.command(&["bash", "-c", text])
+    }
+
+    fn command(&self, argv: &[&str]) -> Spec {
+        Spec {
+            argv: argv.iter().map(RawText::from).collect(),
+            cwd: self.vault().into(),
+            env: Vec::new(),
+            timeout: None,
+            kill_grace: LONG,
+            log_max_bytes: 1 << 20,
+            heartbeat: None,
+            beat: Beat::Timer,
+            extra: Default::default(),
+        }
+    }
+
+    /// Runs it here as run `r1`.
+    fn run(&self, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
+        self.run_as("r1", LOG, spec, watch)
+    }
+
+    fn run_as(&self, run_id: &str, log: &str, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
+        let signals = Signals::none().unwrap();
+        let run_id = &id(run_id);
+        let run = Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, now: &noon };
+        let outcome = run.run(watch);
+        outcome.written.unwrap();
+        assert_eq!(self.job.exit_record(run_id).unwrap(), Some(outcome.record.clone()));
+        outcome.record
+    }
+
+    fn log(&self) -> Vec<u8> {
+        fs::read(self.vault().join(LOG)).unwrap()
+    }
+
+    /// A pipe with a name in the vault, held open at both ends so that opening it never blocks.
+    fn fifo(&self, name: &str) -> File {
+        let path = self.vault().join(name);
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        File::options().read(true).write(true).open(path).unwrap()
+    }
+
+    /// Starts a supervisor for it in a process of its own, as run `r1`.
+    fn fire(&self, spec: &Spec) -> Pid {
+        self.job.put_spec(spec).unwrap();
+        let lock = self.job.take_lock(Duration::ZERO).unwrap();
+        let words: [OsString; 4] =
+            ["job::tests::as_supervisor".into(), "--exact".into(), "--ignored".into(), self.vault().into()];
+        Pid::from_raw(start_supervisor(lock, &words).unwrap() as i32).unwrap()
+    }
+
+    /// Waits until nobody supervises it.
+    fn wait(&self) {
+        let waited = wait_for_end(&[&self.job], Need::All, LONG, &Signals::none().unwrap()).unwrap();
+        assert_eq!(waited, Waited::Ended);
+    }
+
+    fn probe(&self) -> Standing {
+        probe(&self.job, Some(&id("r1"))).unwrap()
+    }
+}
+
+fn id(text: &str) -> EntityId {
+    EntityId::parse(text).unwrap()
+}
+
+fn noon() -> Now {
+    Now { millis: 1_700_000_000_000 }
+}
+
+fn exited(code: i32) -> Ended {
+    Ended::Exited { code }
+}
+
+fn lives(pid: i32) -> bool {
+    Stat::read(pid).is_some_and(|stat| !stat.is_dead())
+}
+
+/// One line from a named pipe.
+fn line(mut fifo: &File) -> String {
+    let mut text = String::new();
+    let mut byte = [0];
+    while fifo.read_exact(&mut byte).is_ok() && byte[0] != b'\n' {
+        text.push(char::from(byte[0]));
+    }
+    text
+}
+
+/// Remembers what it was told, and says what it was made to say.
+#[derive(Default)]
+struct Watcher {
+    started: Option<Identity>,
+    beats: usize,
+    looks: usize,
+    /// Written to at this beat.
+    at_beat: Option<(usize, File)>,
+    /// The run is halted once this exists.
+    halt_if: Option<PathBuf>,
+}
+
+impl Observer for Watcher {
+    fn started(&mut self, identity: &Identity) {
+        self.started = Some(identity.clone());
+    }
+
+    fn beat(&mut self) {
+        self.beats += 1;
+        if let Some((at, file)) = &mut self.at_beat
+            && *at == self.beats
+        {
+            file.write_all(b"go\n").unwrap();
+        }
+    }
+
+    fn halt(&mut self) -> Option<Halt> {
+        self.looks += 1;
+        let halted = self.halt_if.as_ref().is_some_and(|path| path.exists());
+        halted.then(|| Halt { why: "the test says so".to_owned() })
+    }
+}
+
+#[test]
+fn a_run_is_recorded_with_its_code_its_lines_and_its_log() {
+    let fixture = Fixture::new();
+    let script =
+        "for n in 1 2 3 4 5 6 7; do echo e$n >&2; done; echo $HF_TASK_ID; echo $HF_RUN_ID-$X; pwd > at; exit 7";
+    let mut spec = fixture.script(script);
+    spec.env.push(("X".into(), "x".into()));
+    let mut watch = Watcher::default();
+    let record = fixture.run(&spec, &mut watch);
+    let expected = ExitRecord {
+        run_id: "r1".to_owned(),
+        ended: exited(7),
+        started_at: Timestamp(1_700_000_000),
+        finished_at: Timestamp(1_700_000_000),
+        last_line: Some("r1-x".to_owned()),
+        last5: ["e3", "e4", "e5", "e6", "e7"].map(str::to_owned).to_vec(),
+        log: LogSize { bytes: 29, cut: 0, problem: None },
+    };
+    assert_eq!(record, expected);
+    let mut lines: Vec<String> = String::from_utf8(fixture.log()).unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["e1", "e2", "e3", "e4", "e5", "e6", "e7", "r1-x", "t1"]);
+    assert_eq!(fs::read_to_string(fixture.vault().join("at")).unwrap().trim_end(), fixture.vault().to_str().unwrap());
+    let identity = watch.started.unwrap();
+    assert_eq!(fixture.job.identity().unwrap(), Some(identity.clone()));
+    assert_eq!(identity.group, identity.pid);
+    assert_eq!(fixture.probe(), Standing::Ended(record));
+}
+
+#[test]
+fn a_log_is_private_and_within_its_size() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    let mut spec = fixture.script("head -c 10000000 /dev/zero; echo end >&2");
+    spec.log_max_bytes = 4096;
+    let record = fixture.run(&spec, &mut Watcher::default());
+    assert_eq!(record.ended, exited(0));
+    assert_eq!(record.last_line, Some("\0".repeat(400) + "…"));
+    assert_eq!(record.last5, ["end"]);
+    assert_eq!(record.log.bytes, 10_000_004);
+    assert_eq!(fixture.log().len(), 4096);
+    let said = format!("{:020} bytes were cut here", record.log.cut);
+    assert!(fixture.log().windows(said.len()).any(|part| part == said.as_bytes()));
+    let mode = fs::metadata(fixture.vault().join(LOG)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_signal_that_is_not_ours_is_told() {
+    let fixture = Fixture::new();
+    let record = fixture.run(&fixture.script("kill -USR1 $$"), &mut Watcher::default());
+    assert_eq!(record.ended, Ended::Signalled { signal: 10 });
+}
+
+#[test]
+fn bytes_that_are_no_text_reach_the_command() {
+    let fixture = Fixture::new();
+    let odd = OsString::from_vec(vec![b'a', 0xff, b'b']);
+    let mut spec = fixture.script("printf %s \"$1$X\"");
+    spec.argv.extend(["bash".into(), odd.clone().into()]);
+    spec.env.push(("X".into(), odd.into()));
+    fixture.run(&spec, &mut Watcher::default());
+    assert_eq!(fixture.log(), b"a\xffba\xffb");
+}
+
+#[test]
+fn a_run_whose_time_is_up_is_ended() {
+    let fixture = Fixture::new();
+    let mut spec = fixture.script("sleep 600");
+    spec.timeout = Some(Duration::from_millis(20));
+    let mut watch = Watcher::default();
+    assert_eq!(fixture.run(&spec, &mut watch).ended, Ended::TimedOut);
+    assert!(!watch.started.unwrap().lives().unwrap());
+}
+
+#[test]
+fn a_stopped_command_is_ended_too() {
+    let fixture = Fixture::new();
+    let mut spec = fixture.script("kill -STOP $$");
+    spec.timeout = Some(Duration::from_millis(20));
+    assert_eq!(fixture.run(&spec, &mut Watcher::default()).ended, Ended::TimedOut);
+}
+
+#[test]
+fn a_halted_command_that_ignores_term_is_killed_with_all_of_its_group() {
+    let fixture = Fixture::new();
+    // The control file that it makes itself is noticed.
+    let script = "trap '' TERM; sleep 600 & echo $!; echo x > Akashic/control; wait; sleep 600";
+    let mut spec = fixture.script(script);
+    spec.kill_grace = Duration::from_millis(20);
+    let mut watch = Watcher { halt_if: Some(fixture.vault().join("Akashic/control")), ..Watcher::default() };
+    let record = fixture.run(&spec, &mut watch);
+    assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
+    assert!(!watch.started.unwrap().lives().unwrap());
+    assert!(!lives(record.last_line.unwrap().parse().unwrap()));
+}
+
+#[test]
+fn what_is_left_of_a_halted_run_has_the_same_grace() {
+    let fixture = Fixture::new();
+    // The main process ends with TERM at once; another one of its group tidies up first.
+    let script = "(trap 'echo tidy; exit' TERM; echo x > Akashic/control; while :; do sleep 0.01; done) & wait";
+    let spec = fixture.script(script);
+    let mut watch = Watcher { halt_if: Some(fixture.vault().join("Akashic/control")), ..Watcher::default() };
+    let record = fixture.run(&spec, &mut watch);
+    assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
+    assert_eq!(record.last_line.as_deref(), Some("tidy"));
+}
+
+#[test]
+fn a_halt_before_the_start_starts_nothing() {
+    let fixture = Fixture::new();
+    let mut watch = Watcher { halt_if: Some(fixture.vault().to_owned()), ..Watcher::default() };
+    let record = fixture.run(&fixture.script("touch ran"), &mut watch);
+    assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
+    assert_eq!((watch.started, watch.looks), (None, 1));
+    assert!(!fixture.vault().join("ran").exists());
+    assert_eq!(fixture.probe(), Standing::Ended(record));
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let fixture = Fixture::new();
+    fs::write(fixture.vault().join("plain"), "x").unwrap();
+    fs::write(fixture.vault().join("odd"), "#!/no/such/shell\n").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(fixture.vault().join("odd"), fs::Permissions::from_mode(0o700)).unwrap();
+    let gone = Spec { cwd: "/no/such/folder".into(), ..fixture.command(&["true"]) };
+    let cases = [
+        (fixture.command(&["no-such-command"]), LOG, "the command no-such-command does not exist"),
+        (fixture.command(&["./plain"]), "l2", "the command ./plain is not executable"),
+        (fixture.command(&["./odd"]), "l3", "the interpreter that ./odd names does not exist"),
+        (fixture.command(&[]), "l4", "there is no command to run"),
+        (gone, "l5", "the working directory /no/such/folder is gone"),
+        (fixture.command(&["true"]), "plain/log", "cannot open"),
+        (fixture.command(&["true"]), LOG, "exists already"),
+    ];
+    for (n, (spec, log, why)) in cases.iter().enumerate() {
+        let mut watch = Watcher::default();
+        let record = fixture.run_as(&format!("r{n}"), log, spec, &mut watch);
+        let Ended::NotStarted { reason } = record.ended else { panic!("{:?}", record.ended) };
+        assert!(reason.contains(why), "{reason}");
+        assert_eq!(watch.started, None);
+    }
+}
+
+#[test]
+fn a_grandchild_that_keeps_a_pipe_open_holds_nothing_and_is_left_alone() {
+    let fixture = Fixture::new();
+    let record = fixture.run(&fixture.script("sleep 600 & echo $!"), &mut Watcher::default());
+    assert_eq!(record.ended, exited(0));
+    let left: i32 = record.last_line.as_ref().unwrap().parse().unwrap();
+    assert!(lives(left));
+    assert_eq!(fixture.probe(), Standing::Ended(record));
+    // Another run of the same job is not held by it either.
+    let again = fixture.run_as("r2", "again", &fixture.script("exit 3"), &mut Watcher::default());
+    assert_eq!(again.ended, exited(3));
+    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), Standing::Ended(again));
+    assert!(lives(left));
+    kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_command_inherits_its_alive_file_and_nothing_else() {
+    let fixture = Fixture::new();
+    let leaked = File::create(fixture.vault().join("leaked")).unwrap();
+    rustix::io::fcntl_setfd(&leaked, FdFlags::empty()).unwrap();
+    let _held = fixture.job.take_lock(Duration::ZERO).unwrap();
+    let record = fixture.run(&fixture.command(&["ls", "-l", "/proc/self/fd"]), &mut Watcher::default());
+    assert_eq!(record.ended, exited(0));
+    let text = String::from_utf8(fixture.log()).unwrap();
+    let mut open: Vec<String> = text.lines().filter_map(|line| Some(line.split_once(" -> ")?.1.to_owned())).collect();
+    // The folder that it lists is open while it does.
+    open.retain(|target| !(target.starts_with("/proc/") && target.ends_with("/fd")));
+    // By kind, whatever their numbers.
+    open.sort_by_key(|target| (target.ends_with("/alive"), target.starts_with("pipe:")));
+    assert_eq!(open.len(), 4, "{text}");
+    assert_eq!(open[0], "/dev/null");
+    assert!(open[1].starts_with("pipe:") && open[2].starts_with("pipe:"), "{text}");
+    assert!(open[3].ends_with("Jobs/t1/alive"), "{text}");
+}
+
+#[test]
+fn a_timer_beats_while_the_process_lives() {
+    let fixture = Fixture::new();
+    let fifo = fixture.fifo("go");
+    let mut spec = fixture.script("read line < go");
+    spec.heartbeat = Some(Duration::from_millis(5));
+    let mut watch = Watcher { at_beat: Some((3, fifo)), ..Watcher::default() };
+    assert_eq!(fixture.run(&spec, &mut watch).ended, exited(0));
+    assert!(watch.beats >= 3);
+}
+
+#[test]
+fn output_beats_once_an_interval_and_silence_never() {
+    let fixture = Fixture::new();
+    let fifo = fixture.fifo("go");
+    let mut spec = fixture.script("for n in {1..1000}; do echo $n; done; read line < go");
+    (spec.beat, spec.heartbeat) = (Beat::Output, Some(Duration::from_millis(100)));
+    let mut watch = Watcher { at_beat: Some((1, fifo)), ..Watcher::default() };
+    assert_eq!(fixture.run(&spec, &mut watch).ended, exited(0));
+    assert!(watch.beats < 10, "a beat an interval, not one a line: {}", watch.beats);
+    let mut silent = fixture.script("sleep 600");
+    (silent.beat, silent.heartbeat) = (Beat::Output, Some(Duration::from_millis(1)));
+    silent.timeout = Some(Duration::from_millis(50));
+    let mut watch = Watcher::default();
+    assert_eq!(fixture.run_as("r2", "silent", &silent, &mut watch).ended, Ended::TimedOut);
+    assert_eq!(watch.beats, 0);
+}
+
+#[test]
+fn a_job_without_a_run_stands_by_its_lock_and_its_boot() {
+    let fixture = Fixture::new();
+    assert_eq!(probe(&fixture.job, None).unwrap(), Standing::Lost);
+    let held = fixture.job.take_lock(Duration::ZERO).unwrap();
+    assert_eq!(fixture.probe(), Standing::Supervised);
+    let alive = fixture.job.new_alive().unwrap();
+    let mut identity = Identity::of(rustix::process::getpid(), "r1").unwrap();
+    fixture.job.put_identity(&identity).unwrap();
+    drop(held);
+    fixture.wait();
+    assert_eq!(fixture.probe(), Standing::Orphaned(identity.clone()));
+    // Of another run nothing is known.
+    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), Standing::Lost);
+    // The same process number in another boot is somebody else, and so is who holds the lock there.
+    identity.boot_id = "another".to_owned();
+    fixture.job.put_identity(&identity).unwrap();
+    assert_eq!(fixture.probe(), Standing::Lost);
+    drop(alive);
+}
+
+#[test]
+fn a_supervisor_runs_a_job_whose_caller_is_gone() {
+    let fixture = Fixture::new();
+    let (up, go) = (fixture.fifo("up"), fixture.fifo("go"));
+    // What a caller's shell left open must not be kept open by the supervisor.
+    let (mut reader, writer) = io::pipe().unwrap();
+    rustix::io::fcntl_setfd(&writer, FdFlags::empty()).unwrap();
+    let supervisor = fixture.fire(&fixture.script("echo $$ $PPID > up; read line < go; echo $line; exit 4"));
+    drop(writer);
+    assert_eq!(reader.read(&mut [0]).unwrap(), 0);
+    let pids = line(&up);
+    let (main, parent) = pids.split_once(' ').unwrap();
+    assert_eq!(fixture.probe(), Standing::Supervised);
+    assert_eq!(parent, supervisor.as_raw_nonzero().to_string());
+    let identity = fixture.job.identity().unwrap().unwrap();
+    assert_eq!(identity.pid.to_string(), main);
+    // A session and groups of their own: no signal of the caller's terminal or group reaches them.
+    assert_eq!(identity.session, supervisor.as_raw_nonzero().get());
+    assert_eq!(Stat::read(identity.supervisor).unwrap().group, identity.session);
+    assert_eq!(
+        wait_for_end(&[&fixture.job], Need::Any, Duration::ZERO, &Signals::none().unwrap()).unwrap(),
+        Waited::TimeUp
+    );
+    (&go).write_all(b"done\n").unwrap();
+    fixture.wait();
+    let Standing::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
+    assert_eq!((record.ended, record.last_line.as_deref()), (exited(4), Some("done")));
+    waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
+    let mut left: Vec<_> =
+        fs::read_dir(fixture.vault().join("Jobs/t1")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["alive", "control", "exit-r1.json", "identity.json", "lock", "spec.json"]);
+}
+
+#[test]
+fn a_supervisor_ends_its_job_when_it_is_cancelled_or_told_to_end() {
+    for told_by_signal in [false, true] {
+        let fixture = Fixture::new();
+        let up = fixture.fifo("up");
+        let supervisor = fixture.fire(&fixture.script("echo up > up; sleep 600"));
+        line(&up);
+        match told_by_signal {
+            true => kill_process(supervisor, Signal::TERM).unwrap(),
+            false => fixture.job.cancel().unwrap(),
+        }
+        fixture.wait();
+        let Standing::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
+        let why = if told_by_signal { "the supervisor was told to end (signal 15)" } else { "cancelled" };
+        assert_eq!(record.ended, Ended::Halted { why: why.to_owned() });
+        waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
+    }
+}
+
+#[test]
+fn a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended() {
+    let fixture = Fixture::new();
+    let (up, down, _never) = (fixture.fifo("up"), fixture.fifo("down"), fixture.fifo("never"));
+    // It is told of its supervisor's end by TERM, and goes on.
+    let script = "trap 'echo term > down' TERM; echo up > up; while :; do read line < never; done";
+    let supervisor = fixture.fire(&fixture.script(script));
+    line(&up);
+    kill_process(supervisor, Signal::KILL).unwrap();
+    waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
+    assert_eq!(line(&down), "term");
+    fixture.wait();
+    let identity = fixture.job.identity().unwrap().unwrap();
+    assert_eq!(fixture.probe(), Standing::Orphaned(identity.clone()));
+    assert_eq!(kill_orphan(&fixture.job, &id("r2"), LONG).unwrap(), 0);
+    assert!(identity.lives().unwrap());
+    assert_eq!(kill_orphan(&fixture.job, &id("r1"), Duration::from_millis(20)).unwrap(), 1);
+    assert!(!identity.lives().unwrap());
+    assert_eq!(fixture.probe(), Standing::Lost);
+}
+
+#[test]
+fn a_supervisor_reaps_what_its_job_leaves_to_it() {
+    let fixture = Fixture::new();
+    let (up, go) = (fixture.fifo("up"), fixture.fifo("go"));
+    // A process whose parent is gone, in a session of its own: it falls to the supervisor.
+    let script = "(setsid bash -c 'echo $$ > up; read line < go; echo $PPID > up' &) ; read line < go2";
+    let go2 = fixture.fifo("go2");
+    let supervisor = fixture.fire(&fixture.script(script));
+    let orphan: i32 = line(&up).parse().unwrap();
+    (&go).write_all(b"x\n").unwrap();
+    assert_eq!(line(&up), supervisor.as_raw_nonzero().to_string());
+    let held = rustix::process::pidfd_open(Pid::from_raw(orphan).unwrap(), rustix::process::PidfdFlags::empty());
+    if let Ok(held) = held {
+        let mut fds = [rustix::event::PollFd::new(&held, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut fds, None).unwrap();
+    }
+    (&go2).write_all(b"x\n").unwrap();
+    fixture.wait();
+    assert!(Stat::read(orphan).is_none(), "it is still there as a zombie");
+    waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
+}
+
+#[test]
+fn a_wait_is_interrupted_by_a_signal() {
+    let fixture = Fixture::new();
+    let _held = fixture.job.take_lock(Duration::ZERO).unwrap();
+    let up = fixture.fifo("up");
+    // In a process of its own: a signal once caught does not end this one any more.
+    let mut waiter = Command::new("/proc/self/exe")
+        .args(["job::tests::as_waiter", "--exact", "--ignored"])
+        .arg(fixture.vault())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(line(&up), "up");
+    kill_process(Pid::from_child(&waiter), Signal::TERM).unwrap();
+    assert!(waiter.wait().unwrap().success());
+}
+
+/// Not a test: the process that the one above interrupts.
+#[test]
+#[ignore = "the process that another test interrupts"]
+fn as_waiter() {
+    let Some(vault) = std::env::args_os().nth(4).map(PathBuf::from) else { return };
+    let job = JobDir::open(&vault, &id("t1")).unwrap().unwrap();
+    let signals = Signals::of_waiter().unwrap();
+    fs::write(vault.join("up"), "up\n").unwrap();
+    assert_eq!(wait_for_end(&[&job], Need::All, LONG, &signals).unwrap(), Waited::Interrupted);
+    assert_eq!(signals.asked(), Some(signal_hook::consts::SIGTERM));
+}
+
+#[test]
+fn many_wait_for_one_and_one_for_many() {
+    let (first, second) = (Fixture::new(), Fixture::new());
+    let held = first.job.take_lock(Duration::ZERO).unwrap();
+    let both = [&first.job, &second.job];
+    let none = Signals::none().unwrap();
+    assert_eq!(wait_for_end(&both, Need::Any, LONG, &none).unwrap(), Waited::Ended);
+    assert_eq!(wait_for_end(&both, Need::All, Duration::ZERO, &none).unwrap(), Waited::TimeUp);
+    thread::scope(|scope| {
+        let waiting: Vec<_> =
+            (0..50).map(|_| scope.spawn(|| wait_for_end(&both, Need::All, LONG, &none).unwrap())).collect();
+        drop(held);
+        waiting.into_iter().for_each(|one| assert_eq!(one.join().unwrap(), Waited::Ended));
+    });
+}
+
+#[test]
+fn a_lock_is_not_taken_over_by_who_does_not_hold_it() {
+    let fixture = Fixture::new();
+    // Standard input of a test is no lock.
+    assert!(take_over(&fixture.job).is_err());
+}
+
+#[test]
+fn a_new_alive_file_is_held_at_once() {
+    let fixture = Fixture::new();
+    let first = fixture.job.new_alive().unwrap();
+    let second = fixture.job.new_alive().unwrap();
+    let found = fixture.job.alive_file().unwrap().unwrap();
+    assert!(!super::lock::try_hold(&found, Mode::Shared).unwrap());
+    drop((first, second));
+    hold(&found, Mode::Shared).unwrap();
+}
+
+/// Not a test: the process that `Fixture::fire` starts.
+#[test]
+#[ignore = "the supervisor of the other tests"]
+fn as_supervisor() {
+    let Some(vault) = std::env::args_os().nth(4) else { return };
+    struct Own<'a>(&'a JobDir);
+    impl Observer for Own<'_> {
+        fn started(&mut self, _: &Identity) {}
+        fn beat(&mut self) {}
+        fn halt(&mut self) -> Option<Halt> {
+            self.0.cancelled().unwrap().then(|| Halt { why: "cancelled".to_owned() })
+        }
+    }
+    let job = JobDir::open(Path::new(&vault), &id("t1")).unwrap().unwrap();
+    let _held = take_over(&job).unwrap();
+    let signals = Signals::of_supervisor().unwrap();
+    let (spec, run_id) = (job.spec().unwrap(), &id("r1"));
+    let run = Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, now: &noon };
+    run.run(&mut Own(&job)).written.unwrap();
+}

@@ -1,0 +1,68 @@
+//! Waiting for the end of jobs: a thread blocked in flock for each, one poll for all of them, for
+//! signals and for the time. Nothing is looked at in between.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use std::os::fd::AsFd;
+
+use super::clock;
+use super::files::JobDir;
+use super::lock::{self, Mode, Waiter};
+use super::signals::Signals;
+use crate::base::{Error, Result, names};
+
+names! {
+    /// How many of several jobs must end.
+    pub enum Need {
+        Any = "any",
+        All = "all",
+    }
+}
+
+/// Why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Nobody supervises the jobs any more that were waited for.
+    Ended,
+    /// The time is up.
+    TimeUp,
+    /// A signal came.
+    Interrupted,
+}
+
+/// Waits until jobs are not supervised any more. How they stand then, `probe` says.
+pub fn wait_for_end(jobs: &[&JobDir], need: Need, max: Duration, signals: &Signals) -> Result<Waited> {
+    let until = clock::after(clock::now(), max);
+    let mut waiters = Vec::new();
+    for job in jobs {
+        let Some(lock) = job.lock_file()? else { continue };
+        match lock::try_hold(&lock, Mode::Shared).map_err(|e| Error::system("cannot look at a job's lock", e))? {
+            true => drop(lock),
+            false => waiters.push(Waiter::start(lock, Mode::Shared)?),
+        }
+    }
+    loop {
+        let enough = match need {
+            Need::Any => waiters.len() < jobs.len() || jobs.is_empty(),
+            Need::All => waiters.is_empty(),
+        };
+        if enough {
+            return Ok(Waited::Ended);
+        }
+        if signals.asked().is_some() {
+            return Ok(Waited::Interrupted);
+        }
+        if until.is_some_and(|until| clock::now() >= until) {
+            return Ok(Waited::TimeUp);
+        }
+        let mut fds: Vec<_> =
+            waiters.iter().map(|waiter| PollFd::from_borrowed_fd(waiter.as_fd(), PollFlags::IN)).collect();
+        fds.push(PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN));
+        clock::poll_until(&mut fds, until)?;
+        let ended: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ended = ended.into_iter();
+        // With the waiter goes its lock.
+        waiters.retain(|_| !ended.next().unwrap_or_default());
+    }
+}
