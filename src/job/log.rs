@@ -82,12 +82,17 @@ impl Log {
                 Some(_) => self.ring(),
             };
             let room = (self.max - at).min(bytes.len() as u64);
-            self.file.write_all_at(&bytes[..room as usize], at)?;
+            // Counted by what the disk took: before it is full, it takes a part.
+            let written = match self.file.write_at(&bytes[..room as usize], at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                written => written?,
+            };
             if self.next.is_some() {
-                self.next = Some(at + room);
+                self.next = Some(at + written as u64);
             }
-            self.stored += room;
-            bytes = &bytes[room as usize..];
+            self.stored += written as u64;
+            bytes = &bytes[written..];
         }
         Ok(())
     }
