@@ -22,6 +22,8 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How often the rest of a group is looked at that we are ending, once its main process is gone:
 /// nobody tells of the end of a process that is not our child.
 const GROUP_EVERY: Duration = Duration::from_millis(50);
+/// How long the kernel may take to end what was killed.
+const KILLED_WAIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
 
 /// What the main process prints to.
@@ -41,6 +43,8 @@ struct Stop {
     ended: Ended,
     /// When TERM is followed by KILL; `None` once it was.
     kill_at: Option<Instant>,
+    /// When what was killed and is still there is waited for no longer.
+    give_up_at: Option<Instant>,
 }
 
 /// The processes of a run.
@@ -90,6 +94,7 @@ impl Life {
         {
             let _ = kill_process_group(self.group, Signal::KILL);
             stop.kill_at = None;
+            stop.give_up_at = clock::after(now, KILLED_WAIT);
         }
         self.goes_on()
     }
@@ -103,7 +108,7 @@ impl Life {
         let _ = kill_process_group(self.group, Signal::TERM);
         // One that is stopped would not see it.
         let _ = kill_process_group(self.group, Signal::CONT);
-        self.stop = Some(Stop { ended, kill_at: clock::after(now, grace) });
+        self.stop = Some(Stop { ended, kill_at: clock::after(now, grace), give_up_at: None });
     }
 
     /// How the run ended, if it is over: its main process has ended, its output was read, and
@@ -121,7 +126,7 @@ impl Life {
             }),
             Some(stop) => {
                 let gone = || test_kill_process_group(self.group) == Err(Errno::SRCH);
-                (stop.kill_at.is_none() || gone()).then(|| stop.ended.clone())
+                (gone() || stop.give_up_at.is_some_and(|at| now >= at)).then(|| stop.ended.clone())
             }
         }
     }
@@ -133,7 +138,7 @@ impl Life {
     /// When there is something to do here, if nothing happens before.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
         let kill_at = self.stop.as_ref().and_then(|stop| stop.kill_at);
-        let group_at = kill_at.and(self.ended_at).map(|_| now + GROUP_EVERY);
+        let group_at = self.stop.as_ref().and(self.ended_at).map(|_| now + GROUP_EVERY);
         [kill_at, group_at, self.drained_at().filter(|&at| at > now)].into_iter().flatten().min()
     }
 

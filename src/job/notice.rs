@@ -45,3 +45,36 @@ impl Notice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+    use std::fs;
+
+    /// Blocks until it is told.
+    fn told(notice: &Notice) {
+        let mut fds = [PollFd::from_borrowed_fd(notice.descriptor().unwrap(), PollFlags::IN)];
+        poll(&mut fds, None).unwrap();
+        notice.clear();
+    }
+
+    #[test]
+    fn a_file_is_noticed_when_it_comes_and_when_it_is_rewritten_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        fs::write(&old, "1").unwrap();
+        let notice = Notice::of([old.clone(), new.clone()]);
+        for path in [&old, &new, &old, &new] {
+            fs::write(path, "2").unwrap();
+            told(&notice);
+        }
+        // A neighbour that is rewritten, as the head record is with every event, is not.
+        let neighbour = folder.path().join("neighbour");
+        fs::write(&neighbour, "1").unwrap();
+        told(&notice);
+        fs::write(&neighbour, "2").unwrap();
+        let mut buffer = [0; 4096];
+        assert!(rustix::io::read(notice.descriptor().unwrap(), &mut buffer).is_err());
+    }
+}

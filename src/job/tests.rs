@@ -275,6 +275,20 @@ fn what_is_left_of_a_halted_run_has_the_same_grace() {
 }
 
 #[test]
+fn what_is_left_of_a_halted_run_is_killed_after_it() {
+    let fixture = Fixture::new();
+    // It ignores TERM and holds no pipe: only its group tells that it is there.
+    let script =
+        "(trap '' TERM; echo $BASHPID; exec > /dev/null 2>&1; echo x > Akashic/control; exec sleep 600) & wait";
+    let mut spec = fixture.script(script);
+    spec.kill_grace = Duration::from_millis(200);
+    let mut watch = Watcher { halt_if: Some(fixture.vault().join("Akashic/control")), ..Watcher::default() };
+    let record = fixture.run(&spec, &mut watch);
+    assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
+    assert!(!lives(record.last_line.unwrap().parse().unwrap()));
+}
+
+#[test]
 fn a_halt_before_the_start_starts_nothing() {
     let fixture = Fixture::new();
     let mut watch = Watcher { halt_if: Some(fixture.vault().to_owned()), ..Watcher::default() };
@@ -404,6 +418,9 @@ fn a_supervisor_runs_a_job_whose_caller_is_gone() {
     let (mut reader, writer) = io::pipe().unwrap();
     rustix::io::fcntl_setfd(&writer, FdFlags::empty()).unwrap();
     let supervisor = fixture.fire(&fixture.script("echo $$ $PPID > up; read line < go; echo $line; exit 4"));
+    // From its first moment on.
+    let own = supervisor.as_raw_nonzero().get();
+    assert_eq!(Stat::read(own).unwrap().session, own);
     drop(writer);
     assert_eq!(reader.read(&mut [0]).unwrap(), 0);
     let pids = line(&up);
