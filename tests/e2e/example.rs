@@ -8,11 +8,13 @@ use crate::hive::Hive;
 fn the_example_vault_verifies() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("Vault.example");
     let hive = Hive::empty();
-    let reply = hive.run("verify", &["--projections", "--policy", "--vault", example.to_str().unwrap()]).expect_exit(0);
+    let reply = hive
+        .run("verify", &["--projections", "--artifacts", "--policy", "--vault", example.to_str().unwrap()])
+        .expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:16 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\nPROJECTIONS:OK\nPOLICY:OK\n\
-         EVENTS:16\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:28 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\nPROJECTIONS:OK\nARTIFACTS:OK\nPOLICY:OK\n\
+         EVENTS:28\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }
 

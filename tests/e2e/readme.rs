@@ -20,18 +20,25 @@ fn shown() -> Vec<(String, String)> {
     steps
 }
 
+/// Replaces every moment of the form that events have.
+fn mask_times(text: &str) -> String {
+    const LENGTH: usize = "2026-01-31T12:00:00Z".len();
+    let (mut masked, mut rest) = (String::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let is_time = rest.get(..LENGTH).is_some_and(|word| hiveforge::base::Timestamp::parse(word).is_some());
+        let length = if is_time { LENGTH } else { first.len_utf8() };
+        masked += if is_time { "<time>" } else { &rest[..length] };
+        rest = &rest[length..];
+    }
+    masked
+}
+
 /// What differs from day to day and folder to folder.
 fn comparable(text: &str) -> String {
-    let masked = mask(text);
+    let masked = mask_times(&mask(text));
     let lines = masked.lines().map(|line| match line.split_once(':') {
         Some(("VAULT", _)) => "VAULT:<path>".to_owned(),
-        Some(("EVENT", value)) => {
-            let mut words: Vec<&str> = value.splitn(6, ' ').collect();
-            words[1] = "<time>";
-            format!("EVENT:{}", words.join(" "))
-        }
-        // The line of a tree: who and when stand at its end.
-        None | Some(_) if line.ends_with("Z)") => line.rsplit_once(", ").map_or(line, |(rest, _)| rest).to_owned(),
+        Some(("UPTIME_SECONDS", _)) => "UPTIME_SECONDS:<seconds>".to_owned(),
         _ => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")

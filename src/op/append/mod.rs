@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::Env;
 use super::desk::{Asked, Desk};
-use crate::base::{Error, ErrorKind, Result, Subject, Ulid, limits, text};
+use crate::base::{EntityType, Error, ErrorKind, Result, Subject, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
 use crate::policy;
 use crate::state::Entity;
@@ -95,7 +95,8 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
         desk.unit().events().iter().filter_map(|event| Some((event.id, Subject::parse(&event.subject).ok()?)));
     let made =
         subjects.filter_map(|(id, s)| desk.state().entity(&s).filter(|e| e.first_event == id).map(Cow::into_owned));
-    let followed: Vec<Entity> = made.filter(|made| made.subject.to_string() != subject).collect();
+    let other = |made: &Entity| made.subject.to_string() != subject && made.subject.entity != EntityType::Agent;
+    let followed: Vec<Entity> = made.filter(other).collect();
     let done = desk.commit(vault, first)?;
     let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
     ids.extend(done.events.iter().map(|event| event.id).filter(|id| !asked.iter().any(|asked| asked.id == *id)));
