@@ -38,6 +38,8 @@ pub const TASKS_AT_ONCE_MAX_COUNT: u64 = 4000;
 pub const SUMMARY_MAX_CHARS: usize = 80;
 /// A projection file up to this size is rewritten with every event that touches it.
 pub const PROJECTION_SMALL_BYTES: usize = 64 * 1024;
+/// A line of a block from elsewhere.
+pub const BLOCK_LINE_MAX_CHARS: usize = 400;
 /// Former holders that a task remembers.
 pub const PAST_HOLDERS_MAX_COUNT: usize = 8;
 /// A text of a payload as an entity remembers it; longer ones are cut there, not in the event.

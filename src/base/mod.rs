@@ -6,6 +6,7 @@ pub mod error;
 pub mod id;
 pub mod limits;
 mod names;
+pub mod seal;
 pub mod text;
 pub mod time;
 

@@ -36,7 +36,10 @@ fn main() -> ExitCode {
             (None, true) => (Status::Duplicate, format!("stopped before: {}", done.reason)),
             (None, false) => (Status::Stopped, format!("everything is stopped: {}", done.reason)),
         };
-        let report = Report::new(status, sum).next(Next::OPERATOR).with(Key::Drained, "yes");
+        let report = Report::new(status, sum)
+            .next(Next::OPERATOR)
+            .with(Key::Drained, if done.left.is_empty() { "yes" } else { "no" })
+            .with_each(Key::Left, done.left);
         Ok(report.warn(done.warnings).into())
     })
 }

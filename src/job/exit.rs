@@ -10,8 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::seal;
-use crate::base::{Error, Result, Timestamp};
+use crate::base::{EntityId, Error, Result, Timestamp, seal};
 
 /// More than the largest record: seven texts of 400 characters, each escaped to six bytes.
 pub const EXIT_RECORD_MAX_BYTES: usize = 32 * 1024;
@@ -66,6 +65,21 @@ fn write_time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S
 fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     let text = String::deserialize(deserializer)?;
     Timestamp::parse(&text).ok_or_else(|| de::Error::custom(format!("'{text}' is not a time")))
+}
+
+impl ExitRecord {
+    /// The end of a run whose command was not even tried.
+    pub fn not_started(run_id: &EntityId, reason: String, at: Timestamp) -> Self {
+        ExitRecord {
+            run_id: run_id.to_string(),
+            ended: Ended::NotStarted { reason },
+            started_at: at,
+            finished_at: at,
+            last_line: None,
+            last5: Vec::new(),
+            log: LogSize::default(),
+        }
+    }
 }
 
 /// Reads a record; `None` if its room was reserved and nothing written.

@@ -18,20 +18,21 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
 use super::identity::Identity;
 use super::lock::{self, Held, Mode};
-use super::seal;
 use super::spec::Spec;
-use crate::base::{EntityId, Error, ErrorKind, Result};
+use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
 use crate::vault::{AKASHIC, Dir};
 
 const JOBS: &str = "Jobs";
 const LOCK: &str = "lock";
 const ALIVE: &str = "alive";
 const CONTROL: &str = "control";
+/// Made and removed to wake a supervisor that waits for its turn.
+const WORD: &str = "word";
 const SPEC: &str = "spec.json";
 const IDENTITY: &str = "identity.json";
 
@@ -46,7 +47,30 @@ const READ_ATTEMPTS: usize = 5;
 /// The order to a job, as it is written.
 #[derive(Serialize, Deserialize)]
 struct Control {
-    cancel: bool,
+    cancel: Option<Order>,
+}
+
+names! {
+    /// Why a job is to end.
+    pub enum Order {
+        /// Somebody wants it to.
+        Cancelled = "cancelled",
+        /// It has printed nothing for too long.
+        Silent = "silent",
+    }
+}
+
+impl Serialize for Order {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Order {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Order::parse(&name).ok_or_else(|| de::Error::custom("not an order"))
+    }
 }
 
 impl Control {
@@ -79,7 +103,7 @@ impl JobDir {
         dir.make_file(LOCK)?;
         let job = JobDir { vault: root, dir, task: task.clone() };
         if job.dir.open_file(CONTROL)?.is_none() {
-            job.dir.put(CONTROL, &Control { cancel: false }.bytes())?;
+            job.dir.put(CONTROL, &Control { cancel: None }.bytes())?;
         }
         job.dir.sync()?;
         if made {
@@ -179,21 +203,45 @@ impl JobDir {
     }
 
     /// Tells the job to end, durably. Needs neither the lock nor room on the disk.
-    pub fn cancel(&self) -> Result<()> {
+    pub fn cancel(&self, order: Order) -> Result<()> {
         let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&Control { cancel: true }.bytes(), 0).and_then(|()| file.sync_data());
+        let done = file.write_all_at(&Control { cancel: Some(order) }.bytes(), 0).and_then(|()| file.sync_data());
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
     }
 
-    /// Whether the job was told to end.
-    pub fn cancelled(&self) -> Result<bool> {
+    /// Takes an order back that was carried out, before the next run.
+    pub fn clear_order(&self) -> Result<()> {
+        let (file, _) = self.dir.make_file(CONTROL)?;
+        let done = file.write_all_at(&Control { cancel: None }.bytes(), 0).and_then(|()| file.sync_data());
+        done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
+    }
+
+    /// Lets whoever waits in `wait_for_word` look again. Nothing is changed.
+    pub fn poke(&self) -> Result<()> {
+        self.dir.make_file(WORD)?;
+        self.dir.remove(WORD)
+    }
+
+    /// Removes a folder whose job never began.
+    pub fn discard(self) -> Result<()> {
+        for (name, _) in self.dir.list()? {
+            self.dir.remove(&name)?;
+        }
+        match self.vault.dir(JOBS)? {
+            Some(jobs) => jobs.remove_dir(self.task.as_str()),
+            None => Ok(()),
+        }
+    }
+
+    /// The order that the job was given, if any.
+    pub fn order(&self) -> Result<Option<Order>> {
         let mut attempts = 0..READ_ATTEMPTS;
         loop {
             attempts.next();
             match self.record::<Control>(CONTROL, CONTROL_BYTES) {
                 Err(_) if !attempts.is_empty() => continue,
                 Err(e) => return Err(e),
-                Ok(control) => return Ok(control.is_some_and(|control| control.cancel)),
+                Ok(control) => return Ok(control.and_then(|control| control.cancel)),
             }
         }
     }
@@ -261,13 +309,15 @@ mod tests {
     #[test]
     fn cancelling_is_seen_and_garbage_is_an_error() {
         let fixture = Fixture::new();
-        assert!(!fixture.job.cancelled().unwrap());
-        fixture.job.cancel().unwrap();
-        assert!(fixture.job.cancelled().unwrap());
+        assert_eq!(fixture.job.order().unwrap(), None);
+        fixture.job.cancel(Order::Cancelled).unwrap();
+        assert_eq!(fixture.job.order().unwrap(), Some(Order::Cancelled));
         let again = JobDir::create(fixture.vault(), fixture.job.task()).unwrap();
-        assert!(again.cancelled().unwrap());
+        assert_eq!(again.order().unwrap(), Some(Order::Cancelled));
+        again.clear_order().unwrap();
+        assert_eq!(fixture.job.order().unwrap(), None);
         std::fs::write(fixture.job.dir.path().join(CONTROL), "cancel\n").unwrap();
-        assert_eq!(fixture.job.cancelled().unwrap_err().kind, ErrorKind::Corrupt);
+        assert_eq!(fixture.job.order().unwrap_err().kind, ErrorKind::Corrupt);
     }
 
     #[test]

@@ -20,18 +20,20 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `files` | the folder `Jobs/<task id>/` |
-//! | `spec`, `identity`, `exit` | its records; `seal` is the form they have in common |
+//! | `spec`, `identity`, `exit` | its records |
 //! | `lock` | flock, with an end to the wait |
 //! | `detach`, `birth` | starting a supervisor; what a new process does before it is another program |
 //! | `run`, `life` | one attempt, and its processes; `notice` tells it of control files, `signals` of signals |
 //! | `log`, `lines` | what the command printed |
 //! | `probe`, `orphan` | how a job stands; ending what lost its supervisor |
 //! | `wait` | waiting for the end of jobs |
+//! | `ask` | a short command beside us, such as a hook |
 //! | `clock` | durations |
 //!
 //! **Invariant: a job is judged by locks that the kernel lets go, never by a pid alone**
 //! (`a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended`).
 
+mod ask;
 mod birth;
 mod clock;
 mod detach;
@@ -46,16 +48,16 @@ mod notice;
 mod orphan;
 mod probe;
 mod run;
-mod seal;
 mod signals;
 mod spec;
 #[cfg(test)]
 mod tests;
 mod wait;
 
+pub use ask::{Answer, ask};
 pub use detach::{start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
-pub use files::JobDir;
+pub use files::{JobDir, Order};
 pub use identity::Identity;
 pub use lock::Held;
 pub use orphan::kill_orphan;
@@ -63,4 +65,4 @@ pub use probe::{Standing, probe};
 pub use run::{Halt, Observer, Outcome, Run};
 pub use signals::Signals;
 pub use spec::{Beat, RawText, Spec};
-pub use wait::{Need, Waited, wait_for_end};
+pub use wait::{Words, Need, Waited, wait_for_end};

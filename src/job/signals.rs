@@ -5,10 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::clock;
 use crate::base::{Error, Result};
 
 /// Signals that ask this process to end. Caught for as long as this value lives; once caught, they
@@ -56,6 +59,15 @@ impl Signals {
         let newest = Arc::clone(&self.newest);
         self.ids.push(signal_hook::flag::register_usize(number, newest, number as usize)?);
         self.ids.push(signal_hook::low_level::pipe::register(number, self._end.try_clone()?)?);
+        Ok(())
+    }
+
+    /// Waits so long, or until a signal comes.
+    pub fn pause(&self, max: Duration) -> Result<()> {
+        let until = clock::after(clock::now(), max);
+        while self.asked().is_none() && until.is_none_or(|until| clock::now() < until) {
+            clock::poll_until(&mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)], until)?;
+        }
         Ok(())
     }
 

@@ -456,7 +456,7 @@ fn a_supervisor_ends_its_job_when_it_is_cancelled_or_told_to_end() {
         line(&up);
         match told_by_signal {
             true => kill_process(supervisor, Signal::TERM).unwrap(),
-            false => fixture.job.cancel().unwrap(),
+            false => fixture.job.cancel(Order::Cancelled).unwrap(),
         }
         fixture.wait();
         let Standing::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
@@ -582,7 +582,7 @@ fn as_supervisor() {
         fn started(&mut self, _: &Identity) {}
         fn beat(&mut self) {}
         fn halt(&mut self) -> Option<Halt> {
-            self.0.cancelled().unwrap().then(|| Halt { why: "cancelled".to_owned() })
+            self.0.order().unwrap().is_some().then(|| Halt { why: "cancelled".to_owned() })
         }
     }
     let job = JobDir::open(Path::new(&vault), &id("t1")).unwrap().unwrap();

@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use super::clock;
 use super::files::JobDir;
 use super::lock::{self, Mode, Waiter};
+use super::notice::Notice;
 use super::signals::Signals;
 use crate::base::{Error, Result, names};
 
@@ -29,6 +30,29 @@ pub enum Waited {
     TimeUp,
     /// A signal came.
     Interrupted,
+}
+
+/// What a supervisor hears whose job has to wait for its turn: orders, a stop, and pokes. Make it
+/// before looking, so that nothing falls in between.
+#[derive(Debug)]
+pub struct Words {
+    notice: Notice,
+}
+
+impl Words {
+    pub fn of(job: &JobDir) -> Words {
+        Words { notice: Notice::of(job.control_paths()) }
+    }
+
+    /// Waits for the next word, a signal, or the end of `max`.
+    pub fn wait(&self, max: Duration, signals: &Signals) -> Result<()> {
+        let until = clock::after(clock::now(), max);
+        let mut fds = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
+        fds.extend(self.notice.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        clock::poll_until(&mut fds, until)?;
+        self.notice.clear();
+        Ok(())
+    }
 }
 
 /// Waits until jobs are not supervised any more. How they stand then, `probe` says.

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::Env;
+use super::{Env, job};
 use crate::base::{Actor, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::machine;
@@ -136,6 +136,7 @@ impl<'v> Desk<'v> {
         if let Some(flag) = &flag {
             vault.raise_stop(flag)?;
         }
+        let waiting = job::waiting(self.unit.state(), &self.config, &self.governance, self.unit.events());
         let written = self.write(asked);
         if let (Some(flag), Err(error)) = (&flag, &written)
             && !matches!(error.kind, ErrorKind::Uncertain { .. })
@@ -151,7 +152,13 @@ impl<'v> Desk<'v> {
         {
             vault.lower_stop(&flag)?;
         }
-        Ok(Committed { events, snapshot: self.snapshot, warnings: self.warnings })
+        let Desk { writer, snapshot, warnings, .. } = self;
+        if writer.is_some() {
+            // Whoever is told finds the lock free.
+            drop(writer);
+            job::poke(vault, &waiting);
+        }
+        Ok(Committed { events, snapshot, warnings })
     }
 
     fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {

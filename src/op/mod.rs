@@ -8,7 +8,9 @@ mod backup;
 pub mod constraint;
 pub mod decide;
 mod desk;
+mod hook;
 mod init;
+pub mod job;
 mod lineage;
 mod log;
 pub mod project;
@@ -51,6 +53,10 @@ pub struct Env {
     /// Whether the shell belongs to an agent, whatever actor was named.
     pub in_agent_shell: bool,
     pub lock_timeout: Duration,
+    /// The time of day anew, for what lives longer than a command.
+    pub clock: fn() -> Now,
+    /// How to ask a foreign job system; else the settings say it.
+    pub check_cmd: Option<String>,
 }
 
 impl Env {

@@ -3,10 +3,13 @@
 use serde_json::json;
 
 use super::desk::Desk;
-use super::{AppendOutcome, Env, random_ulid, record_one};
-use crate::base::{Error, ErrorKind, Result, Subject, text};
+use super::project::with_view;
+use super::{AppendOutcome, Env, job, random_ulid, record_one};
+use crate::base::{EntityType, Error, ErrorKind, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::machine;
+use crate::policy::ready;
+use crate::state::{Entity, State};
 use crate::vault::Stop;
 
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub struct StopOutcome {
     pub unrecorded: Option<Error>,
     /// Why it stands.
     pub reason: String,
+    /// Jobs that are still there, by name.
+    pub left: Vec<String>,
     pub warnings: Vec<String>,
 }
 
@@ -30,6 +35,8 @@ pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
     let vault = env.open()?;
     let before = vault.stop_flag()?;
     let flag = Stop { id: random_ulid(env.now)?.to_string(), reason: reason.to_owned(), by: env.actor.to_string() };
+    // Looked at before anything is aborted: jobs are ended by their supervisors, who see the flag.
+    let under_way = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
     vault.raise_stop(&flag)?;
     // Opening the desk records a stop that has only its flag so far.
     let recorded = Desk::open(env, &vault, false).map(|mut desk| {
@@ -42,7 +49,18 @@ pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
         Err(error) => (Some(error), Vec::new()),
     };
     let up = vault.stop_flag()?.unwrap_or(flag);
-    Ok(StopOutcome { duplicate: before.is_some(), unrecorded, reason: text::cut(&up.reason, 200), warnings })
+    let left = job::drain(&vault, &under_way)?;
+    Ok(StopOutcome { duplicate: before.is_some(), unrecorded, reason: text::cut(&up.reason, 200), left, warnings })
+}
+
+/// Jobs that may have processes.
+fn job_tasks(state: &State) -> Vec<Entity> {
+    use machine::State::{Assigned, Retrying, Running};
+    // One that is ready and waits for its turn runs nothing, and may go on waiting.
+    let tasks = [Assigned, Running, Retrying]
+        .iter()
+        .flat_map(|at| state.in_state(EntityType::Task, *at, limits::BATCH_MAX_EVENTS));
+    tasks.filter(ready::is_job).collect()
 }
 
 /// Lets work start again. For an operator.

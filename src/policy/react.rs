@@ -246,9 +246,15 @@ impl Reactor<'_> {
             let task = self.entity(&run.named("task_id", EntityType::Task)?)?;
             (task.state == At::Running && task.text("last_run_id") == Some(run.subject.id())).then_some(task)
         });
-        if let Some(task) = task {
-            self.say(Kind::TaskFailed, task.subject, json!({"error_class": "transient", "reason": reason}));
+        let Some(task) = task else { return };
+        let said = |member: &str| self.cause.payload.get(member);
+        let class = if said("transient") == Some(&Value::Bool(false)) { "permanent" } else { "transient" };
+        let reason = said("reason").and_then(Value::as_str).unwrap_or(reason);
+        let mut payload = json!({"error_class": class, "reason": reason});
+        if let Some(escalate) = said("escalate") {
+            payload["escalate"] = escalate.clone();
         }
+        self.say(Kind::TaskFailed, task.subject, payload);
     }
 
     /// What was built is not good: the task failed, and the same is proposed anew.

@@ -14,6 +14,10 @@ pub trait Cli: Parser {
     /// standard error.
     const DOCUMENT_FLAGS: &'static [&'static str] = &[];
 
+    /// Whether this is a poll, whose caller takes any exit code but 0 for a broken tool: it always
+    /// exits 0, and its numbers are its own.
+    const POLL: bool = false;
+
     fn common(&self) -> &Common;
 
     /// The vault, if the command names it in a way of its own.
@@ -38,6 +42,15 @@ pub trait Cli: Parser {
 macro_rules! cli {
     ($Args:ty $(, documents $flags:expr)?) => {
         $crate::cli!(@ $Args, { $($flags)? }, {});
+    };
+    ($Args:ty, polls) => {
+        impl $crate::ui::Cli for $Args {
+            const POLL: bool = true;
+
+            fn common(&self) -> &$crate::ui::Common {
+                &self.common
+            }
+        }
     };
     ($Args:ty, with acting $(, documents $flags:expr)?) => {
         $crate::cli!(@ $Args, { $($flags)? }, {

@@ -23,6 +23,7 @@ pub struct Outer {
     agent: Option<String>,
     session: Option<String>,
     vault: Option<PathBuf>,
+    check_cmd: Option<String>,
     login: String,
     folder: PathBuf,
 }
@@ -40,6 +41,7 @@ impl Outer {
             agent: var("HF_AGENT"),
             session: var("HF_SESSION"),
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
+            check_cmd: var("HF_CHECK_CMD"),
             login: var("LOGNAME")
                 .or_else(|| var("USER"))
                 .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
@@ -66,6 +68,8 @@ impl Outer {
             actor: self.actor(args.acting().and_then(|acting| acting.actor.as_deref()))?,
             in_agent_shell: self.agent.is_some() || self.session.is_some(),
             lock_timeout: Duration::from_secs(common.lock_timeout),
+            clock,
+            check_cmd: self.check_cmd.clone(),
         })
     }
 

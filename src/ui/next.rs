@@ -48,6 +48,15 @@ impl Next {
         }
     }
 
+    /// To poll a job of a foreign system again, if its id is a plain word.
+    pub fn foreign_poll(id: &str) -> Self {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
+        match !id.is_empty() && !id.starts_with('-') && id.bytes().all(plain) {
+            true => Next::Action(format!("hf-poll {id}")),
+            false => Next::OPERATOR,
+        }
+    }
+
     /// Adds fixed words of ours, such as an option without a value or a name from a closed list.
     pub fn word(self, word: &'static str) -> Self {
         match self {

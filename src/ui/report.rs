@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Next;
-use crate::base::{ErrorKind, Reason, names, text};
+use crate::base::{ErrorKind, Reason, limits, names, text};
 
 names! {
     /// Every key of the toolkit. The first four begin every reply.
@@ -75,6 +75,12 @@ names! {
         Artifacts = "ARTIFACTS",
         Anomaly = "ANOMALY",
         Did = "DID",
+        TaskId = "TASK_ID",
+        RunId = "RUN_ID",
+        Logref = "LOGREF",
+        Last5 = "LAST5",
+        Job = "JOB",
+        Left = "LEFT",
     }
 }
 
@@ -100,6 +106,8 @@ impl Key {
                 | Key::Metric
                 | Key::Anomaly
                 | Key::Did
+                | Key::Job
+                | Key::Left
         )
     }
 
@@ -171,6 +179,12 @@ impl Key {
             Key::Artifacts => "stored contents against their hashes: OK, CORRUPT or NOT_CHECKED",
             Key::Anomaly => "one finding: code, subject, level, seconds",
             Key::Did => "one thing that was done about it: event type and subject",
+            Key::TaskId => "the task that a job is the run of",
+            Key::RunId => "the id of the run",
+            Key::Logref => "where the job's output is kept, relative to Autonomous/",
+            Key::Last5 => "the last lines of standard error follow, up to five; they are not ours",
+            Key::Job => "one job: task, how it stands, log, and its title",
+            Key::Left => "a job that is still there",
         }
     }
 }
@@ -201,6 +215,14 @@ names! {
         Resumed = "RESUMED",
         Healthy = "HEALTHY",
         Warning = "WARNING",
+        Fired = "FIRED",
+        Done = "DONE",
+        Queued = "QUEUED",
+        Running = "RUNNING",
+        Orphaned = "ORPHANED",
+        Cancelled = "CANCELLED",
+        Fail = "FAIL",
+        Lost = "LOST",
         NoTask = "NO_TASK",
         AnomalyFound = "ANOMALY",
         Usage = "USAGE",
@@ -242,9 +264,15 @@ impl Status {
             | Status::Stopped
             | Status::StoppedUnrecorded
             | Status::Resumed
+            | Status::Fired
+            | Status::Done
+            | Status::Queued
+            | Status::Running
+            | Status::Orphaned
+            | Status::Cancelled
             | Status::Healthy
             | Status::Warning => 0,
-            Status::Failed | Status::NoTask | Status::AnomalyFound => 1,
+            Status::Failed | Status::Fail | Status::Lost | Status::NoTask | Status::AnomalyFound => 1,
             Status::Usage | Status::InvalidCursor | Status::LimitExceeded => 2,
             Status::Refused | Status::ApprovalRequired | Status::ClaimLost => 3,
             Status::Corrupt => 4,
@@ -285,6 +313,21 @@ impl Status {
     }
 }
 
+fn write_line(lines: &mut String, key: Key, value: &str) {
+    lines.push_str(key.as_str());
+    lines.push(':');
+    lines.push_str(&text::escape(value));
+    lines.push('\n');
+}
+
+/// Whether a line could be read as `KEY:`.
+fn reads_as_pair(line: &str) -> bool {
+    line.split_once(':').is_some_and(|(key, _)| {
+        key.starts_with(|c: char| c.is_ascii_uppercase())
+            && key.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    })
+}
+
 /// A value: a text, or a number that JSON readers get as one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
@@ -319,6 +362,10 @@ pub struct Report {
     fields: Vec<(Key, Shown)>,
     /// Keys of lists, also of those that turned out empty: in JSON they are there.
     lists: Vec<Key>,
+    /// Lines of a block, behind the fields that came before it: its key, and how many those are.
+    block: Option<(Key, usize, Vec<String>)>,
+    /// Another number than that of the status.
+    exit: Option<u8>,
     /// Prose for standard error.
     pub warnings: Vec<String>,
 }
@@ -331,6 +378,8 @@ impl Report {
             sum: sum.into(),
             fields: Vec::new(),
             lists: Vec::new(),
+            block: None,
+            exit: None,
             warnings: Vec::new(),
         }
     }
@@ -363,6 +412,23 @@ impl Report {
         self
     }
 
+    /// The exit code, if it is not that of the status.
+    pub fn with_exit(mut self, exit: u8) -> Self {
+        self.exit = Some(exit);
+        self
+    }
+
+    /// What EXIT says.
+    pub fn exit(&self) -> u8 {
+        self.exit.unwrap_or(self.status.exit())
+    }
+
+    /// A block of lines from elsewhere, behind what was added so far.
+    pub fn with_block(mut self, key: Key, lines: Vec<String>) -> Self {
+        self.block = Some((key, self.fields.len(), lines));
+        self
+    }
+
     pub fn warn(mut self, warnings: Vec<String>) -> Self {
         self.warnings.extend(warnings);
         self
@@ -371,23 +437,34 @@ impl Report {
     /// The reply as lines, each with its end.
     pub fn lines(&self, vault_flag: Option<&str>) -> String {
         let mut lines = String::new();
-        let mut line = |key: Key, value: &str| {
-            lines.push_str(key.as_str());
-            lines.push(':');
-            lines.push_str(&text::escape(value));
-            lines.push('\n');
-        };
-        line(Key::Exit, &self.status.exit().to_string());
+        let mut line = |key: Key, value: &str| write_line(&mut lines, key, value);
+        line(Key::Exit, &self.exit().to_string());
         line(Key::Status, self.status.as_str());
         line(Key::Next, &self.next.render(vault_flag));
         line(Key::Sum, &self.sum);
-        for (key, value) in &self.fields {
+        for (n, (key, value)) in self.fields.iter().enumerate() {
+            self.write_block(n, &mut lines);
             match value {
-                Shown::Text(value) => line(*key, value),
-                Shown::Number(number) => line(*key, &number.to_string()),
+                Shown::Text(value) => write_line(&mut lines, *key, value),
+                Shown::Number(number) => write_line(&mut lines, *key, &number.to_string()),
             }
         }
+        self.write_block(self.fields.len(), &mut lines);
         lines
+    }
+
+    /// Writes the block if this is its place. Its lines are foreign: none may be taken for a pair.
+    fn write_block(&self, place: usize, lines: &mut String) {
+        let Some((key, _, block)) = self.block.as_ref().filter(|(_, at, _)| *at == place) else { return };
+        write_line(lines, *key, "");
+        for line in block {
+            let line = text::escape(&text::cut(line, limits::BLOCK_LINE_MAX_CHARS));
+            if reads_as_pair(&line) {
+                lines.push(' ');
+            }
+            lines.push_str(&line);
+            lines.push('\n');
+        }
     }
 
     /// The reply for a person's eyes: the same lines, with a colour where it tells something.
@@ -410,7 +487,10 @@ impl Report {
     pub fn json(&self, vault_flag: Option<&str>) -> String {
         let mut object = Map::new();
         object.insert("schema".to_owned(), json!(1));
-        object.insert(Key::Exit.to_string(), json!(self.status.exit()));
+        object.insert(Key::Exit.to_string(), json!(self.exit()));
+        if let Some((key, _, lines)) = &self.block {
+            object.insert(key.to_string(), json!(lines));
+        }
         object.insert(Key::Status.to_string(), json!(self.status.as_str()));
         object.insert(Key::Next.to_string(), json!(self.next.render(vault_flag)));
         object.insert(Key::Sum.to_string(), json!(self.sum));
@@ -482,7 +562,7 @@ mod tests {
     #[test]
     fn keys_are_words_in_capitals() {
         for key in Key::ALL {
-            assert!(key.as_str().bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{key}");
+            assert!(key.as_str().bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'), "{key}");
         }
     }
 }

@@ -12,6 +12,9 @@ use super::{Cli, Key, Next, Outer, Report, Status};
 use crate::base::{Error, ErrorKind, Reason, Result};
 use crate::op::Env;
 
+/// What a poll says for a request that is wrong; 2 means that the job still runs.
+const POLL_USAGE: u8 = 64;
+
 /// What a command gives back.
 #[derive(Debug)]
 pub enum Output {
@@ -68,7 +71,7 @@ pub fn run<A: Cli>(command: impl FnOnce(A, &Env, Out) -> anyhow::Result<Output>)
         Err(error) => Err(error.into()),
     };
     let output = result.unwrap_or_else(|error| answer::<A>(report_error::<A>(&error)));
-    emit(&outer, json, vault_flag.as_deref(), output)
+    emit::<A>(&outer, json, vault_flag.as_deref(), output)
 }
 
 /// The reply for an error: its kind gives the status and the next step.
@@ -95,6 +98,10 @@ pub fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
         _ => typed.message.clone(),
     };
     let report = Report::new(Status::of(&typed.kind), sum).next(next);
+    let report = match &typed.kind {
+        ErrorKind::Usage | ErrorKind::LimitExceeded if A::POLL => report.with_exit(POLL_USAGE),
+        _ => report,
+    };
     match &typed.kind {
         ErrorKind::Refused(reason) => report.with(Key::Reason, reason.as_str()),
         ErrorKind::Uncertain { key } => report.with(Key::IdempotencyKey, key.as_str()),
@@ -137,10 +144,10 @@ fn reject<A: Cli>(outer: &Outer, error: &clap::Error) -> ExitCode {
     let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
     let json = json_asked();
     let report = report_error::<A>(&Error::usage(sum).into());
-    emit(outer, json, None, answer::<A>(report))
+    emit::<A>(outer, json, None, answer::<A>(report))
 }
 
-fn emit(outer: &Outer, json: bool, vault_flag: Option<&str>, output: Output) -> ExitCode {
+fn emit<A: Cli>(outer: &Outer, json: bool, vault_flag: Option<&str>, output: Output) -> ExitCode {
     let (document, report) = match output {
         Output::Streamed => return ExitCode::SUCCESS,
         Output::Report(report) => (None, report),
@@ -161,10 +168,10 @@ fn emit(outer: &Outer, json: bool, vault_flag: Option<&str>, output: Output) -> 
             write_all(io::stdout(), &document)
         }
     };
-    match (written, outer.exit_zero) {
+    match (written, outer.exit_zero || A::POLL) {
         (false, _) => ExitCode::from(Status::SystemError.exit()),
         (true, true) => ExitCode::SUCCESS,
-        (true, false) => ExitCode::from(report.status.exit()),
+        (true, false) => ExitCode::from(report.exit()),
     }
 }
 

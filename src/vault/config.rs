@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::files::Dir;
 use super::layout::CONFIG_FILE;
-use crate::base::{Error, Result, names};
+use crate::base::{Error, Reason, Result, names};
 
 names! {
     /// Every setting, by its path in the file.
@@ -29,6 +29,14 @@ names! {
         AutoAssign = "governance.auto_assign",
         ApprovalTimeoutPolicy = "governance.approval_timeout_policy",
         DestructiveCommands = "governance.destructive_commands",
+        JobsMaxParallel = "jobs.max_parallel",
+        JobsLogMaxBytes = "jobs.log_max_bytes",
+        JobsKillGrace = "jobs.kill_grace",
+        JobsTransientExitCodes = "jobs.transient_exit_codes",
+        JobsTransientSignals = "jobs.transient_signals",
+        JobsOnFinish = "jobs.on_finish",
+        JobsCheckCmd = "jobs.check_cmd",
+        HooksTimeoutSeconds = "hooks.timeout_seconds",
         EventsMaxFileSizeMb = "logging.events_max_file_size_mb",
     }
 }
@@ -43,6 +51,8 @@ pub enum Fallback {
     Choice(&'static [&'static str]),
     /// A list of texts; none if the file says nothing.
     Texts,
+    /// A list of numbers.
+    Counts(&'static [u64]),
 }
 
 impl Fallback {
@@ -53,6 +63,7 @@ impl Fallback {
             Fallback::Flag(_) => value.is_boolean(),
             Fallback::Choice(names) => value.as_str().is_some_and(|name| names.contains(&name)),
             Fallback::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            Fallback::Counts(_) => value.as_array().is_some_and(|list| list.iter().all(Value::is_u64)),
         }
     }
 
@@ -63,6 +74,7 @@ impl Fallback {
             Fallback::Flag(_) => "true or false".to_owned(),
             Fallback::Choice(names) => format!("one of {}", names.join(", ")),
             Fallback::Texts => "a list of texts".to_owned(),
+            Fallback::Counts(_) => "a list of numbers".to_owned(),
         }
     }
 
@@ -74,6 +86,7 @@ impl Fallback {
             Fallback::Flag(flag) => flag.into(),
             Fallback::Choice(names) => names[0].into(),
             Fallback::Texts => Value::Array(Vec::new()),
+            Fallback::Counts(counts) => counts.into(),
         }
     }
 }
@@ -94,6 +107,14 @@ impl Setting {
             Setting::AutoAssign => Fallback::Flag(false),
             Setting::ApprovalTimeoutPolicy => Fallback::Choice(&["escalate", "reject"]),
             Setting::DestructiveCommands => Fallback::Texts,
+            Setting::JobsMaxParallel => Fallback::Count(10),
+            Setting::JobsLogMaxBytes => Fallback::Count(10 * 1024 * 1024),
+            Setting::JobsKillGrace => Fallback::Count(5),
+            Setting::JobsTransientExitCodes => Fallback::Counts(&[75]),
+            Setting::JobsTransientSignals => Fallback::Counts(&[]),
+            Setting::JobsOnFinish => Fallback::Text(""),
+            Setting::JobsCheckCmd => Fallback::Text(""),
+            Setting::HooksTimeoutSeconds => Fallback::Count(30),
             Setting::EventsMaxFileSizeMb => Fallback::Count(100),
         }
     }
@@ -113,6 +134,14 @@ impl Setting {
             Setting::AutoAssign => "whether ready tasks are assigned without being claimed",
             Setting::ApprovalTimeoutPolicy => "what becomes of a decision that stayed open: escalate or reject",
             Setting::DestructiveCommands => "commands that need an approval; * stands for anything",
+            Setting::JobsMaxParallel => "jobs that may run at once; max_concurrent_tasks if not given",
+            Setting::JobsLogMaxBytes => "what is kept of a job's output: the first and the last half of this",
+            Setting::JobsKillGrace => "seconds between asking a job to end and killing it",
+            Setting::JobsTransientExitCodes => "exit codes after which a job may be tried again",
+            Setting::JobsTransientSignals => "signals after which a job may be tried again",
+            Setting::JobsOnFinish => "a command that gets the report of every finished job on standard input",
+            Setting::JobsCheckCmd => "a command that tells of a foreign job; {} stands for its id",
+            Setting::HooksTimeoutSeconds => "how long a hook may take",
             Setting::EventsMaxFileSizeMb => "size at which a segment of the log is followed by another",
         }
     }
@@ -133,6 +162,8 @@ const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     values: BTreeMap<Setting, Value>,
+    /// Why its commands must not be run, if it is not the user's own.
+    foreign: Option<String>,
 }
 
 impl Config {
@@ -154,6 +185,24 @@ impl Config {
         list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
+    pub fn counts(&self, setting: Setting) -> Vec<u64> {
+        self.value(setting).as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
+    }
+
+    /// A command to run. Refused if the file is not the user's own.
+    pub fn command(&self, setting: Setting) -> Result<Option<String>> {
+        match (self.text(setting).trim(), &self.foreign) {
+            ("", _) => Ok(None),
+            (_, Some(why)) => Err(Error::refused(Reason::NotOwner, format!("{setting} is not run: {why}"))),
+            (command, None) => Ok(Some(command.to_owned())),
+        }
+    }
+
+    /// A number that the file gives; nothing if it is silent.
+    pub fn given_count(&self, setting: Setting) -> Option<u64> {
+        self.values.get(&setting).and_then(Value::as_u64)
+    }
+
     /// What the file says; if it is silent, the default.
     fn value(&self, setting: Setting) -> Value {
         self.values.get(&setting).cloned().unwrap_or_else(|| setting.fallback().value())
@@ -167,18 +216,23 @@ impl Config {
 
 /// Reads the file in the vault, else the one beside it. No file is a file that says nothing.
 pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
-    let text = match root.read(CONFIG_FILE)? {
-        Some(bytes) => bytes,
-        None => {
-            let beside = std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(|p| p.join(CONFIG_FILE)));
-            match beside.map(std::fs::read) {
-                Some(Ok(bytes)) => bytes,
-                _ => return Ok((Config::default(), Vec::new())),
+    let beside = || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(Path::to_owned));
+    let (text, private) = match root.read(CONFIG_FILE)? {
+        Some(bytes) => (bytes, root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE))),
+        None => match beside().map(|folder| (std::fs::read(folder.join(CONFIG_FILE)), folder)) {
+            Some((Ok(bytes), folder)) => {
+                let private = Dir::open_root(&folder).and_then(|dir| match dir {
+                    Some(dir) => dir.check_file_private(CONFIG_FILE),
+                    None => Ok(()),
+                });
+                (bytes, private)
             }
-        }
+            _ => return Ok((Config::default(), Vec::new())),
+        },
     };
     let text = String::from_utf8(text).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
-    parse(&text)
+    let (config, warnings) = parse(&text)?;
+    Ok((Config { foreign: private.err().map(|error| error.message), ..config }, warnings))
 }
 
 /// Reads the text of a file; the second part are warnings.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Vault;
 use super::files::failed;
 use super::lock::{self, Mode};
-use crate::base::{Digest, Error, Result, limits, text};
+use crate::base::{Error, Result, limits, seal, text};
 
 pub const CONTROL_FILE: &str = "control";
 /// Reading while somebody rewrites it can see half of each: look again this often.
@@ -36,22 +36,13 @@ impl Stop {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct Control {
     stop: Option<Stop>,
-    version: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    check: Option<String>,
-}
-
-fn checksum(written: &Written) -> String {
-    Digest::of(&serde_json::to_vec(written).expect("a plain struct")).to_string()
 }
 
 fn encode(stop: Option<&Stop>) -> Vec<u8> {
     let stop = stop.map(|stop| Stop { reason: text::cut(&stop.reason, REASON_MAX_CHARS), ..stop.clone() });
-    let mut written = Written { stop, version: 1, check: None };
-    written.check = Some(checksum(&written));
-    let mut bytes = serde_json::to_vec(&written).expect("a plain struct");
+    let mut bytes = seal::seal(&Control { stop });
     assert!(bytes.len() < limits::CONTROL_RECORD_BYTES, "the control record outgrew its size");
     bytes.resize(limits::CONTROL_RECORD_BYTES - 1, b' ');
     bytes.push(b'\n');
@@ -59,9 +50,7 @@ fn encode(stop: Option<&Stop>) -> Vec<u8> {
 }
 
 fn decode(bytes: &[u8]) -> Option<Option<Stop>> {
-    let mut written: Written = serde_json::from_slice(bytes).ok()?;
-    let check = written.check.take()?;
-    (check == checksum(&written)).then_some(written.stop)
+    seal::open::<Control>(bytes).ok().map(|control| control.stop)
 }
 
 impl Vault {

@@ -88,6 +88,20 @@ impl Vault {
         config::load(&self.root, &self.path)
     }
 
+    /// A file of the vault, by its path inside, none of it through a link; nothing if it is not there.
+    pub fn open_file(&self, path: &Path) -> Result<Option<std::fs::File>> {
+        let mut names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
+        let Some(name) = names.pop() else { return Ok(None) };
+        let mut dir: Option<Dir> = None;
+        for name in names {
+            match dir.as_ref().unwrap_or(&self.root).dir(name)? {
+                Some(next) => dir = Some(next),
+                None => return Ok(None),
+            }
+        }
+        dir.as_ref().unwrap_or(&self.root).open_file(name)
+    }
+
     /// Why this vault must not be written to or trusted as private, if others can write it.
     pub fn check_private(&self) -> Result<()> {
         self.root.check_private()?;

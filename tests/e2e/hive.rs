@@ -124,6 +124,8 @@ impl Hive {
             actor: Actor::parse("user:jo").expect("an actor"),
             in_agent_shell: false,
             lock_timeout: Duration::from_secs(10),
+            clock: || Now { millis: 0 },
+            check_cmd: None,
         }
     }
 

@@ -39,8 +39,10 @@ commands! {
     "../../src/bin/hf-constraint.rs" => constraint,
     "../../src/bin/hf-decide.rs" => decide,
     "../../src/bin/hf-init.rs" => init,
+    "../../src/bin/hf-job.rs" => job,
     "../../src/bin/hf-lineage.rs" => lineage,
     "../../src/bin/hf-log.rs" => log,
+    "../../src/bin/hf-poll.rs" => poll,
     "../../src/bin/hf-project.rs" => project,
     "../../src/bin/hf-require.rs" => require,
     "../../src/bin/hf-resume.rs" => resume,
@@ -303,8 +305,10 @@ fn every_example_of_every_help_runs() {
     let mut ran = 0;
     for command in all() {
         let hive = furnished();
-        if command.get_name() == "hf-resume" {
-            hive.run("stop", &["fire"]).expect_exit(0);
+        match command.get_name() {
+            "hf-resume" => drop(hive.run("stop", &["fire"]).expect_exit(0)),
+            "hf-poll" => drop(hive.run("job", &["fire", "--task", "T-0001", "--", "true"]).expect_exit(0)),
+            _ => {}
         }
         let help =
             command.get_after_help().unwrap_or_else(|| panic!("{} has no examples", command.get_name())).to_string();

@@ -154,7 +154,7 @@ fn on_task(
 }
 
 /// A request by whoever runs the command.
-fn request(env: &Env, kind: Kind, subject: Option<&str>, payload: Value) -> Request {
+pub(super) fn request(env: &Env, kind: Kind, subject: Option<&str>, payload: Value) -> Request {
     let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
     Request {
         kind,

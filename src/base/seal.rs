@@ -1,4 +1,4 @@
-//! The form that a job's records have in common: one JSON object that carries its own checksum.
+//! Small records on the disk: one JSON object that carries its own checksum.
 //!
 //! Invariant: a record that is torn or changed in any byte is an error, never another record
 //! (`a_torn_or_changed_record_is_refused`).
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::base::{Digest, Error, Result};
+use super::{Digest, Error, Result};
 
 const CHECK: &str = "check";
 

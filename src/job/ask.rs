@@ -1,0 +1,118 @@
+//! A short command beside us, such as a hook: input in, output and end back, within a time limit.
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use super::clock;
+use crate::base::{Error, Result};
+
+/// What is kept of its output.
+const OUTPUT_MAX_BYTES: u64 = 1024 * 1024;
+/// How long its output is waited for after its end: something that it left behind may hold the pipe.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// How a short command ended.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+/// Runs a command with this input, and ends it, with all that it started in its group, after `max`.
+pub fn ask(mut command: Command, input: &[u8], max: Duration) -> Result<Answer> {
+    let failed = |e: std::io::Error| Error::system("cannot run a command", e);
+    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    feed(&mut child, input.to_vec())?;
+    let (stdout, stderr) = (collect(child.stdout.take())?, collect(child.stderr.take())?);
+    let in_time = ends_within(&child, max)?;
+    if !in_time && let Some(group) = Pid::from_raw(child.id() as i32) {
+        // It may have ended just now.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let status = child.wait().map_err(failed)?;
+    if !in_time {
+        return Err(Error::system("a command was ended", format!("it took longer than {} seconds", max.as_secs())));
+    }
+    let output = |end: Receiver<Vec<u8>>| end.recv_timeout(DRAIN).unwrap_or_default();
+    Ok(Answer { code: status.code(), stdout: output(stdout), stderr: output(stderr) })
+}
+
+/// Writes the input from a thread of its own: the command need not read it.
+fn feed(child: &mut Child, input: Vec<u8>) -> Result<()> {
+    let Some(mut stdin) = child.stdin.take() else { return Ok(()) };
+    let write = move || drop(stdin.write_all(&input));
+    thread::Builder::new().spawn(write).map(drop).map_err(|e| Error::system("cannot run a command", e))
+}
+
+fn collect(pipe: Option<impl Read + Send + 'static>) -> Result<Receiver<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel();
+    let read = move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.by_ref().take(OUTPUT_MAX_BYTES).read_to_end(&mut bytes);
+            let _ = sender.send(bytes);
+            // What comes beyond is read and forgotten, so that the command can end.
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        }
+    };
+    thread::Builder::new().spawn(read).map_err(|e| Error::system("cannot run a command", e))?;
+    Ok(receiver)
+}
+
+fn ends_within(child: &Child, max: Duration) -> Result<bool> {
+    let failed = |e: rustix::io::Errno| Error::system("cannot wait for a command", e);
+    let pid = Pid::from_raw(child.id() as i32).ok_or_else(|| failed(rustix::io::Errno::SRCH))?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(failed)?;
+    let until = clock::after(clock::now(), max);
+    loop {
+        let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+        clock::poll_until(&mut fds, until)?;
+        if !fds[0].revents().is_empty() {
+            return Ok(true);
+        }
+        if until.is_some_and(|until| clock::now() >= until) {
+            return Ok(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn input_goes_in_and_output_comes_back() {
+        let answer = ask(shell("cat; echo oops >&2; exit 3"), b"hello", Duration::from_secs(60)).unwrap();
+        assert_eq!((answer.code, answer.stdout, answer.stderr), (Some(3), b"hello".to_vec(), b"oops\n".to_vec()));
+    }
+
+    #[test]
+    fn who_reads_nothing_and_who_prints_too_much_both_come_to_an_end() {
+        let large = vec![b'x'; 4 * 1024 * 1024];
+        assert_eq!(ask(shell("exit 0"), &large, Duration::from_secs(60)).unwrap().code, Some(0));
+        let answer = ask(shell("cat"), &large, Duration::from_secs(60)).unwrap();
+        assert_eq!(answer.stdout.len() as u64, OUTPUT_MAX_BYTES);
+    }
+
+    #[test]
+    fn who_takes_too_long_is_ended_with_all_that_he_started() {
+        let error = ask(shell("sleep 1000 & sleep 1000"), b"", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(error.message, "a command was ended: it took longer than 0 seconds");
+    }
+}

@@ -1,0 +1,46 @@
+//! Hooks: commands from the settings that are told what happened. They run outside of every lock,
+//! within a time limit, and only if the settings are the user's own.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Env, record_one};
+use crate::base::{Error, Result, text};
+use crate::event::Kind;
+use crate::job;
+use crate::vault::Vault;
+use crate::vault::config::Setting;
+
+/// What of a hook's complaint is recorded.
+const COMPLAINT_MAX_CHARS: usize = 200;
+
+/// Runs the hook of a setting, if there is one. A hook that fails is recorded about `subject`, and
+/// changes nothing else.
+pub fn run(env: &Env, vault: &Vault, hook: Setting, subject: &str, input: &str, told: &[(&str, String)]) {
+    let failed = match try_run(vault, hook, input, told) {
+        Ok(()) => return,
+        Err(error) => text::cut(&error.message, COMPLAINT_MAX_CHARS),
+    };
+    // What cannot be recorded either is lost: a hook is a courtesy.
+    let _ = record_one(env, Kind::HookFailed, Some(subject), json!({"hook": hook.as_str(), "reason": failed}), None);
+}
+
+fn try_run(vault: &Vault, hook: Setting, input: &str, told: &[(&str, String)]) -> Result<()> {
+    let (config, _) = vault.config()?;
+    let Some(line) = config.command(hook)? else { return Ok(()) };
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(&line).current_dir(vault.path()).envs(told.iter().map(|(name, value)| (name, value)));
+    let max = Duration::from_secs(config.count(Setting::HooksTimeoutSeconds));
+    let answer = job::ask(command, input.as_bytes(), max)?;
+    match answer.code {
+        Some(0) => Ok(()),
+        code => {
+            let how = code.map_or("was killed".to_owned(), |code| format!("exited with {code}"));
+            let complaint = String::from_utf8_lossy(&answer.stderr);
+            let complaint = complaint.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
+            Err(Error::system(format!("the hook {how}"), complaint.trim_start_matches(": ")))
+        }
+    }
+}

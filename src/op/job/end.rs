@@ -1,0 +1,160 @@
+//! The end of a run: what it means for its task, and making up for an end that was not recorded.
+
+use serde_json::{Value, json};
+
+use super::supervise::STOPPED;
+use super::{id_of, run_of};
+use crate::base::{Actor, EntityId, EntityType, Result, Subject, text};
+use crate::event::Kind;
+use crate::job::{Ended, ExitRecord, JobDir, Order, Standing, probe};
+use crate::machine::State as At;
+use crate::op::Env;
+use crate::op::append::repeated;
+use crate::op::desk::Desk;
+use crate::op::task::request as asking;
+use crate::policy::Request;
+use crate::state::Entity;
+use crate::vault::Vault;
+use crate::vault::config::{Config, Setting};
+
+/// A line of output that is taken as a summary has at most so many characters.
+const SUMMARY_MAX_CHARS: usize = 200;
+
+/// The job's own last line, if it is short and printable.
+pub fn summary(record: &ExitRecord) -> Option<String> {
+    let line = record.last_line.as_deref().map(str::trim).filter(|line| !line.is_empty())?;
+    let plain = line.chars().count() <= SUMMARY_MAX_CHARS && !line.chars().any(text::is_unsafe);
+    plain.then(|| line.to_owned())
+}
+
+/// How it ended, in a few words.
+pub fn reason(ended: &Ended) -> String {
+    match ended {
+        Ended::Exited { code } => format!("exit code {code}"),
+        Ended::Signalled { signal } => format!("signal {signal}"),
+        Ended::TimedOut => "it took longer than it may".to_owned(),
+        Ended::Halted { why } => why.clone(),
+        Ended::NotStarted { reason } => reason.clone(),
+    }
+}
+
+/// The events that an end asks for, about the run (`true`) or its task.
+fn closing(record: &ExitRecord, config: &Config) -> Vec<(bool, Kind, Value)> {
+    let reason = reason(&record.ended);
+    let failed = |class: &str| json!({"error_class": class, "reason": reason, "escalate": false});
+    let finished = |success: bool, code: Option<i32>| {
+        json!({"success": success, "exit_code": code, "summary": summary(record)})
+    };
+    let listed = |setting, number: i32| config.counts(setting).contains(&(number as u64));
+    match &record.ended {
+        Ended::Exited { code: 0 } => {
+            vec![(true, Kind::RunFinished, finished(true, Some(0))), (false, Kind::TaskSucceeded, json!({}))]
+        }
+        Ended::Exited { code } => {
+            let class = if listed(Setting::JobsTransientExitCodes, *code) { "transient" } else { "permanent" };
+            vec![(true, Kind::RunFinished, finished(false, Some(*code))), (false, Kind::TaskFailed, failed(class))]
+        }
+        Ended::NotStarted { .. } => {
+            vec![(true, Kind::RunFinished, finished(false, None)), (false, Kind::TaskFailed, failed("permanent"))]
+        }
+        Ended::Signalled { signal } => {
+            let transient = listed(Setting::JobsTransientSignals, *signal);
+            vec![(true, Kind::RunCrashed, json!({"reason": reason, "transient": transient, "escalate": false}))]
+        }
+        Ended::TimedOut => vec![(true, Kind::RunTimedOut, json!({"reason": "overtime"}))],
+        Ended::Halted { why } if *why == Order::Silent.as_str() => {
+            vec![(true, Kind::RunTimedOut, json!({"reason": "silent"}))]
+        }
+        Ended::Halted { why } if *why == Order::Cancelled.as_str() || why == STOPPED => {
+            vec![(false, Kind::TaskAborted, json!({"reason": why}))]
+        }
+        Ended::Halted { why } => {
+            vec![(true, Kind::RunCrashed, json!({"reason": why, "transient": false, "escalate": false}))]
+        }
+    }
+}
+
+/// Records the end of a run, once.
+pub fn record(env: &Env, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<()> {
+    let mut desk = Desk::open(env, vault, false)?;
+    let run = Subject::new(EntityType::Run, EntityId::parse(&record.run_id)?);
+    // A stop, or a watchdog, may have been first.
+    if desk.state().of(&run) != At::Running {
+        return Ok(());
+    }
+    let steps = closing(record, &desk.config);
+    let mut first = None;
+    for (n, (about_run, kind, payload)) in steps.into_iter().enumerate() {
+        let subject = if about_run { run.to_string() } else { task.to_string() };
+        let key = (n == 0).then(|| format!("{}:end", record.run_id));
+        let request = Request { key, ..asking(env, kind, Some(&subject), payload) };
+        if n == 0 && repeated(&desk, &request)?.is_some() {
+            return Ok(());
+        }
+        let asked = desk.ask(request)?;
+        first.get_or_insert(asked.id);
+    }
+    match first {
+        Some(first) => desk.commit(vault, first).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Makes up for an end that nobody recorded: a record that was left, or a supervisor that is gone.
+/// Gives how the job stands; nothing if it has no folder.
+pub fn settle(env: &Env, vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
+    let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
+    let run = run_of(task);
+    let standing = probe(&job, run.as_ref())?;
+    let under_way = matches!(task.state, At::Proposed | At::Ready | At::Assigned | At::Running | At::Retrying);
+    // It is the toolkit that finds this, not whoever happens to look.
+    let env = &Env { actor: Actor::core("jobs"), ..env.clone() };
+    match &standing {
+        Standing::Ended(found) if task.state == At::Running => record(env, vault, &task.subject, found)?,
+        Standing::Lost if under_way => lost(env, vault, task)?,
+        _ => {}
+    }
+    Ok(Some(standing))
+}
+
+fn lost(env: &Env, vault: &Vault, task: &Entity) -> Result<()> {
+    let mut desk = Desk::open(env, vault, false)?;
+    let now = desk.state().entity(&task.subject).map(|task| task.into_owned());
+    // Somebody else may have been first.
+    let Some(task) = now.filter(|now| now.last_event == task.last_event) else { return Ok(()) };
+    let run = run_of(&task).map(|run| Subject::new(EntityType::Run, run));
+    let asked = match run.filter(|run| desk.state().of(run) == At::Running) {
+        Some(run) => {
+            let payload = json!({"reason": "lost", "transient": false});
+            desk.ask(asking(env, Kind::RunCrashed, Some(&run.to_string()), payload))?
+        }
+        None => desk.ask(asking(env, Kind::TaskAborted, Some(&task.subject.to_string()), json!({"reason": "lost"})))?,
+    };
+    desk.commit(vault, asked.id).map(drop)
+}
+
+/// What a hook is told of a finished job.
+pub struct Told {
+    pub text: String,
+    pub variables: Vec<(&'static str, String)>,
+}
+
+/// The report of a finished job.
+pub fn report(vault: &Vault, task: &Entity, record: &ExitRecord, logref: &str) -> Told {
+    let (status, code) = match &record.ended {
+        Ended::Exited { code } => (if *code == 0 { "DONE" } else { "FAIL" }, code.to_string()),
+        _ => ("FAIL", String::new()),
+    };
+    let name = task.name();
+    let log = vault.path().join(super::log_path(logref)).to_string_lossy().into_owned();
+    let sum = summary(record).unwrap_or_else(|| reason(&record.ended));
+    Told {
+        text: format!("TASK_ID:{name}\nSTATUS:{status}\nSUM:{}\nLOGREF:{logref}\n", text::escape(&sum)),
+        variables: vec![
+            ("HF_TASK_ID", name),
+            ("HF_STATUS", status.to_owned()),
+            ("HF_EXIT_CODE", code),
+            ("HF_LOG", log),
+        ],
+    }
+}

@@ -1,0 +1,285 @@
+//! A new job: its folder and lock first, then its events, then its supervisor.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{log_reference, queue};
+use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, limits, text};
+use crate::event::Kind;
+use crate::job::{Beat, Held, JobDir, RawText, Spec, start_supervisor};
+use crate::machine::State as At;
+use crate::op::append::{finish, repeated};
+use crate::op::desk::{Asked, Desk};
+use crate::op::task::request as asking;
+use crate::op::{AppendOutcome, Env, random_ulid};
+use crate::policy::Request;
+use crate::state::Entity;
+use crate::vault::Vault;
+use crate::vault::config::Setting;
+
+/// How long `fire` waits for the lock of a folder that nobody else can know yet.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct FireRequest {
+    pub argv: Vec<OsString>,
+    pub title: Option<String>,
+    /// A task that exists, by a reference; else one is made.
+    pub task: Option<String>,
+    /// Jobs or tasks that have to succeed first.
+    pub after: Vec<String>,
+    pub timeout_seconds: Option<u64>,
+    pub retries: u64,
+    pub cwd: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+    pub beat: Beat,
+    pub destructive: bool,
+}
+
+#[derive(Debug)]
+pub struct FireOutcome {
+    pub task: Entity,
+    pub run_id: String,
+    pub logref: String,
+    /// The event that was asked for, and what followed.
+    pub recorded: AppendOutcome,
+}
+
+impl FireOutcome {
+    /// Whether an operator has to allow it before it starts.
+    pub fn waits_for_approval(&self) -> bool {
+        self.recorded.followed.iter().any(|e| e.subject.entity == EntityType::Decision)
+    }
+}
+
+/// Fires a job and returns at once.
+pub fn fire(env: &Env, request: FireRequest, key: Option<String>) -> Result<FireOutcome> {
+    let vault = env.open()?;
+    if request.argv.is_empty() {
+        return Err(Error::usage("there is no command: write it behind --"));
+    }
+    if !request.cwd.is_dir() {
+        return Err(Error::usage(format!("the working directory {} does not exist", request.cwd.display())));
+    }
+    let desk = Desk::open(env, &vault, false)?;
+    Fire { env, vault: &vault, request, key }.at(desk)
+}
+
+struct Fire<'a> {
+    env: &'a Env,
+    vault: &'a Vault,
+    request: FireRequest,
+    key: Option<String>,
+}
+
+impl Fire<'_> {
+    fn at(&self, mut desk: Desk<'_>) -> Result<FireOutcome> {
+        let destructive = self.request.destructive || self.matches(&desk.config.texts(Setting::DestructiveCommands));
+        let asked = match &self.request.task {
+            Some(reference) => self.take(&desk, reference, destructive)?,
+            None => self.propose(&desk, destructive)?,
+        };
+        if let Some(first) = repeated(&desk, &Request { subject: None, ..asked.clone() })? {
+            return self.outcome(first);
+        }
+        let subject = asked.subject.clone().unwrap_or_default();
+        let id = EntityId::parse(subject.split_once(':').map_or("", |(_, id)| id))?;
+        let job = JobDir::create(self.vault.path(), &id)?;
+        let begun = self.begin(&mut desk, &job, asked);
+        let (held, first) = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                // Its task was never recorded, or belongs to another job: nothing begins here.
+                if self.request.task.is_none() {
+                    job.discard()?;
+                }
+                return Err(error);
+            }
+        };
+        let done = match finish(self.vault, desk, &[first]) {
+            Ok(done) => done,
+            Err(error) => {
+                drop(held);
+                if self.request.task.is_none() && !matches!(error.kind, ErrorKind::Uncertain { .. }) {
+                    job.discard()?;
+                }
+                return Err(error);
+            }
+        };
+        start_supervisor(held, &self.arguments(&id)?)?;
+        self.outcome(done)
+    }
+
+    /// Everything but the commit: the lock, the events, what is to be run.
+    fn begin(&self, desk: &mut Desk<'_>, job: &JobDir, asked: Request) -> Result<(Held, Asked)> {
+        let held = job.take_lock(LOCK_WAIT)?;
+        let first = desk.ask(asked)?;
+        let run = random_ulid(self.env.now)?.to_string();
+        let subject = desk.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
+        let task = desk.state().entity(&subject).expect("it was just made").into_owned();
+        let turn = task.state == At::Ready && queue::has_turn(desk.state(), &desk.config, &desk.governance, &task);
+        let stopped = desk.state().of(&crate::base::Subject::SYSTEM) == At::Stopped;
+        if turn && !stopped {
+            let holder = json!({"holder": self.env.actor.to_string(), "job": true});
+            desk.ask(asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
+        }
+        if turn && !stopped || task.state == At::Assigned {
+            desk.ask(super::supervise::run_started(self.env, &task, &run, self.request.timeout_seconds))?;
+        }
+        job.put_spec(&self.spec(desk, &run))?;
+        Ok((held, first))
+    }
+
+    /// The event that makes the task of a new job.
+    fn propose(&self, desk: &Desk<'_>, destructive: bool) -> Result<Request> {
+        let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let title = self.request.title.clone().unwrap_or_else(|| text::cut(&words.join(" "), limits::SUMMARY_MAX_CHARS));
+        let mut after = Vec::new();
+        for reference in &self.request.after {
+            after.push(desk.state().resolve(reference, Some(EntityType::Task))?.id().to_owned());
+        }
+        let payload = json!({
+            "title": title,
+            "command": words,
+            "command_hash": self.command_hash(),
+            "job": true,
+            "max_retries": self.request.retries,
+            "after": if after.is_empty() { Value::Null } else { json!(after) },
+            "destructive": destructive.then_some(true),
+        });
+        let subject = format!("{}:{}", EntityType::Task, random_ulid(self.env.now)?);
+        Ok(Request { key: self.key.clone(), ..asking(self.env, Kind::TaskProposed, Some(&subject), payload) })
+    }
+
+    /// The event that takes a task which exists.
+    fn take(&self, desk: &Desk<'_>, reference: &str, destructive: bool) -> Result<Request> {
+        let subject = desk.state().resolve(reference, Some(EntityType::Task))?;
+        let task = desk.state().entity(&subject).expect("it was resolved").into_owned();
+        let allowed = task.facts.get("destructive") == Some(&Value::Bool(true));
+        if allowed && task.text("command_hash") != Some(&self.command_hash()) || destructive && !allowed {
+            let why = format!("{} was not approved for this command", task.name());
+            return Err(Error::refused(Reason::ApprovalRequired, why));
+        }
+        let payload = json!({"holder": self.env.actor.to_string(), "job": true});
+        Ok(Request { key: self.key.clone(), ..asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), payload) })
+    }
+
+    /// What an approval is bound to: the exact words, and where they are run.
+    fn command_hash(&self) -> String {
+        command_hash(self.request.argv.iter().map(|word| word.as_bytes()), self.request.cwd.as_os_str().as_bytes())
+    }
+
+    /// Whether one of the patterns fits the command; `*` stands for anything.
+    fn matches(&self, patterns: &[String]) -> bool {
+        let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let plain = words.join(" ");
+        let name = words[0].rsplit('/').next().unwrap_or_default();
+        let by_name = std::iter::once(name).chain(words[1..].iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+        patterns.iter().any(|pattern| fits(pattern, &plain) || fits(pattern, &by_name))
+    }
+
+    fn spec(&self, desk: &Desk<'_>, run: &str) -> Spec {
+        let FireRequest { argv, cwd, env, timeout_seconds, beat, .. } = &self.request;
+        let mut extra = Map::new();
+        extra.insert("actor".to_owned(), self.env.actor.to_string().into());
+        extra.insert("run_id".to_owned(), run.into());
+        Spec {
+            argv: argv.iter().cloned().map(RawText).collect(),
+            cwd: RawText(cwd.clone().into_os_string()),
+            env: env.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect(),
+            timeout: timeout_seconds.map(Duration::from_secs),
+            kill_grace: Duration::from_secs(desk.config.count(Setting::JobsKillGrace)),
+            log_max_bytes: desk.config.count(Setting::JobsLogMaxBytes),
+            heartbeat: Some(Duration::from_secs(desk.governance.heartbeat_interval_seconds)),
+            beat: *beat,
+            extra,
+        }
+    }
+
+    /// The arguments of the supervisor; it starts in another folder.
+    fn arguments(&self, id: &EntityId) -> Result<Vec<OsString>> {
+        let vault = std::path::absolute(self.vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
+        Ok(vec!["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()])
+    }
+
+    fn outcome(&self, recorded: AppendOutcome) -> Result<FireOutcome> {
+        let gone = || Error::corrupt("the job's task is gone");
+        let task = recorded.entity.clone().ok_or_else(gone)?;
+        let job = JobDir::open(self.vault.path(), &super::id_of(&task))?;
+        let first_run = || Some(job?.spec().ok()?.extra.get("run_id")?.as_str()?.to_owned());
+        let run_id = task.text("last_run_id").map(str::to_owned).or_else(first_run).unwrap_or_default();
+        let logref = log_reference(&task, 1);
+        Ok(FireOutcome { task, run_id, logref, recorded })
+    }
+}
+
+/// The digest of a command: its words and its folder.
+pub fn command_hash<'a>(words: impl Iterator<Item = &'a [u8]>, cwd: &'a [u8]) -> String {
+    let mut bytes = Vec::new();
+    for word in words.chain([cwd]) {
+        bytes.extend(word);
+        bytes.push(0);
+    }
+    Digest::of(&bytes).to_string()
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(found) = last.replace(part).filter(|found| !found.is_empty()) {
+            match rest.find(found) {
+                Some(at) => rest = &rest[at + found.len()..],
+                None => return false,
+            }
+        }
+    }
+    match last {
+        None => rest.is_empty(),
+        Some(end) => rest.ends_with(end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, text) in [
+            ("rm *", "rm -rf /"),
+            ("*", ""),
+            ("*", "x"),
+            ("git push*", "git push"),
+            ("git * --force*", "git push origin --force"),
+            ("*prod*", "deploy to prod now"),
+            ("true", "true"),
+        ] {
+            assert!(fits(pattern, text), "{pattern} / {text}");
+        }
+        for (pattern, text) in [
+            ("rm *", "rmdir x"),
+            ("true", "true x"),
+            ("git * --force", "git push --force-with-lease"),
+            ("*ab*ab", "ab"),
+            ("", "x"),
+        ] {
+            assert!(!fits(pattern, text), "{pattern} / {text}");
+        }
+    }
+
+    #[test]
+    fn another_word_or_folder_is_another_command() {
+        let hash = |words: &[&str], cwd: &str| command_hash(words.iter().map(|word| word.as_bytes()), cwd.as_bytes());
+        let all = [hash(&["a", "b"], "/"), hash(&["ab"], "/"), hash(&["a", "b"], "/x"), hash(&["a", "b", ""], "/")];
+        for (n, one) in all.iter().enumerate() {
+            assert!(all[n + 1..].iter().all(|other| other != one));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! How a job stands: check, list, its log; and ending it.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{end, id_of, log_path, newest_log, run_of};
+use crate::base::actor::ActorKind;
+use crate::base::{EntityType, Error, Reason, Result, names};
+use crate::event::Kind;
+use crate::job::{ExitRecord, JobDir, Need, Order, Signals, Standing, kill_orphan, probe, wait_for_end};
+use crate::machine::State as At;
+use crate::op::project::with_view;
+use crate::op::{Env, record_one};
+use crate::policy::ready;
+use crate::state::{Entity, State};
+use crate::vault::Vault;
+use crate::vault::config::Setting;
+
+names! {
+    /// How a job stands, in one word.
+    pub enum JobStanding {
+        Queued = "QUEUED",
+        Running = "RUNNING",
+        Done = "DONE",
+        Fail = "FAIL",
+        Orphaned = "ORPHANED",
+        Lost = "LOST",
+    }
+}
+
+/// One job.
+#[derive(Debug)]
+pub struct JobView {
+    pub task: Entity,
+    pub standing: JobStanding,
+    pub run_id: Option<String>,
+    pub logref: String,
+    /// How its newest run ended, if it did.
+    pub record: Option<ExitRecord>,
+}
+
+impl JobView {
+    /// One sentence for it: the job's own last line, or why it ended.
+    pub fn summary(&self) -> String {
+        let own = self.record.as_ref().and_then(end::summary);
+        let reason = || self.task.text("abort_reason").or(self.task.text("failure")).map(str::to_owned);
+        match self.standing {
+            JobStanding::Queued => "Waiting for its turn".to_owned(),
+            JobStanding::Running => "Still running".to_owned(),
+            JobStanding::Orphaned => "Still running, without its supervisor".to_owned(),
+            JobStanding::Done => own.unwrap_or_else(|| "Job finished".to_owned()),
+            JobStanding::Lost => "Job was lost with its supervisor".to_owned(),
+            JobStanding::Fail => own.or_else(reason).unwrap_or_else(|| "Job failed".to_owned()),
+        }
+    }
+}
+
+/// The task that a reference names, with its end made up for if nobody recorded it.
+pub fn job_of(env: &Env, vault: &Vault, reference: &str) -> Result<JobView> {
+    let find = || {
+        with_view(vault, |_, state| {
+            let subject = state.resolve(reference, Some(EntityType::Task))?;
+            let task = state.entity(&subject).expect("it was resolved").into_owned();
+            let logref = newest_log(state, &task);
+            Ok((task, logref))
+        })
+    };
+    let (task, _) = find()?;
+    // A vault that can only be read is looked at all the same.
+    let standing = match end::settle(env, vault, &task) {
+        Ok(standing) => standing,
+        Err(_) => JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?,
+    };
+    let (task, logref) = find()?;
+    Ok(view(vault, task, logref, standing))
+}
+
+fn view(vault: &Vault, task: Entity, logref: String, standing: Option<Standing>) -> JobView {
+    let standing = match (task.state, standing) {
+        (_, Some(Standing::Orphaned(_))) => JobStanding::Orphaned,
+        (At::Succeeded, _) => JobStanding::Done,
+        (At::Archived, _) if task.facts.contains_key("succeeded_at") => JobStanding::Done,
+        (At::Aborted, _) if task.text("abort_reason") == Some("lost") => JobStanding::Lost,
+        (At::Aborted | At::Archived | At::Failed, _) => JobStanding::Fail,
+        (_, Some(Standing::Lost)) => JobStanding::Lost,
+        (At::Running, _) => JobStanding::Running,
+        _ => JobStanding::Queued,
+    };
+    let run = run_of(&task);
+    let job = JobDir::open(vault.path(), &id_of(&task)).ok().flatten();
+    let record = job.zip(run.as_ref()).and_then(|(job, run)| job.exit_record(run).ok().flatten());
+    JobView { task, standing, run_id: run.map(|run| run.to_string()), logref, record }
+}
+
+/// How one job stands.
+pub fn check(env: &Env, reference: &str) -> Result<JobView> {
+    job_of(env, &env.open()?, reference)
+}
+
+/// Jobs, newest first; at most `limit`. `running` leaves out those that are over.
+pub fn list(env: &Env, running: bool, limit: usize) -> Result<Vec<JobView>> {
+    let vault = env.open()?;
+    let mut names = with_view(&vault, |_, state| {
+        let states: &[At] = match running {
+            true => &[At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying],
+            false => At::ALL,
+        };
+        let mut jobs: Vec<Entity> = states.iter().flat_map(|at| jobs_in(state, *at)).collect();
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
+        jobs.truncate(limit);
+        Ok(jobs.iter().map(|job| job.subject.to_string()).collect::<Vec<_>>())
+    })?;
+    names.drain(..).map(|name| job_of(env, &vault, &name)).collect()
+}
+
+/// Jobs of one state that are looked at.
+const LIST_MAX: usize = 10_000;
+
+fn jobs_in(state: &State, at: At) -> Vec<Entity> {
+    let mut tasks = state.in_state(EntityType::Task, at, LIST_MAX);
+    tasks.retain(ready::is_job);
+    tasks
+}
+
+/// A job's log, and where it is; no file if it has printed nothing yet.
+pub fn log_file(env: &Env, reference: &str) -> Result<(JobView, PathBuf, Option<File>)> {
+    let vault = env.open()?;
+    let view = job_of(env, &vault, reference)?;
+    let path = log_path(&view.logref);
+    let file = vault.open_file(&path)?;
+    Ok((view, vault.path().join(path), file))
+}
+
+/// How much longer than its grace a job may take to be gone.
+const END_MARGIN: Duration = Duration::from_secs(3);
+
+/// Ends a job: its processes first, then the record. For its holder, or an operator.
+pub fn cancel(env: &Env, reference: &str) -> Result<(JobView, bool)> {
+    let vault = env.open()?;
+    let view = job_of(env, &vault, reference)?;
+    let holder = view.task.text("holder").unwrap_or_default();
+    if env.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != env.actor.to_string() {
+        return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
+    }
+    if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
+        return Ok((view, true));
+    }
+    let Some(job) = JobDir::open(vault.path(), &id_of(&view.task))? else {
+        return Err(Error::not_found(format!("{} is not a job", view.task.name())));
+    };
+    let (config, _) = vault.config()?;
+    let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
+    job.cancel(Order::Cancelled)?;
+    wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
+    end_orphan(&job, run_of(&view.task).as_ref(), grace)?;
+    let view = job_of(env, &vault, reference)?;
+    if matches!(view.task.state, At::Running | At::Assigned | At::Ready | At::Proposed | At::Retrying)
+        && view.standing != JobStanding::Orphaned
+    {
+        // Nobody supervises it; what is recorded must not go on.
+        let reason = json!({"reason": Order::Cancelled.as_str()});
+        record_one(env, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
+    }
+    Ok((job_of(env, &vault, reference)?, false))
+}
+
+fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration) -> Result<()> {
+    match (probe(job, run)?, run) {
+        (Standing::Orphaned(_), Some(run)) => kill_orphan(job, run, grace).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// After a stop: waits until every job is gone, as long as that may take. Gives what is left.
+pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
+    let (config, _) = vault.config()?;
+    let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
+    let mut jobs = Vec::new();
+    for task in tasks {
+        jobs.extend(JobDir::open(vault.path(), &id_of(task))?.map(|job| (task, job)));
+    }
+    let dirs: Vec<&JobDir> = jobs.iter().map(|(_, job)| job).collect();
+    wait_for_end(&dirs, Need::All, grace + END_MARGIN, &Signals::none()?)?;
+    let mut left = Vec::new();
+    for (task, job) in &jobs {
+        end_orphan(job, run_of(task).as_ref(), grace)?;
+        if matches!(probe(job, run_of(task).as_ref())?, Standing::Supervised | Standing::Orphaned(_)) {
+            left.push(task.name());
+        }
+    }
+    Ok(left)
+}

@@ -1,0 +1,62 @@
+//! hf-job and hf-poll: commands that outlive their caller, each the run of a task.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `fire` | a new job: its task, its supervisor |
+//! | `queue` | whose turn it is, and who is told |
+//! | `supervise` | the supervisor: waiting for its turn, running, trying again |
+//! | `end` | what the end of a run means for its task; making up for what was not recorded |
+//! | `look` | how a job stands: check, list, log |
+//! | `poll` | waiting, with an end to the wait |
+//! | `foreign` | jobs of another system |
+
+mod end;
+mod fire;
+mod foreign;
+mod look;
+mod poll;
+mod queue;
+mod supervise;
+
+use std::path::PathBuf;
+
+use crate::base::{EntityId, EntityType};
+use crate::state::{Entity, State};
+
+pub use fire::{FireOutcome, FireRequest, fire};
+pub use look::{JobStanding, JobView, cancel, check, list, log_file};
+pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};
+pub(super) use queue::{poke, waiting};
+pub(super) use look::drain;
+pub use supervise::supervise;
+
+/// The folder, inside the vault, that log references are relative to.
+const AUTONOMOUS: &str = "Autonomous";
+
+/// The reference of the log of a task's nth run.
+fn log_reference(task: &Entity, run: usize) -> String {
+    match run {
+        0 | 1 => format!("logs/L-{:04}.txt", task.ordinal),
+        n => format!("logs/L-{:04}-{n}.txt", task.ordinal),
+    }
+}
+
+/// The reference of the log of a task's newest run.
+fn newest_log(state: &State, task: &Entity) -> String {
+    log_reference(task, state.made_for(&task.subject, EntityType::Run).len())
+}
+
+/// Where a log is, inside the vault.
+fn log_path(reference: &str) -> PathBuf {
+    PathBuf::from(AUTONOMOUS).join(reference)
+}
+
+/// The id of a task.
+fn id_of(task: &Entity) -> EntityId {
+    EntityId::parse(task.subject.id()).expect("a task has an id")
+}
+
+/// The id of the newest run of a task.
+fn run_of(task: &Entity) -> Option<EntityId> {
+    EntityId::parse(task.text("last_run_id")?).ok()
+}

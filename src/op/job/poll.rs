@@ -1,0 +1,163 @@
+//! Waiting for jobs, with an end to the wait.
+
+use std::time::Duration;
+
+use super::foreign::{self, Said};
+use super::look::{JobStanding, JobView, job_of};
+use super::id_of;
+use crate::base::{ErrorKind, Result, ShortRef};
+use crate::job::{JobDir, Need, Signals, Waited, wait_for_end};
+use crate::op::Env;
+use crate::vault::Vault;
+use crate::vault::config::Setting;
+
+/// How often a task is looked at that has no supervisor to wait for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct PollRequest {
+    pub id: String,
+    /// Between two questions to a foreign system.
+    pub interval: Duration,
+    pub max: Duration,
+}
+
+/// One of the four blocks.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PollOutcome {
+    Done { summary: String, logref: Option<String> },
+    /// `id` is safe to be named in a command line.
+    Running { summary: String, id: String },
+    Fail { summary: String, last5: Vec<String>, logref: Option<String> },
+    NotFound,
+}
+
+/// Waits for a job, at most `max`; a signal ends the wait.
+pub fn poll(env: &Env, request: &PollRequest) -> Result<PollOutcome> {
+    let vault = env.open()?;
+    let signals = Signals::of_waiter()?;
+    match job_of(env, &vault, &request.id) {
+        Ok(view) => Ok(block(&wait_for(env, &vault, view, request.max, &signals)?)),
+        Err(error) if error.kind == ErrorKind::NotFound => match check_command(env, &vault)? {
+            Some(command) if foreign::is_id(&request.id) => poll_foreign(&command, request, &signals),
+            _ => Ok(PollOutcome::NotFound),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// Over, as far as a caller is concerned.
+fn is_over(view: &JobView) -> bool {
+    matches!(view.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
+}
+
+fn wait_for(env: &Env, vault: &Vault, view: JobView, max: Duration, signals: &Signals) -> Result<JobView> {
+    if is_over(&view) {
+        return Ok(view);
+    }
+    let name = view.task.subject.to_string();
+    match JobDir::open(vault.path(), &id_of(&view.task))?.filter(|_| view.standing != JobStanding::Orphaned) {
+        Some(job) => {
+            wait_for_end(&[&job], Need::All, max, signals)?;
+            job_of(env, vault, &name)
+        }
+        None => look_until(env, vault, &name, max, signals),
+    }
+}
+
+/// Waits for a task that nobody supervises by looking at it.
+fn look_until(env: &Env, vault: &Vault, name: &str, max: Duration, signals: &Signals) -> Result<JobView> {
+    let mut left = max;
+    loop {
+        let view = job_of(env, vault, name)?;
+        if is_over(&view) || left.is_zero() || signals.asked().is_some() {
+            return Ok(view);
+        }
+        let pause = left.min(LOOK_EVERY);
+        signals.pause(pause)?;
+        left -= pause;
+    }
+}
+
+fn block(view: &JobView) -> PollOutcome {
+    let (summary, logref) = (view.summary(), Some(view.logref.clone()).filter(|_| view.run_id.is_some()));
+    match view.standing {
+        JobStanding::Done => PollOutcome::Done { summary, logref },
+        JobStanding::Fail | JobStanding::Lost => {
+            let last5 = view.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
+            PollOutcome::Fail { summary, last5, logref }
+        }
+        JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned => {
+            let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
+            PollOutcome::Running { summary, id: reference.unwrap_or_else(|| view.task.subject.to_string()) }
+        }
+    }
+}
+
+/// How to ask a foreign job system, if there is one.
+fn check_command(env: &Env, vault: &Vault) -> Result<Option<String>> {
+    match env.check_cmd.as_deref().map(str::trim).filter(|command| !command.is_empty()) {
+        Some(command) => Ok(Some(command.to_owned())),
+        None => vault.config()?.0.command(Setting::JobsCheckCmd),
+    }
+}
+
+fn poll_foreign(command: &str, request: &PollRequest, signals: &Signals) -> Result<PollOutcome> {
+    let id = request.id.clone();
+    let mut left = request.max;
+    loop {
+        match foreign::ask(command, &id)? {
+            Said::Done(summary) => {
+                let summary = summary.unwrap_or_else(|| "Job finished".to_owned());
+                return Ok(PollOutcome::Done { summary, logref: None });
+            }
+            Said::Failed { summary, last5 } => {
+                let summary = summary.unwrap_or_else(|| "Job failed".to_owned());
+                return Ok(PollOutcome::Fail { summary, last5, logref: None });
+            }
+            Said::NotFound => return Ok(PollOutcome::NotFound),
+            Said::Running if left.is_zero() || signals.asked().is_some() => {
+                return Ok(PollOutcome::Running { summary: "Still running".to_owned(), id });
+            }
+            Said::Running => {
+                let pause = left.min(request.interval);
+                signals.pause(pause)?;
+                left -= pause;
+            }
+        }
+    }
+}
+
+/// How several jobs stand after a wait.
+#[derive(Debug)]
+pub struct WaitOutcome {
+    pub jobs: Vec<JobView>,
+    /// Whether what was waited for has happened.
+    pub over: bool,
+}
+
+/// Waits for several jobs: for any of them, or for all.
+pub fn wait(env: &Env, references: &[String], need: Need, max: Duration) -> Result<WaitOutcome> {
+    let vault = env.open()?;
+    let signals = Signals::of_waiter()?;
+    let views = |references: &[String]| -> Result<Vec<JobView>> {
+        references.iter().map(|reference| job_of(env, &vault, reference)).collect()
+    };
+    let enough = |jobs: &[JobView]| match need {
+        Need::Any => jobs.iter().any(is_over),
+        Need::All => jobs.iter().all(is_over),
+    };
+    let jobs = views(references)?;
+    if enough(&jobs) {
+        return Ok(WaitOutcome { jobs, over: true });
+    }
+    let mut dirs = Vec::new();
+    for view in jobs.iter().filter(|view| !is_over(view)) {
+        dirs.extend(JobDir::open(vault.path(), &id_of(&view.task))?);
+    }
+    let dirs: Vec<&JobDir> = dirs.iter().collect();
+    let waited = wait_for_end(&dirs, need, max, &signals)?;
+    let jobs = views(references)?;
+    let over = waited == Waited::Ended && enough(&jobs);
+    Ok(WaitOutcome { jobs, over })
+}

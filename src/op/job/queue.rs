@@ -1,0 +1,73 @@
+//! The queue: jobs that are ready and wait for room, in the order they were fired.
+//!
+//! Nobody keeps it: whoever records something that may let a job go on pokes those whose turn it is.
+
+use crate::base::{EntityId, EntityType};
+use crate::event::{Event, Kind};
+use crate::job::JobDir;
+use crate::machine::State as At;
+use crate::policy::{Governance, ready};
+use crate::state::{Entity, State};
+use crate::vault::Vault;
+use crate::vault::config::{Config, Setting};
+
+/// Tasks that are looked at.
+const LOOK_MAX: usize = 10_000;
+
+/// How many jobs may run at once.
+fn most(config: &Config, governance: &Governance) -> u64 {
+    config.given_count(Setting::JobsMaxParallel).unwrap_or(governance.max_concurrent_tasks)
+}
+
+fn jobs(state: &State, at: At) -> Vec<Entity> {
+    let mut tasks = state.in_state(EntityType::Task, at, LOOK_MAX);
+    tasks.retain(ready::is_job);
+    tasks
+}
+
+/// The jobs that wait and have room now, in their order.
+fn next(state: &State, config: &Config, governance: &Governance) -> Vec<Entity> {
+    let mut waiting = jobs(state, At::Ready);
+    if waiting.is_empty() {
+        return waiting;
+    }
+    let under_way = [At::Assigned, At::Running, At::Retrying].iter().map(|at| jobs(state, *at).len() as u64).sum();
+    let room = most(config, governance).saturating_sub(under_way);
+    let all = governance.max_concurrent_tasks.saturating_sub(ready::active(state));
+    waiting.truncate(room.min(all) as usize);
+    waiting
+}
+
+/// Whether it is a job's turn.
+pub fn has_turn(state: &State, config: &Config, governance: &Governance, task: &Entity) -> bool {
+    next(state, config, governance).iter().any(|next| next.subject == task.subject)
+}
+
+/// The jobs whose supervisors should look again after these events.
+pub fn waiting(state: &State, config: &Config, governance: &Governance, events: &[Event]) -> Vec<EntityId> {
+    let may_matter = |event: &Event| {
+        matches!(
+            event.event_type.known(),
+            Some(
+                Kind::TaskReady | Kind::TaskSucceeded | Kind::TaskAborted | Kind::SystemResumed | Kind::ClaimExpired
+            )
+        )
+    };
+    if !events.iter().any(may_matter) {
+        return Vec::new();
+    }
+    let mut told: Vec<EntityId> = next(state, config, governance).iter().map(super::id_of).collect();
+    // A job that was given up while it waited has to know, too.
+    let aborted = events.iter().filter(|event| event.event_type.known() == Some(Kind::TaskAborted));
+    told.extend(aborted.filter_map(|event| EntityId::parse(event.subject.split_once(':')?.1).ok()));
+    told
+}
+
+/// Lets supervisors look again. Best effort: they look by themselves every few seconds.
+pub fn poke(vault: &Vault, jobs: &[EntityId]) {
+    for id in jobs {
+        if let Ok(Some(job)) = JobDir::open(vault.path(), id) {
+            let _ = job.poke();
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The supervisor: holds the job's lock from before its first event until after its last, waits for
+//! its turn, runs the command, tries again where that is allowed.
+//!
+//! At the end of a run, in this order: exit record on the disk, events, unlock. If the events cannot
+//! be recorded the exit record stands, and the next command that looks makes up for it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{end, fire, log_path, log_reference, queue, run_of};
+use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject};
+use crate::event::Kind;
+use crate::job::{ExitRecord, Halt, Identity, JobDir, Observer, Order, Run, Signals, Spec, Words, take_over};
+use crate::machine::State as At;
+use crate::op::desk::Desk;
+use crate::op::task::request as asking;
+use crate::op::{Env, hook};
+use crate::policy::Request;
+use crate::state::Entity;
+use crate::vault::Vault;
+use crate::vault::config::Setting;
+
+/// A job that waits looks by itself this often; usually it is told.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// While a command runs, an append may not hold up the watch over it.
+const BEAT_LOCK_WAIT: Duration = Duration::from_millis(300);
+/// At the end there is more time.
+const END_LOCK_WAIT: Duration = Duration::from_secs(60);
+/// How everything that a stop ends is called.
+pub const STOPPED: &str = "emergency_stop";
+
+/// What the supervisor of a job does, from its start to the end of its process.
+pub fn supervise(env: &Env, task: &str) -> Result<()> {
+    let vault = env.open()?;
+    let id = EntityId::parse(task)?;
+    let job = JobDir::open(vault.path(), &id)?.ok_or_else(|| Error::not_found(format!("there is no job {id}")))?;
+    let held = take_over(&job)?;
+    let signals = Signals::of_supervisor()?;
+    let spec = job.spec()?;
+    let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
+    let env = Env { actor: Actor::parse(actor)?, ..env.clone() };
+    let supervisor = Supervisor { env: &env, vault: &vault, job: &job, spec: &spec, signals: &signals };
+    let mut last = None;
+    while let Some((task, run)) = supervisor.turn()? {
+        let (record, logref) = supervisor.run(&task, &run)?;
+        last = Some((task, record, logref));
+    }
+    drop(held);
+    if let Some((task, record, logref)) = last {
+        let report = end::report(&vault, &task, &record, &logref);
+        hook::run(&env, &vault, Setting::JobsOnFinish, &task.subject.to_string(), &report.text, &report.variables);
+    }
+    Ok(())
+}
+
+struct Supervisor<'a> {
+    env: &'a Env,
+    vault: &'a Vault,
+    job: &'a JobDir,
+    spec: &'a Spec,
+    signals: &'a Signals,
+}
+
+impl Supervisor<'_> {
+    /// The environment of this moment.
+    fn now(&self, lock_timeout: Duration) -> Env {
+        Env { now: (self.env.clock)(), lock_timeout, ..self.env.clone() }
+    }
+
+    /// Waits until the command may be run. Gives its run, or nothing if it never will be.
+    fn turn(&self) -> Result<Option<(Entity, EntityId)>> {
+        let words = Words::of(self.job);
+        loop {
+            let env = self.now(END_LOCK_WAIT);
+            let gives_up = match (self.job.order()?, self.signals.asked()) {
+                (Some(Order::Cancelled), _) => Some("cancelled".to_owned()),
+                (_, Some(signal)) => Some(format!("its supervisor was told to end (signal {signal})")),
+                _ => None,
+            };
+            // A log that cannot be written now may be soon.
+            match self.look(&env, gives_up.as_deref()) {
+                Ok(Look::Run(task, run)) => return Ok(Some((*task, run))),
+                Ok(Look::Over) => return Ok(None),
+                Err(_) if gives_up.is_some() => return Ok(None),
+                Ok(Look::Wait) | Err(_) => words.wait(LOOK_EVERY, self.signals)?,
+            }
+        }
+    }
+
+    fn look(&self, env: &Env, gives_up: Option<&str>) -> Result<Look> {
+        let mut desk = Desk::open(env, self.vault, false)?;
+        let subject = Subject::new(EntityType::Task, self.job.task().clone());
+        let Some(task) = desk.state().entity(&subject).map(|task| task.into_owned()) else {
+            return Err(Error::not_found(format!("{subject} does not exist")));
+        };
+        let run = run_of(&task);
+        // Started by `fire`, or by a supervisor before this one that did not get to run it.
+        if let Some(run) = run.filter(|_| task.state == At::Running) {
+            return Ok(match self.job.exit_record(&run)? {
+                None => Look::Run(Box::new(task), run),
+                Some(_) => Look::Over,
+            });
+        }
+        if let Some(reason) = gives_up.filter(|_| !over(&task)) {
+            let abort = desk.ask(asking(env, Kind::TaskAborted, Some(&subject.to_string()), json!({"reason": reason})))?;
+            desk.commit(self.vault, abort.id)?;
+            return Ok(Look::Over);
+        }
+        let stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped;
+        match task.state {
+            At::Ready if !stopped && queue::has_turn(desk.state(), &desk.config, &desk.governance, &task) => {
+                let holder = json!({"holder": env.actor.to_string(), "job": true});
+                desk.ask(asking(env, Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
+            }
+            At::Assigned if !stopped => {}
+            At::Proposed | At::Ready | At::Retrying | At::Assigned => return Ok(Look::Wait),
+            _ => return Ok(Look::Over),
+        }
+        let run = self.next_run(&task)?;
+        let timeout = self.spec.timeout.map(|timeout| timeout.as_secs());
+        let asked = desk.ask(run_started(env, &task, &run, timeout))?;
+        desk.commit(self.vault, asked.id)?;
+        Ok(Look::Run(Box::new(task), EntityId::parse(&run)?))
+    }
+
+    /// The id of the next run: the first was given out when the job was fired.
+    fn next_run(&self, task: &Entity) -> Result<String> {
+        let first = self.spec.extra.get("run_id").and_then(Value::as_str);
+        match first.filter(|_| run_of(task).is_none()) {
+            Some(first) => Ok(first.to_owned()),
+            None => Ok(crate::op::random_ulid((self.env.clock)())?.to_string()),
+        }
+    }
+
+    /// Runs the command once, and records how it ended.
+    fn run(&self, task: &Entity, run: &EntityId) -> Result<(ExitRecord, String)> {
+        let runs = self.vault.view()?.1.made_for(&task.subject, EntityType::Run).len();
+        let logref = log_reference(task, runs);
+        let clock = self.env.clock;
+        if let Err(error) = self.check_command(task) {
+            let record = ExitRecord::not_started(run, error.message, clock().timestamp());
+            end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &record)?;
+            return Ok((record, logref));
+        }
+        let log = log_path(&logref);
+        let attempt =
+            Run { job: self.job, spec: self.spec, run_id: run, log: &log, signals: self.signals, now: &|| clock() };
+        let run_subject = format!("{}:{run}", EntityType::Run);
+        let mut watch = Watch { supervisor: self, run: run_subject };
+        let outcome = attempt.run(&mut watch);
+        if self.job.order()? == Some(Order::Silent) {
+            self.job.clear_order()?;
+        }
+        // If this fails the exit record stands: whoever looks next makes up for it.
+        let _ = end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &outcome.record);
+        Ok((outcome.record, logref))
+    }
+
+    /// What is run must be what was recorded, and with it approved: the folder is not the log.
+    fn check_command(&self, task: &Entity) -> Result<()> {
+        let words = self.spec.argv.iter().map(|word| word.as_os_str().as_bytes());
+        let hash = fire::command_hash(words, self.spec.cwd.as_os_str().as_bytes());
+        match task.text("command_hash") {
+            Some(recorded) if recorded != hash => {
+                Err(Error::corrupt(format!("the command of {} is not the one that was recorded", task.name())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn over(task: &Entity) -> bool {
+    matches!(task.state, At::Succeeded | At::Aborted | At::Archived)
+}
+
+enum Look {
+    Run(Box<Entity>, EntityId),
+    Wait,
+    Over,
+}
+
+/// The event with which a run begins.
+pub fn run_started(env: &Env, task: &Entity, run: &str, timeout_seconds: Option<u64>) -> Request {
+    let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
+    asking(env, Kind::RunStarted, Some(&format!("{}:{run}", EntityType::Run)), payload)
+}
+
+struct Watch<'a> {
+    supervisor: &'a Supervisor<'a>,
+    run: String,
+}
+
+impl Observer for Watch<'_> {
+    fn started(&mut self, _: &Identity) {}
+
+    fn beat(&mut self) {
+        let Supervisor { vault, .. } = self.supervisor;
+        let env = self.supervisor.now(BEAT_LOCK_WAIT);
+        // A heartbeat that cannot be recorded is made up for by the next one.
+        let _ = Desk::open(&env, vault, false).and_then(|mut desk| {
+            let asked = desk.ask(asking(&env, Kind::Heartbeat, Some(&self.run), json!({})))?;
+            desk.commit(vault, asked.id)
+        });
+    }
+
+    fn halt(&mut self) -> Option<Halt> {
+        let why = |why: &str| Some(Halt { why: why.to_owned() });
+        // A file that cannot be read says nothing.
+        if self.supervisor.vault.stop_flag().is_ok_and(|flag| flag.is_some()) {
+            return why(STOPPED);
+        }
+        self.supervisor.job.order().ok().flatten().and_then(|order| why(order.as_str()))
+    }
+}
