@@ -122,19 +122,31 @@ fn append_links_an_event_to_its_natural_cause() {
     assert_eq!(requirement["parents"], json!([]));
     let task = step("TaskProposed", "task:t", r#"{"title":"x","requirement_id":"r"}"#);
     assert_eq!(task["parents"], json!([requirement["event_id"]]));
-    let ready = step("TaskReady", "task:t", "{}");
-    assert_eq!(ready["parents"], json!([task["event_id"]]));
+    let asks = r#"{"kind":"requirement_approval","target":"requirement:r","summary":"?"}"#;
+    let decision = step("DecisionRequested", "decision:d", asks);
+    assert_eq!(decision["parents"], json!([requirement["event_id"]]));
+    let analyzed = step("RequirementAnalyzed", "requirement:r", "{}");
+    assert_eq!(analyzed["parents"], json!([requirement["event_id"]]));
+    let [.., superseded, asked] = <[Value; 7]>::try_from(hive.events()).unwrap();
+    let approved = step("DecisionApproved", asked["subject"].as_str().unwrap(), "{}");
+    assert_eq!(approved["parents"], json!([asked["event_id"]]));
+    // What follows by itself has what it follows from as its cause.
+    let [.., allowed, ready] = <[Value; 10]>::try_from(hive.events()).unwrap();
+    for (event, kind, cause) in [
+        (&superseded, "DecisionSuperseded", &analyzed),
+        (&asked, "DecisionRequested", &analyzed),
+        (&allowed, "RequirementApproved", &approved),
+        (&ready, "TaskReady", &allowed),
+    ] {
+        assert_eq!((&event["event_type"], &event["actor"]), (&json!(kind), &json!("core:reactor")));
+        assert_eq!(event["parents"], json!([cause["event_id"]]), "{kind}");
+    }
     let assigned = step("TaskAssigned", "task:t", "{}");
+    assert_eq!(assigned["parents"], json!([ready["event_id"]]));
     let run = step("RunStarted", "run:u", r#"{"task_id":"t"}"#);
     assert_eq!(run["parents"], json!([assigned["event_id"]]));
     let done = step("TaskSucceeded", "task:t", "{}");
     assert_eq!(done["parents"], json!([run["event_id"]]));
-    let decision = step(
-        "DecisionRequested",
-        "decision:d",
-        r#"{"kind":"requirement_approval","target":"requirement:r","summary":"?"}"#,
-    );
-    assert_eq!(decision["parents"], json!([requirement["event_id"]]));
     let alone = step("TaskProposed", "task:alone", r#"{"title":"x"}"#);
     assert_eq!(alone["parents"], json!([first]));
 }
@@ -148,16 +160,19 @@ fn append_announces_an_agent_before_its_first_event() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:TaskProposed task:<ulid>\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
-         SUBJECT:task:<ulid>\nREF:T-0001@<tag>\nHASH:sha256:<digest>\nPREV_HASH:sha256:<digest>\n"
+         EVENT_ID:<ulid>\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\nHASH:sha256:<digest>\nPREV_HASH:sha256:<digest>\n"
     );
-    let [first, started, task] = hive.events().try_into().unwrap();
-    assert_eq!(reply.all("EVENT_ID"), [task["event_id"].as_str().unwrap(), started["event_id"].as_str().unwrap()]);
+    let [first, started, task, ready] = hive.events().try_into().unwrap();
+    // What was asked for comes first, then what belongs to it.
+    assert_eq!(json!(reply.all("EVENT_ID")), json!([task["event_id"], started["event_id"], ready["event_id"]]));
     assert_eq!((&started["event_type"], &started["subject"]), (&json!("AgentStarted"), &json!("agent:worker")));
     assert_eq!(started["parents"], json!([first["event_id"]]));
     assert_eq!(task["parents"], json!([started["event_id"]]));
     assert_eq!(task["actor"], "agent:worker");
+    assert_eq!((&ready["event_type"], &ready["parents"]), (&json!("TaskReady"), &json!([task["event_id"]])));
     let again = crate::hive::Reply::of(command.output().unwrap()).expect_exit(0);
-    assert_eq!(again.all("EVENT_ID").len(), 1);
+    let kinds: Vec<Value> = hive.events()[4..].iter().map(|event| event["event_type"].clone()).collect();
+    assert_eq!((again.all("EVENT_ID").len(), json!(kinds)), (2, json!(["TaskProposed", "TaskReady"])));
 }
 
 #[test]

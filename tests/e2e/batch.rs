@@ -4,12 +4,21 @@ use serde_json::{Value, json};
 
 use crate::hive::{Hive, jsonl};
 
-/// A requirement, a task under it, and the task made ready.
+/// A requirement, a task that waits for it, and the task given up. Nothing follows from them by itself.
 fn story() -> [Value; 3] {
     [
         json!({"event_type": "RequirementProposed", "subject": "requirement:r", "payload": {"title": "x"}}),
         json!({"event_type": "TaskProposed", "subject": "task:t", "payload": {"title": "y", "requirement_id": "r"}}),
-        json!({"event_type": "TaskReady", "subject": "task:t"}),
+        json!({"event_type": "TaskAborted", "subject": "task:t"}),
+    ]
+}
+
+/// A task that is ready at once, because it waits for nothing, and a requirement that an operator is asked about.
+fn story_with_consequences() -> [Value; 3] {
+    [
+        json!({"event_type": "TaskProposed", "subject": "task:t", "payload": {"title": "y"}}),
+        json!({"event_type": "RequirementProposed", "subject": "requirement:r", "payload": {"title": "x"}}),
+        json!({"event_type": "RequirementAnalyzed", "subject": "requirement:r"}),
     ]
 }
 
@@ -25,7 +34,7 @@ fn a_batch_is_recorded_as_a_whole_and_says_every_id() {
     let reply = hive.pipe("append", &["--batch"], jsonl(&story())).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:3 events, the last TaskReady task:t\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:3 events, the last TaskAborted task:t\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
          EVENT_ID:<ulid>\nSUBJECT:task:t\nREF:T-0001@<tag>\nHASH:sha256:<digest>\nPREV_HASH:sha256:<digest>\n"
     );
     let events = hive.events();
@@ -60,15 +69,16 @@ fn the_last_line_of_a_batch_needs_no_end() {
 #[test]
 fn one_bad_line_refuses_the_whole_batch_and_is_named() {
     let hive = Hive::new();
-    let [requirement, task, ready] = story();
+    let [requirement, task, given_up] = story();
+    let ready = json!({"event_type": "TaskReady", "subject": "task:t"});
     let missing = json!({"event_type": "TaskReady", "subject": "task:nobody"});
     for (lines, code, sum) in [
         (vec![&requirement, &missing], 6, "line 2: nothing here is called 'task:nobody'"),
         (vec![&task], 6, "line 1: requirement:r, which the payload names, does not exist"),
         (
-            vec![&requirement, &task, &ready, &ready],
+            vec![&requirement, &task, &given_up, &ready],
             3,
-            "line 4: task:t is Ready; TaskReady is not legal there, only TaskAssigned, TaskAborted",
+            "line 4: task:t is Aborted; TaskReady is not legal there, only TaskArchived",
         ),
     ] {
         let lines: Vec<Value> = lines.into_iter().cloned().collect();
@@ -92,13 +102,32 @@ fn a_batch_again_is_a_duplicate_with_every_id_of_the_first() {
     assert_eq!(again.stdout, first.stdout.replace("APPENDED", "DUPLICATE"));
     assert!(hive.contents() == before);
     // Less, more or something else under the same key is not the same batch.
-    let [requirement, task, ready] = story();
+    let [requirement, task, given_up] = story();
     let retitled =
         json!({"event_type": "TaskProposed", "subject": "task:t", "payload": {"title": "z", "requirement_id": "r"}});
-    for lines in [vec![requirement.clone(), task], vec![requirement, retitled, ready]] {
+    for lines in [vec![requirement.clone(), task], vec![requirement, retitled, given_up]] {
         let reply = hive.refuses_input("append", &args, jsonl(&lines), 3);
         assert_eq!(reply.get("REASON"), "key_conflict");
     }
+}
+
+#[test]
+fn a_batch_is_recorded_with_what_follows_and_says_it_behind_what_was_asked_for() {
+    let hive = Hive::new();
+    let args = ["--batch", "--key", "k"];
+    let first = hive.pipe("append", &args, jsonl(&story_with_consequences())).expect_exit(0);
+    assert_eq!(first.get("SUM"), "3 events, the last RequirementAnalyzed requirement:r");
+    let events = hive.events();
+    let kinds: Vec<&str> = events[1..].iter().map(|event| event["event_type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["TaskProposed", "TaskReady", "RequirementProposed", "RequirementAnalyzed", "DecisionRequested"]);
+    let places: Vec<Value> = events[1..].iter().map(|event| event["batch"].clone()).collect();
+    assert_eq!(places, (1..=5).map(|no| json!({"no": no, "of": 5})).collect::<Vec<_>>());
+    let ids: Vec<&str> = [1, 3, 4, 2, 5].iter().map(|&n: &usize| events[n]["event_id"].as_str().unwrap()).collect();
+    assert_eq!(first.all("EVENT_ID"), ids);
+    assert_eq!((first.get("HASH"), first.get("PREV_HASH")), (events[4]["hash"].as_str().unwrap(), events[0]["hash"].as_str().unwrap()));
+    let again = hive.pipe("append", &args, jsonl(&story_with_consequences())).expect_exit(0);
+    assert_eq!(again.stdout, first.stdout.replace("APPENDED", "DUPLICATE"));
+    assert_eq!(hive.run("verify", &["--policy"]).expect_exit(0).get("EVENTS"), "6");
 }
 
 #[test]
@@ -146,7 +175,7 @@ fn a_dry_run_of_a_batch_or_a_stream_changes_nothing() {
     let reply = hive.pipe("append", &["--batch", "-n"], jsonl(&story())).expect_exit(0);
     assert_eq!(
         reply.stdout,
-        "EXIT:0\nSTATUS:VALID\nNEXT:NONE\nSUM:3 events, the last TaskReady task:t\nSUBJECT:task:t\n"
+        "EXIT:0\nSTATUS:VALID\nNEXT:NONE\nSUM:3 events, the last TaskAborted task:t\nSUBJECT:task:t\n"
     );
     assert_eq!(hive.pipe("append", &["--stream", "-n"], jsonl(&story())).expect_exit(0).get("STATUS"), "VALID");
     assert!(hive.contents() == before);

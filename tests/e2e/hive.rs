@@ -174,6 +174,31 @@ impl Hive {
         self.run("append", &[event_type, "--subject", subject, "--payload", &payload]).expect_exit(0)
     }
 
+    /// A requirement that an operator approved, from its proposal on. Gives the decision's subject.
+    #[track_caller]
+    pub fn approved(&self, requirement: &str, title: &str) -> String {
+        self.append("RequirementProposed", requirement, json!({"title": title}));
+        let decision = self.analyzed(requirement);
+        self.append("DecisionApproved", &decision, json!({}));
+        decision
+    }
+
+    /// Records a requirement's analysis. Gives the subject of the decision that it asks for.
+    #[track_caller]
+    pub fn analyzed(&self, requirement: &str) -> String {
+        self.append("RequirementAnalyzed", requirement, json!({}));
+        let asked = self.events().pop().expect("an event");
+        assert_eq!(asked["event_type"], "DecisionRequested", "{asked:#}");
+        asked["subject"].as_str().expect("a subject").to_owned()
+    }
+
+    /// Takes a task that is ready and begins a run of it.
+    #[track_caller]
+    pub fn started(&self, task: &str, run: &str) {
+        self.append("TaskAssigned", task, json!({}));
+        self.append("RunStarted", run, json!({"task_id": task.strip_prefix("task:").expect("a task")}));
+    }
+
     /// Appends lines as one batch.
     #[track_caller]
     pub fn batch(&self, lines: &[Value]) -> Reply {

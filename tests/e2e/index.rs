@@ -46,7 +46,7 @@ const QUESTIONS: &[(&str, &[&str])] = &[
     ),
     ("append", &["TaskProposed", "--payload", r#"{"title":"job 7","requirement_id":"r7"}"#, "--key", "t7"]),
     ("append", &["-n", "RequirementAnalyzed", "--subject", "req-0008"]),
-    ("append", &["-n", "TaskReady", "--subject", "T-0008"]),
+    ("append", &["-n", "TaskAborted", "--subject", "T-0008"]),
     ("log", &["--subject", "REQ-0008"]),
     ("project", &[]),
     ("project", &["requirements", "--limit", "500"]),
@@ -276,7 +276,7 @@ fn an_older_index_put_back_is_folded_forward() {
     let hive = aged();
     // Moved, so that it is the very file that a merge left.
     fs::rename(hive.akashic("index"), hive.dir().join("aside")).unwrap();
-    hive.batch(&(200..210).map(proposal).collect::<Vec<_>>());
+    hive.batch(&(200..209).map(proposal).collect::<Vec<_>>());
     hive.append("RequirementAnalyzed", "REQ-0008", json!({}));
     for n in [3, 4] {
         hive.append("TaskAborted", &format!("task:t{n}"), json!({}));

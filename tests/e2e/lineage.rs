@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use crate::hive::{Hive, forged, mask};
 
-/// A requirement, a decision on it, and a task with two runs.
+/// A requirement, a decision on it that came too early and one that counts, and a task whose run failed.
 fn story() -> Hive {
     let hive = Hive::new();
     hive.append("RequirementProposed", "requirement:login", json!({"title": "Login"}));
     let asks = json!({"kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?"});
     hive.append("DecisionRequested", "decision:d", asks);
+    let decision = hive.analyzed("requirement:login");
+    hive.append("DecisionApproved", &decision, json!({"rationale": "wanted"}));
     hive.append("TaskProposed", "task:api", json!({"title": "API", "requirement_id": "login"}));
-    hive.append("TaskReady", "task:api", json!({}));
-    hive.append("TaskAssigned", "task:api", json!({}));
-    hive.append("RunStarted", "run:one", json!({"task_id": "api"}));
-    hive.append("RunCrashed", "run:one", json!({"reason": "no power"}));
+    hive.started("task:api", "run:one");
+    hive.append("RunFinished", "run:one", json!({"success": false, "summary": "no power"}));
     hive.append("TaskFailed", "task:api", json!({"error_class": "transient", "reason": "no power"}));
     hive
 }
@@ -33,18 +33,25 @@ fn why_does_this_task_exist_is_one_command() {
     let reply = hive.run("lineage", &["T-0001", "--up"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:6 events, 5 links\nROOT:<ulid>\nCOUNT:6\nTRUNCATED:no\n\
-         NODE:-5 <ulid> 2026-01-31T12:00:00Z RequirementProposed requirement:login user:jo Login\n\
-         NODE:-4 <ulid> 2026-01-31T12:00:00Z TaskProposed task:api user:jo API\n\
-         NODE:-3 <ulid> 2026-01-31T12:00:00Z TaskReady task:api user:jo\n\
-         NODE:-2 <ulid> 2026-01-31T12:00:00Z TaskAssigned task:api user:jo\n\
-         NODE:-1 <ulid> 2026-01-31T12:00:00Z RunStarted run:one user:jo\n\
-         NODE:0 <ulid> 2026-01-31T12:00:00Z TaskFailed task:api user:jo no power\n\
-         EDGE:<ulid> <ulid>\nEDGE:<ulid> <ulid>\nEDGE:<ulid> <ulid>\nEDGE:<ulid> <ulid>\nEDGE:<ulid> <ulid>\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:12 events, 11 links\nROOT:<ulid>\nCOUNT:12\nTRUNCATED:no\n\
+         NODE:-11 <ulid> 2026-01-31T12:00:00Z RequirementProposed requirement:login user:jo Login\n\
+         NODE:-10 <ulid> 2026-01-31T12:00:00Z RequirementAnalyzed requirement:login user:jo\n\
+         NODE:-9 <ulid> 2026-01-31T12:00:00Z DecisionRequested decision:<ulid> core:reactor Build REQ-0001, Login?\n\
+         NODE:-8 <ulid> 2026-01-31T12:00:00Z DecisionApproved decision:<ulid> user:jo wanted\n\
+         NODE:-7 <ulid> 2026-01-31T12:00:00Z RequirementApproved requirement:login core:reactor\n\
+         NODE:-6 <ulid> 2026-01-31T12:00:00Z TaskProposed task:api user:jo API\n\
+         NODE:-5 <ulid> 2026-01-31T12:00:00Z TaskReady task:api core:reactor\n\
+         NODE:-4 <ulid> 2026-01-31T12:00:00Z TaskAssigned task:api user:jo\n\
+         NODE:-3 <ulid> 2026-01-31T12:00:00Z RunStarted run:one user:jo\n\
+         NODE:-2 <ulid> 2026-01-31T12:00:00Z TaskFailed task:api user:jo no power\n\
+         NODE:-1 <ulid> 2026-01-31T12:00:00Z TaskRetrying task:api core:reactor\n\
+         NODE:0 <ulid> 2026-01-31T12:00:00Z TaskAssigned task:api core:reactor\n"
+            .to_owned()
+            + &"EDGE:<ulid> <ulid>\n".repeat(11)
     );
     let ids = ids(&hive);
-    assert_eq!(reply.get("ROOT"), ids[8]);
-    let chain = [1, 3, 4, 5, 6, 8];
+    assert_eq!(reply.get("ROOT"), ids[15]);
+    let chain = [1, 3, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15];
     let edges: Vec<String> = chain.windows(2).map(|pair| format!("{} {}", ids[pair[0]], ids[pair[1]])).collect();
     assert_eq!(reply.all("EDGE"), edges);
     assert_eq!(reply.stderr, "");
@@ -55,13 +62,13 @@ fn what_came_of_a_requirement_begins_at_its_first_event() {
     let hive = story();
     let reply = hive.run("lineage", &["REQ-0001", "--down"]).expect_exit(0);
     let steps: Vec<&str> = reply.all("NODE").iter().map(|node| node.split(' ').next().unwrap()).collect();
-    assert_eq!(steps, ["0", "1", "1", "2", "3", "4", "5", "5"]);
+    assert_eq!(steps, ["0", "1", "1", "2", "2", "3", "4", "5", "6", "7", "8", "9", "9", "10", "11"]);
     assert_eq!((reply.get("ROOT"), reply.get("TRUNCATED")), (ids(&hive)[1].as_str(), "no"));
     // Without a direction it is both.
     let both = hive.run("lineage", &["task:api"]).expect_exit(0);
     let steps: Vec<&str> = both.all("NODE").iter().map(|node| node.split(' ').next().unwrap()).collect();
-    assert_eq!(steps, ["-1", "0", "1", "2", "3", "4", "4"]);
-    assert_eq!(both.all("EDGE").len(), 6);
+    assert_eq!(steps, ["-5", "-4", "-3", "-2", "-1", "0", "1", "2", "3", "4", "4", "5", "6"]);
+    assert_eq!(both.all("EDGE").len(), 12);
 }
 
 #[test]
@@ -69,10 +76,10 @@ fn an_event_or_an_entity_is_found_by_every_reference() {
     let hive = story();
     let ids = ids(&hive);
     let tagged = hive.run("project", &["tasks"]).expect_exit(0).get("ENTITY").split(' ').nth(1).unwrap().to_owned();
-    let unique = (4..26).find(|&n| ids.iter().filter(|id| id.starts_with(&ids[3][..n])).count() == 1).unwrap();
-    for reference in [&ids[3], "T-0001", "t-0001", &tagged, "task:api", "api", &ids[3][..unique]] {
+    let unique = (4..26).find(|&n| ids.iter().filter(|id| id.starts_with(&ids[8][..n])).count() == 1).unwrap();
+    for reference in [&ids[8], "T-0001", "t-0001", &tagged, "task:api", "api", &ids[8][..unique]] {
         let reply = hive.run("lineage", &[reference, "--down"]).expect_exit(0);
-        assert_eq!(reply.get("ROOT"), ids[3], "{reference}");
+        assert_eq!(reply.get("ROOT"), ids[8], "{reference}");
     }
     assert_eq!(hive.run("lineage", &["system", "--up"]).expect_exit(0).get("ROOT"), ids[0]);
     for unknown in ["T-0002", "T-0001@0000", "task:x", "nothing", "01ZZZZZZZZZZZZZZZZZZZZZZZZ", "01", ""] {
@@ -87,7 +94,7 @@ fn an_event_or_an_entity_is_found_by_every_reference() {
 #[test]
 fn a_graph_that_is_cut_says_so() {
     let hive = story();
-    for (depth, count, truncated) in [("0", "1", "yes"), ("1", "3", "yes"), ("4", "6", "yes"), ("5", "8", "no")] {
+    for (depth, count, truncated) in [("0", "1", "yes"), ("1", "3", "yes"), ("4", "7", "yes"), ("10", "14", "yes"), ("11", "15", "no")] {
         let reply = hive.run("lineage", &["REQ-0001", "--down", "--depth", depth]).expect_exit(0);
         assert_eq!((reply.get("COUNT"), reply.get("TRUNCATED")), (count, truncated), "{depth}");
     }
@@ -108,12 +115,7 @@ fn more_than_a_thousand_events_are_cut() {
 }
 
 const TREE: &str = "TaskProposed task:api  API  (user:jo, 2026-01-31T12:00:00Z)\n\
-└─ because of RequirementProposed requirement:login  Login  (user:jo, 2026-01-31T12:00:00Z)\n\
-└─ led to TaskReady task:api  (user:jo, 2026-01-31T12:00:00Z)\n   \
-   └─ led to TaskAssigned task:api  (user:jo, 2026-01-31T12:00:00Z)\n      \
-      └─ led to RunStarted run:one  (user:jo, 2026-01-31T12:00:00Z)\n         \
-         ├─ led to RunCrashed run:one  no power  (user:jo, 2026-01-31T12:00:00Z)\n         \
-         └─ led to TaskFailed task:api  no power  (user:jo, 2026-01-31T12:00:00Z)\n";
+XXXTREE";
 
 #[test]
 fn a_tree_is_a_document_and_the_report_goes_to_standard_error() {
@@ -122,7 +124,7 @@ fn a_tree_is_a_document_and_the_report_goes_to_standard_error() {
     assert_eq!((reply.code, reply.stdout.as_str()), (Some(0), TREE));
     assert_eq!(
         mask(&reply.stderr),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:7 events, 6 links\nROOT:<ulid>\nCOUNT:7\nTRUNCATED:no\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:13 events, 12 links\nROOT:<ulid>\nCOUNT:13\nTRUNCATED:no\n"
     );
 }
 
@@ -139,7 +141,7 @@ fn a_picture_in_a_file_leaves_standard_output_to_the_report() {
         let reply = hive.run("lineage", &args).expect_exit(0);
         assert_eq!(
             reply.masked(&hive),
-            "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:7 events, 6 links\nROOT:<ulid>\nCOUNT:7\nTRUNCATED:no\nPATH:graph.txt\n"
+            "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:13 events, 12 links\nROOT:<ulid>\nCOUNT:13\nTRUNCATED:no\nPATH:graph.txt\n"
         );
         assert!(fs::read_to_string(hive.dir().join("graph.txt")).unwrap().starts_with(begins), "{picture:?}");
     }
@@ -152,8 +154,8 @@ fn the_graph_is_there_as_json_too() {
     let reply = hive.run("lineage", &["T-0001", "--json"]);
     let value: Value = serde_json::from_str(&reply.stdout).unwrap();
     assert_eq!((&value["schema"], &value["EXIT"], &value["TRUNCATED"]), (&json!(1), &json!(0), &json!("no")));
-    assert_eq!(value["NODE"].as_array().unwrap().len(), 7);
-    assert_eq!(value["EDGE"].as_array().unwrap().len(), 6);
+    assert_eq!(value["NODE"].as_array().unwrap().len(), 13);
+    assert_eq!(value["EDGE"].as_array().unwrap().len(), 12);
 }
 
 /// Texts that mean something to Graphviz, Mermaid, HTML, a terminal or a reply.
@@ -171,10 +173,10 @@ const HOSTILE: &[&str] = &[
 
 fn hostile() -> Hive {
     let hive = Hive::new();
-    hive.append("TaskProposed", "task:root", json!({"title": "root"}));
+    hive.append("RequirementProposed", "requirement:root", json!({"title": "root"}));
     for title in HOSTILE {
         let payload = json!({"title": title}).to_string();
-        hive.run("append", &["TaskProposed", "--parent", "task:root", "--payload", &payload]).expect_exit(0);
+        hive.run("append", &["RequirementProposed", "--parent", "requirement:root", "--payload", &payload]).expect_exit(0);
     }
     hive
 }
@@ -219,7 +221,7 @@ fn quoted(text: &str) -> (String, &str) {
 #[test]
 fn a_graph_for_graphviz_can_be_read_whatever_the_titles_say() {
     let hive = hostile();
-    let reply = hive.run("lineage", &["T-0001", "--down", "--dot"]);
+    let reply = hive.run("lineage", &["REQ-0001", "--down", "--dot"]);
     let (nodes, edges) = read_dot(&reply.stdout);
     assert_eq!((nodes.len(), edges.len()), (HOSTILE.len() + 1, HOSTILE.len()));
     assert!(edges.iter().all(|(cause, _)| *cause == nodes[0].0));
@@ -266,7 +268,7 @@ fn check_mermaid(text: &str, count: usize) {
 #[test]
 fn a_graph_for_mermaid_has_one_line_for_each_node_whatever_the_titles_say() {
     let hive = hostile();
-    let reply = hive.run("lineage", &["T-0001", "--down", "--mermaid"]);
+    let reply = hive.run("lineage", &["REQ-0001", "--down", "--mermaid"]);
     check_mermaid(&reply.stdout, HOSTILE.len() + 1);
     assert!(reply.stdout.contains("say #34;hello#34;\"]"), "{}", reply.stdout);
 }
@@ -274,7 +276,7 @@ fn a_graph_for_mermaid_has_one_line_for_each_node_whatever_the_titles_say() {
 #[test]
 fn a_tree_has_one_line_for_each_event_whatever_the_titles_say() {
     let hive = hostile();
-    let reply = hive.run("lineage", &["T-0001", "--down", "--tree"]);
+    let reply = hive.run("lineage", &["REQ-0001", "--down", "--tree"]);
     assert_eq!(reply.stdout.lines().count(), HOSTILE.len() + 1);
     assert!(!reply.stdout.contains(|c: char| c != '\n' && (c.is_control() || c == '\u{202e}')));
 }
@@ -308,24 +310,17 @@ fn pictures_of_a_log_that_was_written_around_the_commands_keep_their_lines() {
 #[test]
 fn an_event_with_two_causes_stands_once_and_the_tree_refers_back() {
     let hive = Hive::new();
-    hive.append("TaskProposed", "task:a", json!({"title": "a"}));
-    for task in ["task:b", "task:c"] {
-        hive.run("append", &["TaskProposed", "--subject", task, "--payload", r#"{"title":"x"}"#, "--parent", "task:a"]);
-    }
-    let join = [
-        "TaskProposed",
-        "--subject",
-        "task:d",
-        "--payload",
-        r#"{"title":"d"}"#,
-        "--parent",
-        "task:b",
-        "--parent",
-        "task:c",
-    ];
-    hive.run("append", &join).expect_exit(0);
-    let reply = hive.run("lineage", &["task:a", "--down"]).expect_exit(0);
+    let propose = |id: &str, parents: &[&str]| {
+        let subject = format!("requirement:{id}");
+        let args = ["RequirementProposed", "--subject", &subject, "--payload", r#"{"title":"x"}"#];
+        hive.run("append", &[&args, parents].concat()).expect_exit(0);
+    };
+    propose("a", &[]);
+    propose("b", &["--parent", "requirement:a"]);
+    propose("c", &["--parent", "requirement:a"]);
+    propose("d", &["--parent", "requirement:b", "--parent", "requirement:c"]);
+    let reply = hive.run("lineage", &["requirement:a", "--down"]).expect_exit(0);
     assert_eq!((reply.all("NODE").len(), reply.all("EDGE").len()), (4, 4));
-    let tree = hive.run("lineage", &["task:a", "--down", "--tree"]).stdout;
+    let tree = hive.run("lineage", &["requirement:a", "--down", "--tree"]).stdout;
     assert_eq!((tree.lines().count(), tree.matches("(see above)").count()), (5, 1), "{tree}");
 }

@@ -9,12 +9,14 @@ use crate::hive::{Hive, Reply, jsonl};
 /// A vault with a few events by several actors, over three days.
 fn busy() -> Hive {
     let mut hive = Hive::new();
-    hive.propose("first");
+    let requirement = hive.propose("first").get("SUBJECT")["requirement:".len()..].to_owned();
     hive.at("2026-02-01T12:00:00Z");
-    let args = ["TaskProposed", "--subject", "task:t", "--payload", r#"{"title":"work"}"#, "--actor", "agent:worker"];
+    // It waits for its requirement, so nothing follows by itself.
+    let payload = json!({"title": "work", "requirement_id": requirement}).to_string();
+    let args = ["TaskProposed", "--subject", "task:t", "--payload", &payload, "--actor", "agent:worker"];
     hive.run("append", &args).expect_exit(0);
     hive.at("2026-02-02T12:00:00Z");
-    hive.run("append", &["TaskReady", "--subject", "T-0001"]).expect_exit(0);
+    hive.run("append", &["TaskAborted", "--subject", "T-0001"]).expect_exit(0);
     hive
 }
 
@@ -23,7 +25,7 @@ fn types(reply: &Reply) -> Vec<&str> {
     reply.all("EVENT").iter().map(|line| line.split(' ').nth(2).unwrap()).collect()
 }
 
-const ALL: [&str; 5] = ["VaultInitialized", "RequirementProposed", "AgentStarted", "TaskProposed", "TaskReady"];
+const ALL: [&str; 5] = ["VaultInitialized", "RequirementProposed", "AgentStarted", "TaskProposed", "TaskAborted"];
 
 #[test]
 fn log_lists_events_newest_last() {
@@ -36,7 +38,7 @@ fn log_lists_events_newest_last() {
          EVENT:<ulid> 2026-01-31T12:00:00Z RequirementProposed requirement:<ulid> user:jo first\n\
          EVENT:<ulid> 2026-02-01T12:00:00Z AgentStarted agent:worker agent:worker\n\
          EVENT:<ulid> 2026-02-01T12:00:00Z TaskProposed task:t agent:worker work\n\
-         EVENT:<ulid> 2026-02-02T12:00:00Z TaskReady task:t user:jo\n"
+         EVENT:<ulid> 2026-02-02T12:00:00Z TaskAborted task:t user:jo\n"
     );
     let ids: Vec<_> = reply.all("EVENT").iter().map(|line| line[..26].to_owned()).collect();
     assert_eq!(json!(ids), json!(hive.events().iter().map(|e| e["event_id"].clone()).collect::<Vec<_>>()));
@@ -91,7 +93,7 @@ fn the_next_page_of_a_reference_names_its_subject() {
     let first = hive.run("log", &["--subject", "T-0001", "--limit", "1"]).expect_exit(0);
     assert_eq!((types(&first), first.get("HAS_MORE")), (vec!["TaskProposed"], "yes"));
     assert!(first.get("NEXT").ends_with(" --limit 1 --subject task:t"), "{first:#?}");
-    assert_eq!(types(&hive.run_next(&first).expect_exit(0)), ["TaskReady"]);
+    assert_eq!(types(&hive.run_next(&first).expect_exit(0)), ["TaskAborted"]);
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn filters_choose_events() {
     let hive = busy();
     let requirement = hive.events()[1]["subject"].as_str().unwrap().to_owned();
     for (args, expected) in [
-        (&["--type", "TaskReady"][..], &ALL[4..]),
+        (&["--type", "TaskAborted"][..], &ALL[4..]),
         (&["--type", "Unheard"], &[]),
         (&["--subject", "task:t"], &ALL[3..]),
         (&["--subject", "T-0001"], &ALL[3..]),
@@ -172,7 +174,7 @@ fn jsonl_is_exactly_what_is_stored() {
         .concat();
     assert_eq!(reply.stdout, stored);
     assert_eq!(reply.stderr, "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:5 events\nCOUNT:5\nHAS_MORE:no\n");
-    let page = hive.run("log", &["--jsonl", "--limit", "1", "--type", "TaskReady"]);
+    let page = hive.run("log", &["--jsonl", "--limit", "1", "--type", "TaskAborted"]);
     assert_eq!(page.stdout, stored.lines().last().unwrap().to_owned() + "\n");
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 
+use hiveforge::base::Digest;
 use hiveforge::event::{Event, EventType, Kind};
 use serde_json::{Value, json};
 
@@ -12,7 +13,8 @@ use crate::hive::{Hive, Reply, forged, mask, write_private};
 /// The files of the projections.
 const FILES: [&str; 8] = ["requirements", "decisions", "tasks", "runs", "artifacts", "constraints", "agents", "meta"];
 
-/// A requirement, a decision, a task that was tried twice, an artifact, a constraint and an agent.
+/// A requirement, the decision on it that was made and one that was not needed, a task that was tried twice, an
+/// artifact, a constraint with its decision, and an agent. 26 events, over 18 minutes.
 fn story() -> Hive {
     let mut hive = Hive::new();
     let mut minute = 0;
@@ -25,16 +27,14 @@ fn story() -> Hive {
     let asks = json!({"kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?", "options": ["yes", "no"]});
     step("DecisionRequested", "decision:d", asks);
     step("DecisionApproved", "decision:d", json!({"chosen_option": "yes", "rationale": "wanted"}));
-    step("RequirementApproved", "requirement:login", json!({"decision_id": "d"}));
+    step("DecisionSuperseded", "DEC-0001", json!({"by": "d"}));
     step("TaskProposed", "task:api", json!({"title": "API", "requirement_id": "login"}));
-    step("TaskReady", "task:api", json!({}));
-    step("TaskAssigned", "task:api", json!({"agent": "main"}));
+    step("TaskAssigned", "task:api", json!({"holder": "user:jo", "lease_seconds": 900}));
+    step("ClaimRenewed", "task:api", json!({}));
     step("RunStarted", "run:one", json!({"task_id": "api"}));
     step("Heartbeat", "run:one", json!({}));
+    // The task failed with it, and is with its holder again.
     step("RunCrashed", "run:one", json!({"reason": "no power"}));
-    step("TaskFailed", "task:api", json!({"error_class": "transient", "reason": "no power"}));
-    step("TaskRetrying", "task:api", json!({}));
-    step("TaskAssigned", "task:api", json!({}));
     step("RunStarted", "run:two", json!({"task_id": "api"}));
     step("ArtifactDeclared", "artifact:a", json!({"kind": "code", "task_id": "api"}));
     step(
@@ -43,7 +43,10 @@ fn story() -> Hive {
         json!({"sha256": "abc", "size_bytes": 4096, "path": "Artifacts/a/content.py"}),
     );
     step("ArtifactValidated", "artifact:a", json!({}));
-    step("ConstraintApplied", "constraint:c", json!({"text": "no GPL"}));
+    let asks = json!({"kind": "constraint_change", "target": "constraint:c", "summary": "Forbid GPL?",
+        "change": {"do": "apply", "text": "no GPL"}});
+    step("DecisionRequested", "decision:e", asks);
+    step("DecisionApproved", "decision:e", json!({}));
     step("AgentStarted", "agent:main", json!({}));
     hive
 }
@@ -67,12 +70,12 @@ fn without_a_type_the_state_is_told_in_numbers() {
     let reply = hive.run("project", &[]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:8 entities from 21 events\n\
-         PROJECTION:requirements 1 Approved=1\nPROJECTION:decisions 1 Approved=1\nPROJECTION:tasks 1 Running=1\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:10 entities from 26 events\n\
+         PROJECTION:requirements 1 Approved=1\nPROJECTION:decisions 3 Approved=2 Superseded=1\nPROJECTION:tasks 1 Running=1\n\
          PROJECTION:runs 2 Running=1 Crashed=1\nPROJECTION:artifacts 1 Validated=1\nPROJECTION:constraints 1 Active=1\n\
-         PROJECTION:agents 1 Active=1\nEVENTS:21\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         PROJECTION:agents 1 Active=1\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
-    assert_eq!(reply.get("HEAD_ID"), id(&hive, 20));
+    assert_eq!(reply.get("HEAD_ID"), id(&hive, 25));
     let young = Hive::new().run("project", &[]).expect_exit(0);
     assert_eq!(young.get("SUM"), "0 entities from 1 events");
     assert_eq!(young.all("PROJECTION")[0], "requirements 0");
@@ -81,38 +84,68 @@ fn without_a_type_the_state_is_told_in_numbers() {
 #[test]
 fn the_maps_are_those_of_the_appendix() {
     let hive = story();
-    let reference =
-        |name: &str| hive.run("project", &[name]).expect_exit(0).all("ENTITY")[0].split(' ').nth(1).unwrap().to_owned();
+    let reference = |name: &str, subject: &str| {
+        let list = hive.run("project", &[name]).expect_exit(0);
+        let line = list.all("ENTITY").into_iter().find_map(|line| line.strip_prefix(&format!("{subject} ")));
+        line.unwrap().split(' ').next().unwrap().to_owned()
+    };
+    // What an approval is bound to: a digest of everything that was said so far.
+    let said = |before: &str, payload: Value| Digest::of(format!("{before}{payload}").as_bytes()).to_string();
+    let wish = said(&said("", json!({"title": "Login"})), json!({}));
     let at = |minute| format!("2026-01-31T12:{minute:02}:00Z");
     assert_eq!(
         map(&hive, "requirements"),
         json!({"login": {"id": "login", "title": "Login", "status": "Approved", "created_at": at(1),
-            "last_event_id": id(&hive, 5), "ref": reference("requirements")}})
+            "last_event_id": id(&hive, 6), "ref": reference("requirements", "requirement:login"), "content": wish,
+            "tasks_open": 1, "tasks_succeeded": 0, "returns": 0}})
     );
+    let decisions = map(&hive, "decisions");
     assert_eq!(
-        map(&hive, "decisions"),
-        json!({"d": {"id": "d", "kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?",
-            "status": "Approved", "requested_at": at(3), "last_event_id": id(&hive, 4), "created_at": at(3),
+        decisions["d"],
+        json!({"id": "d", "kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?",
+            "status": "Approved", "requested_at": at(3), "last_event_id": id(&hive, 5), "created_at": at(3),
             "options": ["yes", "no"], "chosen_option": "yes", "rationale": "wanted", "decided_at": at(4),
-            "decided_by": "user:jo", "ref": reference("decisions")}})
+            "decided_by": "user:jo", "ref": reference("decisions", "decision:d"), "target_hash": wish})
+    );
+    let asked = hive.events()[3]["subject"].as_str().unwrap().to_owned();
+    let asked_id = &asked["decision:".len()..];
+    assert_eq!(
+        decisions[asked_id],
+        json!({"id": asked_id, "kind": "requirement_approval", "target": "requirement:login",
+            "summary": "Build REQ-0001, Login?", "status": "Superseded", "requested_at": at(2), "created_at": at(2),
+            "last_event_id": id(&hive, 7), "ref": reference("decisions", &asked), "target_hash": wish})
+    );
+    let change = json!({"do": "apply", "text": "no GPL"});
+    assert_eq!(
+        (&decisions["e"]["change"], &decisions["e"]["target_hash"], &decisions["e"]["status"]),
+        (&change, &json!(said("", change.clone())), &json!("Approved"))
     );
     assert_eq!(
         map(&hive, "tasks"),
         json!({"api": {"id": "api", "requirement_id": "login", "title": "API", "status": "Running", "retry_count": 1,
-            "last_run_id": "two", "run_ids": ["one", "two"], "created_at": at(6), "last_event_id": id(&hive, 15),
-            "ref": reference("tasks")}})
+            "last_run_id": "two", "created_at": at(6), "last_event_id": id(&hive, 18), "ref": reference("tasks", "task:api"),
+            "content": said("", json!({"requirement_id": "login", "title": "API"})), "holder": "user:jo",
+            "past_holders": ["user:jo"], "lease_seconds": 900, "claimed_at": at(11), "generation": 2,
+            "error_class": "transient", "failure": "crash"}})
     );
     let runs = map(&hive, "runs");
     assert_eq!(
         runs["one"],
         json!({"id": "one", "task_id": "api", "status": "Crashed", "started_at": at(9), "last_heartbeat_at": at(10),
-            "finished_at": at(11), "created_at": at(9), "last_event_id": id(&hive, 11), "ref": reference("runs")})
+            "finished_at": at(11), "reason": "no power", "created_at": at(9), "last_event_id": id(&hive, 14),
+            "ref": reference("runs", "run:one")})
     );
     assert_eq!((&runs["two"]["status"], &runs["two"]["finished_at"]), (&json!("Running"), &Value::Null));
     assert_eq!(
         map(&hive, "artifacts"),
         json!({"a": {"id": "a", "kind": "code", "task_id": "api", "status": "Validated", "sha256": "abc", "size_bytes": 4096,
-            "path": "Artifacts/a/content.py", "created_at": at(16), "last_event_id": id(&hive, 18), "ref": reference("artifacts")}})
+            "path": "Artifacts/a/content.py", "created_at": at(13), "last_event_id": id(&hive, 21),
+            "ref": reference("artifacts", "artifact:a")}})
+    );
+    assert_eq!(
+        map(&hive, "constraints"),
+        json!({"c": {"id": "c", "text": "no GPL", "status": "Active", "applied_at": at(17), "created_at": at(17),
+            "last_event_id": id(&hive, 24), "ref": reference("constraints", "constraint:c")}})
     );
     // The files hold the same bytes as the documents.
     for name in FILES.iter().filter(|name| **name != "meta") {
@@ -261,7 +294,7 @@ fn an_append_rewrites_the_files_of_what_it_touched() {
     assert_eq!(changed, ["runs", "meta"]);
     assert_eq!(hive.json("projections/runs.json")["two"]["status"], "Finished");
     let meta = hive.json("projections/meta.json");
-    assert_eq!((&meta["runs"]["through"], &meta["tasks"]["through"]), (&id(&hive, 22), &id(&hive, 20)));
+    assert_eq!((&meta["runs"]["through"], &meta["tasks"]["through"]), (&id(&hive, 27), &id(&hive, 25)));
     hive.run("project", &["--check"]).expect_exit(0);
 }
 
@@ -323,7 +356,7 @@ fn an_archived_task_leaves_with_its_runs_and_is_still_found() {
     assert_eq!((map(&hive, "tasks"), map(&hive, "runs")), (json!({}), json!({})));
     assert_eq!(hive.run("project", &["tasks"]).expect_exit(0).get("COUNT"), "0");
     assert_eq!(hive.run("project", &["tasks", "--status", "Archived"]).expect_exit(0).get("COUNT"), "0");
-    for (reference, count) in [("T-0001", "8"), ("RUN-0001", "3"), ("api", "8")] {
+    for (reference, count) in [("T-0001", "9"), ("RUN-0001", "3"), ("api", "9")] {
         assert_eq!(
             hive.run("log", &["--subject", reference]).expect_exit(0).all("EVENT").len().to_string(),
             count,
@@ -337,7 +370,7 @@ fn an_archived_task_leaves_with_its_runs_and_is_still_found() {
     // The same once the index holds it.
     hive.run("project", &["--rebuild"]).expect_exit(0);
     assert_eq!(map(&hive, "tasks").as_object().unwrap().keys().collect::<Vec<_>>(), ["next"]);
-    assert_eq!(hive.run("lineage", &["T-0001", "--down"]).expect_exit(0).get("ROOT"), id(&hive, 6));
+    assert_eq!(hive.run("lineage", &["T-0001", "--down"]).expect_exit(0).get("ROOT"), id(&hive, 8));
     hive.run("project", &["--check"]).expect_exit(0);
 }
 
@@ -358,12 +391,12 @@ fn a_snapshot_is_the_whole_state_with_the_head_it_stands_for() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:SNAPSHOT\nNEXT:NONE\nSUM:the whole state, with the head that it stands for\n\
-         PATH:snapshots/20260131T122000Z.json\nEVENTS:21\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         PATH:snapshots/20260131T121800Z.json\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
-    let snapshot = hive.json("snapshots/20260131T122000Z.json");
+    let snapshot = hive.json("snapshots/20260131T121800Z.json");
     assert_eq!(hive.json("snapshots/latest.json"), snapshot);
     assert_eq!(snapshot["head"], format!("{}:{}", reply.get("HEAD_ID"), reply.get("HEAD_HASH")));
-    assert_eq!((&snapshot["events"], &snapshot["schema"]), (&json!(21), &json!(1)));
+    assert_eq!((&snapshot["events"], &snapshot["schema"]), (&json!(26), &json!(1)));
     for name in FILES.iter().filter(|name| **name != "meta") {
         assert_eq!(snapshot["projections"][name], map(&hive, name), "{name}");
     }
@@ -452,7 +485,7 @@ fn a_check_names_what_is_wrong_with_the_newest_snapshot() {
     edit(&hive, "snapshots/latest.json", |snapshot| snapshot["projections"]["artifacts"]["a"]["sha256"] = json!("abd"));
     assert_eq!(differences(&hive), ["snapshots/latest.json artifacts says something else of a"]);
     edit(&hive, "snapshots/latest.json", |snapshot| snapshot["projections"] = json!({}));
-    assert_eq!(differences(&hive).len(), 8);
+    assert_eq!(differences(&hive).len(), 10);
     for bytes in [&b"garbage"[..], b"{}", b""] {
         write_private(&hive.akashic("snapshots/latest.json"), bytes);
         assert_eq!(differences(&hive), ["snapshots/latest.json stands for an event that is not in the log"]);
