@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long)]
     down: bool,
     /// How many steps to go
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     depth: usize,
     /// A graph for Graphviz
     #[arg(long, conflicts_with_all = ["mermaid", "tree"])]
