@@ -124,7 +124,10 @@ fn a_batch_is_recorded_with_what_follows_and_says_it_behind_what_was_asked_for()
     assert_eq!(places, (1..=5).map(|no| json!({"no": no, "of": 5})).collect::<Vec<_>>());
     let ids: Vec<&str> = [1, 3, 4, 2, 5].iter().map(|&n: &usize| events[n]["event_id"].as_str().unwrap()).collect();
     assert_eq!(first.all("EVENT_ID"), ids);
-    assert_eq!((first.get("HASH"), first.get("PREV_HASH")), (events[4]["hash"].as_str().unwrap(), events[0]["hash"].as_str().unwrap()));
+    assert_eq!(
+        (first.get("HASH"), first.get("PREV_HASH")),
+        (events[4]["hash"].as_str().unwrap(), events[0]["hash"].as_str().unwrap())
+    );
     let again = hive.pipe("append", &args, jsonl(&story_with_consequences())).expect_exit(0);
     assert_eq!(again.stdout, first.stdout.replace("APPENDED", "DUPLICATE"));
     assert_eq!(hive.run("verify", &["--policy"]).expect_exit(0).get("EVENTS"), "6");

@@ -126,12 +126,24 @@ fn an_actor_that_is_none_is_found() {
 fn a_transition_that_no_table_lists_is_found() {
     let (hive, events) =
         going_on_with(vec![proposed(1), forged(2, Kind::RequirementVerified, "requirement:r1", json!({}))]);
-    violates(&hive, &events[2], &["requirement:r1 is Proposed; RequirementVerified is not legal there, only RequirementAnalyzed, RequirementRejected"]);
+    violates(
+        &hive,
+        &events[2],
+        &[
+            "requirement:r1 is Proposed; RequirementVerified is not legal there, only RequirementAnalyzed, RequirementRejected",
+        ],
+    );
     let (hive, events) = going_on_with(vec![forged(1, Kind::TaskReady, "task:t", json!({}))]);
     violates(&hive, &events[1], &["task:t does not exist"]);
     let again = Event { subject: "requirement:r1".to_owned(), ..proposed(2) };
     let (hive, events) = going_on_with(vec![proposed(1), again]);
-    violates(&hive, &events[2], &["requirement:r1 is Proposed; RequirementProposed is not legal there, only RequirementAnalyzed, RequirementRejected"]);
+    violates(
+        &hive,
+        &events[2],
+        &[
+            "requirement:r1 is Proposed; RequirementProposed is not legal there, only RequirementAnalyzed, RequirementRejected",
+        ],
+    );
 }
 
 #[test]
@@ -150,7 +162,14 @@ fn a_log_begins_with_its_vault_and_only_once() {
     violates(&hive, &events[0], &["the log does not begin with VaultInitialized"]);
     let again = |first: &Event| forged(1, Kind::VaultInitialized, "system", Value::Object(first.payload.clone()));
     let (hive, events) = going_on_with(vec![again(&Hive::new().recorded()[0])]);
-    violates(&hive, &events[1], &["a log begins only once", "system is Running; VaultInitialized is not legal there, only EmergencyStopIssued, TailQuarantined, VaultRecovered"]);
+    violates(
+        &hive,
+        &events[1],
+        &[
+            "a log begins only once",
+            "system is Running; VaultInitialized is not legal there, only EmergencyStopIssued, TailQuarantined, VaultRecovered",
+        ],
+    );
 }
 
 #[test]
