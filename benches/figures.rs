@@ -122,8 +122,8 @@ fn life(n: usize) -> Vec<String> {
     let (task, run) = (format!("task:t{n}"), format!("run:r{n}"));
     let mut events = vec![
         event("TaskProposed", task.clone(), format!(r#"{{"title":"Task number {n}, with a title as they have"}}"#)),
-        event("TaskReady", task.clone(), "{}".into()),
-        event("TaskAssigned", task.clone(), r#"{"agent":"builder"}"#.into()),
+        // It is ready by itself, which is an event too.
+        event("TaskAssigned", task.clone(), r#"{"lease_seconds":900}"#.into()),
         event("RunStarted", run.clone(), format!(r#"{{"task_id":"t{n}","timeout_seconds":300}}"#)),
     ];
     events.extend(
@@ -139,7 +139,6 @@ fn life(n: usize) -> Vec<String> {
 fn last_run() -> Vec<String> {
     [
         r#"{"event_type":"TaskProposed","subject":"task:last","payload":{"title":"the last one"}}"#,
-        r#"{"event_type":"TaskReady","subject":"task:last"}"#,
         r#"{"event_type":"TaskAssigned","subject":"task:last"}"#,
         r#"{"event_type":"RunStarted","subject":"run:last","payload":{"task_id":"last"}}"#,
     ]
@@ -210,7 +209,6 @@ const PEERS: &[Peer] = &[
 fn append(table: &mut Table) {
     let place = with_history(1_000);
     place.ok("hf-append", &["TaskProposed", "--subject", "task:other", "--payload", r#"{"title":"x"}"#]);
-    place.ok("hf-append", &["TaskReady", "--subject", "task:other"]);
     for peer in PEERS {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let there = Command::new("bash").args(["-c", peer.setup]).current_dir(folder.path()).status();
