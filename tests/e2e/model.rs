@@ -72,14 +72,22 @@ const MOVED_ALONG: &[(&str, &str)] = &[("requirement", "TaskProposed"), ("task",
 const ENDS: &[&str] = &[
     "RequirementRejected",
     "RequirementSuperseded",
+    "RequirementImplemented",
     "RequirementVerified",
     "OscillationDetected",
     "DecisionRejected",
     "DecisionSuperseded",
     "TaskAborted",
     "ClaimExpired",
+    "TaskFailed",
+    "RunCrashed",
+    "RunTimedOut",
     "ArtifactCorrupted",
 ];
+
+/// What the dice name, and how often: work takes more steps than wishes.
+const OFTEN: [&str; 10] =
+    ["requirement", "decision", "decision", "task", "task", "task", "run", "run", "artifact", "constraint"];
 
 /// What must have followed by itself, some time or other.
 const FOLLOW: &[&str] = &[
@@ -756,7 +764,7 @@ fn entity_of(subject: &str) -> &'static str {
 /// How many of each type the dice name, besides what is made along.
 fn pool(entity: &str) -> usize {
     match entity {
-        "requirement" => 60,
+        "requirement" => 100,
         "constraint" => 60,
         "run" => 3000,
         _ => 400,
@@ -808,7 +816,7 @@ fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut u64) -> As
         }
         return again;
     }
-    let entity = *dice.pick(&ENTITIES);
+    let entity = *dice.pick(&OFTEN);
     let letter = if entity == "run" { "x" } else { &entity[..1] };
     let mut subject = format!("{entity}:{letter}{}", dice.roll(pool(entity)));
     if let Some(known) = model.made.get(entity).filter(|_| dice.one_in(2)) {
@@ -819,7 +827,7 @@ fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut u64) -> As
     let legal: Vec<&str> = rules
         .keys()
         .filter(|rule| rule.0 == entity && !MOVED_ALONG.contains(&(rule.0, rule.2)))
-        .filter(|rule| (rule.1 == from && (!ENDS.contains(&rule.2) || dice.one_in(6))) || dice.one_in(40))
+        .filter(|rule| (rule.1 == from && (!ENDS.contains(&rule.2) || dice.one_in(4))) || dice.one_in(40))
         .map(|rule| rule.2)
         .collect();
     let kind = match legal.as_slice() {
@@ -844,7 +852,9 @@ fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut u64) -> As
         _ => ("", "", &[][..]),
     };
     let fitting = model.made.get(entity).into_iter().flatten();
-    let fitting: Vec<&String> = fitting.filter(|s| states.contains(&model.state(s)) && !s.contains('?')).collect();
+    let fitting: Vec<&String> = fitting
+        .filter(|s| states.contains(&model.state(s)) && !s.contains('?') && model.count(s, "tasks_open") < 2)
+        .collect();
     if !fitting.is_empty() && !dice.one_in(5) {
         payload[member] = json!(id_of(fitting[dice.roll(fitting.len())]));
     }
