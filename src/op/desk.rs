@@ -73,6 +73,7 @@ impl<'v> Desk<'v> {
         if let Some(key) = request.key.as_ref().filter(|key| self.state().keyed(key).is_some()) {
             return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
         }
+        request.autonomous |= request.actor.is_autonomous();
         let fresh = self.unit.mint()?;
         if let Some(announcement) = policy::announce(self.state(), &request) {
             // Only with the announcement is its natural cause known, and only for something that
@@ -82,7 +83,6 @@ impl<'v> Desk<'v> {
             }
             self.unit.push(announcement)?;
         }
-        request.autonomous |= request.actor.is_autonomous();
         match self.decide(request, fresh)? {
             Verdict::Holds(id) => Ok(Asked { id, held: true }),
             Verdict::Record(draft) => {

@@ -154,6 +154,16 @@ fn an_illegal_step_is_refused_with_the_state_the_event_and_what_is_legal() {
 }
 
 #[test]
+fn an_agent_is_told_that_approving_is_not_its_to_do_also_before_it_is_known_and_where_it_was_done() {
+    let hive = Hive::new();
+    let decision = hive.approved("requirement:r", "x");
+    let approve = ["DecisionApproved", "--subject", &decision, "--actor", "agent:a"];
+    assert_eq!(hive.refuses("append", &approve, 3).get("REASON"), "operator_only");
+    hive.run("append", &["AgentStarted", "--actor", "agent:a"]).expect_exit(0);
+    assert_eq!(hive.refuses("append", &approve, 3).get("REASON"), "operator_only");
+}
+
+#[test]
 fn kinds_that_the_vault_writes_itself_are_reserved() {
     let hive = Hive::new();
     for (kind, payload) in [
