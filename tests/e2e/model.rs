@@ -512,8 +512,7 @@ impl Model {
             }
             facts.remove("lease_seconds");
         };
-        let mut set =
-            |facts: &mut Map<String, Value>, name: &str, value: Value| drop(facts.insert(name.to_owned(), value));
+        let set = |facts: &mut Map<String, Value>, name: &str, value: Value| drop(facts.insert(name.to_owned(), value));
         match (entity, step.kind) {
             ("requirement", "RequirementProposed") => {
                 said(facts, &["title"]);
@@ -953,7 +952,7 @@ fn meddle(dice: &mut Dice, hive: &Hive) {
 fn compare(env: &Env, model: &Model, place: &str) {
     for entity in ENTITIES.into_iter().chain(["agent"]) {
         let (map, _) = project::map(env, Projection::parse(&format!("{entity}s")).unwrap()).unwrap();
-        let mut found: BTreeMap<String, (String, Option<String>, Map<String, Value>)> = BTreeMap::new();
+        let mut found = BTreeMap::new();
         for (id, entry) in &map {
             let mut facts = object(entry.clone());
             let status = facts.remove("status").unwrap().as_str().unwrap().to_owned();
