@@ -65,4 +65,4 @@ pub use probe::{Standing, probe};
 pub use run::{Halt, Observer, Outcome, Run};
 pub use signals::Signals;
 pub use spec::{Beat, RawText, Spec};
-pub use wait::{Words, Need, Waited, wait_for_end};
+pub use wait::{Need, Waited, Words, wait_for_end};

@@ -108,7 +108,7 @@ pub struct Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::seal;
+    use crate::base::seal;
 
     #[test]
     fn bytes_that_are_no_text_come_back() {

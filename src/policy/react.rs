@@ -16,6 +16,9 @@ use crate::state::{Entity, State, linked};
 /// Tasks that one event can reach.
 const REACHED_MAX: usize = limits::BATCH_MAX_EVENTS;
 
+/// The reason of a failure whose run died without a word.
+const CRASH: &str = "crash";
+
 /// Who acts when something follows by itself.
 pub const REACTOR: &str = "reactor";
 
@@ -57,7 +60,7 @@ impl Reactor<'_> {
             Kind::TaskSucceeded => self.task_ended(Kind::RunFinished, json!({"success": true})),
             Kind::TaskAborted => self.task_ended(Kind::RunCrashed, json!({"reason": "aborted"})),
             Kind::RunTimedOut => self.run_lost("timeout"),
-            Kind::RunCrashed => self.run_lost("crash"),
+            Kind::RunCrashed => self.run_lost(CRASH),
             Kind::ArtifactInvalidated => self.rework(),
             Kind::EmergencyStopIssued => self.abort_everything(),
             Kind::SystemResumed => self.assign_next(),
@@ -249,8 +252,9 @@ impl Reactor<'_> {
         let Some(task) = task else { return };
         let said = |member: &str| self.cause.payload.get(member);
         let class = if said("transient") == Some(&Value::Bool(false)) { "permanent" } else { "transient" };
-        let reason = said("reason").and_then(Value::as_str).unwrap_or(reason);
-        let mut payload = json!({"error_class": class, "reason": reason});
+        // A crash may have said why; silence is always a time-out.
+        let why = said("reason").and_then(Value::as_str).filter(|_| reason == CRASH).unwrap_or(reason);
+        let mut payload = json!({"error_class": class, "reason": why});
         if let Some(escalate) = said("escalate") {
             payload["escalate"] = escalate.clone();
         }

@@ -142,7 +142,7 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
             None => return Found::Nothing,
         },
         Gone => return Found::Nothing,
-        FormerHolder => match former_holders(entity) {
+        FormerHolder => match former_holders(entity, event) {
             Some(holders) => holders,
             None => return Found::AsBefore,
         },
@@ -164,9 +164,13 @@ fn short(value: &Value) -> Value {
     }
 }
 
-/// Those who held a task before, the latest last; nothing if nobody is to be added.
-fn former_holders(task: &Entity) -> Option<Value> {
+/// Those who held a task before, the latest last; nothing if nobody is to be added, as when the
+/// holder gets it back.
+fn former_holders(task: &Entity, event: &Event) -> Option<Value> {
     let holder = Value::from(task.text("holder")?);
+    if event.payload.get("holder") == Some(&holder) {
+        return None;
+    }
     let mut holders = task.facts.get("past_holders").and_then(Value::as_array).cloned().unwrap_or_default();
     holders.retain(|other| *other != holder);
     holders.push(holder);

@@ -503,7 +503,9 @@ impl Model {
         let next =
             |facts: &Map<String, Value>, name: &str| json!(facts.get(name).map_or(0, |n| n.as_u64().unwrap()) + 1);
         let pass_on = |facts: &mut Map<String, Value>| {
-            if let Some(holder) = facts.remove("holder") {
+            // Who gets it back was never without it.
+            let holder = facts.remove("holder");
+            if let Some(holder) = holder.filter(|holder| step.payload.get("holder") != Some(holder)) {
                 let mut past = facts.get("past_holders").map_or(Vec::new(), |past| past.as_array().unwrap().clone());
                 past.retain(|other| *other != holder);
                 past.push(holder);
@@ -569,6 +571,7 @@ impl Model {
                 said(facts, &["success", "reason"]);
                 set(facts, "finished_at", now.clone());
             }
+            ("artifact", "ArtifactCorrupted") => set(facts, "corrupted_at", now.clone()),
             ("artifact", _) => said(facts, &["kind", "task_id", "sha256", "size_bytes"]),
             ("constraint", "ConstraintApplied") => {
                 said(facts, &["text"]);
@@ -677,7 +680,10 @@ impl Model {
             }
             "RunTimedOut" | "RunCrashed" => {
                 let task = self.other(subject, "task_id", "task").unwrap();
-                let reason = if cause.kind == "RunCrashed" { "crash" } else { "timeout" };
+                let reason = match cause.kind {
+                    "RunCrashed" => cause.payload.get("reason").cloned().unwrap_or(json!("crash")),
+                    _ => json!("timeout"),
+                };
                 if self.state(&task) == "Running" && self.text(&task, "last_run_id") == Some(id_of(subject)) {
                     follows.push(("TaskFailed", Some(task), json!({"error_class": "transient", "reason": reason})));
                 }

@@ -125,8 +125,8 @@ fn the_maps_are_those_of_the_appendix() {
         json!({"api": {"id": "api", "requirement_id": "login", "title": "API", "status": "Running", "retry_count": 1,
             "last_run_id": "two", "created_at": at(6), "last_event_id": id(&hive, 18), "ref": reference("tasks", "task:api"),
             "content": said("", json!({"requirement_id": "login", "title": "API"})), "holder": "user:jo",
-            "past_holders": ["user:jo"], "lease_seconds": 900, "claimed_at": at(11), "generation": 2,
-            "error_class": "transient", "failure": "crash"}})
+            "lease_seconds": 900, "claimed_at": at(11), "generation": 2,
+            "error_class": "transient", "failure": "no power"}})
     );
     let runs = map(&hive, "runs");
     assert_eq!(

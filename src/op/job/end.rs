@@ -42,9 +42,8 @@ pub fn reason(ended: &Ended) -> String {
 fn closing(record: &ExitRecord, config: &Config) -> Vec<(bool, Kind, Value)> {
     let reason = reason(&record.ended);
     let failed = |class: &str| json!({"error_class": class, "reason": reason, "escalate": false});
-    let finished = |success: bool, code: Option<i32>| {
-        json!({"success": success, "exit_code": code, "summary": summary(record)})
-    };
+    let finished =
+        |success: bool, code: Option<i32>| json!({"success": success, "exit_code": code, "summary": summary(record)});
     let listed = |setting, number: i32| config.counts(setting).contains(&(number as u64));
     match &record.ended {
         Ended::Exited { code: 0 } => {

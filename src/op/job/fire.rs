@@ -137,7 +137,8 @@ impl Fire<'_> {
     /// The event that makes the task of a new job.
     fn propose(&self, desk: &Desk<'_>, destructive: bool) -> Result<Request> {
         let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let title = self.request.title.clone().unwrap_or_else(|| text::cut(&words.join(" "), limits::SUMMARY_MAX_CHARS));
+        let title =
+            self.request.title.clone().unwrap_or_else(|| text::cut(&words.join(" "), limits::SUMMARY_MAX_CHARS));
         let mut after = Vec::new();
         for reference in &self.request.after {
             after.push(desk.state().resolve(reference, Some(EntityType::Task))?.id().to_owned());
@@ -165,7 +166,10 @@ impl Fire<'_> {
             return Err(Error::refused(Reason::ApprovalRequired, why));
         }
         let payload = json!({"holder": self.env.actor.to_string(), "job": true});
-        Ok(Request { key: self.key.clone(), ..asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), payload) })
+        Ok(Request {
+            key: self.key.clone(),
+            ..asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), payload)
+        })
     }
 
     /// What an approval is bound to: the exact words, and where they are run.

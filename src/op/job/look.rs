@@ -72,7 +72,9 @@ pub fn job_of(env: &Env, vault: &Vault, reference: &str) -> Result<JobView> {
     // A vault that can only be read is looked at all the same.
     let standing = match end::settle(env, vault, &task) {
         Ok(standing) => standing,
-        Err(_) => JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?,
+        Err(_) => {
+            JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
+        }
     };
     let (task, logref) = find()?;
     Ok(view(vault, task, logref, standing))

@@ -24,10 +24,10 @@ use crate::base::{EntityId, EntityType};
 use crate::state::{Entity, State};
 
 pub use fire::{FireOutcome, FireRequest, fire};
+pub(super) use look::drain;
 pub use look::{JobStanding, JobView, cancel, check, list, log_file};
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};
 pub(super) use queue::{poke, waiting};
-pub(super) use look::drain;
 pub use supervise::supervise;
 
 /// The folder, inside the vault, that log references are relative to.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::foreign::{self, Said};
-use super::look::{JobStanding, JobView, job_of};
 use super::id_of;
+use super::look::{JobStanding, JobView, job_of};
 use crate::base::{ErrorKind, Result, ShortRef};
 use crate::job::{JobDir, Need, Signals, Waited, wait_for_end};
 use crate::op::Env;
@@ -25,10 +25,20 @@ pub struct PollRequest {
 /// One of the four blocks.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PollOutcome {
-    Done { summary: String, logref: Option<String> },
+    Done {
+        summary: String,
+        logref: Option<String>,
+    },
     /// `id` is safe to be named in a command line.
-    Running { summary: String, id: String },
-    Fail { summary: String, last5: Vec<String>, logref: Option<String> },
+    Running {
+        summary: String,
+        id: String,
+    },
+    Fail {
+        summary: String,
+        last5: Vec<String>,
+        logref: Option<String>,
+    },
     NotFound,
 }
 

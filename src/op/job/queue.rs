@@ -48,9 +48,7 @@ pub fn waiting(state: &State, config: &Config, governance: &Governance, events: 
     let may_matter = |event: &Event| {
         matches!(
             event.event_type.known(),
-            Some(
-                Kind::TaskReady | Kind::TaskSucceeded | Kind::TaskAborted | Kind::SystemResumed | Kind::ClaimExpired
-            )
+            Some(Kind::TaskReady | Kind::TaskSucceeded | Kind::TaskAborted | Kind::SystemResumed | Kind::ClaimExpired)
         )
     };
     if !events.iter().any(may_matter) {

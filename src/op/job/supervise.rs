@@ -104,7 +104,8 @@ impl Supervisor<'_> {
             });
         }
         if let Some(reason) = gives_up.filter(|_| !over(&task)) {
-            let abort = desk.ask(asking(env, Kind::TaskAborted, Some(&subject.to_string()), json!({"reason": reason})))?;
+            let abort =
+                desk.ask(asking(env, Kind::TaskAborted, Some(&subject.to_string()), json!({"reason": reason})))?;
             desk.commit(self.vault, abort.id)?;
             return Ok(Look::Over);
         }
