@@ -19,6 +19,12 @@ names! {
 }
 
 impl EntityType {
+    /// `a task`, `an artifact`.
+    pub fn with_article(self) -> String {
+        let article = if matches!(self, EntityType::Agent | EntityType::Artifact) { "an" } else { "a" };
+        format!("{article} {self}")
+    }
+
     /// The letters of its short references; none for what has a name of its own.
     pub const fn ref_prefix(self) -> Option<&'static str> {
         match self {

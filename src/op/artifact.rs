@@ -212,7 +212,7 @@ pub fn get(env: &Env, reference: &str) -> Result<GetOutcome> {
 fn open_checked(env: &Env, reference: &str) -> Result<(Entity, File)> {
     let vault = env.open()?;
     let entity = with_view(&vault, |_, state| {
-        let subject = state.resolve(reference, Some(EntityType::Artifact))?;
+        let subject = state.find(reference, EntityType::Artifact)?;
         Ok(state.entity(&subject).expect("it was resolved").into_owned())
     })?;
     if !entity.facts.contains_key("sha256") {

@@ -28,7 +28,7 @@ pub fn apply(env: &Env, text: &str, priority: Option<&str>, key: Option<String>)
 /// Asks an operator to lift a constraint.
 pub fn remove(env: &Env, reference: &str, key: Option<String>) -> Result<AppendOutcome> {
     let (subject, text) = project::with_view(&env.open()?, |_, state| {
-        let subject = state.resolve(reference, Some(EntityType::Constraint))?;
+        let subject = state.find(reference, EntityType::Constraint)?;
         let text = state.entity(&subject).and_then(|entity| entity.text("text").map(str::to_owned));
         Ok::<(Subject, _), _>((subject, text.unwrap_or_default()))
     })?;

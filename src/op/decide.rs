@@ -20,7 +20,7 @@ pub struct DecisionRequest {
 /// Asks an operator.
 pub fn request(env: &Env, request: DecisionRequest, key: Option<String>) -> Result<AppendOutcome> {
     let DecisionRequest { question, target, summary, options } = request;
-    let target = project::with_view(&env.open()?, |_, state| state.resolve(&target, Some(question.target())))?;
+    let target = project::with_view(&env.open()?, |_, state| state.find(&target, question.target()))?;
     let options = if options.is_empty() { Value::Null } else { json!(options) };
     let payload =
         json!({"kind": question.as_str(), "target": target.to_string(), "summary": summary, "options": options});

@@ -34,5 +34,5 @@ pub fn reject(env: &Env, reference: &str, reason: &str, key: Option<String>) -> 
 
 /// The id of what a reference names. Ids never change, so this may be asked before the lock is held.
 pub(super) fn find(env: &Env, reference: &str, wanted: EntityType) -> Result<String> {
-    project::with_view(&env.open()?, |_, state| Ok(state.resolve(reference, Some(wanted))?.id().to_owned()))
+    project::with_view(&env.open()?, |_, state| Ok(state.find(reference, wanted)?.id().to_owned()))
 }

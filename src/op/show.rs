@@ -19,7 +19,7 @@ pub struct ShowOutcome {
 /// One entity in full.
 pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcome> {
     with_view(&env.open()?, |snapshot, state| {
-        let subject = state.resolve(reference, Some(wanted))?;
+        let subject = state.find(reference, wanted)?;
         let entity = state.entity(&subject).expect("it was resolved").into_owned();
         let said = snapshot.find(entity.first_event)?.map(|(_, event)| event.payload).unwrap_or_default();
         let projected = entity.projection();

@@ -206,8 +206,7 @@ fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut() -> Ulid) 
         let about = match wanted {
             None => "anything".to_owned(),
             Some(EntityType::System) => "the system".to_owned(),
-            Some(entity @ (EntityType::Agent | EntityType::Artifact)) => format!("an {entity}"),
-            Some(entity) => format!("a {entity}"),
+            Some(entity) => entity.with_article(),
         };
         Err(Error::usage(format!("{kind} is about {about}, not about {subject}")))
     }

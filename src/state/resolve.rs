@@ -48,6 +48,21 @@ impl State {
         Err(unknown(text))
     }
 
+    /// The same for something that must be of this type. A reference to anything else is a mistake
+    /// that can be named.
+    pub fn find(&self, text: &str, wanted: EntityType) -> Result<Subject> {
+        let subject = self.resolve(text, Some(wanted))?;
+        match subject.entity == wanted {
+            true => Ok(subject),
+            false => Err(Error::usage(format!(
+                "{} is {}, not {}",
+                crate::base::text::cut(text, 80),
+                subject.entity.with_article(),
+                wanted.with_article()
+            ))),
+        }
+    }
+
     /// The entities of a type that its projection shows, by id, those greater than `after`.
     pub fn entities(&self, entity: EntityType, after: Option<&str>, limit: usize) -> Vec<Entity> {
         self.query(&Query { entity, archived: false, prefix: "", after, limit })

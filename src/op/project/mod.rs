@@ -175,7 +175,7 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         }
     }
     let made_for = match &request.made_for {
-        Some((text, wanted)) => Some(state.resolve(text, Some(*wanted))?),
+        Some((text, wanted)) => Some(state.find(text, *wanted)?),
         None => None,
     };
     let wanted = |e: &Entity| request.states.is_empty() || request.states.contains(&e.state);

@@ -23,7 +23,7 @@ pub fn explain(env: &Env, reference: &str) -> Result<ExplainOutcome> {
     let vault = env.open()?;
     let flag = vault.stop_flag()?;
     with_view(&vault, |snapshot, state| {
-        let subject = state.resolve(reference, Some(EntityType::Task))?;
+        let subject = state.find(reference, EntityType::Task)?;
         let task = state.entity(&subject).expect("it was resolved").into_owned();
         let mut chain = Chain { snapshot, state, steps: Vec::new(), seen: Vec::new() };
         match (state.entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {

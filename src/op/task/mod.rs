@@ -147,7 +147,7 @@ fn on_task(
 ) -> Result<AppendOutcome> {
     let vault = env.open()?;
     let mut desk = Desk::open(env, &vault, false)?;
-    let subject = desk.state().resolve(reference, Some(EntityType::Task))?;
+    let subject = desk.state().find(reference, EntityType::Task)?;
     let task = desk.state().entity(&subject).expect("it was resolved").into_owned();
     let asked = act(&mut desk, &task)?;
     finish(&vault, desk, &asked)
