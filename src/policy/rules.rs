@@ -30,7 +30,8 @@ impl Step<'_> {
 type Rule = fn(&State, &Step<'_>) -> Result<()>;
 
 /// Every rule, in the order in which they are asked: the first that refuses gives the answer.
-const RULES: &[Rule] = &[names_exist, claim_is_held, step_is_legal, operator_decides, not_while_stopped, gate_is_open];
+const RULES: &[Rule] =
+    &[names_exist, claim_is_held, waits_for_nothing, step_is_legal, operator_decides, not_while_stopped, gate_is_open];
 
 /// Whether the rules allow this where the state stands now.
 pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
@@ -59,6 +60,19 @@ fn names_exist(state: &State, step: &Step<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whoever would begin too early is told what to wait for, not only that it is not his turn.
+fn waits_for_nothing(state: &State, step: &Step<'_>) -> Result<()> {
+    let task = match step.kind {
+        Kind::TaskAssigned => Some(step.subject.clone()),
+        Kind::RunStarted => linked(step.kind, step.payload),
+        _ => None,
+    };
+    match task.filter(|task| state.of(task) == machine::State::Proposed) {
+        Some(task) => may_begin(state, &task),
+        None => Ok(()),
+    }
 }
 
 /// The own step of the subject, and that of the entity which moves along.
