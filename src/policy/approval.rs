@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::base::{Digest, EntityType, Error, Result, Subject, names};
+use crate::event::Kind;
 use crate::machine;
 use crate::state::{Entity, State};
 
@@ -23,6 +24,16 @@ names! {
     pub enum Change {
         Apply = "apply",
         Remove = "remove",
+    }
+}
+
+impl Change {
+    /// The event that makes it.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Change::Apply => Kind::ConstraintApplied,
+            Change::Remove => Kind::ConstraintRemoved,
+        }
     }
 }
 
@@ -50,8 +61,11 @@ pub fn read(payload: &Map<String, Value>) -> Result<(Question, Subject)> {
     if target.entity != question.target() {
         return Err(Error::usage(format!("{question} is about a {}, not about {target}", question.target())));
     }
-    if question == Question::Constraint && change(payload.get("change")).is_none() {
-        return Err(Error::usage("constraint_change needs payload.change: {\"do\":\"apply\" or \"remove\", …}"));
+    if question == Question::Constraint {
+        let wrong = || Error::usage("constraint_change needs payload.change: {\"do\":\"apply\" or \"remove\", …}");
+        let (change, members) = change(payload.get("change")).ok_or_else(wrong)?;
+        // What is approved is recorded to the letter, so it must be fit to be recorded.
+        change.kind().check_payload(&members)?;
     }
     Ok((question, target))
 }

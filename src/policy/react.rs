@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::approval::{self, Change, OPEN, Question};
+use super::approval::{self, OPEN, Question};
 use super::governance::Governance;
 use super::{ready, rules};
 use crate::base::{Actor, EntityId, EntityType, Subject, Ulid, limits, text};
@@ -136,11 +136,7 @@ impl Reactor<'_> {
             (Question::Constraint, true) => {
                 if let Some((change, mut members)) = approval::change(decision.facts.get("change")) {
                     members.insert("decision_id".to_owned(), decision.subject.id().into());
-                    let kind = match change {
-                        Change::Apply => Kind::ConstraintApplied,
-                        Change::Remove => Kind::ConstraintRemoved,
-                    };
-                    self.say_if_legal(kind, &target, Value::Object(members));
+                    self.say_if_legal(change.kind(), &target, Value::Object(members));
                 }
             }
             (Question::Constraint, false) => {}
