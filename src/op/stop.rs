@@ -39,18 +39,29 @@ pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
     let under_way = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
     vault.raise_stop(&flag)?;
     // Opening the desk records a stop that has only its flag so far.
-    let recorded = Desk::open(env, &vault, false).map(|mut desk| {
-        let stopped = desk.state().of(&Subject::SYSTEM) == machine::State::Stopped;
-        (stopped, std::mem::take(&mut desk.warnings))
-    });
+    let record = || {
+        Desk::open(env, &vault, false).map(|mut desk| {
+            let stopped = desk.state().of(&Subject::SYSTEM) == machine::State::Stopped;
+            (stopped, std::mem::take(&mut desk.warnings))
+        })
+    };
+    let recorded = match record() {
+        // The flag that was up outlived a stop which was lifted before; only now is there room for ours.
+        Ok((false, _)) => {
+            vault.raise_stop(&flag)?;
+            record()
+        }
+        recorded => recorded,
+    };
     let (unrecorded, warnings) = match recorded {
         Ok((true, warnings)) => (None, warnings),
         Ok((false, warnings)) => (Some(Error::corrupt("the log does not say so")), warnings),
         Err(error) => (Some(error), Vec::new()),
     };
     let up = vault.stop_flag()?.unwrap_or(flag);
+    let duplicate = before.is_some_and(|before| before.id == up.id);
     let left = job::drain(&vault, &under_way)?;
-    Ok(StopOutcome { duplicate: before.is_some(), unrecorded, reason: text::cut(&up.reason, 200), left, warnings })
+    Ok(StopOutcome { duplicate, unrecorded, reason: text::cut(&up.reason, 200), left, warnings })
 }
 
 /// Jobs that may have processes.
