@@ -168,6 +168,7 @@ fn main() -> ExitCode {
 fn next(done: &AppendOutcome) -> Next {
     let Some(task) = &done.entity else { return Next::None };
     match task.state {
+        State::Ready | State::Assigned if done.stopped => Next::OPERATOR,
         State::Proposed => outcome::next_about("hf-task", "explain", task),
         State::Ready => outcome::next_about("hf-task", "claim", task),
         State::Assigned => outcome::next_about("hf-task", "start", task),

@@ -9,8 +9,9 @@ use super::Env;
 use super::desk::{Asked, Desk};
 use crate::base::{EntityType, Error, ErrorKind, Result, Subject, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
+use crate::machine;
 use crate::policy;
-use crate::state::Entity;
+use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 pub use request::{AppendRequest, parse_line};
@@ -29,6 +30,8 @@ pub struct AppendOutcome {
     /// The hash before the first event that was asked for.
     pub prev_hash: String,
     pub duplicate: bool,
+    /// Whether everything is stopped, so that no work can begin.
+    pub stopped: bool,
     pub warnings: Vec<String>,
 }
 
@@ -97,6 +100,7 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
         subjects.filter_map(|(id, s)| desk.state().entity(&s).filter(|e| e.first_event == id).map(Cow::into_owned));
     let other = |made: &Entity| made.subject.to_string() != subject && made.subject.entity != EntityType::Agent;
     let followed: Vec<Entity> = made.filter(other).collect();
+    let stopped = is_stopped(desk.state());
     let done = desk.commit(vault, first)?;
     let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
     ids.extend(done.events.iter().map(|event| event.id).filter(|id| !asked.iter().any(|asked| asked.id == *id)));
@@ -107,8 +111,13 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
         asked: done.event(last)?,
         ids,
         duplicate: asked.iter().all(|asked| asked.held),
+        stopped,
         warnings: done.warnings,
     })
+}
+
+fn is_stopped(state: &State) -> bool {
+    state.of(&Subject::SYSTEM) == machine::State::Stopped
 }
 
 /// An entity whose first event may have got its hash only now.

@@ -61,6 +61,7 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
         prev_hash: asked[0].prev_hash.to_string(),
         asked: last.clone(),
         duplicate: true,
+        stopped: super::is_stopped(state),
         warnings: Vec::new(),
     }))
 }
