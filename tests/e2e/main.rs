@@ -6,6 +6,7 @@ mod backup;
 mod batch;
 mod caches;
 mod crash;
+mod decide;
 mod example;
 mod hf;
 mod hive;
