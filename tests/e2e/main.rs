@@ -24,4 +24,5 @@ mod project;
 mod readme;
 mod refuse;
 mod require;
+mod task;
 mod verify;
