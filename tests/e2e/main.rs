@@ -2,6 +2,7 @@
 
 mod agree;
 mod append;
+mod artifact;
 mod backup;
 mod batch;
 mod caches;
