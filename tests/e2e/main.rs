@@ -6,6 +6,7 @@ mod artifact;
 mod backup;
 mod batch;
 mod caches;
+mod constraint;
 mod crash;
 mod decide;
 mod example;
