@@ -26,5 +26,6 @@ mod project;
 mod readme;
 mod refuse;
 mod require;
+mod status;
 mod task;
 mod verify;
