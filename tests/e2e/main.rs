@@ -27,5 +27,6 @@ mod readme;
 mod refuse;
 mod require;
 mod status;
+mod stop;
 mod task;
 mod verify;
