@@ -21,6 +21,7 @@ mod log;
 mod manual;
 mod model;
 mod output;
+mod overdue;
 mod policy;
 mod project;
 mod readme;
