@@ -118,9 +118,13 @@ impl Put<'_> {
         if let Some(first) = repeated(&desk, &Request { subject: None, ..declared.clone() })? {
             return Ok(first);
         }
+        // The first artifact with a content is found by the content alone, one for another task or in the
+        // place of a damaged one by its task, too.
         let content_key = format!("content:{}", incoming.sha256);
-        let same = same_content(&desk, &content_key)?;
-        if let Some(same) = same.as_ref().filter(|same| same.text("task_id") == self.task.as_deref()) {
+        let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
+        let found = [same_content(&desk, &content_key)?, same_content(&desk, &own_key)?];
+        let mut all = found.iter().flatten();
+        if let Some(same) = all.clone().find(|same| same.text("task_id") == self.task.as_deref()) {
             let asked = super::desk::Asked { id: same.first_event, held: true };
             return finish(self.vault, desk, &[asked]);
         }
@@ -129,8 +133,8 @@ impl Put<'_> {
         let payload = json!({
             "sha256": incoming.sha256.hex(), "size_bytes": incoming.size_bytes, "path": path,
         });
-        let first_of_its_kind = desk.state().keyed(&content_key).is_none();
-        let stored = self.request(Kind::ArtifactMaterialized, payload, first_of_its_kind.then_some(content_key));
+        let free = [content_key, own_key].into_iter().find(|key| desk.state().keyed(key).is_none());
+        let stored = self.request(Kind::ArtifactMaterialized, payload, free);
         let materialized = desk.ask(stored)?;
         let mut metadata = Map::new();
         metadata.extend(known.and_then(|row| row.3).map(|language| ("language".to_owned(), language.into())));
@@ -147,7 +151,7 @@ impl Put<'_> {
             "metadata": metadata,
         });
         let filename = |same: &Entity| same.text("filename").unwrap_or("content").to_owned();
-        let link = same.as_ref().map(|same| (same.subject.id().to_owned(), filename(same)));
+        let link = all.next().map(|same| (same.subject.id().to_owned(), filename(same)));
         self.vault.keep(incoming, &manifest, link.as_ref().map(|(id, name)| (id.as_str(), name.as_str())))?;
         let done = finish(self.vault, desk, &[materialized])?;
         let ids = [asked.id].into_iter().chain(done.ids.iter().copied().filter(|id| *id != asked.id)).collect();

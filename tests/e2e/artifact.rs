@@ -141,6 +141,9 @@ fn the_same_content_is_stored_once() {
     let inode = |reply: &Reply| fs::metadata(stored(&hive, reply)).unwrap().ino();
     assert_eq!(inode(&first), inode(&other));
     assert_eq!(sh(&hive, "hf-artifact get ART-0002").stdout, "same\n");
+    assert_eq!(ok(&hive, "hf-artifact put b.md").get("STATUS"), "DUPLICATE");
+    assert_eq!(ok(&hive, "hf-artifact put a.txt --for T-0001").get("STATUS"), "DUPLICATE");
+    assert_eq!(folders(&hive).len(), 2);
     keeps_the_rules(&hive);
 }
 
@@ -179,6 +182,7 @@ fn a_content_that_is_damaged_is_never_given_out_and_is_recorded_once() {
     let anew = put(&hive, "a.txt", "good\n", "");
     assert_eq!((anew.get("STATUS"), &anew.get("REF")[..8]), ("STORED", "ART-0002"));
     assert_eq!(sh(&hive, "hf-artifact get ART-0002").stdout, "good\n");
+    assert_eq!(ok(&hive, "hf-artifact put a.txt").get("STATUS"), "DUPLICATE");
     assert_eq!(fs::read_to_string(&content).unwrap(), "evil\n");
     keeps_the_rules(&hive);
 }

@@ -60,7 +60,8 @@ fn a_silent_run_is_tried_again_until_its_retries_are_used_up() {
     let mut hive = supervised("max_retries: 1");
     hive.at("2026-01-31T12:02:00Z");
     let check = sh(&hive, "hf-watchdog --check").expect_exit(1);
-    let anomaly = "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 overdue\nANOMALY:RUN_SILENT run:<ulid> error 120\n";
+    let anomaly =
+        "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 overdue\nANOMALY:RUN_SILENT run:<ulid> error 120\n";
     assert_eq!(check.masked(&hive), anomaly);
     assert_eq!(count(&hive, "RunTimedOut"), 0);
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
@@ -77,10 +78,7 @@ fn a_silent_run_is_tried_again_until_its_retries_are_used_up() {
     hive.at("2026-01-31T12:10:00Z");
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
     assert_eq!(did(&reply), ["RunTimedOut", "TaskFailed", "TaskAborted", "EscalationRequired"]);
-    assert_eq!(
-        hive.events().last().unwrap()["payload"]["reason"],
-        "timeout; tried again 1 times, which is the most"
-    );
+    assert_eq!(hive.events().last().unwrap()["payload"]["reason"], "timeout; tried again 1 times, which is the most");
     assert_eq!(state(&hive, "T-0001"), "Aborted");
     keeps_the_rules(&hive);
 }
