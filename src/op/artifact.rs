@@ -14,8 +14,8 @@ use crate::base::{Digest, EntityType, Error, Result, Subject, limits};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
 use crate::policy::Request;
-use crate::state::Entity;
-use crate::vault::{ARTIFACTS, Incoming, Vault, hash_content};
+use crate::state::{Entity, State};
+use crate::vault::{ARTIFACTS, Incoming, Snapshot, Vault, hash_content};
 
 /// What file names tell: ending, kind, media type, language.
 const ENDINGS: &[(&str, &str, &str, Option<&str>)] = &[
@@ -107,6 +107,11 @@ impl Put<'_> {
         let known = self.ending.and_then(|e| ENDINGS.iter().find(|row| row.0.eq_ignore_ascii_case(e)));
         let told = known.map_or(if incoming.lines.is_some() { "text" } else { "binary" }, |row| row.1);
         let kind = self.kind.as_deref().unwrap_or(told);
+        // The first artifact with a content is found by the content alone, one for another task or in the
+        // place of a damaged one by its task, too.
+        let content_key = format!("content:{}", incoming.sha256);
+        let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
+        let sound = self.sound(&[&content_key, &own_key])?;
         let mut desk = Desk::open(self.env, self.vault, false)?;
         let declared = self.request(
             Kind::ArtifactDeclared,
@@ -118,12 +123,9 @@ impl Put<'_> {
         if let Some(first) = repeated(&desk, &Request { subject: None, ..declared.clone() })? {
             return Ok(first);
         }
-        // The first artifact with a content is found by the content alone, one for another task or in the
-        // place of a damaged one by its task, too.
-        let content_key = format!("content:{}", incoming.sha256);
-        let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
-        let found = [same_content(&desk, &content_key)?, same_content(&desk, &own_key)?];
-        let mut all = found.iter().flatten();
+        let same = |key| same_content(&desk.snapshot, desk.state(), key);
+        let found = [same(&content_key)?, same(&own_key)?];
+        let mut all = found.iter().flatten().filter(|same| sound.contains(&same.subject));
         if let Some(same) = all.clone().find(|same| same.text("task_id") == self.task.as_deref()) {
             let asked = super::desk::Asked { id: same.first_event, held: true };
             return finish(self.vault, desk, &[asked]);
@@ -158,6 +160,18 @@ impl Put<'_> {
         Ok(AppendOutcome { ids, ..done })
     }
 
+    /// The artifacts behind these keys whose content is what was stored: damaged bytes must not take the
+    /// place of good ones. Looked at before the lock is held, for it takes as long as they are large.
+    fn sound(&self, keys: &[&str]) -> Result<Vec<Subject>> {
+        let mut sound = Vec::new();
+        for key in keys {
+            let same = with_view(self.vault, |snapshot, state| same_content(snapshot, state, key))?;
+            let same = same.map(|same| same.subject);
+            sound.extend(same.filter(|subject| open_checked(self.env, &subject.to_string()).is_ok()));
+        }
+        Ok(sound)
+    }
+
     fn request(&self, kind: Kind, payload: Value, key: Option<String>) -> Request {
         let Value::Object(mut payload) = payload else { unreachable!("payloads are objects") };
         payload.retain(|_, value| !value.is_null());
@@ -178,11 +192,11 @@ fn mime(incoming: &Incoming) -> &'static str {
 }
 
 /// The artifact that has this content already, and is not known to be damaged.
-fn same_content(desk: &Desk<'_>, key: &str) -> Result<Option<Entity>> {
-    let Some(id) = desk.state().keyed(key) else { return Ok(None) };
-    let event: Option<Event> = desk.snapshot.find(id)?.map(|(_, event)| event);
+fn same_content(snapshot: &Snapshot, state: &State, key: &str) -> Result<Option<Entity>> {
+    let Some(id) = state.keyed(key) else { return Ok(None) };
+    let event: Option<Event> = snapshot.find(id)?.map(|(_, event)| event);
     let subject = event.and_then(|event| Subject::parse(&event.subject).ok());
-    let entity = subject.and_then(|subject| desk.state().entity(&subject).map(|e| e.into_owned()));
+    let entity = subject.and_then(|subject| state.entity(&subject).map(|e| e.into_owned()));
     Ok(entity.filter(|entity| entity.state != At::Corrupted))
 }
 

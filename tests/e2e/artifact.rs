@@ -188,6 +188,30 @@ fn a_content_that_is_damaged_is_never_given_out_and_is_recorded_once() {
 }
 
 #[test]
+fn good_bytes_never_give_way_to_damaged_ones() {
+    for more in ["", "--for T-0001"] {
+        let hive = Hive::new();
+        ok(&hive, "hf-task propose Form");
+        let first = put(&hive, "a.txt", "good\n", "");
+        fs::write(stored(&hive, &first), "evil\n").unwrap();
+        // Nobody has looked since; the same content comes once more.
+        let second = put(&hive, "a.txt", "good\n", more);
+        assert_eq!((second.get("STATUS"), &second.get("REF")[..8]), ("STORED", "ART-0002"), "{more}");
+        assert_eq!(sh(&hive, "hf-artifact get ART-0002").stdout, "good\n");
+        assert_eq!((state(&hive, "ART-0001"), count(&hive, "ArtifactCorrupted")), ("Corrupted".to_owned(), 1));
+        keeps_the_rules(&hive);
+    }
+    // A link in the place of a content is no content, whatever it points to.
+    let hive = Hive::new();
+    let content = stored(&hive, &put(&hive, "a.txt", "good\n", ""));
+    fs::remove_file(&content).unwrap();
+    symlink(hive.dir().join("a.txt"), &content).unwrap();
+    let second = ok(&hive, "hf-artifact put a.txt");
+    assert!(fs::symlink_metadata(stored(&hive, &second)).unwrap().is_file());
+    assert_eq!(sh(&hive, "hf-artifact get ART-0002").stdout, "good\n");
+}
+
+#[test]
 fn a_content_that_is_shortened_lengthened_or_gone_is_damaged() {
     for damage in ["", "good\n\n", "gone"] {
         let hive = Hive::new();
