@@ -59,7 +59,7 @@ pub fn fail(env: &Env, reference: &str, class: &str, reason: &str, key: Option<S
 
 #[derive(Debug)]
 pub enum ClaimOutcome {
-    Claimed(AppendOutcome),
+    Claimed(Box<AppendOutcome>),
     /// Nothing can be taken; so many wait for something.
     NoTask {
         waiting: u64,
@@ -74,7 +74,7 @@ pub fn claim(env: &Env, reference: Option<&str>, lease: Option<u64>, key: Option
     let payload = json!({"holder": env.actor.to_string(), "lease_seconds": lease});
     let mut request = Request { key, ..request(env, Kind::TaskAssigned, reference, payload) };
     if let Some(first) = repeated(&desk, &request)? {
-        return Ok(ClaimOutcome::Claimed(first));
+        return Ok(ClaimOutcome::Claimed(Box::new(first)));
     }
     // Whoever let his lease pass need not be waited for until a watchdog comes by.
     for late in overdue::leases(desk.state(), env.now.timestamp()) {
@@ -89,7 +89,7 @@ pub fn claim(env: &Env, reference: Option<&str>, lease: Option<u64>, key: Option
         request.parents = [Some(task.last_event), constraint.map(|c| c.last_event)].into_iter().flatten().collect();
     }
     let asked = desk.ask(request)?;
-    finish(&vault, desk, &[asked]).map(ClaimOutcome::Claimed)
+    finish(&vault, desk, &[asked]).map(|done| ClaimOutcome::Claimed(Box::new(done)))
 }
 
 /// Begins to work on a claimed task. One that is under way already stays so.
