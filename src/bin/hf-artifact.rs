@@ -127,7 +127,8 @@ fn put(env: &Env, file: &Path, request: PutRequest, key: Option<String>) -> anyh
         if about.is_dir() {
             return Err(Error::usage(format!("{} is a folder: store a file", file.display())).into());
         }
-        let size = about.is_file().then_some(about.len());
+        // A file that the kernel makes up as it is read has no size.
+        let size = Some(about.len()).filter(|size| about.is_file() && *size > 0);
         artifact::put(env, &mut opened as &mut dyn Read, Some(file), size, request, key)?
     };
     Ok(stored(&done).into())

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::base::actor::ActorKind;
 use crate::base::{Actor, Error, Now, Reason, Result, Ulid};
 use crate::event::Kind;
 use crate::vault::config::{Config, Setting};
@@ -87,6 +88,16 @@ impl Env {
             ));
         }
         Ok(())
+    }
+}
+
+/// In an agent's shell nobody but an agent acts, whoever is named.
+pub fn check_actor(actor: &Actor, in_agent_shell: bool) -> Result<()> {
+    match in_agent_shell && actor.kind != ActorKind::Agent {
+        true => {
+            Err(Error::refused(Reason::OperatorOnly, format!("in an agent's shell an agent acts, and not {actor}")))
+        }
+        false => Ok(()),
     }
 }
 

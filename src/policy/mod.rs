@@ -103,6 +103,12 @@ pub fn decide(
     Ok(Verdict::Record(Draft { kind, subject, actor, parents, key, payload }))
 }
 
+/// Whether what a request asks for is so already, since which event.
+pub fn holds(state: &State, request: &Request) -> Option<Ulid> {
+    let subject = subject_of(state, request, &mut Ulid::nil).ok()?;
+    holds_already(state, request.kind, &subject, &request.payload)
+}
+
 /// Members that are filled in if the author says nothing.
 const FILLED_IN: &[&str] = &["target_hash"];
 

@@ -47,6 +47,9 @@ impl Reactor<'_> {
             Kind::RequirementAnalyzed => self.ask_about_requirement("Build"),
             Kind::OscillationDetected => self.ask_about_requirement("It went back and forth too often. Go on with"),
             Kind::RequirementApproved => self.ready_tasks_of(&self.subject.clone(), EntityType::Task),
+            Kind::RequirementRejected | Kind::RequirementSuperseded => {
+                self.close_questions(Question::Requirement, &self.subject.clone());
+            }
             Kind::DecisionApproved => self.decided(true),
             Kind::DecisionRejected => self.decided(false),
             Kind::ApprovalTimedOut if self.rules.reject_on_timeout => {
@@ -108,6 +111,13 @@ impl Reactor<'_> {
             "target_hash": hash,
         });
         self.say(Kind::DecisionRequested, subject, payload);
+    }
+
+    /// Questions about something that is over need no answer.
+    fn close_questions(&mut self, question: Question, target: &Subject) {
+        for open in approval::decisions(self.state, question, target, OPEN) {
+            self.say(Kind::DecisionSuperseded, open.subject, json!({}));
+        }
     }
 
     fn ask_about_requirement(&mut self, summary: &str) {
@@ -212,7 +222,11 @@ impl Reactor<'_> {
             false => failure,
         };
         self.say(Kind::TaskAborted, task.subject.clone(), json!({"reason": reason}));
-        if self.cause.payload.get("escalate") != Some(&Value::Bool(false)) {
+        // A job's caller waits for its end himself, and a rework is on its way; nobody else can keep
+        // a failure from people.
+        let quiet = self.cause.payload.get("escalate") == Some(&Value::Bool(false));
+        let may_be = ready::is_job(&task) || self.cause.actor == Actor::core(REACTOR).to_string();
+        if !(quiet && may_be) {
             self.say(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
         }
     }
@@ -230,7 +244,14 @@ impl Reactor<'_> {
         self.end_run(&task, run_ends, payload);
         if task.state == At::Succeeded {
             self.ready_tasks_of(&task.subject, EntityType::Task);
+            // Whoever waits for a task that was done anew waits for this one.
+            let mut before = task.named("rework_of", EntityType::Task);
+            while let Some(subject) = before {
+                self.ready_tasks_of(&subject, EntityType::Task);
+                before = self.entity(&subject).and_then(|task| task.named("rework_of", EntityType::Task));
+            }
         }
+        self.close_questions(Question::Destructive, &task.subject);
         let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| self.entity(&r));
         let done = |r: &Entity| r.count("tasks_open") == 0 && r.count("tasks_succeeded") > 0;
         if let Some(requirement) = requirement.filter(|r| r.state == At::Approved && done(r)) {

@@ -43,6 +43,11 @@ pub const fn is_operators(kind: Kind) -> bool {
     matches!(kind, Kind::DecisionApproved | Kind::DecisionRejected | Kind::SystemResumed | Kind::RequirementRejected)
 }
 
+/// What the toolkit finds, or a person; an agent does not say so.
+const fn is_not_agents(kind: Kind) -> bool {
+    matches!(kind, Kind::DecisionSuperseded | Kind::ApprovalTimedOut | Kind::OscillationDetected | Kind::TaskArchived)
+}
+
 /// What starts work.
 const fn starts_work(kind: Kind) -> bool {
     matches!(kind, Kind::TaskAssigned | Kind::TaskRetrying | Kind::RunStarted)
@@ -111,9 +116,14 @@ fn not_while_stopped(state: &State, step: &Step<'_>) -> Result<()> {
     if !starts_work(step.kind) || state.of(&Subject::SYSTEM) != machine::State::Stopped {
         return Ok(());
     }
+    Err(stopped(state))
+}
+
+/// That everything is stopped, and why.
+pub fn stopped(state: &State) -> Error {
     let system = state.entity(&Subject::SYSTEM);
     let why = system.as_ref().and_then(|system| system.text("stop_reason")).unwrap_or("no reason was given");
-    Err(Error::refused(Reason::SystemStopped, format!("everything is stopped: {}", crate::base::text::cut(why, 80))))
+    Error::refused(Reason::SystemStopped, format!("everything is stopped: {}", crate::base::text::cut(why, 80)))
 }
 
 /// A program cannot decide what is a person's to decide. A decision that timed out may be closed.
@@ -124,7 +134,8 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::RequirementRejected => approval::rejected(state, Question::Requirement, subject),
         _ => false,
     };
-    if is_operators(kind) && actor.is_autonomous() && !follows {
+    let agents = is_not_agents(kind) && actor.kind == ActorKind::Agent;
+    if agents || is_operators(kind) && actor.is_autonomous() && !follows {
         return Err(Error::refused(Reason::OperatorOnly, format!("{kind} is for an operator, not for {actor}")));
     }
     if kind == Kind::DecisionApproved {
@@ -161,7 +172,10 @@ fn check_choice(state: &State, step: &Step<'_>) -> Result<()> {
 fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
     let Step { kind, subject, .. } = *step;
     match kind {
-        Kind::DecisionRequested => approval::read(step.payload).map(drop),
+        Kind::DecisionRequested => {
+            let (question, target) = approval::read(step.payload)?;
+            can_be_asked(state, question, &target)
+        }
         Kind::RequirementApproved => need(state, Question::Requirement, subject),
         Kind::ConstraintApplied => need_change(state, step, Change::Apply),
         Kind::ConstraintRemoved => need_change(state, step, Change::Remove),
@@ -171,6 +185,24 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::TaskAssigned => need_if_destructive(state, subject),
         Kind::RunStarted => linked(kind, step.payload).map_or(Ok(()), |task| need_if_destructive(state, &task)),
         _ => Ok(()),
+    }
+}
+
+/// Whether an answer would lead anywhere.
+fn can_be_asked(state: &State, question: Question, target: &Subject) -> Result<()> {
+    use machine::State::{Absent, Active, Analyzed, Blocked, Proposed};
+    let at = state.of(target);
+    let fits = match question {
+        Question::Requirement => matches!(at, Analyzed | Blocked),
+        Question::Destructive => at == Proposed,
+        Question::Constraint => matches!(at, Absent | Active),
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(Error::refused(
+            Reason::NotReady,
+            format!("{target} is {at}: there is nothing to decide about it ({question})"),
+        )),
     }
 }
 
@@ -232,6 +264,13 @@ impl Wait {
     }
 }
 
+/// Whether a task succeeded, or one that did it anew.
+fn is_done(state: &State, task: &Entity) -> bool {
+    let anew = |other: &Entity| other.text("rework_of") == Some(task.subject.id());
+    task.facts.contains_key("succeeded_at")
+        || state.made_for(&task.subject, EntityType::Task).iter().any(|other| anew(other) && is_done(state, other))
+}
+
 /// Everything that a task waits for before it can begin.
 pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
     let mut waits = Vec::new();
@@ -241,7 +280,7 @@ pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
     }
     for id in task.texts("after") {
         let Ok(subject) = Subject::parse(&format!("{}:{id}", EntityType::Task)) else { continue };
-        if let Some(other) = state.entity(&subject).filter(|other| !other.facts.contains_key("succeeded_at")) {
+        if let Some(other) = state.entity(&subject).filter(|other| !is_done(state, other)) {
             waits.push(Wait::Dependency(Box::new(other.into_owned())));
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Cli;
 use crate::base::{Actor, Error, ErrorKind, Now, Result};
-use crate::op::Env;
+use crate::op::{self, Env};
 use crate::vault::config::{self, Setting};
 use crate::vault::{AKASHIC, CONFIG_FILE};
 
@@ -75,7 +75,11 @@ impl Outer {
 
     fn actor(&self, given: Option<&str>) -> Result<Actor> {
         match (given, &self.agent) {
-            (Some(actor), _) => Actor::parse(actor),
+            (Some(actor), _) => {
+                let actor = Actor::parse(actor)?;
+                op::check_actor(&actor, self.agent.is_some() || self.session.is_some())?;
+                Ok(actor)
+            }
             (None, Some(agent)) => Actor::parse(&format!("agent:{agent}")),
             (None, None) => Actor::parse(&format!("user:{}", self.login)),
         }

@@ -87,7 +87,12 @@ pub(super) fn repeated(desk: &Desk<'_>, request: &policy::Request) -> Result<Opt
 
 /// Commits what was asked for, and says what came of it.
 pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<AppendOutcome> {
-    let (first, last) = (asked[0].id, asked[asked.len() - 1].id);
+    // What was recorded now is told of; what held before only if there is nothing else.
+    let new = || asked.iter().filter(|asked| !asked.held);
+    let (first, last) = match (new().next(), new().next_back()) {
+        (Some(first), Some(last)) => (first.id, last.id),
+        _ => (asked[0].id, asked[asked.len() - 1].id),
+    };
     let before = desk.unit().event(last).map(|event| event.subject.clone());
     let subject = match before {
         Some(subject) => subject,
@@ -116,7 +121,7 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
     })
 }
 
-fn is_stopped(state: &State) -> bool {
+pub(super) fn is_stopped(state: &State) -> bool {
     state.of(&Subject::SYSTEM) == machine::State::Stopped
 }
 

@@ -43,17 +43,15 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
     let gone = || Error::corrupt(format!("event {} is gone", first.id));
     let (unit, index) = snapshot.unit_of(first.id)?.ok_or_else(gone)?;
     let (asked, others) = match checked {
-        [_] => (vec![first], belonging(&unit, index)),
+        [_] => (vec![first.clone()], belonging(&unit, index)),
         _ => {
             let keyed = checked.iter().filter(|c| c.request.key.is_some()).count();
             let whole = *n == 0 && keyed == firsts.len();
-            match whole.then(|| same_events(state, &unit, index, checked)).flatten() {
-                Some((asked, others)) => (asked, others),
-                None => return Err(at(place, *n, partly(first))),
-            }
+            let same = if whole { same_events(desk, &unit, index, checked)? } else { None };
+            same.ok_or_else(|| at(place, *n, partly(first)))?
         }
     };
-    let last = asked[asked.len() - 1];
+    let last = &asked[asked.len() - 1];
     Ok(Some(AppendOutcome {
         entity: Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned)),
         followed: Vec::new(),
@@ -68,37 +66,47 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
 
 /// What was recorded for the sake of one event of a unit: its agent's announcement right before it,
 /// and what followed from it.
-fn belonging(unit: &[Event], index: usize) -> Vec<&Event> {
+fn belonging(unit: &[Event], index: usize) -> Vec<Event> {
     let announces = |e: &&Event| e.event_type.known() == Some(Kind::AgentStarted) && e.subject == unit[index].actor;
     let before = index.checked_sub(1).map(|before| &unit[before]).filter(announces);
-    before.into_iter().chain(unit[index + 1..].iter().take_while(|event| follows_by_itself(event))).collect()
+    before.into_iter().chain(unit[index + 1..].iter().take_while(|event| follows_by_itself(event))).cloned().collect()
 }
 
 fn follows_by_itself(event: &Event) -> bool {
     event.actor == Actor::core(policy::REACTOR).to_string()
 }
 
-/// Picks the events of a recorded unit that are these requests, in this order; the rest of the unit
-/// are agents' announcements and what followed. Nothing if it is another batch.
-fn same_events<'e>(
-    state: &State,
-    unit: &'e [Event],
+/// Picks the events that these requests led to, in this order: those of a recorded unit, and older
+/// ones that a request found to hold already. The rest of the unit are agents' announcements and what
+/// followed. Nothing if it is another batch.
+fn same_events(
+    desk: &Desk<'_>,
+    unit: &[Event],
     index: usize,
     checked: &[Checked],
-) -> Option<(Vec<&'e Event>, Vec<&'e Event>)> {
-    let (mut asked, mut others) = (Vec::new(), unit[..index].iter().collect::<Vec<_>>());
-    let mut wanted = checked.iter().peekable();
-    for event in &unit[index..] {
-        match wanted.peek() {
-            Some(next) if policy::check_repeats(state, event, &next.request).is_ok() => {
-                asked.push(event);
-                wanted.next();
-            }
-            _ if event.event_type.known() == Some(Kind::AgentStarted) || follows_by_itself(event) => others.push(event),
-            _ => return None,
+) -> Result<Option<(Vec<Event>, Vec<Event>)>> {
+    let state = desk.state();
+    let (mut asked, mut others) = (Vec::new(), unit[..index].to_vec());
+    let mut rest = unit[index..].iter().peekable();
+    for Checked { request, .. } in checked {
+        let is_asked = |event: &&Event| policy::check_repeats(state, event, request).is_ok();
+        while let Some(event) = rest.next_if(|event| !is_asked(event) && belongs(event)) {
+            others.push(event.clone());
+        }
+        match (rest.next_if(is_asked), policy::holds(state, request)) {
+            (Some(event), _) => asked.push(event.clone()),
+            (None, Some(id)) => asked.extend(desk.snapshot.find(id)?.map(|(_, event)| event)),
+            (None, None) => return Ok(None),
         }
     }
-    wanted.next().is_none().then_some((asked, others))
+    let whole = rest.clone().all(belongs);
+    others.extend(rest.cloned());
+    Ok((whole && asked.len() == checked.len()).then_some((asked, others)))
+}
+
+/// Whether an event is in a unit for the sake of another.
+fn belongs(event: &Event) -> bool {
+    event.event_type.known() == Some(Kind::AgentStarted) || follows_by_itself(event)
 }
 
 fn partly(first: &Event) -> Error {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::Env;
 use crate::base::{Actor, Error, Result, Subject, limits, text};
 use crate::event::{Kind, check_key, intake};
+use crate::op::check_actor;
 use crate::policy::Request;
 
 /// One event that somebody wants to record.
@@ -119,6 +120,7 @@ fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Chec
         Some(actor) => Actor::parse(actor)?,
         None => env.actor.clone(),
     };
+    check_actor(&actor, env.in_agent_shell)?;
     let AppendRequest { subject, key, payload, parents, .. } = request;
     let autonomous = env.in_agent_shell;
     let request = Request { kind, subject, actor, autonomous, parents: Vec::new(), key, payload };

@@ -10,7 +10,7 @@ use super::{AppendOutcome, Env, record_one, require};
 use crate::base::{EntityType, Result, Subject};
 use crate::event::Kind;
 use crate::machine::State as At;
-use crate::policy::{Request, overdue, ready};
+use crate::policy::{Request, overdue, ready, rules};
 use crate::state::Entity;
 use crate::vault::config::Setting;
 
@@ -75,6 +75,9 @@ pub fn claim(env: &Env, reference: Option<&str>, lease: Option<u64>, key: Option
     let mut request = Request { key, ..request(env, Kind::TaskAssigned, reference, payload) };
     if let Some(first) = repeated(&desk, &request)? {
         return Ok(ClaimOutcome::Claimed(Box::new(first)));
+    }
+    if super::append::is_stopped(desk.state()) {
+        return Err(rules::stopped(desk.state()));
     }
     // Whoever let his lease pass need not be waited for until a watchdog comes by.
     for late in overdue::leases(desk.state(), env.now.timestamp()) {
