@@ -190,10 +190,11 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// Whether an answer would lead anywhere.
 fn can_be_asked(state: &State, question: Question, target: &Subject) -> Result<()> {
-    use machine::State::{Absent, Active, Analyzed, Blocked, Proposed};
+    use machine::State::{Absent, Active, Proposed, Rejected, Superseded, Verified};
     let at = state.of(target);
     let fits = match question {
-        Question::Requirement => matches!(at, Analyzed | Blocked),
+        // One may ask early; the analysis asks anew.
+        Question::Requirement => !matches!(at, Rejected | Superseded | Verified),
         Question::Destructive => at == Proposed,
         Question::Constraint => matches!(at, Absent | Active),
     };

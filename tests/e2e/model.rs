@@ -334,6 +334,10 @@ impl Model {
         if named.iter().flatten().any(|named| self.state(named) == "-") {
             return Verdict::Unknown;
         }
+        let not_agents = ["DecisionSuperseded", "ApprovalTimedOut", "OscillationDetected", "TaskArchived"];
+        if asked.agent.is_some() && not_agents.contains(&asked.kind) {
+            return Verdict::Refused;
+        }
         match self.may(asked) && legal {
             true => Verdict::Recorded,
             false => Verdict::Refused,
@@ -352,6 +356,13 @@ impl Model {
         let approved = |d: &String| self.state(d) == "Approved";
         match asked.kind {
             "DecisionApproved" => self.fits(subject),
+            "DecisionRequested" => {
+                let target = asked.payload["target"].as_str().unwrap();
+                match asked.payload.contains_key("change") {
+                    true => ["-", "Active"].contains(&self.state(target)),
+                    false => !["Rejected", "Superseded", "Verified"].contains(&self.state(target)),
+                }
+            }
             "RequirementApproved" => {
                 self.with("decision", "target", subject).iter().any(|d| approved(d) && self.fits(d))
             }
@@ -610,6 +621,11 @@ impl Model {
         match cause.kind {
             "RequirementAnalyzed" => self.ask(subject, "Build", &mut follows),
             "OscillationDetected" => self.ask(subject, "It went back and forth too often. Go on with", &mut follows),
+            "RequirementRejected" | "RequirementSuperseded" => {
+                let about = self.with("decision", "target", subject);
+                let open = about.into_iter().filter(|d| ["Requested", "Escalated"].contains(&self.state(d)));
+                follows.extend(open.map(|d| ("DecisionSuperseded", Some(d), json!({}))));
+            }
             "RequirementApproved" => {
                 self.with("task", "requirement_id", id_of(subject))
                     .iter()
@@ -663,7 +679,9 @@ impl Model {
                     return follows;
                 }
                 follows.push(("TaskAborted", Some(subject.to_owned()), json!({"reason": reason})));
-                if cause.payload.get("escalate") != Some(&json!(false)) {
+                // Only what the toolkit itself says can stay quiet; none of these tasks is a job.
+                let quiet = cause.payload.get("escalate") == Some(&json!(false)) && cause.actor == "core:reactor";
+                if !quiet {
                     follows.push(("EscalationRequired", Some(subject.to_owned()), json!({"reason": reason})));
                 }
             }
@@ -925,7 +943,7 @@ fn run(hive: &Hive, request: &AppendRequest) -> Verdict {
     match (reply.code, reply.get("STATUS")) {
         (Some(0), "APPENDED") => Verdict::Recorded,
         (Some(0), "DUPLICATE") => Verdict::Duplicate,
-        (Some(3), "REFUSED") => Verdict::Refused,
+        (Some(3), "REFUSED" | "APPROVAL_REQUIRED" | "CLAIM_LOST") => Verdict::Refused,
         (Some(6), "NOT_FOUND") => Verdict::Unknown,
         _ => panic!("{reply:#?}"),
     }

@@ -151,7 +151,7 @@ fn a_run_of_a_task_that_nobody_took_is_found() {
     let task = forged(2, Kind::TaskProposed, "task:t", json!({"title": "x", "requirement_id": "r1"}));
     let run = forged(3, Kind::RunStarted, "run:x", json!({"task_id": "t"}));
     let (hive, events) = going_on_with(vec![proposed(1), task, run]);
-    violates(&hive, &events[3], &["task:t is Proposed; RunStarted is not legal there, only TaskReady, TaskAborted"]);
+    violates(&hive, &events[3], &["T-0001 cannot begin: REQ-0001 is Proposed"]);
 }
 
 #[test]

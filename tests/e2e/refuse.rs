@@ -147,10 +147,10 @@ fn an_illegal_step_is_refused_with_the_state_the_event_and_what_is_legal() {
         "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:requirement:r is Proposed; RequirementVerified is not legal there, \
          only RequirementAnalyzed, RequirementRejected\nREASON:illegal_transition\n"
     );
-    hive.append("TaskProposed", "task:t", json!({"title": "x", "requirement_id": "r"}));
+    hive.append("TaskProposed", "task:t", json!({"title": "x"}));
     // The run itself is new; the task that it would move is not where a run may begin.
     let reply = hive.refuses("append", &["RunStarted", "--payload", r#"{"task_id":"t"}"#], 3);
-    assert_eq!(reply.get("SUM"), "task:t is Proposed; RunStarted is not legal there, only TaskReady, TaskAborted");
+    assert_eq!(reply.get("SUM"), "task:t is Ready; RunStarted is not legal there, only TaskAssigned, TaskAborted");
 }
 
 #[test]
