@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use hiveforge::base::ShortRef;
 use hiveforge::op::job::{self, PollOutcome, PollRequest};
 use hiveforge::ui::{self, Common, Key, Next, Report, Status};
 
@@ -46,20 +45,17 @@ fn seconds(text: &str) -> Result<u64, String> {
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {
         let (interval, max) = (Duration::from_secs(args.interval), Duration::from_secs(args.max_seconds));
-        Ok(report(job::poll(env, &PollRequest { id: args.id, interval, max })?).into())
+        let done = job::poll(env, &PollRequest { id: args.id, interval, max })?;
+        Ok(report(done, env.poll_as.as_deref()).into())
     })
 }
 
 /// The four blocks, to the letter; keys of our own stand behind theirs.
-fn report(done: PollOutcome) -> Report {
+fn report(done: PollOutcome, called: Option<&str>) -> Report {
     match done {
         PollOutcome::Done { summary, logref } => Report::new(Status::Done, summary).with_some(Key::Logref, logref),
         PollOutcome::Running { summary, id } => {
-            let next = match ShortRef::parse(&id) {
-                Some(reference) => Next::run("hf-poll").value(&reference),
-                None => Next::foreign_poll(&id),
-            };
-            Report::new(Status::Running, summary).with_exit(2).next(next)
+            Report::new(Status::Running, summary).with_exit(2).next(Next::poll(called, &id))
         }
         PollOutcome::Fail { summary, last5, logref } => Report::new(Status::Fail, summary)
             .next(Next::Patch)

@@ -58,6 +58,8 @@ pub struct Env {
     pub clock: fn() -> Now,
     /// How to ask a foreign job system; else the settings say it.
     pub check_cmd: Option<String>,
+    /// The name under which hf-poll was called, if by another.
+    pub poll_as: Option<String>,
 }
 
 impl Env {

@@ -24,6 +24,7 @@ pub struct Outer {
     session: Option<String>,
     vault: Option<PathBuf>,
     check_cmd: Option<String>,
+    poll_as: Option<String>,
     login: String,
     folder: PathBuf,
 }
@@ -42,6 +43,7 @@ impl Outer {
             session: var("HF_SESSION"),
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
             check_cmd: var("HF_CHECK_CMD"),
+            poll_as: var("HF_POLL_AS"),
             login: var("LOGNAME")
                 .or_else(|| var("USER"))
                 .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
@@ -70,6 +72,7 @@ impl Outer {
             lock_timeout: Duration::from_secs(common.lock_timeout),
             clock,
             check_cmd: self.check_cmd.clone(),
+            poll_as: self.poll_as.clone(),
         })
     }
 

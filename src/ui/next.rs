@@ -48,12 +48,17 @@ impl Next {
         }
     }
 
-    /// To poll a job of a foreign system again, if its id is a plain word.
-    pub fn foreign_poll(id: &str) -> Self {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
-        match !id.is_empty() && !id.starts_with('-') && id.bytes().all(plain) {
-            true => Next::Action(format!("hf-poll {id}")),
-            false => Next::OPERATOR,
+    /// To poll a job again, ours or of a foreign system, under the name that hf-poll was called by.
+    /// Words that are not plain are not repeated.
+    pub fn poll(called: Option<&str>, id: &str) -> Self {
+        let plain = |word: &str, more: &[u8]| {
+            !word.is_empty()
+                && !word.starts_with('-')
+                && word.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
+        };
+        match called.unwrap_or("hf-poll") {
+            name if plain(name, b"._/-") && plain(id, b"._:-") => Next::Action(format!("{name} {id}")),
+            _ => Next::OPERATOR,
         }
     }
 

@@ -126,6 +126,7 @@ impl Hive {
             lock_timeout: Duration::from_secs(10),
             clock: || Now { millis: 0 },
             check_cmd: None,
+            poll_as: None,
         }
     }
 

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# exec.sh: the old interface to jobs, on top of hf-job.
+#
+#   exec.sh --fire COMMAND [ARGUMENT]…   fires a job and replies as hf-job does (TASK_ID is what the
+#                                        old callers look for); a single word is a shell line
+#   exec.sh --check TASK_ID              one word: done, failed, processing, pending or not found
+#
+# Options of hf-job fire can stand before the command, up to a --: exec.sh --fire --retries 2 -- make
+set -uo pipefail
+
+usage() {
+  printf 'EXIT:64\nSTATUS:USAGE\nNEXT:NONE\nSUM:%s\n' "usage: exec.sh --fire COMMAND… | --check TASK_ID"
+  exit 64
+}
+
+case ${1-} in
+  --fire)
+    shift
+    [ $# -gt 0 ] || usage
+    for word in "$@"; do
+      # Options, or a command that was already set apart.
+      [ "$word" = -- ] && exec hf-job fire "$@"
+    done
+    [ $# -eq 1 ] && exec hf-job fire -- sh -c "$1"
+    exec hf-job fire -- "$@"
+    ;;
+  --check)
+    [ $# -eq 2 ] || usage
+    reply=$(hf-job check "$2")
+    case $(sed -n 's/^STATUS://p' <<<"$reply") in
+      DONE) echo done ;;
+      FAIL | LOST)
+        echo failed
+        sed -n '/^LAST5:$/,/^LOGREF:/p' <<<"$reply" | sed '1d;/^LOGREF:/d' >&2
+        ;;
+      RUNNING | ORPHANED) echo processing ;;
+      QUEUED) echo pending ;;
+      NOT_FOUND) echo 'not found' ;;
+      *)
+        printf '%s\n' "$reply" >&2
+        exit 1
+        ;;
+    esac
+    ;;
+  *) usage ;;
+esac
