@@ -59,6 +59,7 @@ names! {
         SystemStopped = "system_stopped",
         NotReady = "not_ready",
         TooManyTasks = "too_many_tasks",
+        LimitReached = "limit_reached",
     }
 }
 

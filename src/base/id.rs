@@ -15,6 +15,7 @@ names! {
         Artifact = "artifact",
         Constraint = "constraint",
         Agent = "agent",
+        DeepWork = "deepwork",
     }
 }
 
@@ -34,6 +35,7 @@ impl EntityType {
             EntityType::Run => Some("RUN"),
             EntityType::Artifact => Some("ART"),
             EntityType::Constraint => Some("CON"),
+            EntityType::DeepWork => Some("DW"),
             EntityType::System | EntityType::Agent => None,
         }
     }
@@ -49,6 +51,7 @@ impl EntityType {
             EntityType::Artifact => "artifacts",
             EntityType::Constraint => "constraints",
             EntityType::Agent => "agents",
+            EntityType::DeepWork => "deepworks",
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod actor;
 pub mod digest;
 pub mod error;
+pub mod heartbeat;
 pub mod id;
 pub mod limits;
 mod names;
@@ -13,6 +14,7 @@ pub mod time;
 pub use actor::Actor;
 pub use digest::Digest;
 pub use error::{Error, ErrorKind, Reason, Result};
+pub use heartbeat::HeartbeatId;
 pub use id::{EntityId, EntityType, ShortRef, Subject};
 pub(crate) use names::names;
 pub use time::{Now, Timestamp};

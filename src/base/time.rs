@@ -58,7 +58,7 @@ impl Timestamp {
         text.len() == "YYYY-MM-DD".len() && Self::parse_lenient(text).is_some()
     }
 
-    fn to_utc(self) -> DateTime<Utc> {
+    pub(super) fn to_utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp(self.0, 0).unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 }

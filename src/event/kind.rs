@@ -16,7 +16,17 @@ names! {
         SystemResumed = "SystemResumed",
         EscalationRequired = "EscalationRequired",
         HookFailed = "HookFailed",
+        AnomalyDetected = "AnomalyDetected",
+        AnomalyCleared = "AnomalyCleared",
         AgentStarted = "AgentStarted",
+        AgentStopped = "AgentStopped",
+        ActivityLogged = "ActivityLogged",
+        CheckpointRecorded = "CheckpointRecorded",
+        RecoveryAttempted = "RecoveryAttempted",
+        DeepWorkStarted = "DeepWorkStarted",
+        DeepWorkExtended = "DeepWorkExtended",
+        DeepWorkCompleted = "DeepWorkCompleted",
+        DeepWorkExpired = "DeepWorkExpired",
         RequirementProposed = "RequirementProposed",
         RequirementAnalyzed = "RequirementAnalyzed",
         RequirementApproved = "RequirementApproved",
@@ -130,8 +140,12 @@ const RUN: About = About::One(EntityType::Run);
 const ARTIFACT: About = About::One(EntityType::Artifact);
 const CONSTRAINT: About = About::One(EntityType::Constraint);
 const AGENT: About = About::One(EntityType::Agent);
+const DEEPWORK: About = About::One(EntityType::DeepWork);
 
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
+pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
+/// What ends a deep work in time: an activity log, the agent's word, or another declaration.
+pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration"];
 pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
 
@@ -145,7 +159,17 @@ pub const TABLE: &[Row] = &[
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again"),
     row(Kind::EscalationRequired, About::Any, &[may("reason", Is::Text)], "a person must look"),
     row(Kind::HookFailed, About::Any, &[must("hook", Is::Text), must("reason", Is::Text)], "a hook did not do its work"),
-    row(Kind::AgentStarted, AGENT, &[], "an agent's first command"),
+    row(Kind::AnomalyDetected, About::Any, &[must("code", Is::Text), may("seconds", Is::Count)], "a rule of the watchdog began to fail"),
+    row(Kind::AnomalyCleared, About::Any, &[must("code", Is::Text)], "a rule of the watchdog holds again"),
+    row(Kind::AgentStarted, AGENT, &[may("announced", Is::Bool)], "an agent begins; announced if by its first command"),
+    row(Kind::AgentStopped, AGENT, &[may("reason", Is::Text)], "an agent is gone for now, and nobody waits for it"),
+    row(Kind::ActivityLogged, AGENT, &[must("heartbeat_id", Is::Text), must("kind", Is::Text), may("title", Is::Text), may("file", Is::Text), may("emergency", Is::Text)], "an agent wrote an activity log"),
+    row(Kind::CheckpointRecorded, AGENT, &[must("heartbeat_id", Is::Text), must("text", Is::Text)], "an agent says what it is doing"),
+    row(Kind::RecoveryAttempted, AGENT, &[must("code", Is::Text), must("attempt", Is::Count)], "somebody tried to wake an agent"),
+    row(Kind::DeepWorkStarted, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), must("heartbeat_id", Is::Text), must("mode", Is::OneOf(DEEPWORK_MODES)), must("activity", Is::Text), may("minutes", Is::Count)], "an agent will be deep in work"),
+    row(Kind::DeepWorkExtended, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), must("minutes", Is::Count)], "it takes longer than declared"),
+    row(Kind::DeepWorkCompleted, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), may("by", Is::OneOf(DEEPWORK_ENDS))], "it is over"),
+    row(Kind::DeepWorkExpired, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent))], "its time is over and it is not"),
     row(Kind::RequirementProposed, REQUIREMENT, &[must("title", Is::Text), may("description", Is::Text)], "a requirement was put in"),
     row(Kind::RequirementAnalyzed, REQUIREMENT, &[may("analysis", Is::Text)], "its analysis is recorded"),
     row(Kind::RequirementApproved, REQUIREMENT, &[may("decision_id", Is::Id(EntityType::Decision))], "it may be built"),
@@ -196,8 +220,15 @@ impl Kind {
         }
     }
 
-    /// The entities that a payload names, agents left out: those are named before their first command.
+    /// The entities that a payload names and that must exist. Agents are named before their first command.
     pub fn names(self, payload: &Map<String, Value>) -> Vec<Subject> {
+        let mut named = self.mentions(payload);
+        named.retain(|subject| subject.entity != EntityType::Agent);
+        named
+    }
+
+    /// The entities that a payload names.
+    pub fn mentions(self, payload: &Map<String, Value>) -> Vec<Subject> {
         let id = |entity, value: &Value| Some(Subject::new(entity, EntityId::parse(value.as_str()?).ok()?));
         let mut named = Vec::new();
         for field in self.row().fields {
@@ -210,7 +241,6 @@ impl Kind {
                 _ => {}
             }
         }
-        named.retain(|subject| subject.entity != EntityType::Agent);
         named
     }
 

@@ -55,6 +55,7 @@ mod tests;
 mod wait;
 
 pub use ask::{Answer, ask};
+pub use clock::now as moment;
 pub use detach::{start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
 pub use files::{JobDir, Order};

@@ -38,6 +38,9 @@ names! {
         Validated = "Validated",
         Invalidated = "Invalidated",
         Corrupted = "Corrupted",
+        Open = "Open",
+        Completed = "Completed",
+        Expired = "Expired",
     }
 }
 
@@ -126,7 +129,25 @@ const ARTIFACT: &[Rule] = &[
 
 const CONSTRAINT: &[Rule] = &[(Absent, ConstraintApplied, Active), (Active, ConstraintRemoved, Removed)];
 
-const AGENT: &[Rule] = &[(Absent, AgentStarted, Active)];
+const AGENT: &[Rule] = &[
+    (Absent, AgentStarted, Active),
+    (Active, ActivityLogged, Active),
+    (Active, CheckpointRecorded, Active),
+    (Active, DeepWorkStarted, Active),
+    (Active, DeepWorkExtended, Active),
+    (Active, DeepWorkCompleted, Active),
+    (Active, DeepWorkExpired, Active),
+    (Active, RecoveryAttempted, Active),
+    (Active, AgentStopped, Stopped),
+    (Stopped, AgentStarted, Active),
+];
+
+const DEEPWORK: &[Rule] = &[
+    (Absent, DeepWorkStarted, Open),
+    (Open, DeepWorkExtended, Open),
+    (Open, DeepWorkCompleted, Completed),
+    (Open, DeepWorkExpired, Expired),
+];
 
 /// The table of an entity.
 pub const fn table(entity: EntityType) -> &'static [Rule] {
@@ -139,6 +160,7 @@ pub const fn table(entity: EntityType) -> &'static [Rule] {
         EntityType::Artifact => ARTIFACT,
         EntityType::Constraint => CONSTRAINT,
         EntityType::Agent => AGENT,
+        EntityType::DeepWork => DEEPWORK,
     }
 }
 
@@ -174,7 +196,8 @@ mod tests {
             EntityType::Run => &[Finished, Crashed, TimedOut],
             EntityType::Artifact => &[Corrupted],
             EntityType::Constraint => &[Removed],
-            EntityType::Agent => &[Active],
+            EntityType::Agent => &[],
+            EntityType::DeepWork => &[Completed, Expired],
         }
     }
 

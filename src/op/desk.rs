@@ -75,12 +75,11 @@ impl<'v> Desk<'v> {
         }
         request.autonomous |= request.actor.is_autonomous();
         let fresh = self.unit.mint()?;
-        if let Some(announcement) = policy::announce(self.state(), &request) {
-            // Only with the announcement is its natural cause known, and only for something that
-            // will be recorded may anybody be announced.
-            if let Verdict::Holds(id) = self.decide(request.clone(), fresh)? {
-                return Ok(Asked { id, held: true });
-            }
+        // Only for something that will be recorded may anybody be announced; only with the announcement
+        // is its natural cause known.
+        if let Some(announcement) = policy::announce(self.state(), &request)
+            && policy::holds(self.state(), &request).is_none()
+        {
             self.unit.push(announcement)?;
         }
         match self.decide(request, fresh)? {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here prints, reads arguments or the environment, or looks at a clock.
 
+pub mod agent;
 mod append;
 pub mod artifact;
 mod backup;
@@ -43,7 +44,7 @@ pub use show::{ShowOutcome, show};
 pub use status::{Metric, StatusOutcome, SystemState, metrics, status};
 pub use stop::{StopOutcome, resume_system, stop};
 pub use verify::{RecoverOutcome, VerifyOutcome, VerifyRequest, recover, verify};
-pub use watchdog::{WatchdogOutcome, watchdog};
+pub use watchdog::{Health, WatchdogOutcome, watchdog};
 
 /// What a command knows of the world it was started in.
 #[derive(Clone, Debug)]
@@ -60,6 +61,10 @@ pub struct Env {
     pub check_cmd: Option<String>,
     /// The name under which hf-poll was called, if by another.
     pub poll_as: Option<String>,
+    /// An ai-works tree that is served in place; else the settings say it.
+    pub works: Option<PathBuf>,
+    /// How far local clocks are ahead of UTC.
+    pub utc_offset_seconds: i64,
 }
 
 impl Env {

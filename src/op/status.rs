@@ -78,7 +78,14 @@ fn problems(state: &State, governance: &crate::policy::Governance, now: Timestam
     look(EntityType::Requirement, At::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
     look(EntityType::Decision, At::Escalated, "timed_out_at", "was not decided in time");
     look(EntityType::Artifact, At::Corrupted, "corrupted_at", "is Corrupted");
-    let late = overdue::overdue(state, governance, now).into_iter().filter(|o| o.code.is_anomaly());
+    for agent in state.in_state(EntityType::Agent, At::Active, LOOK_MAX) {
+        let failing = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
+        for (code, since) in failing {
+            let since = since.as_str().and_then(Timestamp::parse).unwrap_or(now);
+            all.push((since, format!("{code} {}", agent.subject)));
+        }
+    }
+    let late = overdue::overdue(state, governance, now, None).into_iter().filter(|o| o.code.is_anomaly());
     all.extend(late.map(|o| (Timestamp(now.0 - o.seconds as i64), format!("{} {}", o.code, o.name))));
     all
 }
@@ -102,7 +109,7 @@ pub fn metrics(env: &Env) -> Result<Vec<Metric>> {
     with_view(&vault, |_, state| {
         let recorded = |kind| state.tally().recorded(kind);
         let silent = recorded(Kind::RunTimedOut);
-        let late = overdue::overdue(state, &governance, env.now.timestamp());
+        let late = overdue::overdue(state, &governance, env.now.timestamp(), None);
         let missed = late.iter().filter(|o| o.kind() == Kind::RunTimedOut).count() as u64;
         let metric = |name, part, whole, means, aim| Metric { name, part, whole, means, aim };
         Ok(vec![

@@ -7,6 +7,7 @@
 //! | `approval` | what decisions are about and whether one still counts |
 //! | `react` | what follows an event by itself |
 //! | `ready` | which task is next |
+//! | `liveness` | whether an agent is consciously at work |
 //! | `overdue` | what the passing of time asks for |
 //! | `cause` | the natural parents of an event |
 //! | `audit` | a whole log replayed |
@@ -15,6 +16,7 @@ pub mod approval;
 pub mod audit;
 mod cause;
 mod governance;
+pub mod liveness;
 pub mod overdue;
 mod react;
 pub mod ready;
@@ -60,7 +62,8 @@ pub enum Verdict {
 pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     let agent = Subject::new(EntityType::Agent, request.actor.agent()?);
     let itself = request.subject.as_ref().is_none_or(|s| *s == agent.to_string() || s == agent.id());
-    if (request.kind == Kind::AgentStarted && itself) || state.entity(&agent).is_some() {
+    let here = state.of(&agent) == machine::State::Active;
+    if (request.kind == Kind::AgentStarted && itself) || (request.kind == Kind::AgentStopped && itself) || here {
         return None;
     }
     Some(Draft {
@@ -69,7 +72,7 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
         actor: request.actor.clone(),
         parents: state.first_event().into_iter().collect(),
         key: None,
-        payload: Map::new(),
+        payload: Map::from_iter([("announced".to_owned(), Value::Bool(true))]),
     })
 }
 

@@ -22,12 +22,22 @@ pub const SILENT_INTERVALS: u64 = 3;
 pub const WATCHDOG: &str = "watchdog";
 
 names! {
-    /// A rule of time.
+    /// Every rule of the watchdog.
     pub enum Code {
+        NeverSeen = "NEVER_SEEN",
+        Inactive = "INACTIVE",
+        IntrospectionOverdue = "INTROSPECTION_OVERDUE",
+        IntrospectionDuty = "INTROSPECTION_DUTY",
+        DeepworkUnchecked = "DEEPWORK_UNCHECKED",
+        DeepworkExpired = "DEEPWORK_EXPIRED",
+        DeepworkMalformed = "DEEPWORK_MALFORMED",
+        ClockSkew = "CLOCK_SKEW",
         RunSilent = "RUN_SILENT",
         RunOvertime = "RUN_OVERTIME",
+        JobLost = "JOB_LOST",
         LeaseExpired = "LEASE_EXPIRED",
         ApprovalOverdue = "APPROVAL_OVERDUE",
+        Runaway = "RUNAWAY",
         ArchiveDue = "ARCHIVE_DUE",
     }
 }
@@ -36,6 +46,34 @@ impl Code {
     /// Whether a person should look; the rest is housekeeping.
     pub const fn is_anomaly(self) -> bool {
         !matches!(self, Code::ArchiveDue)
+    }
+
+    /// Whether waking the agent may help.
+    pub const fn is_silence(self) -> bool {
+        matches!(self, Code::NeverSeen | Code::Inactive | Code::DeepworkUnchecked)
+    }
+
+    /// What the agent, or whoever looks after it, should do.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Code::NeverSeen => "show what you are doing with hf-checkpoint",
+            Code::Inactive => "write an activity log, or a checkpoint if you are in the middle of something",
+            Code::IntrospectionOverdue => "look inward and log it with hf-activity --kind introspection",
+            Code::IntrospectionDuty => "after deep work comes an introspection: hf-activity --kind introspection",
+            Code::DeepworkUnchecked => "flexible deep work needs checkpoints: hf-checkpoint",
+            Code::DeepworkExpired => "the declared time is over: log what was done with hf-activity",
+            Code::DeepworkMalformed => {
+                "a declaration could not be read and was set aside: declare again with hf-deepwork"
+            }
+            Code::ClockSkew => "an id lies in the future: check the clock and liveness.timezone",
+            Code::RunSilent => "a run fell silent; its task is tried again or given up",
+            Code::RunOvertime => "a run took longer than it may; its task is tried again or given up",
+            Code::JobLost => "a job is gone without a word; look at its log",
+            Code::LeaseExpired => "a claim was not renewed; claim the task again if you are still at it",
+            Code::ApprovalOverdue => "an operator should decide: hf-decide list --open",
+            Code::Runaway => "one actor records very much; is it in a loop?",
+            Code::ArchiveDue => "nothing to do",
+        }
     }
 }
 
@@ -74,9 +112,11 @@ impl Overdue {
 }
 
 /// Everything that is overdue, in the order of the rules.
-pub fn overdue(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
-    let mut all = leases(state, now);
-    all.extend(runs(state, rules, now));
+///
+/// Silence and leases do not count from before `armed_at`: nobody could have been heard then.
+pub fn overdue(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
+    let mut all = leases(state, now, armed_at);
+    all.extend(runs(state, rules, now, armed_at));
     all.extend(approvals(state, rules, now));
     all.extend(archive(state, rules, now));
     all
@@ -92,10 +132,10 @@ fn found(code: Code, kind: Kind, entity: &Entity, seconds: u64, reason: Option<&
 }
 
 /// Claims that were not renewed: free again, if nothing runs.
-pub fn leases(state: &State, now: Timestamp) -> Vec<Overdue> {
+pub fn leases(state: &State, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
     let assigned = state.in_state(EntityType::Task, At::Assigned, LOOK_MAX);
     let expired = |task: &Entity| {
-        let seconds = since(now, task.time("claimed_at")?);
+        let seconds = since(now, task.time("claimed_at")?.max(armed_at.unwrap_or(Timestamp(0))));
         (seconds > lease(task)?).then(|| found(Code::LeaseExpired, Kind::ClaimExpired, task, seconds, None))
     };
     assigned.iter().filter_map(expired).collect()
@@ -115,12 +155,12 @@ pub fn held_until(state: &State, task: &Entity) -> Option<Timestamp> {
 }
 
 /// Runs that fell silent, or took longer than they may. A claimed task is silent after its lease.
-fn runs(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
+fn runs(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
     let running = state.in_state(EntityType::Run, At::Running, LOOK_MAX);
     let late = |run: &Entity| {
+        let quiet = since(now, run.time("last_heartbeat_at")?.max(armed_at.unwrap_or(Timestamp(0))));
         let task = run.named("task_id", EntityType::Task).and_then(|task| state.entity(&task));
         let leased = task.as_deref().and_then(lease);
-        let quiet = since(now, run.time("last_heartbeat_at")?);
         let (code, limit) = match leased {
             Some(lease) => (Code::LeaseExpired, lease),
             None => (Code::RunSilent, rules.heartbeat_interval_seconds.saturating_mul(SILENT_INTERVALS)),

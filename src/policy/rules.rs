@@ -30,8 +30,16 @@ impl Step<'_> {
 type Rule = fn(&State, &Step<'_>) -> Result<()>;
 
 /// Every rule, in the order in which they are asked: the first that refuses gives the answer.
-const RULES: &[Rule] =
-    &[names_exist, claim_is_held, waits_for_nothing, step_is_legal, operator_decides, not_while_stopped, gate_is_open];
+const RULES: &[Rule] = &[
+    names_exist,
+    speaks_for_itself,
+    claim_is_held,
+    waits_for_nothing,
+    step_is_legal,
+    operator_decides,
+    not_while_stopped,
+    gate_is_open,
+];
 
 /// Whether the rules allow this where the state stands now.
 pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
@@ -45,7 +53,17 @@ pub const fn is_operators(kind: Kind) -> bool {
 
 /// What the toolkit finds, or a person; an agent does not say so.
 const fn is_not_agents(kind: Kind) -> bool {
-    matches!(kind, Kind::DecisionSuperseded | Kind::ApprovalTimedOut | Kind::OscillationDetected | Kind::TaskArchived)
+    matches!(
+        kind,
+        Kind::DecisionSuperseded
+            | Kind::ApprovalTimedOut
+            | Kind::OscillationDetected
+            | Kind::TaskArchived
+            | Kind::DeepWorkExpired
+            | Kind::RecoveryAttempted
+            | Kind::AnomalyDetected
+            | Kind::AnomalyCleared
+    )
 }
 
 /// What starts work.
@@ -80,6 +98,20 @@ fn waits_for_nothing(state: &State, step: &Step<'_>) -> Result<()> {
     }
 }
 
+/// An agent says what it does itself, and nothing for another.
+fn speaks_for_itself(_: &State, step: &Step<'_>) -> Result<()> {
+    let about = match step.kind {
+        Kind::ActivityLogged | Kind::CheckpointRecorded | Kind::AgentStopped => Some(step.subject.clone()),
+        _ => linked(step.kind, step.payload).filter(|linked| linked.entity == EntityType::Agent),
+    };
+    match (about, step.actor.agent()) {
+        (Some(agent), Some(me)) if agent.id() != me.as_str() => {
+            Err(Error::refused(Reason::NotHolder, format!("{} cannot speak for {agent}", step.actor)))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The own step of the subject, and that of the entity which moves along.
 fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
     let Step { kind, subject, .. } = *step;
@@ -99,6 +131,9 @@ fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
     match (kind, linked(kind, step.payload)) {
         (Kind::RunStarted, Some(task)) if machine::step(task.entity, state.of(&task), kind).is_none() => {
             Err(illegal(state, &task, kind))
+        }
+        (_, Some(agent)) if agent.entity == EntityType::Agent && state.of(&agent) != machine::State::Active => {
+            Err(Error::not_found(format!("{agent} is not at work")))
         }
         _ => Ok(()),
     }

@@ -20,6 +20,12 @@ enum From {
     Content,
     /// The event's time.
     Time,
+    /// The event's time, if a member of the payload is this.
+    TimeIf(&'static str, &'static str),
+    /// As before, and a member of the payload more.
+    Plus(&'static str),
+    /// The duty to look inward after deep work.
+    Duty,
     /// Who did it.
     Actor,
     /// The id of the event's subject.
@@ -108,6 +114,31 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Artifact, Kind::ArtifactMaterialized, "size_bytes", Payload("size_bytes")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "path", Payload("path")),
     (EntityType::Artifact, Kind::ArtifactCorrupted, "corrupted_at", Time),
+    (EntityType::Agent, Kind::AgentStarted, "announced", Latest("announced")),
+    (EntityType::Agent, Kind::AgentStarted, "started_at", Time),
+    (EntityType::Agent, Kind::ActivityLogged, "duty", Duty),
+    (EntityType::Agent, Kind::ActivityLogged, "last_introspection_at", TimeIf("kind", "introspection")),
+    (EntityType::Agent, Kind::ActivityLogged, "last_activity_at", Time),
+    (EntityType::Agent, Kind::ActivityLogged, "last_activity_id", Payload("heartbeat_id")),
+    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint_at", Time),
+    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint_id", Payload("heartbeat_id")),
+    (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint", Payload("text")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "deepwork_id", SubjectId),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Gone),
+    (EntityType::Agent, Kind::DeepWorkExpired, "duty", Duty),
+    (EntityType::Agent, Kind::DeepWorkExpired, "deepwork_id", Gone),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "agent_id", Payload("agent_id")),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "heartbeat_id", Payload("heartbeat_id")),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "mode", Payload("mode")),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "activity", Payload("activity")),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "minutes", Payload("minutes")),
+    (EntityType::DeepWork, Kind::DeepWorkStarted, "started_at", Time),
+    (EntityType::DeepWork, Kind::DeepWorkExtended, "minutes", Plus("minutes")),
+    (EntityType::DeepWork, Kind::DeepWorkExtended, "extensions", Next),
+    (EntityType::DeepWork, Kind::DeepWorkCompleted, "ended_at", Time),
+    (EntityType::DeepWork, Kind::DeepWorkCompleted, "by", Payload("by")),
+    (EntityType::DeepWork, Kind::DeepWorkExpired, "ended_at", Time),
     (EntityType::Constraint, Kind::ConstraintApplied, "text", Payload("text")),
     (EntityType::Constraint, Kind::ConstraintApplied, "priority", Payload("priority")),
     (EntityType::Constraint, Kind::ConstraintApplied, "applied_at", Time),
@@ -148,6 +179,15 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
         },
         Content => content(entity, event).to_string().into(),
         Time => event.timestamp.to_string().into(),
+        TimeIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
+            true => event.timestamp.to_string().into(),
+            false => return Found::AsBefore,
+        },
+        Plus(member) => (entity.count(name) + event.payload.get(*member).and_then(Value::as_u64).unwrap_or(0)).into(),
+        Duty => match duty(entity, event) {
+            Some(duty) => duty.into(),
+            None => return Found::Nothing,
+        },
         Actor => event.actor.clone().into(),
         SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
         Zero => 0.into(),
@@ -182,4 +222,33 @@ fn former_holders(task: &Entity, event: &Event) -> Option<Value> {
 fn content(entity: &Entity, event: &Event) -> Digest {
     let payload = serde_jcs::to_string(&event.payload).expect("parsed JSON always has a canonical form");
     Digest::of(format!("{}{payload}", entity.text("content").unwrap_or_default()).as_bytes())
+}
+
+/// Where an agent's duty stands: the log that closes a deep work is followed by an introspection.
+///
+/// `closing`: the closing log has not come yet; `due`: the next log has to be an introspection;
+/// `broken`: it was not.
+fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
+    let text = |member: &str| event.payload.get(member).and_then(Value::as_str);
+    let before = agent.text("duty");
+    match event.event_type.known()? {
+        // The log that ended it was its closing log, and has been counted.
+        Kind::DeepWorkCompleted if text("by") == Some("log") => before.and_then(known_duty),
+        // One declaration after another is one long work.
+        Kind::DeepWorkCompleted if text("by") == Some("declaration") => before.and_then(known_duty),
+        Kind::DeepWorkCompleted | Kind::DeepWorkExpired => before.and_then(known_duty).or(Some("closing")),
+        _ if text("kind") == Some("introspection") => None,
+        _ if agent.facts.contains_key("deepwork_id") => Some("due"),
+        _ => match before {
+            Some("closing") => Some("due"),
+            // An emergency puts it off by one log; the duty stays.
+            Some("due") if text("emergency").is_some() => Some("due"),
+            Some("due" | "broken") => Some("broken"),
+            _ => None,
+        },
+    }
+}
+
+fn known_duty(name: &str) -> Option<&'static str> {
+    ["closing", "due", "broken"].into_iter().find(|known| *known == name)
 }

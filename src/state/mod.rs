@@ -16,6 +16,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
+use crate::event::kind::About;
 use crate::event::{Event, Kind, lift};
 use crate::machine;
 
@@ -109,10 +110,32 @@ impl State {
             self.changes.keys.insert(key.clone(), event.id);
         }
         let (Some(kind), Ok(subject)) = (event.event_type.known(), Subject::parse(&event.subject)) else { return };
-        self.advance(kind, subject, event);
+        match kind.row().about {
+            About::Any => self.note(kind, subject, event),
+            About::One(_) => self.advance(kind, subject, event),
+        }
         if let Some(linked) = linked(kind, &event.payload) {
             self.advance(kind, linked, event);
         }
+    }
+
+    /// Keeps what was noted about an entity without moving it: which rules of the watchdog fail, since when.
+    fn note(&mut self, kind: Kind, subject: Subject, event: &Event) {
+        let code = event.payload.get("code").and_then(Value::as_str);
+        let entity = self.entity(&subject).map(Cow::into_owned);
+        let (Some(code), Some(mut entity)) = (code, entity) else { return };
+        let anomalies = entity.facts.entry("anomalies").or_insert_with(|| Map::new().into());
+        match (kind, anomalies.as_object_mut()) {
+            (Kind::AnomalyDetected, Some(known)) => {
+                drop(known.insert(code.to_owned(), event.timestamp.to_string().into()));
+            }
+            (Kind::AnomalyCleared, Some(known)) => drop(known.remove(code)),
+            _ => return,
+        }
+        if anomalies.as_object().is_some_and(Map::is_empty) {
+            entity.facts.remove("anomalies");
+        }
+        self.changes.entities.insert(subject, entity);
     }
 
     /// Takes one entity a step further, if the step is legal.
@@ -128,7 +151,7 @@ impl State {
         let entity = entities.entry(subject).or_insert_with_key(|subject| {
             let ordinal = tally.make(subject.entity);
             made.insert((subject.entity, ordinal), subject.clone());
-            links.extend(kind.names(&event.payload).into_iter().map(|named| (named, subject.clone())));
+            links.extend(kind.mentions(&event.payload).into_iter().map(|named| (named, subject.clone())));
             Entity::new(subject.clone(), ordinal, event)
         });
         if entity.state != next {
@@ -196,6 +219,9 @@ pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {
     let (entity, member) = match kind {
         Kind::RunStarted => (EntityType::Task, "task_id"),
         Kind::TaskProposed => (EntityType::Requirement, "requirement_id"),
+        Kind::DeepWorkStarted | Kind::DeepWorkExtended | Kind::DeepWorkCompleted | Kind::DeepWorkExpired => {
+            (EntityType::Agent, "agent_id")
+        }
         _ => return None,
     };
     let id = EntityId::parse(payload.get(member)?.as_str()?).ok()?;

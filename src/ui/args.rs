@@ -30,6 +30,16 @@ pub trait Cli: Parser {
         None
     }
 
+    /// The agent that acts, if the command is one of an agent's own: named, or found otherwise.
+    fn agent(&self) -> Option<Option<&str>> {
+        None
+    }
+
+    /// A works tree that is served in place.
+    fn works(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Who acts, if the command can be told.
     fn acting(&self) -> Option<&Acting> {
         None
@@ -42,6 +52,21 @@ pub trait Cli: Parser {
 macro_rules! cli {
     ($Args:ty $(, documents $flags:expr)?) => {
         $crate::cli!(@ $Args, { $($flags)? }, {});
+    };
+    ($Args:ty, by agent) => {
+        impl $crate::ui::Cli for $Args {
+            fn common(&self) -> &$crate::ui::Common {
+                &self.common
+            }
+
+            fn agent(&self) -> Option<Option<&str>> {
+                Some(self.agentic.agent.as_deref())
+            }
+
+            fn works(&self) -> Option<std::path::PathBuf> {
+                self.agentic.works.clone()
+            }
+        }
     };
     ($Args:ty, polls) => {
         impl $crate::ui::Cli for $Args {
@@ -78,6 +103,17 @@ pub struct Acting {
     /// Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you
     #[arg(long, value_name = "ACTOR", global = true)]
     pub actor: Option<String>,
+}
+
+/// For commands of an agent's own.
+#[derive(Args, Clone, Debug)]
+pub struct Agentic {
+    /// The agent; else $HF_AGENT, else main
+    #[arg(long, value_name = "NAME", global = true)]
+    pub agent: Option<String>,
+    /// An ai-works tree that is served in place; else $HF_WORKS, else liveness.works_dir
+    #[arg(long, value_name = "DIR", global = true)]
+    pub works: Option<PathBuf>,
 }
 
 /// For commands that may be repeated after a reply got lost.

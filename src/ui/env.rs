@@ -5,13 +5,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Cli;
-use crate::base::{Actor, Error, ErrorKind, Now, Result};
+use crate::base::{Actor, EntityId, Error, ErrorKind, Now, Result};
 use crate::op::{self, Env};
 use crate::vault::config::{self, Setting};
 use crate::vault::{AKASHIC, CONFIG_FILE};
 
 /// The name that is looked for from the current folder upwards.
 pub const VAULT_NAME: &str = "Vault";
+
+/// The agent, if none is named.
+pub const DEFAULT_AGENT: &str = "main";
+const AGENT_NAME: &str = "an agent's name has 1 to 64 letters, digits, '_' or '-', the first a letter or digit";
+
+/// How far the clocks of this place are ahead of UTC.
+fn local_offset(now: Now) -> i64 {
+    use chrono::{Local, Offset, TimeZone};
+    let offset = Local.timestamp_opt(now.timestamp().0, 0).single();
+    offset.map_or(0, |moment| i64::from(moment.offset().fix().local_minus_utc()))
+}
 
 /// What the process was started with.
 #[derive(Clone, Debug)]
@@ -25,6 +36,7 @@ pub struct Outer {
     vault: Option<PathBuf>,
     check_cmd: Option<String>,
     poll_as: Option<String>,
+    works: Option<PathBuf>,
     login: String,
     folder: PathBuf,
 }
@@ -44,6 +56,7 @@ impl Outer {
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
             check_cmd: var("HF_CHECK_CMD"),
             poll_as: var("HF_POLL_AS"),
+            works: path("HF_WORKS"),
             login: var("LOGNAME")
                 .or_else(|| var("USER"))
                 .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
@@ -67,12 +80,21 @@ impl Outer {
         Ok(Env {
             vault: self.folder.join(vault),
             now: self.now,
-            actor: self.actor(args.acting().and_then(|acting| acting.actor.as_deref()))?,
+            actor: match args.agent() {
+                None => self.actor(args.acting().and_then(|acting| acting.actor.as_deref()))?,
+                Some(named) => {
+                    let name = named.or(self.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
+                    EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME))?;
+                    Actor::parse(&format!("agent:{name}"))?
+                }
+            },
             in_agent_shell: self.agent.is_some() || self.session.is_some(),
             lock_timeout: Duration::from_secs(common.lock_timeout),
             clock,
             check_cmd: self.check_cmd.clone(),
             poll_as: self.poll_as.clone(),
+            works: args.works().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
+            utc_offset_seconds: local_offset(self.now),
         })
     }
 

@@ -13,7 +13,7 @@ mod report;
 mod run;
 pub mod show;
 
-pub use args::{Acting, Cli, Common, Keyed, Paged, on_terminal, parse_seconds, read_lines, read_text};
+pub use args::{Acting, Agentic, Cli, Common, Keyed, Paged, on_terminal, parse_seconds, read_lines, read_text};
 pub use env::Outer;
 pub use next::Next;
 pub use progress::ProgressBar;

@@ -75,6 +75,17 @@ names! {
         Artifacts = "ARTIFACTS",
         Anomaly = "ANOMALY",
         Did = "DID",
+        HeartbeatId = "HEARTBEAT_ID",
+        TickMs = "TICK_MS",
+        ElapsedS = "ELAPSED_S",
+        Previous = "PREVIOUS",
+        Advice = "ADVICE",
+        File = "FILE",
+        Completed = "COMPLETED",
+        IntrospectionDue = "INTROSPECTION_DUE",
+        Mode = "MODE",
+        Until = "UNTIL",
+        DeepWork = "DEEP_WORK",
         TaskId = "TASK_ID",
         RunId = "RUN_ID",
         Logref = "LOGREF",
@@ -106,6 +117,8 @@ impl Key {
                 | Key::Metric
                 | Key::Anomaly
                 | Key::Did
+                | Key::Advice
+                | Key::DeepWork
                 | Key::Job
                 | Key::Left
         )
@@ -179,6 +192,17 @@ impl Key {
             Key::Artifacts => "stored contents against their hashes: OK, CORRUPT or NOT_CHECKED",
             Key::Anomaly => "one finding: code, subject, level, seconds",
             Key::Did => "one thing that was done about it: event type and subject",
+            Key::HeartbeatId => "the current heartbeat id; use it from now on",
+            Key::TickMs => "how long the look took, in milliseconds",
+            Key::ElapsedS => "seconds since the last activity log",
+            Key::Previous => "the text of the checkpoint before",
+            Key::Advice => "what to do about it",
+            Key::File => "the file that was written",
+            Key::Completed => "the deep work that this completed",
+            Key::IntrospectionDue => "whether the next activity log has to be an introspection: yes or no",
+            Key::Mode => "what kind of deep work: flexible or strict",
+            Key::Until => "when it should be over",
+            Key::DeepWork => "one deep work: reference, state, mode, minutes declared, minutes it took, activity",
             Key::TaskId => "the task that a job is the run of",
             Key::RunId => "the id of the run",
             Key::Logref => "where the job's output is kept, relative to Autonomous/",

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::files::Dir;
 use super::layout::CONFIG_FILE;
@@ -37,6 +37,29 @@ names! {
         JobsOnFinish = "jobs.on_finish",
         JobsCheckCmd = "jobs.check_cmd",
         HooksTimeoutSeconds = "hooks.timeout_seconds",
+        NeverSeenSeconds = "liveness.never_seen_seconds",
+        InactiveWarnSeconds = "liveness.inactive_warn_seconds",
+        InactiveErrorSeconds = "liveness.inactive_error_seconds",
+        IntrospectionNoticeSeconds = "liveness.introspection_notice_seconds",
+        IntrospectionWarnSeconds = "liveness.introspection_warn_seconds",
+        IntrospectionErrorSeconds = "liveness.introspection_error_seconds",
+        DeepworkCheckpointSeconds = "liveness.deepwork_checkpoint_seconds",
+        ClockSkewSeconds = "liveness.clock_skew_seconds",
+        StrictMaxMinutes = "liveness.strict_max_minutes",
+        DeepworkExtendMax = "liveness.deepwork_extend_max",
+        SuggestDeepworkSeconds = "liveness.suggest_deepwork_seconds",
+        RunawayEvents = "liveness.runaway_events",
+        RunawaySeconds = "liveness.runaway_seconds",
+        LivenessTimezone = "liveness.timezone",
+        LivenessWorksDir = "liveness.works_dir",
+        WatchdogIntervalSeconds = "watchdog.interval_seconds",
+        RemindEvery = "watchdog.remind_every",
+        MaxRecoveryAttempts = "watchdog.max_recovery_attempts",
+        RecoveryWaitCycles = "watchdog.recovery_wait_cycles",
+        OnBeat = "watchdog.hooks.on_beat",
+        OnWarning = "watchdog.hooks.on_warning",
+        OnAnomaly = "watchdog.hooks.on_anomaly",
+        OnCleared = "watchdog.hooks.on_cleared",
         EventsMaxFileSizeMb = "logging.events_max_file_size_mb",
     }
 }
@@ -115,6 +138,26 @@ impl Setting {
             Setting::JobsOnFinish => Fallback::Text(""),
             Setting::JobsCheckCmd => Fallback::Text(""),
             Setting::HooksTimeoutSeconds => Fallback::Count(30),
+            Setting::NeverSeenSeconds => Fallback::Count(300),
+            Setting::InactiveWarnSeconds => Fallback::Count(300),
+            Setting::InactiveErrorSeconds => Fallback::Count(600),
+            Setting::IntrospectionNoticeSeconds => Fallback::Count(900),
+            Setting::IntrospectionWarnSeconds => Fallback::Count(1200),
+            Setting::IntrospectionErrorSeconds => Fallback::Count(1800),
+            Setting::DeepworkCheckpointSeconds => Fallback::Count(600),
+            Setting::ClockSkewSeconds => Fallback::Count(120),
+            Setting::StrictMaxMinutes => Fallback::Count(240),
+            Setting::DeepworkExtendMax => Fallback::Count(2),
+            Setting::SuggestDeepworkSeconds => Fallback::Count(480),
+            Setting::RunawayEvents => Fallback::Count(50),
+            Setting::RunawaySeconds => Fallback::Count(60),
+            Setting::LivenessTimezone => Fallback::Choice(&["utc", "local"]),
+            Setting::LivenessWorksDir => Fallback::Text(""),
+            Setting::WatchdogIntervalSeconds => Fallback::Count(60),
+            Setting::RemindEvery => Fallback::Count(3600),
+            Setting::MaxRecoveryAttempts => Fallback::Count(3),
+            Setting::RecoveryWaitCycles => Fallback::Count(5),
+            Setting::OnBeat | Setting::OnWarning | Setting::OnAnomaly | Setting::OnCleared => Fallback::Text(""),
             Setting::EventsMaxFileSizeMb => Fallback::Count(100),
         }
     }
@@ -142,18 +185,37 @@ impl Setting {
             Setting::JobsOnFinish => "a command that gets the report of every finished job on standard input",
             Setting::JobsCheckCmd => "a command that tells of a foreign job; {} stands for its id",
             Setting::HooksTimeoutSeconds => "how long a hook may take",
+            Setting::NeverSeenSeconds => "an agent that began and shows nothing is an anomaly after this",
+            Setting::InactiveWarnSeconds => "no activity log or checkpoint for so long is worth a warning",
+            Setting::InactiveErrorSeconds => "no activity log or checkpoint for so long is an anomaly",
+            Setting::IntrospectionNoticeSeconds => "no introspection for so long is worth a notice",
+            Setting::IntrospectionWarnSeconds => "no introspection for so long is worth a warning",
+            Setting::IntrospectionErrorSeconds => "no introspection for so long is an anomaly",
+            Setting::DeepworkCheckpointSeconds => "flexible deep work needs a checkpoint this often",
+            Setting::ClockSkewSeconds => "an id that is further in the future is an anomaly",
+            Setting::StrictMaxMinutes => "the longest strict deep work that can be declared",
+            Setting::DeepworkExtendMax => "how often a strict deep work can be extended",
+            Setting::SuggestDeepworkSeconds => "without an activity log for so long, a checkpoint suggests deep work",
+            Setting::RunawayEvents => "more events than this by one actor are worth a warning",
+            Setting::RunawaySeconds => "the time within which they are counted",
+            Setting::LivenessTimezone => "the time that heartbeat ids are in: utc or local",
+            Setting::LivenessWorksDir => "an ai-works tree that is served in place",
+            Setting::WatchdogIntervalSeconds => "how often the watchdog is meant to look",
+            Setting::RemindEvery => "seconds between two reminders of the same anomaly",
+            Setting::MaxRecoveryAttempts => "how often a silent agent is tried to be woken",
+            Setting::RecoveryWaitCycles => "looks of the watchdog between two tries",
+            Setting::OnBeat => "a command that gets every report on standard input",
+            Setting::OnWarning => "the same when something is worth a warning",
+            Setting::OnAnomaly => "the same when an anomaly begins, for reminders, and for every try to wake an agent",
+            Setting::OnCleared => "the same when an anomaly is over",
             Setting::EventsMaxFileSizeMb => "size at which a segment of the log is followed by another",
         }
     }
-
-    fn section(self) -> &'static str {
-        self.as_str().split_once('.').map_or("", |(section, _)| section)
-    }
-
-    fn name(self) -> &'static str {
-        self.as_str().split_once('.').map_or(self.as_str(), |(_, name)| name)
-    }
 }
+
+/// The section whose members are agents, each with settings of `liveness` of its own.
+const AGENTS: &str = "agents";
+const LIVENESS: &str = "liveness";
 
 /// Sections that other programs of the family use.
 const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
@@ -162,6 +224,8 @@ const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     values: BTreeMap<Setting, Value>,
+    /// What holds for single agents.
+    agents: BTreeMap<String, BTreeMap<Setting, Value>>,
     /// Why its commands must not be run, if it is not the user's own.
     foreign: Option<String>,
 }
@@ -196,6 +260,13 @@ impl Config {
             (_, Some(why)) => Err(Error::refused(Reason::NotOwner, format!("{setting} is not run: {why}"))),
             (command, None) => Ok(Some(command.to_owned())),
         }
+    }
+
+    /// The same settings, with what the file says for one agent.
+    pub fn for_agent(&self, name: &str) -> Config {
+        let mut config = self.clone();
+        config.values.extend(self.agents.get(name).into_iter().flatten().map(|(s, v)| (*s, v.clone())));
+        config
     }
 
     /// A number that the file gives; nothing if it is silent.
@@ -250,35 +321,71 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>)> {
             continue;
         }
         let Value::Object(members) = members else { return Err(wrong(format!("{section} is not a section"))) };
-        for (name, value) in members {
-            let path = format!("{section}.{name}");
-            let Some(setting) = Setting::parse(&path) else {
-                warnings.push(format!("{CONFIG_FILE}: {path} is not a setting"));
-                continue;
-            };
-            if setting.fallback().fits(&value) {
-                config.values.insert(setting, value);
-            } else if !value.is_null() {
-                return Err(wrong(format!("{path} must be {}", setting.fallback().wants())));
-            }
+        match section == AGENTS {
+            true => config.agents = agents(members, &mut warnings).map_err(wrong)?,
+            false => walk(&section, "", members, &mut config.values, &mut warnings).map_err(wrong)?,
         }
     }
     Ok((config, warnings))
 }
 
+/// Takes the settings of a section and of what is nested in it. `shown` stands before a path in messages.
+fn walk(
+    section: &str,
+    shown: &str,
+    members: Map<String, Value>,
+    values: &mut BTreeMap<Setting, Value>,
+    warnings: &mut Vec<String>,
+) -> Result<(), String> {
+    for (name, value) in members {
+        let path = format!("{section}.{name}");
+        match (Setting::parse(&path), value) {
+            (Some(setting), value) if setting.fallback().fits(&value) => drop(values.insert(setting, value)),
+            (Some(_), Value::Null) => {}
+            (Some(setting), _) => return Err(format!("{shown}{path} must be {}", setting.fallback().wants())),
+            (None, Value::Object(nested)) => walk(&path, shown, nested, values, warnings)?,
+            (None, _) => warnings.push(format!("{CONFIG_FILE}: {shown}{path} is not a setting")),
+        }
+    }
+    Ok(())
+}
+
+/// The settings of single agents.
+fn agents(
+    members: Map<String, Value>,
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<String, BTreeMap<Setting, Value>>, String> {
+    let mut all = BTreeMap::new();
+    for (name, value) in members {
+        let settings = match value {
+            Value::Object(settings) => settings,
+            Value::Null => Map::new(),
+            _ => return Err(format!("{AGENTS}.{name} is not a section")),
+        };
+        let mut values = BTreeMap::new();
+        walk(LIVENESS, &format!("{AGENTS}.{name}: "), settings, &mut values, warnings)?;
+        all.insert(name, values);
+    }
+    Ok(all)
+}
+
 /// A file that names every setting and says nothing: each one is commented out.
 pub fn commented() -> String {
     let mut text = String::from("# HiveForge settings. Every line is optional; what stands here is the default.\n");
-    let mut section = "";
+    let mut above: Vec<&str> = Vec::new();
     for setting in Setting::ALL {
-        if setting.section() != section {
-            section = setting.section();
-            write!(text, "\n# {section}:\n").expect("a string takes all");
+        let mut path: Vec<&str> = setting.as_str().split('.').collect();
+        let name = path.pop().unwrap_or_default();
+        let same = path.iter().zip(&above).take_while(|(a, b)| a == b).count();
+        for (depth, section) in path.iter().enumerate().skip(same) {
+            let gap = if depth == 0 { "\n" } else { "" };
+            writeln!(text, "{gap}# {}{section}:", "  ".repeat(depth)).expect("a string takes all");
         }
-        let value = setting.fallback().value();
-        writeln!(text, "#   {}: {value}  # {}", setting.name(), setting.meaning()).expect("a string takes all");
+        let (indent, value) = ("  ".repeat(path.len()), setting.fallback().value());
+        writeln!(text, "# {indent}{name}: {value}  # {}", setting.meaning()).expect("a string takes all");
+        above = path;
     }
-    text
+    text + "\n# agents:\n#   NAME:  # settings of liveness for this agent alone\n#     inactive_error_seconds: 600\n"
 }
 
 #[cfg(test)]
@@ -294,6 +401,7 @@ mod tests {
             .skip(1)
             .map(|l| l.strip_prefix("# ").or(l.strip_prefix('#')).unwrap_or(l).to_owned() + "\n")
             .collect();
+        assert_eq!(parse(&active).unwrap().0.for_agent("NAME").count(Setting::InactiveErrorSeconds), 600);
         let (config, warnings) = parse(&active).unwrap();
         assert_eq!(warnings, Vec::<String>::new());
         assert_eq!(config.values.len(), Setting::ALL.len());

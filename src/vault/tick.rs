@@ -1,6 +1,8 @@
 //! `Akashic/watchdog.json`: the watchdog's own last tick. No event: a tick that changes nothing leaves
 //! no trace in the log.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use super::Vault;
@@ -9,17 +11,43 @@ use crate::base::{Result, Timestamp};
 const TICK_FILE: &str = "watchdog.json";
 
 /// What a tick leaves behind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tick {
-    /// Seconds since 1970.
+    /// When it was, in seconds since 1970.
     pub at: i64,
+    /// Since when it has looked without a long gap.
+    #[serde(default)]
+    pub armed_at: Option<i64>,
+    /// Tries to wake each silent agent.
+    #[serde(default)]
+    pub recoveries: BTreeMap<String, Recovery>,
+    /// When each anomaly was last told of, by code and subject.
+    #[serde(default)]
+    pub told: BTreeMap<String, i64>,
+    /// What is below an anomaly and was told of.
+    #[serde(default)]
+    pub warned: BTreeSet<String>,
+}
+
+/// How far the tries to wake an agent have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    pub attempts: u64,
+    /// Ticks since the last try.
+    pub cycles: u64,
+    pub escalated: bool,
 }
 
 impl Vault {
-    /// When the watchdog last looked; a file that cannot be read is none.
-    pub fn last_tick(&self) -> Result<Option<Timestamp>> {
+    /// The last tick; a file that cannot be read is none.
+    pub fn tick(&self) -> Result<Option<Tick>> {
         let text = self.akashic.read(TICK_FILE)?;
-        Ok(text.and_then(|text| serde_json::from_slice::<Tick>(&text).ok()).map(|tick| Timestamp(tick.at)))
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+
+    /// When the watchdog last looked.
+    pub fn last_tick(&self) -> Result<Option<Timestamp>> {
+        Ok(self.tick()?.map(|tick| Timestamp(tick.at)))
     }
 
     /// Leaves a tick.

@@ -127,6 +127,8 @@ impl Hive {
             clock: || Now { millis: 0 },
             check_cmd: None,
             poll_as: None,
+            works: None,
+            utc_offset_seconds: 0,
         }
     }
 

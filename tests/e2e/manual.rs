@@ -33,11 +33,14 @@ macro_rules! commands {
 
 commands! {
     "../../src/bin/hf.rs" => hf,
+    "../../src/bin/hf-activity.rs" => activity,
     "../../src/bin/hf-append.rs" => append,
     "../../src/bin/hf-artifact.rs" => artifact,
     "../../src/bin/hf-backup.rs" => backup,
+    "../../src/bin/hf-checkpoint.rs" => checkpoint,
     "../../src/bin/hf-constraint.rs" => constraint,
     "../../src/bin/hf-decide.rs" => decide,
+    "../../src/bin/hf-deepwork.rs" => deepwork,
     "../../src/bin/hf-init.rs" => init,
     "../../src/bin/hf-job.rs" => job,
     "../../src/bin/hf-lineage.rs" => lineage,
@@ -288,6 +291,7 @@ fn furnished() -> Hive {
     hive.run("append", &["TaskProposed", "--payload", r#"{"title":"Form"}"#]).expect_exit(0);
     let batch = r#"{"event_type":"RequirementProposed","payload":{"title":"From a file"}}"#;
     fs::write(hive.dir().join("events.jsonl"), format!("{batch}\n")).unwrap();
+    fs::write(hive.dir().join("story.md"), "Once upon a time\n").unwrap();
     fs::write(hive.dir().join("form.py"), "print('form')\n").unwrap();
     hive.run("require", &["analyze", "REQ-0001"]).expect_exit(0);
     hive.run("require", &["analyze", "REQ-0002"]).expect_exit(0);
@@ -316,7 +320,8 @@ fn every_example_of_every_help_runs() {
         for line in examples {
             // A comment stands behind three spaces or more.
             let example = line.trim().split("   ").next().unwrap();
-            let skip = ["--follow", "| jq", "| dot", "/srv/", "/backup/"].iter().any(|part| example.contains(part));
+            let skip =
+                ["--follow", "--every", "| jq", "| dot", "/srv/", "/backup/"].iter().any(|part| example.contains(part));
             if skip {
                 continue;
             }

@@ -97,6 +97,11 @@ fn view(vault: &Vault, task: Entity, logref: String, standing: Option<Standing>)
     JobView { task, standing, run_id: run.map(|run| run.to_string()), logref, record }
 }
 
+/// How a job's processes stand, with nothing made up for; nothing if it has no folder.
+pub fn standing(vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
+    JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
+}
+
 /// How one job stands.
 pub fn check(env: &Env, reference: &str) -> Result<JobView> {
     job_of(env, &env.open()?, reference)

@@ -23,9 +23,10 @@ use std::path::PathBuf;
 use crate::base::{EntityId, EntityType};
 use crate::state::{Entity, State};
 
+pub(super) use end::settle;
 pub use fire::{FireOutcome, FireRequest, fire};
-pub(super) use look::drain;
 pub use look::{JobStanding, JobView, cancel, check, list, log_file};
+pub(super) use look::{drain, standing};
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};
 pub(super) use queue::{poke, waiting};
 pub use supervise::supervise;

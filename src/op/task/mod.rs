@@ -80,7 +80,7 @@ pub fn claim(env: &Env, reference: Option<&str>, lease: Option<u64>, key: Option
         return Err(rules::stopped(desk.state()));
     }
     // Whoever let his lease pass need not be waited for until a watchdog comes by.
-    for late in overdue::leases(desk.state(), env.now.timestamp()) {
+    for late in overdue::leases(desk.state(), env.now.timestamp(), None) {
         desk.add(late.draft())?;
     }
     if reference.is_none() {

@@ -1,0 +1,82 @@
+//! hf-activity: what an agent has done, as a log of its own.
+
+use serde_json::json;
+
+use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, said, subject};
+use crate::base::{EntityId, Error, HeartbeatId, Result, limits};
+use crate::event::Kind;
+use crate::op::Env;
+use crate::op::desk::Desk;
+use crate::vault::End;
+
+/// A title or a reason is short.
+const LINE_MAX_CHARS: usize = 400;
+
+#[derive(Debug)]
+pub struct ActivityRequest {
+    /// thinking, observing, creating, introspection, or another word.
+    pub kind: String,
+    pub title: Option<String>,
+    pub text: Option<String>,
+    /// Why the duty to look inward is put off by this log.
+    pub emergency: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct ActivityOutcome {
+    pub heartbeat_id: HeartbeatId,
+    /// The file, relative to the agent's logs.
+    pub file: Option<String>,
+    /// The deep work that this log completed, by name.
+    pub completed: Option<String>,
+    /// Whether the next log has to be an introspection.
+    pub introspection_due: bool,
+    pub warnings: Vec<String>,
+}
+
+pub fn activity(env: &Env, request: &ActivityRequest) -> Result<ActivityOutcome> {
+    EntityId::parse(&request.kind)
+        .map_err(|_| Error::usage("a kind is one word, such as thinking or introspection"))?;
+    let title = request.title.as_deref().map(|title| one_line("the title", title, LINE_MAX_CHARS)).transpose()?;
+    let emergency = request.emergency.as_deref().map(|why| one_line("the reason", why, LINE_MAX_CHARS)).transpose()?;
+    let text = request.text.as_deref().unwrap_or_default();
+    if text.len() > limits::EVENT_MAX_BYTES {
+        return Err(Error::usage(format!("the log is too long: at most {} bytes", limits::EVENT_MAX_BYTES)));
+    }
+    let (name, vault) = (me(env)?, env.open()?);
+    let mut desk = Desk::open(env, &vault, false)?;
+    let config = desk.config.for_agent(name.as_str());
+    let dir = dir_of(env, &vault, &config, &name)?;
+    let (id, fresh) = current_id(env, &config, &dir)?;
+    let agent = subject(&name);
+    let work = open_work(&desk, &agent);
+    let payload = json!({"heartbeat_id": id.as_str(), "kind": request.kind, "title": title, "emergency": emergency});
+    let asked = desk.ask(said(env, Kind::ActivityLogged, &agent, payload))?;
+    if let Some(work) = &work {
+        let by = json!({"agent_id": name.as_str(), "by": "log"});
+        desk.ask(said(env, Kind::DeepWorkCompleted, &work.subject, by))?;
+    }
+    beat_for_held(env, &mut desk)?;
+    let duty = desk.state().entity(&agent).and_then(|agent| agent.text("duty").map(str::to_owned));
+    let mut warnings = desk.commit(&vault, asked.id)?.warnings;
+    warnings.extend(fresh);
+    let mut header = format!("---\nkind: {}\nheartbeat_id: {id}\nagent: {name}\n", request.kind);
+    header += &format!("created_at: {}\n", env.now.timestamp());
+    header += &title.map(|title| format!("title: {title}\n")).unwrap_or_default();
+    let body = if text.is_empty() { String::new() } else { format!("\n{}\n", text.trim_end()) };
+    let file = dir.put_activity(&id, &format!("{header}---\n{body}"));
+    let file =
+        file.map_err(|e| warnings.push(format!("the log is recorded, but its file could not be written: {e}"))).ok();
+    if let Some(declared) = work.as_ref().and_then(|work| work.text("heartbeat_id"))
+        && let Err(error) = dir.end_declaration(declared, End::Completed)
+    {
+        warnings.push(format!("the deep work is completed, but its file could not be renamed: {error}"));
+    }
+    Ok(ActivityOutcome {
+        heartbeat_id: id,
+        file,
+        completed: work.map(|work| work.name()),
+        introspection_due: matches!(duty.as_deref(), Some("due" | "broken")),
+        warnings,
+    })
+}

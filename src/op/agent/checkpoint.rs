@@ -1,0 +1,91 @@
+//! hf-checkpoint: one short line that says "I am consciously at this".
+
+use serde_json::json;
+
+use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, said, seconds_between, subject};
+use crate::base::{Error, HeartbeatId, Result, ShortRef, text};
+use crate::event::Kind;
+use crate::op::Env;
+use crate::op::desk::Desk;
+use crate::vault::config::Setting;
+
+/// A checkpoint is short.
+const TEXT_MAX_CHARS: usize = 400;
+/// Words of a block in CHECKPOINTS.md.
+const BLOCK_MAX_WORDS: usize = 200;
+
+#[derive(Debug)]
+pub struct CheckpointRequest {
+    pub activity: String,
+    /// Also appends a block to `Autonomous/state/CHECKPOINTS.md`.
+    pub state: bool,
+}
+
+#[derive(Debug)]
+pub struct CheckpointOutcome {
+    pub heartbeat_id: HeartbeatId,
+    /// Seconds since the last activity log, if there was one.
+    pub elapsed_seconds: Option<u64>,
+    /// The text of the checkpoint before.
+    pub previous: Option<String>,
+    /// Whether deep work should be declared.
+    pub suggest_deepwork: bool,
+    pub warnings: Vec<String>,
+}
+
+pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOutcome> {
+    let activity = one_line("the checkpoint", &request.activity, TEXT_MAX_CHARS)?;
+    let (name, vault) = (me(env)?, env.open()?);
+    let mut desk = Desk::open(env, &vault, false)?;
+    let config = desk.config.for_agent(name.as_str());
+    let dir = dir_of(env, &vault, &config, &name)?;
+    let (id, fresh) = current_id(env, &config, &dir)?;
+    let agent = subject(&name);
+    let before = desk.state().entity(&agent).map(|agent| agent.into_owned());
+    let asked =
+        desk.ask(said(env, Kind::CheckpointRecorded, &agent, json!({"heartbeat_id": id.as_str(), "text": activity})))?;
+    beat_for_held(env, &mut desk)?;
+    let idle = open_work(&desk, &agent).is_none();
+    let mut warnings = desk.commit(&vault, asked.id)?.warnings;
+    warnings.extend(fresh);
+    if let Err(error) = dir.put_checkpoint(&id, &activity) {
+        warnings.push(format!("the checkpoint is recorded, but its file could not be written: {error}"));
+    }
+    if request.state {
+        let task = before.as_ref().and_then(|_| held_task(env));
+        vault.append_state("CHECKPOINTS.md", &block(&activity, task.as_ref())?)?;
+    }
+    let now = env.now.timestamp();
+    let since = before.as_ref().and_then(|agent| agent.time("last_activity_at"));
+    let long = seconds_between(now, since.or(before.as_ref().map(|agent| agent.created_at)).unwrap_or(now));
+    Ok(CheckpointOutcome {
+        heartbeat_id: id,
+        elapsed_seconds: since.map(|then| seconds_between(now, then)),
+        previous: before.as_ref().and_then(|agent| agent.text("last_checkpoint").map(str::to_owned)),
+        suggest_deepwork: idle && long > config.count(Setting::SuggestDeepworkSeconds),
+        warnings,
+    })
+}
+
+/// A task that the agent holds, for the block.
+fn held_task(env: &Env) -> Option<ShortRef> {
+    use crate::base::EntityType;
+    use crate::machine::State as At;
+    let (_, state) = env.open().ok()?.view().ok()?;
+    let name = env.actor.to_string();
+    let held =
+        |at: At| state.in_state(EntityType::Task, at, usize::MAX).into_iter().find(|t| t.text("holder") == Some(&name));
+    held(At::Running).or_else(|| held(At::Assigned))?.reference().map(|reference| ShortRef { tag: None, ..reference })
+}
+
+/// The block that lets a session go on which has lost its context.
+fn block(activity: &str, task: Option<&ShortRef>) -> Result<String> {
+    let task = task.map_or("-".to_owned(), ToString::to_string);
+    let block = format!("CHECKPOINT:\nM1 synced.\nROUND: 0/4\nTASK: {task}\nNEXT: {}\n\n", text::escape(activity));
+    match block.split_whitespace().count() {
+        words if words > BLOCK_MAX_WORDS => {
+            Err(Error::usage(format!("the block has {words} words: at most {BLOCK_MAX_WORDS}")))
+        }
+        _ => Ok(block),
+    }
+}

@@ -1,0 +1,89 @@
+//! A declaration of deep work as a file: our own words, or those of an `ai-works/` tree.
+
+use crate::policy::liveness::Mode;
+
+/// What a declaration says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    pub mode: Mode,
+    pub activity: String,
+    pub minutes: Option<u64>,
+}
+
+/// The headers: ours, and the original tool's.
+const MODE: [&str; 2] = ["type", "制限タイプ"];
+const ACTIVITY: [&str; 2] = ["activity", "活動予定内容"];
+const MINUTES: [&str; 2] = ["minutes", "予定時間"];
+
+impl Declaration {
+    /// The file's text; in a works tree with the headers that its tools know.
+    pub fn write(&self, works: bool) -> String {
+        let name = |names: [&'static str; 2]| names[usize::from(works)];
+        let mut text = format!("{}: {}\n{}: {}\n", name(MODE), self.mode, name(ACTIVITY), self.activity);
+        if let Some(minutes) = self.minutes {
+            let unit = if works { "分" } else { "" };
+            text += &format!("{}: {minutes}{unit}\n", name(MINUTES));
+        }
+        text
+    }
+
+    /// Reads either form. An error says what is wrong.
+    pub fn read(text: &str) -> Result<Declaration, String> {
+        let find = |names: [&str; 2]| {
+            text.lines().find_map(|line| {
+                let line = line.trim().trim_start_matches(['-', '*', '#', ' ']);
+                let (name, value) = line.split_once([':', '：'])?;
+                names.contains(&name.trim()).then(|| value.trim().to_owned()).filter(|value| !value.is_empty())
+            })
+        };
+        let mode = find(MODE).ok_or("it says no type")?;
+        let mode = Mode::parse(&mode.to_ascii_lowercase()).ok_or("its type is neither flexible nor strict")?;
+        let activity = find(ACTIVITY).ok_or("it says no activity")?;
+        let minutes = match find(MINUTES) {
+            None => None,
+            Some(text) => {
+                let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+                let unit = text[digits.len()..].trim();
+                let number = digits.parse::<u64>().ok().filter(|n| *n > 0);
+                let minutes = match unit {
+                    "" | "分" | "分間" | "min" | "minutes" => number,
+                    "時間" | "h" | "hours" => number.and_then(|hours| hours.checked_mul(60)),
+                    _ => None,
+                };
+                Some(minutes.ok_or("its time is not a number of minutes")?)
+            }
+        };
+        match (mode, minutes) {
+            (Mode::Strict, None) => Err("a strict one says its time".to_owned()),
+            (Mode::Flexible, _) => Ok(Declaration { mode, activity, minutes: None }),
+            (Mode::Strict, minutes) => Ok(Declaration { mode, activity, minutes }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declaration_reads_back_in_either_form() {
+        for mode in [Mode::Flexible, Mode::Strict] {
+            let minutes = (mode == Mode::Strict).then_some(45);
+            let declared = Declaration { mode, activity: "大規模な修正: part 2".to_owned(), minutes };
+            for works in [false, true] {
+                assert_eq!(Declaration::read(&declared.write(works)), Ok(declared.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_people_write_is_read_and_nonsense_is_not() {
+        let read = Declaration::read("# 深い作業\n- 制限タイプ： strict\n- 活動予定内容： 調査\n- 予定時間： 2時間\n")
+            .unwrap();
+        assert_eq!((read.mode, read.minutes), (Mode::Strict, Some(120)));
+        for bad in ["", "type: soft\nactivity: x\n", "type: strict\nactivity: x\n", "type: flexible\n", "\0\0\0"] {
+            assert!(Declaration::read(bad).is_err(), "{bad:?}");
+        }
+        assert!(Declaration::read("type: strict\nactivity: x\nminutes: soon\n").is_err());
+    }
+}

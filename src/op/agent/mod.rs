@@ -1,0 +1,146 @@
+//! What an agent does to show that it is consciously at work: checkpoints, activity logs, deep work.
+//!
+//! The event comes first, the file after: a file that cannot be written is a warning, never a loss.
+
+mod activity;
+mod checkpoint;
+mod declaration;
+mod deepwork;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::Env;
+use super::desk::Desk;
+use super::task::request;
+use crate::base::{EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp};
+use crate::event::Kind;
+use crate::machine::State as At;
+use crate::policy::liveness::Thresholds;
+use crate::state::Entity;
+use crate::vault::config::{Config, Setting};
+use crate::vault::{AgentDir, Vault};
+
+pub use activity::{ActivityOutcome, ActivityRequest, activity};
+pub use checkpoint::{CheckpointOutcome, CheckpointRequest, checkpoint};
+pub(super) use declaration::Declaration;
+pub use deepwork::{DeepWorkOutcome, DeepWorkRequest, complete, extend, migrate, start, status};
+
+/// The agent that acts.
+fn me(env: &Env) -> Result<EntityId> {
+    env.actor.agent().ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", env.actor)))
+}
+
+fn subject(name: &EntityId) -> Subject {
+    Subject::new(EntityType::Agent, name.clone())
+}
+
+/// The folder of an agent: in the works tree, if there is one, else in the vault.
+pub(super) fn dir_of(env: &Env, vault: &Vault, config: &Config, name: &EntityId) -> Result<AgentDir> {
+    let configured = Some(config.text(Setting::LivenessWorksDir)).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    match env.works.clone().or(configured) {
+        Some(works) => AgentDir::in_works(&vault.path().join(works), name),
+        None => vault.agent_dir(name),
+    }
+}
+
+/// How far the clocks of heartbeat ids are ahead of UTC.
+pub(super) fn offset(env: &Env, config: &Config) -> i64 {
+    if config.text(Setting::LivenessTimezone) == "local" { env.utc_offset_seconds } else { 0 }
+}
+
+/// The current heartbeat id; a fresh one, with the reason, if there is none that can be used.
+fn current_id(env: &Env, config: &Config, dir: &AgentDir) -> Result<(HeartbeatId, Option<String>)> {
+    let offset = offset(env, config);
+    let now = env.now.timestamp();
+    let fresh = || HeartbeatId::of(now, offset);
+    let ahead = now.0.saturating_add(config.count(Setting::ClockSkewSeconds) as i64);
+    Ok(match dir.current_id()? {
+        Some(Ok(id)) if id.at(offset).0 <= ahead => (id, None),
+        Some(Ok(id)) => {
+            (fresh(), Some(format!("the current heartbeat id {id} lies in the future; a fresh one was taken")))
+        }
+        Some(Err(text)) => {
+            let shown = crate::base::text::cut(&text, 40);
+            (
+                fresh(),
+                Some(format!(
+                    "'{shown}' is not a heartbeat id; a fresh one was taken, and hf-watchdog writes the next"
+                )),
+            )
+        }
+        None => (
+            fresh(),
+            Some(
+                "there is no current heartbeat id yet; a fresh one was taken, and hf-watchdog writes the next"
+                    .to_owned(),
+            ),
+        ),
+    })
+}
+
+/// The limits that hold for an agent.
+pub(super) fn thresholds(config: &Config) -> Thresholds {
+    Thresholds {
+        never_seen: config.count(Setting::NeverSeenSeconds),
+        inactive_warn: config.count(Setting::InactiveWarnSeconds),
+        inactive_error: config.count(Setting::InactiveErrorSeconds),
+        introspection_notice: config.count(Setting::IntrospectionNoticeSeconds),
+        introspection_warn: config.count(Setting::IntrospectionWarnSeconds),
+        introspection_error: config.count(Setting::IntrospectionErrorSeconds),
+        deepwork_checkpoint: config.count(Setting::DeepworkCheckpointSeconds),
+        clock_skew: config.count(Setting::ClockSkewSeconds),
+    }
+}
+
+/// A sign of conscious work is a heartbeat of whatever the agent holds.
+fn beat_for_held(env: &Env, desk: &mut Desk<'_>) -> Result<()> {
+    let name = env.actor.to_string();
+    for (at, kind) in [(At::Running, Kind::Heartbeat), (At::Assigned, Kind::ClaimRenewed)] {
+        let held = desk.state().in_state(EntityType::Task, at, usize::MAX);
+        for task in held.iter().filter(|task| task.text("holder") == Some(&name) && !crate::policy::ready::is_job(task))
+        {
+            let subject = match at {
+                At::Running => task.named("last_run_id", EntityType::Run),
+                _ => Some(task.subject.clone()),
+            };
+            if let Some(subject) = subject {
+                desk.ask(request(env, kind, Some(&subject.to_string()), json!({})))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The deep work that an agent is in.
+fn open_work(desk: &Desk<'_>, agent: &Subject) -> Option<Entity> {
+    let agent = desk.state().entity(agent)?;
+    let work = agent.named("deepwork_id", EntityType::DeepWork)?;
+    desk.state().entity(&work).filter(|work| work.state == At::Open).map(|work| work.into_owned())
+}
+
+/// One line of text that is neither empty nor long.
+fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
+    let text = text.trim();
+    let (lines, length) = (text.lines().count(), text.chars().count());
+    if text.is_empty() {
+        return Err(Error::usage(format!("{what} is empty: say it in one line")));
+    }
+    if lines > 1 {
+        return Err(Error::usage(format!("{what} has {lines} lines: say it in one")));
+    }
+    if length > most {
+        return Err(Error::usage(format!("{what} has {length} characters: at most {most}")));
+    }
+    Ok(text.to_owned())
+}
+
+fn seconds_between(now: Timestamp, then: Timestamp) -> u64 {
+    now.0.saturating_sub(then.0).max(0) as u64
+}
+
+/// The payload of an event of the agent's own, without what was not given.
+fn said(env: &Env, kind: Kind, subject: &Subject, payload: Value) -> crate::policy::Request {
+    request(env, kind, Some(&subject.to_string()), payload)
+}

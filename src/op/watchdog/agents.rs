@@ -1,0 +1,170 @@
+//! The agents' part of a tick: what their files say, what they have shown, their next heartbeat id.
+
+use serde_json::json;
+
+use super::Ticking;
+use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp};
+use crate::event::Kind;
+use crate::machine::State as At;
+use crate::op::agent::{self, Declaration};
+use crate::op::desk::Desk;
+use crate::policy::liveness::{self, Level, Life};
+use crate::policy::overdue::Code;
+use crate::state::Entity;
+use crate::vault::{AgentDir, End};
+
+/// An agent that is looked after.
+#[derive(Debug)]
+pub struct Watched {
+    pub subject: Subject,
+    /// Codes of what fails for it, as far as that is recorded.
+    pub anomalies: Vec<String>,
+}
+
+/// Looks at every agent that is at work, and gives each its next id.
+pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>> {
+    let agents = desk.state().in_state(EntityType::Agent, At::Active, usize::MAX);
+    let mut watched = Vec::new();
+    for agent in &agents {
+        look_at(tick, desk, agent)?;
+        let known = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
+        watched
+            .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });
+    }
+    if agents.is_empty() && !tick.check {
+        // Whoever comes first finds an id.
+        let main = EntityId::parse("main").expect("a plain word");
+        let dir = agent::dir_of(tick.env, tick.vault, &desk.config, &main)?;
+        dir.put_current_id(&tick.heartbeat_id)?;
+    }
+    Ok(watched)
+}
+
+fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity) -> Result<()> {
+    let name = EntityId::parse(agent.subject.id())?;
+    let config = desk.config.for_agent(name.as_str());
+    let offset = agent::offset(tick.env, &config);
+    // A tick that only looks makes no folder.
+    let dir = match tick.check {
+        true => None,
+        false => Some(agent::dir_of(tick.env, tick.vault, &config, &name)?),
+    };
+    if let Some(dir) = &dir {
+        take_in(tick, desk, agent, dir, offset)?;
+    }
+    let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
+    let agent = now_agent.as_ref().unwrap_or(agent);
+    let mut life = Life::of(desk.state(), agent);
+    if let Some(dir) = &dir {
+        heed_files(tick, agent, dir, offset, &mut life)?;
+    }
+    let limits = agent::thresholds(&config);
+    let found = liveness::findings(&life, &limits, tick.now, tick.armed_at());
+    if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
+        expire(tick, desk, agent, dir.as_ref())?;
+    }
+    tick.findings.extend(found);
+    if let Some(dir) = &dir {
+        dir.put_current_id(&tick.heartbeat_id)?;
+    }
+    Ok(())
+}
+
+/// Declarations and logs that no event names.
+fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &AgentDir, offset: i64) -> Result<()> {
+    let known = |name: &str, at: Option<At>| {
+        let works = desk.state().made_for(&agent.subject, EntityType::DeepWork);
+        works.into_iter().find(|w| w.text("heartbeat_id") == Some(name) && at.is_none_or(|at| w.state == at))
+    };
+    let mut fresh = Vec::new();
+    for (name, text) in dir.declarations()? {
+        if known(&name, Some(At::Open)).is_some() {
+            continue;
+        }
+        if let Some(over) = known(&name, None) {
+            let end = if over.state == At::Expired { End::Expired } else { End::Completed };
+            dir.end_declaration(&name, end)?;
+            continue;
+        }
+        match (HeartbeatId::parse(&name), Declaration::read(&text)) {
+            (Some(id), Ok(declared)) => fresh.push((id, declared)),
+            _ => {
+                dir.end_declaration(&name, End::Malformed)?;
+                tick.say(Code::DeepworkMalformed, agent.subject.clone(), Level::Warn, 0);
+            }
+        }
+    }
+    for (id, declared) in fresh {
+        let open = desk.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
+        if let Some(open) = open {
+            let by = json!({"agent_id": agent.subject.id(), "by": "declaration"});
+            tick.record(desk, Kind::DeepWorkCompleted, &open, by)?;
+        }
+        let payload = json!({
+            "agent_id": agent.subject.id(), "heartbeat_id": id.as_str(), "mode": declared.mode.as_str(),
+            "activity": declared.activity,
+        });
+        let mut payload = payload;
+        if let Some(minutes) = declared.minutes {
+            payload["minutes"] = minutes.into();
+        }
+        let subject = Subject::new(EntityType::DeepWork, EntityId::parse(&format!("{}-{id}", agent.subject.id()))?);
+        tick.record(desk, Kind::DeepWorkStarted, &subject, payload)?;
+    }
+    take_in_log(tick, desk, agent, dir, offset)
+}
+
+/// A log that somebody wrote as a file closes a deep work and counts for the duty like any other.
+fn take_in_log(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &AgentDir, offset: i64) -> Result<()> {
+    let (newest, _) = dir.newest_logs()?;
+    let named = agent.text("last_activity_id").and_then(HeartbeatId::parse);
+    let Some(log) = newest.filter(|log| Some(&log.id) > named.as_ref() && log.id.at(offset) <= tick.now) else {
+        return Ok(());
+    };
+    // Only what is younger than anything that was recorded is news.
+    if agent.time("last_activity_at").is_some_and(|last| log.id.at(offset) <= last) {
+        return Ok(());
+    }
+    let kind = if log.introspection { "introspection" } else { "activity" };
+    let said = json!({"heartbeat_id": log.id.as_str(), "kind": kind});
+    let open = desk.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
+    tick.record(desk, Kind::ActivityLogged, &agent.subject, said)?;
+    if let Some(open) = open {
+        let declared = desk.state().entity(&open).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
+        tick.record(desk, Kind::DeepWorkCompleted, &open, json!({"agent_id": agent.subject.id(), "by": "log"}))?;
+        dir.end_declaration(declared.as_deref().unwrap_or_default(), End::Completed)?;
+    }
+    Ok(())
+}
+
+/// Checkpoints that are there as files count from the moment that their ids name.
+fn heed_files(tick: &Ticking<'_>, agent: &Entity, dir: &AgentDir, offset: i64, life: &mut Life) -> Result<()> {
+    let mut newest: Vec<Timestamp> = Vec::new();
+    if let Some(id) = dir.newest_checkpoint()? {
+        let at = id.at(offset);
+        newest.push(at);
+        let named = agent.text("last_checkpoint_id") == Some(id.as_str());
+        if !named && at <= tick.now {
+            life.last_checkpoint = life.last_checkpoint.max(Some(at));
+        }
+    }
+    if let Some(Ok(id)) = dir.current_id()? {
+        newest.push(id.at(offset));
+    }
+    if let (Some(log), _) = dir.newest_logs()? {
+        newest.push(log.id.at(offset));
+    }
+    life.newest_id = newest.into_iter().max();
+    Ok(())
+}
+
+/// A strict deep work past its time: its file says so, and the checks are back on.
+fn expire(tick: &Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
+    let Some(work) = agent.named("deepwork_id", EntityType::DeepWork) else { return Ok(()) };
+    let declared = desk.state().entity(&work).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
+    tick.record(desk, Kind::DeepWorkExpired, &work, json!({"agent_id": agent.subject.id()}))?;
+    match (dir, declared) {
+        (Some(dir), Some(declared)) => dir.end_declaration(&declared, End::Expired),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,65 @@
+//! Telling whoever wants to know, when the lock is free again.
+
+use super::{WatchdogOutcome, Watched};
+use crate::op::{Env, hook};
+use crate::policy::liveness::Finding;
+use crate::policy::overdue::Code;
+use crate::vault::Vault;
+use crate::vault::config::Setting;
+
+/// One hook to run.
+#[derive(Clone, Debug)]
+pub struct Call {
+    hook: Setting,
+    subject: String,
+    /// The lines that it is told, behind the head.
+    lines: Vec<String>,
+    code: Option<String>,
+}
+
+fn line(finding: &Finding) -> [String; 2] {
+    [
+        format!("ANOMALY:{} {} {} {}", finding.code, finding.subject, finding.level, finding.seconds),
+        format!("ADVICE:{}", finding.code.advice()),
+    ]
+}
+
+impl Call {
+    fn new(hook: Setting, agent: &Watched, lines: Vec<String>, code: Option<String>) -> Call {
+        Call { hook, subject: agent.subject.to_string(), lines, code }
+    }
+
+    pub fn anomaly(agent: &Watched, finding: &Finding) -> Call {
+        Call::new(Setting::OnAnomaly, agent, line(finding).to_vec(), Some(finding.code.to_string()))
+    }
+
+    pub fn cleared(agent: &Watched, code: &str) -> Call {
+        Call::new(Setting::OnCleared, agent, vec![format!("CLEARED:{code} {}", agent.subject)], Some(code.to_owned()))
+    }
+
+    pub fn warning(agent: &Watched, findings: &[&Finding]) -> Call {
+        let lines = findings.iter().flat_map(|finding| line(finding)).collect();
+        Call::new(Setting::OnWarning, agent, lines, findings.first().map(|finding| finding.code.to_string()))
+    }
+
+    pub fn beat(agent: &Watched, findings: &[Finding]) -> Call {
+        let lines = findings.iter().filter(|f| f.code != Code::ArchiveDue).flat_map(line).collect();
+        Call::new(Setting::OnBeat, agent, lines, None)
+    }
+}
+
+/// Runs the hooks in their order, each with a report on standard input.
+pub fn run(env: &Env, vault: &Vault, calls: &[Call], outcome: &WatchdogOutcome) {
+    for call in calls {
+        let agent = call.subject.trim_start_matches("agent:");
+        let mut text = format!("HEARTBEAT_ID:{}\nSTATUS:{}\nAGENT:{agent}\n", outcome.heartbeat_id, outcome.health);
+        call.lines.iter().for_each(|line| text += &format!("{line}\n"));
+        let told = [
+            ("HF_HEARTBEAT_ID", outcome.heartbeat_id.to_string()),
+            ("HF_STATUS", outcome.health.to_string()),
+            ("HF_ANOMALY_AGENT", agent.to_owned()),
+            ("HF_CODE", call.code.clone().unwrap_or_default()),
+        ];
+        hook::run(env, vault, call.hook, &call.subject, &text, &told);
+    }
+}

@@ -1,0 +1,352 @@
+//! hf-watchdog: one tick. Every rule is evaluated as a function of (state, now), what changed is
+//! recorded, hooks run when the lock is free again.
+//!
+//! Alerts are edges: one event when a rule begins to fail, one when it holds again.
+
+mod agents;
+mod hooks;
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::desk::Desk;
+use super::{Env, agent, job};
+use crate::base::{Actor, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
+use crate::event::{Draft, Kind};
+use crate::job::{JobDir, Order, Standing, probe};
+use crate::machine::{self, State as At};
+use crate::policy::liveness::{Finding, Level};
+use crate::policy::overdue::{self, Code, Overdue, WATCHDOG};
+use crate::policy::ready;
+use crate::vault::config::Setting;
+use crate::vault::{Tick, Vault};
+
+use agents::Watched;
+
+names! {
+    /// How everything stands at a tick.
+    pub enum Health {
+        Healthy = "HEALTHY",
+        Warning = "WARNING",
+        Anomaly = "ANOMALY",
+        Stopped = "STOPPED",
+    }
+}
+
+#[derive(Debug)]
+pub struct WatchdogOutcome {
+    pub health: Health,
+    /// Every rule that fails, the worst first.
+    pub findings: Vec<Finding>,
+    /// What was done: event type and subject.
+    pub did: Vec<String>,
+    pub heartbeat_id: HeartbeatId,
+    pub tick_ms: u64,
+    pub warnings: Vec<String>,
+}
+
+/// A gap of more than so many intervals means that nobody could have been heard.
+const GAP_INTERVALS: i64 = 3;
+/// Events that are recorded together; the rest waits for the next round of the same tick.
+const ROUND_EVENTS: usize = 4000;
+/// Events that are looked at to find who records too much.
+const RUNAWAY_LOOK_MAX: usize = 10_000;
+
+/// One tick; with `check`, nothing is changed. `every` is how often it comes, if not as the settings say.
+pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<WatchdogOutcome> {
+    let began = crate::job::moment();
+    let vault = env.open()?;
+    let mut tick = Ticking::new(env, &vault, check, every)?;
+    tick.jobs()?;
+    let (mut did, mut warnings) = (Vec::new(), Vec::new());
+    let calls = loop {
+        let mut desk = Desk::open(env, &vault, check)?;
+        warnings.append(&mut desk.warnings);
+        let (calls, more) = tick.round(&mut desk)?;
+        if check {
+            break Vec::new();
+        }
+        vault.put_tick(&tick.tick)?;
+        if let Some(first) = desk.unit().events().first().map(|event| event.id) {
+            let done = desk.commit(&vault, first)?;
+            did.extend(done.events.iter().map(|event| format!("{} {}", event.event_type.as_str(), event.subject)));
+            warnings.extend(done.warnings);
+        }
+        if !more {
+            break calls;
+        }
+    };
+    warnings.append(&mut tick.warnings);
+    let outcome = tick.outcome(did, warnings, began.elapsed());
+    hooks::run(env, &vault, &calls, &outcome);
+    Ok(outcome)
+}
+
+struct Ticking<'a> {
+    env: &'a Env,
+    vault: &'a Vault,
+    check: bool,
+    now: Timestamp,
+    tick: Tick,
+    findings: Vec<Finding>,
+    stopped: bool,
+    heartbeat_id: HeartbeatId,
+    warnings: Vec<String>,
+}
+
+impl<'a> Ticking<'a> {
+    fn new(env: &'a Env, vault: &'a Vault, check: bool, every: Option<Duration>) -> Result<Self> {
+        let (config, warnings) = vault.config()?;
+        let now = env.now.timestamp();
+        let before = vault.tick()?;
+        let interval = every.map_or_else(|| config.count(Setting::WatchdogIntervalSeconds), |every| every.as_secs());
+        let gap = interval as i64 * GAP_INTERVALS;
+        let asleep = before.as_ref().is_some_and(|before| now.0.saturating_sub(before.at) > gap);
+        let mut tick = before.unwrap_or_default();
+        tick.at = now.0;
+        if asleep {
+            tick.armed_at = Some(now.0);
+        }
+        let heartbeat_id = HeartbeatId::of(now, agent::offset(env, &config));
+        Ok(Ticking { env, vault, check, now, tick, findings: Vec::new(), stopped: false, heartbeat_id, warnings })
+    }
+
+    fn armed_at(&self) -> Option<Timestamp> {
+        self.tick.armed_at.map(Timestamp)
+    }
+
+    /// Jobs whose supervisor is gone. They are looked at before the lock is taken.
+    fn jobs(&mut self) -> Result<()> {
+        let (_, state) = self.vault.view()?;
+        for at in [At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying] {
+            for task in state.in_state(EntityType::Task, at, usize::MAX).iter().filter(|task| ready::is_job(task)) {
+                let standing = match self.check {
+                    true => job::standing(self.vault, task)?,
+                    false => job::settle(self.env, self.vault, task)?,
+                };
+                if standing == Some(Standing::Lost) {
+                    self.say(Code::JobLost, task.subject.clone(), Level::Error, 0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, code: Code, subject: Subject, level: Level, seconds: u64) {
+        self.findings.push(Finding { code, subject, level, seconds });
+    }
+
+    /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
+    fn round(&mut self, desk: &mut Desk<'_>) -> Result<(Vec<hooks::Call>, bool)> {
+        self.stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped;
+        self.findings.retain(|finding| finding.code == Code::JobLost);
+        let watched = agents::look(self, desk)?;
+        let more = self.overdue(desk)?;
+        self.runaways(desk)?;
+        let calls = self.edges(desk, &watched)?;
+        self.findings.sort_by(|a, b| (b.level, a.code, &a.subject).cmp(&(a.level, b.code, &b.subject)));
+        Ok((calls, more))
+    }
+
+    /// What time asks for, with what follows. Gives whether some is left.
+    fn overdue(&mut self, desk: &mut Desk<'_>) -> Result<bool> {
+        let strict = self.in_strict_work(desk);
+        let all = overdue::overdue(desk.state(), &desk.governance, self.now, self.armed_at());
+        for late in all {
+            if desk.unit().events().len() > ROUND_EVENTS {
+                return Ok(true);
+            }
+            if self.is_excused(desk, &late, &strict)? {
+                continue;
+            }
+            if late.code.is_anomaly() {
+                self.say(late.code, late.subject.clone(), Level::Error, late.seconds);
+            }
+            // What an earlier finding led to may have settled a later one.
+            let legal = machine::step(late.subject.entity, desk.state().of(&late.subject), late.kind()).is_some();
+            if legal && !self.check {
+                desk.add(late.draft())?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Agents in strict deep work, as actors: their own runs are not expected to be heard.
+    fn in_strict_work(&self, desk: &Desk<'_>) -> Vec<String> {
+        let open = desk.state().in_state(EntityType::DeepWork, At::Open, usize::MAX);
+        let strict = open.iter().filter(|work| work.text("mode") == Some("strict"));
+        strict.filter_map(|work| work.text("agent_id").map(|name| format!("agent:{name}"))).collect()
+    }
+
+    /// Whether something overdue is looked after by somebody else: the agent said so beforehand, or a
+    /// supervisor lives, which is told to end what is silent and records that itself.
+    fn is_excused(&self, desk: &Desk<'_>, late: &Overdue, strict: &[String]) -> Result<bool> {
+        if !matches!(late.code, Code::RunSilent | Code::RunOvertime | Code::LeaseExpired) {
+            return Ok(false);
+        }
+        let task = match late.subject.entity {
+            EntityType::Task => Some(late.subject.clone()),
+            _ => desk.state().entity(&late.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+        };
+        let Some(task) = task.and_then(|task| desk.state().entity(&task)) else { return Ok(false) };
+        if task.text("holder").is_some_and(|holder| strict.iter().any(|name| name == holder)) {
+            return Ok(true);
+        }
+        let id = crate::base::EntityId::parse(task.subject.id())?;
+        let Some(folder) = JobDir::open(self.vault.path(), &id)?.filter(|_| ready::is_job(&task)) else {
+            return Ok(false);
+        };
+        let run = crate::base::EntityId::parse(late.subject.id()).ok();
+        let lives = probe(&folder, run.as_ref())? == Standing::Supervised;
+        if lives && late.code == Code::RunSilent && !self.check && folder.spec()?.beat == crate::job::Beat::Output {
+            folder.cancel(Order::Silent)?;
+        }
+        Ok(lives)
+    }
+
+    /// Actors that record very much.
+    fn runaways(&mut self, desk: &Desk<'_>) -> Result<()> {
+        let seconds = desk.config.count(Setting::RunawaySeconds);
+        let most = desk.config.count(Setting::RunawayEvents);
+        let from = Timestamp(self.now.0.saturating_sub(seconds as i64));
+        let mut counts = std::collections::BTreeMap::<String, u64>::new();
+        let mut looked = 0;
+        desk.snapshot.events_back(&mut |event, _| {
+            looked += 1;
+            if event.timestamp <= from || looked > RUNAWAY_LOOK_MAX {
+                return Ok(std::ops::ControlFlow::Break(()));
+            }
+            *counts.entry(event.actor).or_default() += 1;
+            Ok(std::ops::ControlFlow::Continue(()))
+        })?;
+        for (actor, count) in counts.into_iter().filter(|(actor, n)| *n > most && !actor.starts_with("core:")) {
+            let agent = Subject::parse(&actor).ok().filter(|subject| subject.entity == EntityType::Agent);
+            self.say(Code::Runaway, agent.unwrap_or(Subject::SYSTEM), Level::Warn, count);
+        }
+        Ok(())
+    }
+
+    /// Begins and ends of anomalies of agents, the tries to wake them, and whom to tell.
+    fn edges(&mut self, desk: &mut Desk<'_>, watched: &[Watched]) -> Result<Vec<hooks::Call>> {
+        let mut calls = Vec::new();
+        for agent in watched {
+            let mine: Vec<Finding> =
+                self.findings.iter().filter(|finding| finding.subject == agent.subject).cloned().collect();
+            let failing: Vec<&Finding> = mine.iter().filter(|f| f.level == Level::Error && has_edges(f.code)).collect();
+            for finding in &failing {
+                if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
+                    let said = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
+                    self.record(desk, Kind::AnomalyDetected, &agent.subject, said)?;
+                    self.tick.told.insert(told_key(finding), self.now.0);
+                    calls.push(hooks::Call::anomaly(agent, finding));
+                } else if self.remind(&desk.config, finding) {
+                    calls.push(hooks::Call::anomaly(agent, finding));
+                }
+            }
+            for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
+            {
+                self.record(desk, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
+                self.tick.told.remove(&format!("{code} {}", agent.subject));
+                calls.push(hooks::Call::cleared(agent, code));
+            }
+            calls.extend(self.recover(desk, agent, &failing)?);
+            calls.extend(self.warn(agent, &mine));
+            calls.push(hooks::Call::beat(agent, &mine));
+        }
+        Ok(calls)
+    }
+
+    fn record(&self, desk: &mut Desk<'_>, kind: Kind, subject: &Subject, payload: serde_json::Value) -> Result<()> {
+        if self.check {
+            return Ok(());
+        }
+        let parents = desk.state().entity(subject).map(|entity| entity.last_event).into_iter().collect();
+        let payload = payload.as_object().cloned().unwrap_or_default();
+        desk.add(Draft { kind, subject: subject.clone(), actor: Actor::core(WATCHDOG), parents, key: None, payload })
+    }
+
+    /// Whether it is time to tell of the same anomaly again.
+    fn remind(&mut self, config: &crate::vault::config::Config, finding: &Finding) -> bool {
+        let every = config.count(Setting::RemindEvery) as i64;
+        let told = self.tick.told.entry(told_key(finding)).or_insert(self.now.0);
+        let due = self.now.0.saturating_sub(*told) >= every;
+        if due {
+            *told = self.now.0;
+        }
+        due
+    }
+
+    /// Tries to wake a silent agent: so often, with so many ticks between, then a person is asked.
+    fn recover(&mut self, desk: &mut Desk<'_>, agent: &Watched, failing: &[&Finding]) -> Result<Vec<hooks::Call>> {
+        let name = agent.subject.id().to_owned();
+        let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else {
+            self.tick.recoveries.remove(&name);
+            return Ok(Vec::new());
+        };
+        let config = &desk.config;
+        let (most, wait) = (config.count(Setting::MaxRecoveryAttempts), config.count(Setting::RecoveryWaitCycles));
+        // Without a hook there is nobody to wake it.
+        if config.command(Setting::OnAnomaly).ok().flatten().is_none() || self.stopped {
+            return Ok(Vec::new());
+        }
+        let recovery = self.tick.recoveries.entry(name).or_default();
+        let first = recovery.attempts == 0;
+        recovery.cycles += 1;
+        if !first && recovery.cycles <= wait || recovery.escalated {
+            return Ok(Vec::new());
+        }
+        recovery.cycles = 0;
+        if recovery.attempts < most {
+            recovery.attempts += 1;
+            let said = json!({"code": silence.code.as_str(), "attempt": recovery.attempts});
+            self.record(desk, Kind::RecoveryAttempted, &agent.subject, said)?;
+            // The first try is the hook that tells of the anomaly.
+            let call = (!first).then(|| hooks::Call::anomaly(agent, silence));
+            return Ok(call.into_iter().collect());
+        }
+        recovery.escalated = true;
+        let reason = format!("{} for {} s, and {most} tries to wake it did not help", silence.code, silence.seconds);
+        self.record(desk, Kind::EscalationRequired, &agent.subject, json!({"reason": reason}))?;
+        Ok(vec![hooks::Call::anomaly(agent, silence)])
+    }
+
+    /// What is below an anomaly is told of when it begins, and never recorded.
+    fn warn(&mut self, agent: &Watched, mine: &[Finding]) -> Option<hooks::Call> {
+        let below: Vec<&Finding> = mine.iter().filter(|finding| finding.level != Level::Error).collect();
+        let keys: std::collections::BTreeSet<String> =
+            below.iter().map(|finding| format!("{} {}", told_key(finding), finding.level)).collect();
+        let of_agent = format!(" {}", agent.subject);
+        let new = keys.iter().any(|key| !self.tick.warned.contains(key));
+        self.tick.warned.retain(|key| !key.contains(&of_agent) || keys.contains(key));
+        self.tick.warned.extend(keys);
+        new.then(|| hooks::Call::warning(agent, &below))
+    }
+
+    fn outcome(self, did: Vec<String>, warnings: Vec<String>, took: Duration) -> WatchdogOutcome {
+        let worst = self.findings.iter().map(|finding| finding.level).max();
+        let health = match (self.stopped, worst) {
+            (true, _) => Health::Stopped,
+            (false, Some(Level::Error)) => Health::Anomaly,
+            (false, Some(_)) => Health::Warning,
+            (false, None) => Health::Healthy,
+        };
+        WatchdogOutcome {
+            health,
+            findings: self.findings,
+            did,
+            heartbeat_id: self.heartbeat_id,
+            tick_ms: took.as_millis() as u64,
+            warnings,
+        }
+    }
+}
+
+/// Whether a rule has a begin and an end; the others are over with the event that says so.
+const fn has_edges(code: Code) -> bool {
+    !matches!(code, Code::DeepworkExpired | Code::DeepworkMalformed | Code::Runaway)
+}
+
+fn told_key(finding: &Finding) -> String {
+    format!("{} {}", finding.code, finding.subject)
+}
