@@ -10,6 +10,7 @@ mod constraint;
 mod crash;
 mod decide;
 mod example;
+mod governed;
 mod hf;
 mod hive;
 mod index;

@@ -1,0 +1,119 @@
+//! Rules that hold whatever command they are met by.
+
+use serde_json::{Value, json};
+
+use crate::hive::{Hive, Reply, jsonl};
+use crate::lives::{keeps_the_rules, ok, running, sh, state};
+
+/// Runs a command in the shell of an agent, with this variable set.
+fn in_shell(hive: &Hive, variable: &str, name: &str, args: &[&str], input: &str) -> Reply {
+    let mut command = hive.command(name);
+    Reply::of(command.env(variable, "b").args(args).write_stdin(input).output().unwrap())
+}
+
+#[test]
+fn in_an_agents_shell_nobody_but_an_agent_acts() {
+    let hive = Hive::new();
+    running(&hive, "agent:a");
+    for actor in ["core:reactor", "user:jo", "external:ci"] {
+        let before = hive.contents();
+        let args = ["TaskSucceeded", "--subject", "T-0001", "--actor", actor];
+        let line = json!({"event_type": "TaskSucceeded", "subject": "T-0001", "actor": actor}).to_string();
+        for variable in ["HF_AGENT", "HF_SESSION"] {
+            let reply = in_shell(&hive, variable, "append", &args, "").expect_exit(3);
+            assert_eq!(reply.get("REASON"), "operator_only");
+            let reply = in_shell(&hive, variable, "append", &["--batch"], &line).expect_exit(3);
+            assert_eq!(reply.get("REASON"), "operator_only");
+        }
+        assert!(hive.contents() == before);
+    }
+    assert_eq!(state(&hive, "T-0001"), "Running");
+}
+
+#[test]
+fn an_agent_does_not_say_what_the_toolkit_finds() {
+    let hive = Hive::new();
+    ok(&hive, "hf-require propose x");
+    ok(&hive, "hf-require analyze REQ-0001");
+    ok(&hive, "hf-task propose done");
+    ok(&hive, "hf-task abort T-0001");
+    for line in [
+        "ApprovalTimedOut --subject DEC-0001",
+        "DecisionSuperseded --subject DEC-0001",
+        "TaskArchived --subject T-0001",
+        "AnomalyCleared --subject T-0001 --payload {\"code\":\"INACTIVE\"}",
+    ] {
+        let reply = sh(&hive, &format!("hf-append {line} --actor agent:a"));
+        assert_eq!(reply.expect_exit(3).get("REASON"), "operator_only", "{line}");
+        ok(&hive, &format!("hf-append {line} -n"));
+    }
+}
+
+#[test]
+fn an_agent_cannot_keep_a_failure_from_people() {
+    let hive = Hive::new();
+    running(&hive, "agent:a");
+    let failed = r#"{"error_class":"permanent","reason":"broken","escalate":false}"#;
+    ok(&hive, &format!("hf-append TaskFailed --subject T-0001 --payload {failed} --actor agent:a"));
+    assert_eq!(hive.events().last().unwrap()["event_type"], "EscalationRequired");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn who_waits_for_a_task_that_is_done_anew_waits_for_the_one_that_does_it() {
+    let hive = Hive::new();
+    running(&hive, "agent:a");
+    ok(&hive, "hf-task propose Waiting --after T-0001");
+    std::fs::write(hive.dir().join("x.txt"), "x").unwrap();
+    ok(&hive, "hf-artifact put x.txt --for T-0001");
+    ok(&hive, "hf-artifact invalidate ART-0001 --reason wrong");
+    assert_eq!(["T-0001", "T-0002", "T-0003"].map(|t| state(&hive, t)), ["Aborted", "Proposed", "Ready"]);
+    for step in ["claim T-0003", "start T-0003", "succeed T-0003"] {
+        ok(&hive, &format!("hf-task {step} --actor agent:a"));
+    }
+    assert_eq!(state(&hive, "T-0002"), "Ready");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn questions_about_what_is_over_are_closed() {
+    let hive = Hive::new();
+    ok(&hive, "hf-task propose Purge --destructive");
+    ok(&hive, "hf-task abort T-0001");
+    ok(&hive, "hf-require propose x");
+    ok(&hive, "hf-require analyze REQ-0001");
+    ok(&hive, "hf-require reject REQ-0001 --reason no");
+    let closed = ok(&hive, "hf-decide list");
+    assert_eq!(closed.all("ENTITY").iter().filter(|line| line.contains(" Superseded ")).count(), 2, "{closed:#?}");
+    assert_eq!(ok(&hive, "hf-decide list --open").get("COUNT"), "0");
+    // Nothing can be asked about it any more, either.
+    let asked = "hf-decide request --kind requirement_approval --target REQ-0001 --summary again";
+    assert_eq!(sh(&hive, asked).expect_exit(3).get("REASON"), "not_ready");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_batch_with_a_line_that_held_already_can_be_repeated() {
+    let hive = Hive::new();
+    hive.append("TaskProposed", "task:t", json!({"title": "x"}));
+    let lines: [Value; 2] = [
+        json!({"event_type": "RequirementProposed", "subject": "requirement:r", "payload": {"title": "y"}}),
+        json!({"event_type": "TaskReady", "subject": "task:t"}),
+    ];
+    let first = hive.pipe("append", &["--batch", "--key", "k"], jsonl(&lines)).expect_exit(0);
+    assert_eq!(first.get("STATUS"), "APPENDED");
+    assert_ne!(first.get("HASH"), first.get("PREV_HASH"));
+    assert_eq!(first.get("SUBJECT"), "requirement:r");
+    let before = hive.contents();
+    let again = hive.pipe("append", &["--batch", "--key", "k"], jsonl(&lines)).expect_exit(0);
+    assert_eq!((again.get("STATUS"), again.all("EVENT_ID")), ("DUPLICATE", first.all("EVENT_ID")));
+    assert!(hive.contents() == before);
+}
+
+#[test]
+fn claiming_while_everything_is_stopped_says_so_even_if_nothing_is_ready() {
+    let hive = Hive::new();
+    ok(&hive, "hf-stop fire");
+    let reply = sh(&hive, "hf-task claim").expect_exit(3);
+    assert_eq!((reply.get("REASON"), reply.get("SUM")), ("system_stopped", "everything is stopped: fire"));
+}
