@@ -4,6 +4,8 @@
 //! A limit is still in time; what fails does so from the next second on. Below error a finding is a
 //! line in a report and nothing more.
 
+use std::collections::BTreeSet;
+
 use super::overdue::Code;
 use crate::base::{EntityType, Subject, Timestamp, names};
 use crate::machine::State as At;
@@ -83,20 +85,14 @@ pub struct Life {
 }
 
 impl Life {
-    /// What the log says of an agent.
-    pub fn of(state: &State, agent: &Entity) -> Life {
+    /// What the log says of an agent. `holders` are the actors that hold a task.
+    pub fn of(state: &State, agent: &Entity, holders: &BTreeSet<String>) -> Life {
         let open = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| state.entity(&work));
-        let name = format!("agent:{}", agent.subject.id());
-        let holds = || {
-            [At::Assigned, At::Running].iter().any(|at| {
-                state.in_state(EntityType::Task, *at, usize::MAX).iter().any(|t| t.text("holder") == Some(&name))
-            })
-        };
         let announced = agent.facts.get("announced") == Some(&serde_json::Value::Bool(true));
         Life {
             agent: agent.subject.clone(),
             started_at: agent.time("started_at").unwrap_or(agent.created_at),
-            expected: !announced || holds(),
+            expected: !announced || holders.contains(&agent.subject.to_string()),
             last_activity: agent.time("last_activity_at"),
             last_checkpoint: agent.time("last_checkpoint_at"),
             last_introspection: agent.time("last_introspection_at"),
@@ -110,6 +106,12 @@ impl Life {
     pub fn last_shown(&self) -> Option<Timestamp> {
         self.last_activity.max(self.last_checkpoint)
     }
+}
+
+/// The actors that hold a task.
+pub fn holders(state: &State) -> BTreeSet<String> {
+    let tasks = [At::Assigned, At::Running].map(|at| state.in_state(EntityType::Task, at, usize::MAX));
+    tasks.iter().flatten().filter_map(|task| task.text("holder").map(str::to_owned)).collect()
 }
 
 /// One rule that fails.

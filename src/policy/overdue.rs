@@ -3,6 +3,8 @@
 //! Each rule is a pure function of (state, now). "At" its limit something is still in time; it is
 //! overdue from the next second on.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 
 use super::governance::Governance;
@@ -157,10 +159,12 @@ pub fn held_until(state: &State, task: &Entity) -> Option<Timestamp> {
 /// Runs that fell silent, or took longer than they may. A claimed task is silent after its lease.
 fn runs(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
     let running = state.in_state(EntityType::Run, At::Running, LOOK_MAX);
+    // Read in one go: asking for the task of each run would cost as much again.
+    let tasks = if running.is_empty() { Vec::new() } else { state.in_state(EntityType::Task, At::Running, LOOK_MAX) };
+    let leases: HashMap<&str, u64> = tasks.iter().filter_map(|task| Some((task.subject.id(), lease(task)?))).collect();
     let late = |run: &Entity| {
         let quiet = since(now, run.time("last_heartbeat_at")?.max(armed_at.unwrap_or(Timestamp(0))));
-        let task = run.named("task_id", EntityType::Task).and_then(|task| state.entity(&task));
-        let leased = task.as_deref().and_then(lease);
+        let leased = run.text("task_id").and_then(|task| leases.get(task).copied());
         let (code, limit) = match leased {
             Some(lease) => (Code::LeaseExpired, lease),
             None => (Code::RunSilent, rules.heartbeat_interval_seconds.saturating_mul(SILENT_INTERVALS)),

@@ -1,5 +1,7 @@
 //! The agents' part of a tick: what their files say, what they have shown, their next heartbeat id.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::Ticking;
@@ -24,9 +26,10 @@ pub struct Watched {
 /// Looks at every agent that is at work, and gives each its next id.
 pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>> {
     let agents = desk.state().in_state(EntityType::Agent, At::Active, usize::MAX);
+    let holders = if agents.is_empty() { BTreeSet::new() } else { liveness::holders(desk.state()) };
     let mut watched = Vec::new();
     for agent in &agents {
-        look_at(tick, desk, agent)?;
+        look_at(tick, desk, agent, &holders)?;
         let known = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
         watched
             .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });
@@ -40,7 +43,7 @@ pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>>
     Ok(watched)
 }
 
-fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity) -> Result<()> {
+fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders: &BTreeSet<String>) -> Result<()> {
     let name = EntityId::parse(agent.subject.id())?;
     let config = desk.config.for_agent(name.as_str());
     let offset = agent::offset(tick.env, &config);
@@ -54,7 +57,7 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity) -> Resul
     }
     let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
-    let mut life = Life::of(desk.state(), agent);
+    let mut life = Life::of(desk.state(), agent, holders);
     if let Some(dir) = &dir {
         heed_files(tick, agent, dir, offset, &mut life)?;
     }

@@ -50,6 +50,8 @@ pub struct WatchdogOutcome {
 const GAP_INTERVALS: i64 = 3;
 /// Events that are recorded together; the rest waits for the next round of the same tick.
 const ROUND_EVENTS: usize = 4000;
+/// Tasks that wait, and are looked at for jobs whose supervisor is gone; the oldest come first.
+const QUEUED_LOOK_MAX: usize = 1000;
 /// Events that are looked at to find who records too much.
 const RUNAWAY_LOOK_MAX: usize = 10_000;
 
@@ -119,8 +121,10 @@ impl<'a> Ticking<'a> {
     /// Jobs whose supervisor is gone. They are looked at before the lock is taken.
     fn jobs(&mut self) -> Result<()> {
         let (_, state) = self.vault.view()?;
-        for at in [At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying] {
-            for task in state.in_state(EntityType::Task, at, usize::MAX).iter().filter(|task| ready::is_job(task)) {
+        let queued = [(At::Proposed, QUEUED_LOOK_MAX), (At::Ready, QUEUED_LOOK_MAX)];
+        let under_way = [At::Assigned, At::Running, At::Retrying].map(|at| (at, usize::MAX));
+        for (at, most) in queued.into_iter().chain(under_way) {
+            for task in state.in_state(EntityType::Task, at, most).iter().filter(|task| ready::is_job(task)) {
                 let standing = match self.check {
                     true => job::standing(self.vault, task)?,
                     false => job::settle(self.env, self.vault, task)?,
