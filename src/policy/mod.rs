@@ -63,7 +63,8 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     let agent = Subject::new(EntityType::Agent, request.actor.agent()?);
     let itself = request.subject.as_ref().is_none_or(|s| *s == agent.to_string() || s == agent.id());
     let here = state.of(&agent) == machine::State::Active;
-    if (request.kind == Kind::AgentStarted && itself) || (request.kind == Kind::AgentStopped && itself) || here {
+    let speaks_of_itself = itself && matches!(request.kind, Kind::AgentStarted | Kind::AgentStopped);
+    if speaks_of_itself || here {
         return None;
     }
     Some(Draft {
