@@ -141,7 +141,7 @@ impl Fire<'_> {
             self.request.title.clone().unwrap_or_else(|| text::cut(&words.join(" "), limits::SUMMARY_MAX_CHARS));
         let mut after = Vec::new();
         for reference in &self.request.after {
-            after.push(desk.state().resolve(reference, Some(EntityType::Task))?.id().to_owned());
+            after.push(desk.state().find(reference, EntityType::Task)?.id().to_owned());
         }
         let payload = json!({
             "title": title,
@@ -158,7 +158,7 @@ impl Fire<'_> {
 
     /// The event that takes a task which exists.
     fn take(&self, desk: &Desk<'_>, reference: &str, destructive: bool) -> Result<Request> {
-        let subject = desk.state().resolve(reference, Some(EntityType::Task))?;
+        let subject = desk.state().find(reference, EntityType::Task)?;
         let task = desk.state().entity(&subject).expect("it was resolved").into_owned();
         let allowed = task.facts.get("destructive") == Some(&Value::Bool(true));
         if allowed && task.text("command_hash") != Some(&self.command_hash()) || destructive && !allowed {

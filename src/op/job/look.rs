@@ -62,7 +62,7 @@ impl JobView {
 pub fn job_of(env: &Env, vault: &Vault, reference: &str) -> Result<JobView> {
     let find = || {
         with_view(vault, |_, state| {
-            let subject = state.resolve(reference, Some(EntityType::Task))?;
+            let subject = state.find(reference, EntityType::Task)?;
             let task = state.entity(&subject).expect("it was resolved").into_owned();
             let logref = newest_log(state, &task);
             Ok((task, logref))

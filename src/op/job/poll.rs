@@ -48,10 +48,14 @@ pub fn poll(env: &Env, request: &PollRequest) -> Result<PollOutcome> {
     let signals = Signals::of_waiter()?;
     match job_of(env, &vault, &request.id) {
         Ok(view) => Ok(block(&wait_for(env, &vault, view, request.max, &signals)?)),
-        Err(error) if error.kind == ErrorKind::NotFound => match check_command(env, &vault)? {
-            Some(command) if foreign::is_id(&request.id) => poll_foreign(&command, request, &signals),
-            _ => Ok(PollOutcome::NotFound),
-        },
+        // What is no name of ours may be one of theirs.
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) => {
+            match check_command(env, &vault)? {
+                Some(command) if foreign::is_id(&request.id) => poll_foreign(&command, request, &signals),
+                _ if error.kind == ErrorKind::NotFound => Ok(PollOutcome::NotFound),
+                _ => Err(error),
+            }
+        }
         Err(error) => Err(error),
     }
 }
