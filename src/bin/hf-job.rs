@@ -308,6 +308,9 @@ fn log(env: &Env, reference: &str, tail: Option<usize>, follow: bool, out: Out) 
 /// Where the last lines of a file begin.
 fn tail_of(file: &mut std::fs::File, lines: usize) -> std::io::Result<u64> {
     let mut at = file.seek(SeekFrom::End(0))?;
+    if lines == 0 {
+        return Ok(at);
+    }
     let mut found = 0;
     let mut first = true;
     while at > 0 {
