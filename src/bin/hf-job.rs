@@ -148,7 +148,7 @@ fn main() -> ExitCode {
             }
             What::Wait { references, any, max, .. } => {
                 let need = if any { Need::Any } else { Need::All };
-                Ok(waited(job::wait(env, &references, need, Duration::from_secs(max))?).into())
+                Ok(waited(job::wait(env, &references, need, Duration::from_secs(max))?, need).into())
             }
             What::Fire { title, task, after, timeout, retries, cwd, variables, heartbeat, destructive, command } => {
                 let folder = cwd.unwrap_or_else(|| PathBuf::from("."));
@@ -254,22 +254,26 @@ fn list(env: &Env, running: bool, limit: usize) -> anyhow::Result<Output> {
     Ok(report.with_each(Key::Job, jobs.iter().map(line)).into())
 }
 
-fn waited(done: WaitOutcome) -> Report {
+fn waited(done: WaitOutcome, need: Need) -> Report {
     let failed = done.jobs.iter().filter(|view| matches!(view.standing, JobStanding::Fail | JobStanding::Lost)).count();
     let over = done.jobs.iter().filter(|view| view.standing == JobStanding::Done).count() + failed;
     let sum = format!("{over} of {} jobs are over, {failed} failed", done.jobs.len());
     let (status, next) = match (done.over, failed) {
         (true, 0) => (Status::Done, Next::None),
         (true, _) => (Status::Fail, Next::Patch),
-        (false, _) => (Status::Running, again(&done.jobs)),
+        (false, _) => (Status::Running, again(&done.jobs, need)),
     };
     Report::new(status, sum).next(next).with_each(Key::Job, done.jobs.iter().map(line))
 }
 
 /// The same wait once more.
-fn again(jobs: &[JobView]) -> Next {
+fn again(jobs: &[JobView], need: Need) -> Next {
     let names = jobs.iter().filter_map(|view| reference(&view.task));
-    names.fold(Next::run("hf-job").word("wait"), |next, name| next.value(&name))
+    let wait = match need {
+        Need::Any => "wait --any",
+        Need::All => "wait",
+    };
+    names.fold(Next::run("hf-job").word(wait), |next, name| next.value(&name))
 }
 
 /// Bytes of a log that are handed on at a time.
