@@ -6,7 +6,7 @@ use super::foreign::{self, Said};
 use super::id_of;
 use super::look::{JobStanding, JobView, job_of};
 use crate::base::{ErrorKind, Result, ShortRef};
-use crate::job::{JobDir, Need, Signals, Waited, wait_for_end};
+use crate::job::{JobDir, Need, Signals, wait_for_end};
 use crate::op::Env;
 use crate::vault::Vault;
 use crate::vault::config::Setting;
@@ -161,17 +161,26 @@ pub fn wait(env: &Env, references: &[String], need: Need, max: Duration) -> Resu
         Need::Any => jobs.iter().any(is_over),
         Need::All => jobs.iter().all(is_over),
     };
-    let jobs = views(references)?;
-    if enough(&jobs) {
-        return Ok(WaitOutcome { jobs, over: true });
+    let mut left = max;
+    loop {
+        let jobs = views(references)?;
+        if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
+            return Ok(WaitOutcome { over: enough(&jobs), jobs });
+        }
+        let waits: Vec<&JobView> = jobs.iter().filter(|view| !is_over(view)).collect();
+        let mut dirs = Vec::new();
+        for view in waits.iter().filter(|view| view.standing != JobStanding::Orphaned) {
+            dirs.extend(JobDir::open(vault.path(), &id_of(&view.task))?);
+        }
+        if dirs.len() == waits.len() {
+            let dirs: Vec<&JobDir> = dirs.iter().collect();
+            wait_for_end(&dirs, need, left, &signals)?;
+            let jobs = views(references)?;
+            return Ok(WaitOutcome { over: enough(&jobs), jobs });
+        }
+        // Nobody holds a lock for some of them: they are looked at.
+        let pause = left.min(LOOK_EVERY);
+        signals.pause(pause)?;
+        left -= pause;
     }
-    let mut dirs = Vec::new();
-    for view in jobs.iter().filter(|view| !is_over(view)) {
-        dirs.extend(JobDir::open(vault.path(), &id_of(&view.task))?);
-    }
-    let dirs: Vec<&JobDir> = dirs.iter().collect();
-    let waited = wait_for_end(&dirs, need, max, &signals)?;
-    let jobs = views(references)?;
-    let over = waited == Waited::Ended && enough(&jobs);
-    Ok(WaitOutcome { jobs, over })
 }
