@@ -111,6 +111,8 @@ pub fn settle(env: &Env, vault: &Vault, task: &Entity) -> Result<Option<Standing
     match &standing {
         Standing::Ended(found) if task.state == At::Running => record(env, vault, &task.subject, found)?,
         Standing::Lost if under_way => lost(env, vault, task)?,
+        // The run is over and recorded, and nobody is there to begin the next one.
+        Standing::Ended(_) if under_way => lost(env, vault, task)?,
         _ => {}
     }
     Ok(Some(standing))

@@ -44,8 +44,12 @@ pub fn supervise(env: &Env, task: &str) -> Result<()> {
     let supervisor = Supervisor { env: &env, vault: &vault, job: &job, spec: &spec, signals: &signals };
     let mut last = None;
     while let Some((task, run)) = supervisor.turn()? {
-        let (record, logref) = supervisor.run(&task, &run)?;
+        let (record, logref, recorded) = supervisor.run(&task, &run)?;
         last = Some((task, record, logref));
+        // Whoever looks next makes up for it, which needs the lock to be free.
+        if recorded.is_err() {
+            break;
+        }
     }
     drop(held);
     if let Some((task, record, logref)) = last {
@@ -135,15 +139,15 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Runs the command once, and records how it ended.
-    fn run(&self, task: &Entity, run: &EntityId) -> Result<(ExitRecord, String)> {
+    /// Runs the command once, and records how it ended, if that can be done.
+    fn run(&self, task: &Entity, run: &EntityId) -> Result<(ExitRecord, String, Result<()>)> {
         let runs = self.vault.view()?.1.made_for(&task.subject, EntityType::Run).len();
         let logref = log_reference(task, runs);
         let clock = self.env.clock;
         if let Err(error) = self.check_command(task) {
             let record = ExitRecord::not_started(run, error.message, clock().timestamp());
             end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &record)?;
-            return Ok((record, logref));
+            return Ok((record, logref, Ok(())));
         }
         let log = log_path(&logref);
         let attempt =
@@ -154,9 +158,9 @@ impl Supervisor<'_> {
         if self.job.order()? == Some(Order::Silent) {
             self.job.clear_order()?;
         }
-        // If this fails the exit record stands: whoever looks next makes up for it.
-        let _ = end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &outcome.record);
-        Ok((outcome.record, logref))
+        // If this fails the exit record stands.
+        let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &outcome.record);
+        Ok((outcome.record, logref, recorded))
     }
 
     /// What is run must be what was recorded, and with it approved: the folder is not the log.
