@@ -172,9 +172,12 @@ impl Fire<'_> {
         })
     }
 
-    /// What an approval is bound to: the exact words, and where they are run.
+    /// What an approval is bound to: the exact words, where they are run, and with which variables.
     fn command_hash(&self) -> String {
-        command_hash(self.request.argv.iter().map(|word| word.as_bytes()), self.request.cwd.as_os_str().as_bytes())
+        let FireRequest { argv, cwd, env, .. } = &self.request;
+        let words: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
+        let variables = env.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        command_hash(&words, cwd.as_os_str().as_bytes(), variables)
     }
 
     /// Whether one of the patterns fits the command; `*` stands for anything.
@@ -221,11 +224,18 @@ impl Fire<'_> {
     }
 }
 
-/// The digest of a command: its words and its folder.
-pub fn command_hash<'a>(words: impl Iterator<Item = &'a [u8]>, cwd: &'a [u8]) -> String {
-    let mut bytes = Vec::new();
-    for word in words.chain([cwd]) {
-        bytes.extend(word);
+/// The digest of a command: its words, its folder and its own variables. None of them holds a NUL,
+/// and their number goes first, so that no two commands have the same bytes.
+pub fn command_hash<'a>(
+    words: &[&'a [u8]],
+    cwd: &'a [u8],
+    variables: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+) -> String {
+    let mut bytes = words.len().to_string().into_bytes();
+    bytes.push(0);
+    let parts = words.iter().copied().chain([cwd]).chain(variables.flat_map(|(name, value)| [name, value]));
+    for part in parts {
+        bytes.extend(part);
         bytes.push(0);
     }
     Digest::of(&bytes).to_string()
@@ -279,9 +289,21 @@ mod tests {
     }
 
     #[test]
-    fn another_word_or_folder_is_another_command() {
-        let hash = |words: &[&str], cwd: &str| command_hash(words.iter().map(|word| word.as_bytes()), cwd.as_bytes());
-        let all = [hash(&["a", "b"], "/"), hash(&["ab"], "/"), hash(&["a", "b"], "/x"), hash(&["a", "b", ""], "/")];
+    fn another_word_folder_or_variable_is_another_command() {
+        let hash = |words: &[&str], cwd: &str, variables: &[(&str, &str)]| {
+            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            let variables = variables.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            command_hash(&words, cwd.as_bytes(), variables)
+        };
+        let all = [
+            hash(&["a", "b"], "/", &[]),
+            hash(&["ab"], "/", &[]),
+            hash(&["a", "b"], "/x", &[]),
+            hash(&["a", "b", ""], "/", &[]),
+            hash(&["a", "b"], "/", &[("PATH", "/x")]),
+            hash(&["a", "b"], "/", &[("PATH", "/y")]),
+            hash(&["a"], "b", &[("/", "PATH")]),
+        ];
         for (n, one) in all.iter().enumerate() {
             assert!(all[n + 1..].iter().all(|other| other != one));
         }

@@ -165,8 +165,10 @@ impl Supervisor<'_> {
 
     /// What is run must be what was recorded, and with it approved: the folder is not the log.
     fn check_command(&self, task: &Entity) -> Result<()> {
-        let words = self.spec.argv.iter().map(|word| word.as_os_str().as_bytes());
-        let hash = fire::command_hash(words, self.spec.cwd.as_os_str().as_bytes());
+        let Spec { argv, cwd, env, .. } = self.spec;
+        let words: Vec<&[u8]> = argv.iter().map(|word| word.as_os_str().as_bytes()).collect();
+        let variables = env.iter().map(|(name, value)| (name.as_os_str().as_bytes(), value.as_os_str().as_bytes()));
+        let hash = fire::command_hash(&words, cwd.as_os_str().as_bytes(), variables);
         match task.text("command_hash") {
             Some(recorded) if recorded != hash => {
                 Err(Error::corrupt(format!("the command of {} is not the one that was recorded", task.name())))
