@@ -785,3 +785,94 @@ fn a_hundred_jobs_fired_from_a_loop_all_run_to_their_end_and_leave_nothing() {
     assert!(File::open(story.akashic(".lock")).unwrap().try_lock().is_ok(), "nobody holds the vault");
     story.over();
 }
+
+#[test]
+fn a_cancelled_job_is_gone_although_the_log_cannot_be_written() {
+    let story = Story::new("");
+    let mut at = story.gate("at");
+    story.fire("echo up >at; sleep 1000");
+    at.line();
+    let good = story.damage();
+    assert_eq!(sh(&story, "hf-job cancel T-0001").expect_exit(4).get("STATUS"), "CORRUPT");
+    story.gone();
+    story.mend(&good);
+    let reply = story.poll("T-0001");
+    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "cancelled"));
+    assert_eq!(story.of_kind("TaskAborted")[0]["actor"], "core:jobs");
+    story.over();
+}
+
+#[test]
+fn a_supervisor_that_is_told_to_end_ends_its_job_first_and_records_it() {
+    let story = Story::new("jobs:\n  max_parallel: 1\n");
+    let mut at = story.gate("at");
+    story.fire_with(&["--retries", "3"], "echo up >at; sleep 1000");
+    at.line();
+    let [supervisor, command] = story.pids("T-0001");
+    kill(supervisor, Signal::TERM);
+    assert!(!lives(command));
+    let reply = story.poll("T-0001");
+    assert_eq!((reply.get("STATUS"), count(&story, "RunCrashed"), count(&story, "RunStarted")), ("FAIL", 1, 1));
+    story.over();
+}
+
+#[test]
+fn a_stop_ends_an_orphan_too() {
+    let story = Story::new("jobs:\n  kill_grace: 1\n");
+    let mut at = story.gate("at");
+    story.fire("trap '' TERM; echo up >at; while :; do sleep 1000; done");
+    at.line();
+    let [supervisor, command] = story.pids("T-0001");
+    kill(supervisor, Signal::KILL);
+    assert_eq!(ok(&story, "hf-stop fire").get("DRAINED"), "yes");
+    assert!(!lives(command));
+    assert_eq!(story.poll("T-0001").get("STATUS"), "FAIL");
+    story.over();
+}
+
+#[test]
+fn a_task_that_is_no_job_can_be_waited_for_as_well() {
+    let story = Story::new("");
+    crate::lives::running(&story, "agent:a");
+    assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("STATUS"), "RUNNING");
+    let waiters = [waiting(&story, "poll", &["T-0001"]), waiting(&story, "job", &["wait", "T-0001"])];
+    ok(&story, "hf-task succeed T-0001 --actor agent:a");
+    for waiter in waiters {
+        assert_eq!(Reply::of(waiter.wait_with_output().unwrap()).get("STATUS"), "DONE");
+    }
+    assert_eq!(sh(&story, "hf-job cancel T-0001").get("STATUS"), "DUPLICATE");
+    story.over();
+}
+
+#[test]
+fn what_an_agent_fires_is_its_own() {
+    let story = Story::new("");
+    let mut go = story.gate("go");
+    let mut command = story.command("job");
+    command.env("HF_AGENT", "builder").args(["fire", "--", "sh", "-c", "read x <go; echo \"$HF_TASK_ID\""]);
+    Reply::of(command.output().unwrap()).expect_exit(0);
+    assert!(ok(&story, "hf-task show T-0001").all("FACT").contains(&"holder agent:builder"));
+    sh(&story, "hf-job cancel T-0001 --actor agent:other").expect_exit(3);
+    go.open();
+    assert_eq!(story.poll("T-0001").get("SUM"), id(&story, "task", "T-0001"));
+    for kind in ["TaskProposed", "TaskAssigned", "RunStarted", "RunFinished", "TaskSucceeded"] {
+        assert_eq!(story.of_kind(kind)[0]["actor"], "agent:builder", "{kind}");
+    }
+    story.over();
+}
+
+#[test]
+fn a_hook_that_is_not_the_users_own_is_never_run() {
+    let story = Story::new("jobs:\n  on_finish: 'touch ../hooked'\n");
+    // Anybody could have written this.
+    let config = story.vault().join("hiveforge.config.yaml");
+    fs::set_permissions(&config, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    story.fires(&[], "echo ok");
+    story.gone();
+    assert!(!story.dir().join("hooked").exists());
+    fs::set_permissions(&config, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    story.fire("echo ok");
+    story.gone();
+    assert!(story.dir().join("hooked").exists());
+    story.over();
+}
