@@ -186,8 +186,8 @@ fn reference(view: &hiveforge::state::Entity) -> Option<ShortRef> {
 }
 
 fn fired(done: &FireOutcome) -> Report {
-    let FireOutcome { task, run_id, logref, recorded } = done;
-    let approval = done.waits_for_approval();
+    let FireOutcome { task, run_id, logref, waits_for_approval, recorded } = done;
+    let approval = *waits_for_approval;
     let status = match (recorded.duplicate, approval) {
         (true, _) => Status::Duplicate,
         (false, true) => Status::ApprovalRequired,

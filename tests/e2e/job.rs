@@ -235,12 +235,17 @@ fn a_destructive_command_waits_for_a_person_and_runs_once_it_is_allowed() {
          TASK_ID:T-0001\nRUN_ID:<ulid>\nLOGREF:logs/L-0001.txt\n\
          ENTITY:decision:<ulid> DEC-0001@<tag> Requested Allow the destructive T-0001, /bin/rm precious?\n"
     );
+    // Who asks again is not told to poll for what only a person can let go on.
+    let again = story.run("job", &["fire", "--key", "rm", "--", "/bin/rm", "precious"]).expect_exit(0);
+    assert_eq!((again.get("STATUS"), again.get("NEXT")), ("DUPLICATE", "ASK operator"));
     assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("STATUS"), "RUNNING");
     assert_eq!(sh(&story, "hf-decide approve DEC-0001 --actor agent:a").get("REASON"), "operator_only");
     assert!(story.dir().join("precious").exists());
     ok(&story, "hf-decide approve DEC-0001");
     assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
     assert!(!story.dir().join("precious").exists());
+    let again = story.run("job", &["fire", "--key", "rm", "--", "/bin/rm", "precious"]).expect_exit(0);
+    assert_eq!((again.get("STATUS"), again.get("NEXT")), ("DUPLICATE", "ACTION hf-poll T-0001"));
     // And no.
     assert_eq!(story.fires(&["--destructive"], "touch ran").expect_exit(3).get("STATUS"), "APPROVAL_REQUIRED");
     ok(&story, "hf-decide reject DEC-0002 --reason No");

@@ -17,6 +17,7 @@ use crate::op::desk::{Asked, Desk};
 use crate::op::task::request as asking;
 use crate::op::{AppendOutcome, Env, random_ulid};
 use crate::policy::Request;
+use crate::policy::rules::{Wait, waits_for};
 use crate::state::Entity;
 use crate::vault::Vault;
 use crate::vault::config::Setting;
@@ -45,15 +46,10 @@ pub struct FireOutcome {
     pub task: Entity,
     pub run_id: String,
     pub logref: String,
+    /// Whether an operator has to allow it before it starts.
+    pub waits_for_approval: bool,
     /// The event that was asked for, and what followed.
     pub recorded: AppendOutcome,
-}
-
-impl FireOutcome {
-    /// Whether an operator has to allow it before it starts.
-    pub fn waits_for_approval(&self) -> bool {
-        self.recorded.followed.iter().any(|e| e.subject.entity == EntityType::Decision)
-    }
 }
 
 /// Fires a job and returns at once.
@@ -220,7 +216,9 @@ impl Fire<'_> {
         let first_run = || Some(job?.spec().ok()?.extra.get("run_id")?.as_str()?.to_owned());
         let run_id = task.text("last_run_id").map(str::to_owned).or_else(first_run).unwrap_or_default();
         let logref = log_reference(&task, 1);
-        Ok(FireOutcome { task, run_id, logref, recorded })
+        let waits = waits_for(&self.vault.view()?.1, &task);
+        let waits_for_approval = task.state == At::Proposed && waits.iter().any(|wait| matches!(wait, Wait::Approval));
+        Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
     }
 }
 
