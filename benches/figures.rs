@@ -24,6 +24,7 @@ fn main() {
         ("history", history),
         ("live", live),
         ("rebuild", rebuild),
+        ("poll", poll),
     ];
     let mut table = Table::default();
     for (name, section) in sections {
@@ -310,6 +311,90 @@ fn rebuild(table: &mut Table) {
     let mut times: Vec<Duration> = (0..3).map(|_| time(&mut place.command("hf-project", &["--rebuild"]))).collect();
     let rate = 1_000_004.0 / median(&mut times);
     table.row("rebuild of index and projections", rate, "events/s", ">= 300000", rate >= 300_000.0);
+}
+
+/// How long those who wait for a job go on waiting after its end, and what they cost until then.
+fn poll(table: &mut Table) {
+    const POLLERS: usize = 500;
+    const WATCHED: Duration = Duration::from_secs(10);
+    let place = Place::new();
+    let gate = place.dir.path().join("gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().expect("it runs").success());
+    // Open at both ends, so that nobody waits in opening it.
+    let mut gate = fs::File::options().read(true).write(true).open(gate).expect("a pipe");
+    let mut jobs = 0;
+    let mut fire = || {
+        place.ok("hf-job", &["fire", "--", "sh", "-c", "read x <gate"]);
+        jobs += 1;
+        format!("T-{jobs:04}")
+    };
+    let wait = |job: &str| {
+        let poller = place.command("hf-poll", &[job]).spawn().expect("it runs");
+        while cpu_ms(poller.id()).is_none() || !catches_term(poller.id()) {
+            std::thread::yield_now();
+        }
+        poller
+    };
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        let mut poller = wait(&fire());
+        // It has caught its signals; a little later it waits.
+        std::thread::sleep(Duration::from_millis(20));
+        times.push(elapsed(|| {
+            gate.write_all(b"\n").expect("an open pipe");
+            assert!(poller.wait().expect("it ends").success());
+        }));
+    }
+    let median = median(&mut times) * 1000.0;
+    table.row("from a job's end to hf-poll's return", median, "ms", "< 50", median < 50.0);
+    table.row("the same, the slowest of 50", times[times.len() - 1].as_secs_f64() * 1000.0, "ms", "-", true);
+    let job = fire();
+    let mut pollers: Vec<_> = (0..POLLERS).map(|_| wait(&job)).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    let cpu = || pollers.iter().filter_map(|poller| cpu_ms(poller.id())).sum::<f64>();
+    let before = cpu();
+    std::thread::sleep(WATCHED);
+    let spent = cpu() - before;
+    table.row("CPU of 500 waiting pollers in ten seconds, all together", spent, "ms", "0", spent == 0.0);
+    let memory = pollers.iter().filter_map(|poller| own_kib(poller.id())).sum::<f64>() / POLLERS as f64;
+    table.row("memory of a waiting poller", memory / 1024.0, "MiB", "-", true);
+    let all = elapsed(|| {
+        gate.write_all(b"\n").expect("an open pipe");
+        for poller in &mut pollers {
+            assert!(poller.wait().expect("it ends").success());
+        }
+    });
+    table.row("from a job's end to the return of the last of 500", all.as_secs_f64() * 1000.0, "ms", "-", true);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+fn elapsed(what: impl FnOnce()) -> Duration {
+    let begin = Instant::now();
+    what();
+    begin.elapsed()
+}
+
+/// Whether a process waits for signals: a poller does so before it waits for anything else.
+fn catches_term(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default().trim();
+    u64::from_str_radix(caught, 16).is_ok_and(|caught| caught & (1 << (15 - 1)) != 0)
+}
+
+/// What a process has used of the processors so far, as the scheduler counts it.
+fn cpu_ms(pid: u32) -> Option<f64> {
+    let mut spent = 0.0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let counts = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        spent += counts.split(' ').next()?.parse::<f64>().ok()? / 1e6;
+    }
+    Some(spent)
+}
+
+/// The memory of a process, what it shares with others counted in part.
+fn own_kib(pid: u32) -> Option<f64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?.trim().strip_suffix(" kB")?.parse().ok()
 }
 
 /// The peak resident size of a command, as the kernel counts it.
