@@ -25,6 +25,7 @@ use super::log::Log;
 use super::notice::Notice;
 use super::signals::Signals;
 use super::spec::{Beat, Spec};
+use super::wait::Words;
 use crate::base::{EntityId, Error, Now, Result, text};
 
 /// Notices get lost: control files are looked at this often anyway.
@@ -73,6 +74,9 @@ pub struct Run<'a> {
     /// Its log, a new file, by its path inside the vault.
     pub log: &'a Path,
     pub signals: &'a Signals,
+    /// Told of control files. The caller's, because closing a watch takes the kernel milliseconds:
+    /// nobody who waits for the lock should have to wait for that too.
+    pub words: &'a Words,
     /// The time of day, for the record.
     pub now: &'a dyn Fn() -> Now,
 }
@@ -114,7 +118,6 @@ impl Run<'_> {
         let (mut gate, child_gate) = Gate::new().map_err(cannot_start)?;
         let birth = Birth::Command { alive: self.job.new_alive()?, gate: child_gate };
         birth::prepare(&mut command, birth).map_err(cannot_start)?;
-        let notice = Notice::of(self.job.control_paths());
         thread::scope(|scope| {
             let (sender, spawned) = mpsc::channel();
             let (_over, over) = mpsc::channel::<()>();
@@ -147,7 +150,7 @@ impl Run<'_> {
             match (child, identity) {
                 (Ok(child), Ok(identity)) => {
                     watch.started(&identity);
-                    Ok(self.follow(child, &notice, watch, output))
+                    Ok(self.follow(child, self.words.notice(), watch, output))
                 }
                 // Killed by somebody on its way to the gate.
                 (Ok(mut child), Err(e)) => {

@@ -67,7 +67,9 @@ impl Fixture {
     fn run_as(&self, run_id: &str, log: &str, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
         let signals = Signals::none().unwrap();
         let run_id = &id(run_id);
-        let run = Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, now: &noon };
+        let words = Words::of(&self.job);
+        let run =
+            Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, words: &words, now: &noon };
         let outcome = run.run(watch);
         outcome.written.unwrap();
         assert_eq!(self.job.exit_record(run_id).unwrap(), Some(outcome.record.clone()));
@@ -589,6 +591,7 @@ fn as_supervisor() {
     let _held = take_over(&job).unwrap();
     let signals = Signals::of_supervisor().unwrap();
     let (spec, run_id) = (job.spec().unwrap(), &id("r1"));
-    let run = Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, now: &noon };
+    let words = Words::of(&job);
+    let run = Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, words: &words, now: &noon };
     run.run(&mut Own(&job)).written.unwrap();
 }

@@ -32,7 +32,7 @@ pub enum Waited {
     Interrupted,
 }
 
-/// What a supervisor hears whose job has to wait for its turn: orders, a stop, and pokes. Make it
+/// What a supervisor hears: orders, a stop, and, while its job waits for its turn, pokes. Make it
 /// before looking, so that nothing falls in between.
 #[derive(Debug)]
 pub struct Words {
@@ -42,6 +42,10 @@ pub struct Words {
 impl Words {
     pub fn of(job: &JobDir) -> Words {
         Words { notice: Notice::of(job.control_paths()) }
+    }
+
+    pub(super) fn notice(&self) -> &Notice {
+        &self.notice
     }
 
     /// Waits for the next word, a signal, or the end of `max`.

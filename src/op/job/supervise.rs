@@ -41,7 +41,9 @@ pub fn supervise(env: &Env, task: &str) -> Result<()> {
     let spec = job.spec()?;
     let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
     let env = Env { actor: Actor::parse(actor)?, ..env.clone() };
-    let supervisor = Supervisor { env: &env, vault: &vault, job: &job, spec: &spec, signals: &signals };
+    // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
+    let words = Words::of(&job);
+    let supervisor = Supervisor { env: &env, vault: &vault, job: &job, spec: &spec, signals: &signals, words: &words };
     let mut last = None;
     while let Some((task, run)) = supervisor.turn()? {
         let (record, logref, recorded) = supervisor.run(&task, &run)?;
@@ -65,6 +67,7 @@ struct Supervisor<'a> {
     job: &'a JobDir,
     spec: &'a Spec,
     signals: &'a Signals,
+    words: &'a Words,
 }
 
 impl Supervisor<'_> {
@@ -75,7 +78,6 @@ impl Supervisor<'_> {
 
     /// Waits until the command may be run. Gives its run, or nothing if it never will be.
     fn turn(&self) -> Result<Option<(Entity, EntityId)>> {
-        let words = Words::of(self.job);
         loop {
             let env = self.now(END_LOCK_WAIT);
             let gives_up = match (self.job.order()?, self.signals.asked()) {
@@ -88,7 +90,7 @@ impl Supervisor<'_> {
                 Ok(Look::Run(task, run)) => return Ok(Some((*task, run))),
                 Ok(Look::Over) => return Ok(None),
                 Err(_) if gives_up.is_some() => return Ok(None),
-                Ok(Look::Wait) | Err(_) => words.wait(LOOK_EVERY, self.signals)?,
+                Ok(Look::Wait) | Err(_) => self.words.wait(LOOK_EVERY, self.signals)?,
             }
         }
     }
@@ -150,8 +152,15 @@ impl Supervisor<'_> {
             return Ok((record, logref, Ok(())));
         }
         let log = log_path(&logref);
-        let attempt =
-            Run { job: self.job, spec: self.spec, run_id: run, log: &log, signals: self.signals, now: &|| clock() };
+        let attempt = Run {
+            job: self.job,
+            spec: self.spec,
+            run_id: run,
+            log: &log,
+            signals: self.signals,
+            words: self.words,
+            now: &|| clock(),
+        };
         let run_subject = format!("{}:{run}", EntityType::Run);
         let mut watch = Watch { supervisor: self, run: run_subject };
         let outcome = attempt.run(&mut watch);
