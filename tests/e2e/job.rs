@@ -1,7 +1,7 @@
 //! hf-job: commands that outlive their caller, and what becomes of them.
 
 use std::fs::{self, File};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
@@ -260,7 +260,7 @@ fn a_destructive_command_waits_for_a_person_and_runs_once_it_is_allowed() {
 }
 
 /// Lets another supervisor have a job that waits, as `fire` does: the lock is its standard input.
-fn supervise_anew(story: &Story, reference: &str) {
+fn supervise_anew(story: &Story, reference: &str) -> Child {
     let task = id(story, "task", reference);
     let [(supervisor, _)] = story.processes().try_into().expect("one supervisor");
     kill(supervisor, Signal::KILL);
@@ -269,8 +269,7 @@ fn supervise_anew(story: &Story, reference: &str) {
     let vault = story.vault().display().to_string();
     let mut next = story.process("job");
     next.args(["supervise", &task, "--vault", &vault]).stdin(lock).stdout(Stdio::null());
-    // It is reaped when the test ends.
-    next.spawn().unwrap();
+    next.spawn().unwrap()
 }
 
 #[test]
@@ -285,9 +284,10 @@ fn what_was_not_allowed_does_not_run_in_place_of_what_was() {
         let story = Story::new("");
         story.fires(&["--destructive", "--env", "OUT=allowed"], "touch $OUT").expect_exit(3);
         story.forge_record("T-0001", "spec.json", |spec| spec[name] = value);
-        supervise_anew(&story, "T-0001");
+        let mut supervisor = supervise_anew(&story, "T-0001");
         ok(&story, "hf-decide approve DEC-0001");
         let reply = story.poll("T-0001");
+        assert!(supervisor.wait().unwrap().success());
         assert_eq!((reply.get("STATUS"), reply.get("SUM")), (status, sum), "{name}");
         assert!(!story.dir().join("other").exists());
         assert_eq!(story.dir().join("allowed").exists(), status == "DONE");
