@@ -162,7 +162,15 @@ impl Reactor<'_> {
                 return self.say(Kind::OscillationDetected, requirement.subject, count);
             }
         }
-        if rules::waits_for(self.state, &task).contains(&rules::Wait::Approval) {
+        let waits = rules::waits_for(self.state, &task);
+        let gone = waits.iter().find_map(|wait| match wait {
+            rules::Wait::Dependency(other) if other.state == At::Aborted => Some(other),
+            _ => None,
+        });
+        if let Some(gone) = gone.filter(|_| ready::is_job(&task)) {
+            return self.abort_behind(&task, gone);
+        }
+        if waits.contains(&rules::Wait::Approval) {
             self.ask(Question::Destructive, &task, "Allow the destructive");
         }
         self.ready_if_possible(&self.subject.clone());
@@ -201,7 +209,7 @@ impl Reactor<'_> {
     fn assign_again(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.state == At::Retrying) else { return };
         let mut payload = Map::new();
-        for member in ["holder", "lease_seconds"] {
+        for member in ["holder", "lease_seconds", "job"] {
             payload.extend(task.facts.get(member).map(|value| (member.to_owned(), value.clone())));
         }
         self.say(Kind::TaskAssigned, task.subject, Value::Object(payload));
@@ -217,7 +225,7 @@ impl Reactor<'_> {
             return self.say(Kind::TaskRetrying, task.subject, json!({"attempt": tried + 1, "of": most}));
         }
         let failure = text("reason").to_owned();
-        let reason = match transient {
+        let reason = match transient && tried > 0 {
             true => format!("{failure}; tried again {tried} times, which is the most"),
             false => failure,
         };
@@ -251,6 +259,9 @@ impl Reactor<'_> {
                 before = self.entity(&subject).and_then(|task| task.named("rework_of", EntityType::Task));
             }
         }
+        if task.state == At::Aborted {
+            self.abort_jobs_behind(&task);
+        }
         self.close_questions(Question::Destructive, &task.subject);
         let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| self.entity(&r));
         let done = |r: &Entity| r.count("tasks_open") == 0 && r.count("tasks_succeeded") > 0;
@@ -258,6 +269,22 @@ impl Reactor<'_> {
             self.say(Kind::RequirementImplemented, requirement.subject, json!({}));
         }
         self.assign_next();
+    }
+
+    /// A job that waits for the success of another will never be run if there is none.
+    fn abort_jobs_behind(&mut self, task: &Entity) {
+        let made = self.state.made_for(&task.subject, EntityType::Task);
+        if made.iter().any(|other| other.text("rework_of") == Some(task.subject.id())) {
+            return;
+        }
+        for job in made.iter().filter(|job| job.state == At::Proposed && ready::is_job(job)) {
+            self.abort_behind(job, task);
+        }
+    }
+
+    fn abort_behind(&mut self, job: &Entity, task: &Entity) {
+        let reason = format!("{}, which it waited for, was aborted", task.name());
+        self.say(Kind::TaskAborted, job.subject.clone(), json!({"reason": reason}));
     }
 
     /// A run that died takes its task with it, if that is still running.

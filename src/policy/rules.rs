@@ -333,7 +333,7 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
         return Ok(());
     }
     let task = match kind {
-        Kind::TaskAssigned => return assigns_itself(step),
+        Kind::TaskAssigned => return assigns_itself(state, step),
         Kind::ClaimRenewed | Kind::TaskSucceeded | Kind::TaskFailed => Some(subject.clone()),
         // Whoever is no agent may end anything.
         Kind::TaskAborted | Kind::ClaimExpired if actor.kind == ActorKind::Agent => Some(subject.clone()),
@@ -363,8 +363,13 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
     }
 }
 
-/// An agent takes work for itself only.
-fn assigns_itself(step: &Step<'_>) -> Result<()> {
+/// An agent takes work for itself only, and a job is started by its supervisor.
+fn assigns_itself(state: &State, step: &Step<'_>) -> Result<()> {
+    let job = state.entity(step.subject).filter(|task| super::ready::is_job(task));
+    if let Some(task) = job.filter(|_| step.payload.get("job") != Some(&Value::Bool(true))) {
+        let why = format!("{} is a job, and its supervisor starts it", task.name());
+        return Err(Error::refused(Reason::NotHolder, why));
+    }
     match step.text("holder") {
         Some(holder) if step.actor.kind == ActorKind::Agent && holder != step.actor.to_string() => {
             Err(Error::refused(Reason::NotHolder, format!("{} cannot claim for {holder}", step.actor)))

@@ -48,7 +48,11 @@ impl JobView {
         let own = self.record.as_ref().and_then(end::summary);
         let reason = || self.task.text("abort_reason").or(self.task.text("failure")).map(str::to_owned);
         match self.standing {
-            JobStanding::Queued => "Waiting for its turn".to_owned(),
+            JobStanding::Queued => match (self.task.state, self.task.facts.contains_key("destructive")) {
+                (At::Proposed, true) => "Waiting for an operator's approval".to_owned(),
+                (At::Proposed, false) => "Waiting for another task".to_owned(),
+                _ => "Waiting for its turn".to_owned(),
+            },
             JobStanding::Running => "Still running".to_owned(),
             JobStanding::Orphaned => "Still running, without its supervisor".to_owned(),
             JobStanding::Done => own.unwrap_or_else(|| "Job finished".to_owned()),
