@@ -167,7 +167,7 @@ impl Reactor<'_> {
             rules::Wait::Dependency(other) if other.state == At::Aborted => Some(other),
             _ => None,
         });
-        if let Some(gone) = gone.filter(|_| ready::is_job(&task)) {
+        if let Some(gone) = gone.filter(|_| task.state == At::Proposed && ready::is_job(&task)) {
             return self.abort_behind(&task, gone);
         }
         if waits.contains(&rules::Wait::Approval) {
