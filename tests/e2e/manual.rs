@@ -13,7 +13,7 @@ use hiveforge::event::kind::{About, TABLE};
 use hiveforge::machine;
 use hiveforge::ui::commands::COMMANDS;
 use hiveforge::ui::{Key, Status};
-use hiveforge::vault::config::Setting;
+use hiveforge::vault::config::{Fallback, Setting};
 
 use crate::hive::{Hive, Reply, binary};
 
@@ -80,7 +80,7 @@ fn every_command_has_its_man_page_and_completions() {
     for command in &mut commands {
         let name = command.get_name().to_owned();
         let mut page = Vec::new();
-        let see = ".SH \"SEE ALSO\"\n.BR hf (1),\n.BR hf\\-format (5),\n.BR hf\\-output (7),\n.BR hf\\-states (7)\n";
+        let see = ".SH \"SEE ALSO\"\n.BR hf (1),\n.BR hf\\-format (5),\n.BR hf\\-agent (7),\n.BR hf\\-output (7),\n.BR hf\\-states (7)\n";
         let manual = clap_mangen::Man::new(command.clone()).date("").manual("HiveForge");
         manual.render_title(&mut page).unwrap();
         manual.render_name_section(&mut page).unwrap();
@@ -256,6 +256,174 @@ fn the_page_of_the_format_is_current() {
         item(&mut out, setting.as_str(), &format!("{} (default {default})", setting.meaning()));
     }
     is_current(&man().join("hf-format.5"), &out);
+}
+
+/// A part of the page for agents.
+enum Part {
+    Heading(&'static str),
+    Say(String),
+    /// A command that works as printed, and when to run it.
+    Run(&'static str, String),
+    /// A line of a reply, and what to do about it.
+    Reply(&'static str, &'static str),
+}
+
+/// A default, as a length of time.
+fn time(setting: Setting) -> String {
+    let Fallback::Count(seconds) = setting.fallback() else { panic!("{setting} is not a number") };
+    if seconds % 60 == 0 { format!("{} minutes", seconds / 60) } else { format!("{seconds} seconds") }
+}
+
+/// What an agent has to know, with the numbers that hold.
+fn for_agents() -> Vec<Part> {
+    use Part::{Heading, Reply, Run, Say};
+    let [shown, inward, checked, lease] = [
+        Setting::InactiveErrorSeconds,
+        Setting::IntrospectionErrorSeconds,
+        Setting::DeepworkCheckpointSeconds,
+        Setting::LeaseSeconds,
+    ]
+    .map(time);
+    let [strict, extend, look] =
+        [Setting::StrictMaxMinutes, Setting::DeepworkExtendMax, Setting::WatchdogIntervalSeconds]
+            .map(|setting| setting.fallback().value());
+    vec![
+        Say("You work through a shell, and hf- commands record what you do. Your name is in HF_AGENT; leave it set.".into()),
+        Heading("HEALTHY"),
+        Say(format!(
+            "A watchdog looks every {look} seconds. You are healthy while it sees an activity log or a checkpoint within \
+             {shown} and an introspection within {inward}, or deep work that you declared before you went quiet. \
+             Otherwise it takes you for stuck, and somebody wakes you. Do not count minutes: say something whenever you come to a stop anyway."
+        )),
+        Heading("WHAT TO SAY, AND WHEN"),
+        Run("hf-checkpoint 'Looking for the cause of the replace error'", "In the middle of something: one short line, no more thought than that.".into()),
+        Run("hf-activity --kind creating --title 'The login form'", "Something is over: thinking, observing, creating.".into()),
+        Run("hf-activity --kind introspection --title 'What this hour taught me'", format!("Look inward: what went well, what did not, what comes next. At least every {inward}.")),
+        Run("hf-checkpoint --state 'Tests are green, review comes next'", "Before you may lose your context; it is kept in Autonomous/state/CHECKPOINTS.md.".into()),
+        Heading("DEEP WORK"),
+        Say("Declare it when you know that you will not be able to log for a while. A new declaration takes the place of the old one.".into()),
+        Run("hf-deepwork start --flexible 'A long refactoring'", format!("You can still make checkpoints, at least every {checked}. Logs and introspections can wait. It ends with your next activity log.")),
+        Run("hf-deepwork start --strict 45 'Rendering all characters'", format!("You can say nothing at all for 45 minutes. Take more than you need; {strict} is the most.")),
+        Run("hf-deepwork extend 15", format!("A strict one takes longer: {extend} times at most, and before its time is over.")),
+        Run("hf-deepwork complete", "It is over; an activity log says so too.".into()),
+        Say("Afterwards you have a duty: log what you did, and let the log after that be an introspection. Only an emergency puts it off, by one log:".into()),
+        Run("hf-activity --kind thinking --emergency 'The disk is full, that comes first'", "The duty stays.".into()),
+        Heading("REPLIES"),
+        Say("Read EXIT, STATUS, NEXT and SUM, and ADVICE if it is there. EXIT:0 means done and on the disk. Do what NEXT says:".into()),
+        Reply("NEXT:NONE", "Go on as planned."),
+        Reply("NEXT:ACTION <command>", "Run the command exactly as printed."),
+        Reply("NEXT:PATCH", "It failed: read LAST5, the file in LOGREF only if you must; mend it and try again."),
+        Reply("NEXT:ASK operator", "A person has to decide. Ask, and do not look for a way around."),
+        Reply("STATUS:REFUSED", "A rule forbids it; REASON names the rule. The same command will not work again as things stand."),
+        Reply("STATUS:BUSY", "Run the same command again."),
+        Reply("STATUS:UNCERTAIN", "It may be recorded or not. Repeat it with the key that is printed; that is safe."),
+        Reply("STATUS:CLAIM_LOST", "Another agent has your task now. Stop working on it."),
+        Reply("STATUS:STOPPED", "Everything is stopped. End what you are doing and ask the operator."),
+        Heading("TASKS"),
+        Run("hf-task claim", format!("Take the next task. It is yours for {lease}; every heartbeat and every checkpoint renews that.")),
+        Run("hf-task start T-0001", "Before you begin.".into()),
+        Run("hf-task heartbeat T-0001", "The work goes on.".into()),
+        Run("hf-artifact put form.py --for T-0001", "Store what it brought forth.".into()),
+        Run("hf-task succeed T-0001", "It is done.".into()),
+        Run("hf-task fail T-0001 --class transient --reason 'The network was away'", "It failed and may be tried again; with --class permanent it is given up.".into()),
+        Heading("JOBS"),
+        Run("hf-job fire --title 'Unit tests' -- sh -c 'echo tested'", "Whatever takes long. It runs to its end, also if you do not.".into()),
+        Run("hf-poll T-0002", "Wait for it. EXIT:2 means that it still runs: run NEXT as printed, never a loop of your own.".into()),
+        Run("hf-job check T-0002", "How it stands, at once; also from a later session.".into()),
+        Heading("WHAT YOU CANNOT DO"),
+        Say("Approve or reject a decision, lift a stop, pause, resume, archive, act as a person. Such a command is refused. Ask the operator, and do something else that is yours meanwhile.".into()),
+        Run("hf-status", "How everything stands, and what waits for a person.".into()),
+        Run(
+            "hf-stop 'It writes to the wrong place'",
+            "You may stop everything when harm is being done. Only a person lifts that.".into(),
+        ),
+    ]
+}
+
+/// A paragraph, no line longer than a narrow terminal.
+fn wrapped(text: &str, indent: usize) -> String {
+    const WIDTH: usize = 80;
+    let (mut out, mut width) = (" ".repeat(indent), indent);
+    for word in text.split_whitespace() {
+        if width > indent && width + 1 + word.chars().count() > WIDTH {
+            write!(out, "\n{}", " ".repeat(indent)).unwrap();
+            width = indent;
+        }
+        let gap = usize::from(width > indent);
+        write!(out, "{}{word}", " ".repeat(gap)).unwrap();
+        width += gap + word.chars().count();
+    }
+    out + "\n"
+}
+
+const FOR_AGENTS: &str = "how an agent works with HiveForge";
+
+#[test]
+fn the_page_for_agents_is_current() {
+    // A quote that is typed has to stay one.
+    let typed = |text: &str| roff(text).replace('\'', "\\(aq");
+    let mut out = page("hf-agent", 7, FOR_AGENTS) + ".SH DESCRIPTION";
+    for part in for_agents() {
+        match part {
+            Part::Heading(text) => write!(out, "\n.SH \"{}\"", typed(text)),
+            Part::Say(text) => write!(out, "\n.PP\n{}", typed(&text)),
+            Part::Run(tag, text) => write!(out, "\n.TP\n.B {}\n{}", typed(tag), typed(&text)),
+            Part::Reply(tag, text) => write!(out, "\n.TP\n.B {}\n{}", typed(tag), typed(text)),
+        }
+        .unwrap();
+    }
+    out += "\n.SH \"SEE ALSO\"\n.BR hf (1),\n.BR hf\\-output (7),\n.BR hf\\-watchdog (1)\n";
+    is_current(&man().join("hf-agent.7"), &out);
+
+    let mut out = format!("# HiveForge: {FOR_AGENTS}\n");
+    let mut close = false;
+    for part in for_agents() {
+        // What belongs to one list stands together.
+        let listed = matches!(part, Part::Run(..) | Part::Reply(..));
+        out += if listed && close { "" } else { "\n" };
+        close = listed;
+        out += &match part {
+            Part::Heading(text) => format!("## {text}\n"),
+            Part::Say(text) => wrapped(&text, 0),
+            Part::Run(tag, text) => format!("  {tag}\n{}", wrapped(&text, 6)),
+            Part::Reply(tag, text) => format!("  {tag}\n{}", wrapped(text, 6)),
+        };
+    }
+    assert!(out.lines().count() < 120, "one page, not a book");
+    is_current(&man().join("hf-agent.txt"), &out);
+}
+
+#[test]
+fn every_command_of_the_page_for_agents_works_as_printed() {
+    let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
+    let hive = furnished();
+    let mut before = Vec::new();
+    for part in for_agents() {
+        match part {
+            Part::Reply(line, _) => {
+                let (key, value) = line.split_once(':').unwrap();
+                assert!(Key::parse(key).is_some(), "{line}");
+                assert!(key != "STATUS" || Status::parse(value).is_some(), "{line}");
+            }
+            Part::Run(line, _) => {
+                match line {
+                    "hf-task succeed T-0001" => before = hive.contents(),
+                    // Both ends of a task are shown, and it has one only.
+                    _ if line.starts_with("hf-task fail") => hive.restore(&before),
+                    _ => {}
+                }
+                let output = std::process::Command::new("bash")
+                    .args(["-c", line])
+                    .current_dir(hive.dir())
+                    .env_clear()
+                    .envs([("PATH", path.as_str()), ("HF_AGENT", "builder"), ("HF_NOW", crate::hive::START)])
+                    .output()
+                    .unwrap();
+                Reply::of(output).expect_exit(0);
+            }
+            Part::Heading(_) | Part::Say(_) => {}
+        }
+    }
 }
 
 /// The diagram of a machine, for the README.
