@@ -31,6 +31,7 @@ mod project;
 mod readme;
 mod refuse;
 mod require;
+mod scripts;
 mod status;
 mod stop;
 mod task;
