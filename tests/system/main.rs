@@ -11,4 +11,5 @@ mod power;
 mod refusals;
 mod storm;
 mod terminal;
+mod tmux;
 mod vaults;
