@@ -394,6 +394,17 @@ fn the_page_for_agents_is_current() {
 }
 
 #[test]
+fn the_readme_says_what_healthy_means() {
+    let readme = include_str!("../../README.md").replace('\n', " ");
+    for healthy in [
+        format!("checkpoint within {} ", time(Setting::InactiveErrorSeconds)),
+        format!("introspection within {}", time(Setting::IntrospectionErrorSeconds).trim_end_matches(" minutes")),
+    ] {
+        assert!(readme.contains(&healthy), "the README does not say: {healthy}");
+    }
+}
+
+#[test]
 fn every_command_of_the_page_for_agents_works_as_printed() {
     let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
     let hive = furnished();
