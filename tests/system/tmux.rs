@@ -3,28 +3,37 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use tempfile::TempDir;
+
 use crate::hive::{Hive, Reply, write_private};
 use crate::machine::{Need, can};
 
-/// A server that is gone with this value. One session, `work`; its pane runs `cat`: what is typed shows twice,
-/// once as typed and, after Enter, once more.
-struct Server<'a> {
-    hive: &'a Hive,
+/// A server that is gone with this value. The panes of its sessions run `cat`: what is typed shows twice, once
+/// as typed and, after Enter, once more.
+struct Server {
+    sockets: TempDir,
 }
 
-impl<'a> Server<'a> {
-    fn start(hive: &'a Hive) -> Self {
-        let server = Server { hive };
-        let started =
-            server.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "work", "-x", "400", "-y", "50", "cat"]);
-        assert!(started.status.success(), "{started:?}");
+impl Server {
+    /// With a session `work`, and one whose name begins alike.
+    fn start() -> Self {
+        let server = Server { sockets: tempfile::tempdir().expect("a temporary folder") };
+        for session in ["work", "workshop"] {
+            server.must(&["-f", "/dev/null", "new-session", "-d", "-s", session, "-x", "400", "-y", "50", "cat"]);
+        }
         server
     }
 
     fn tmux(&self, args: &[&str]) -> Output {
         let mut tmux = Command::new("tmux");
-        tmux.args(["-u", "-L", "hf"]).args(args).env_remove("TMUX").env("TMUX_TMPDIR", self.hive.dir());
+        tmux.args(["-u", "-L", "hf"]).args(args).env_remove("TMUX").env("TMUX_TMPDIR", self.sockets.path());
         tmux.output().expect("tmux runs")
+    }
+
+    #[track_caller]
+    fn must(&self, args: &[&str]) {
+        let done = self.tmux(args);
+        assert!(done.status.success(), "{args:?}: {done:?}");
     }
 
     fn lines(&self) -> Vec<String> {
@@ -48,7 +57,7 @@ impl<'a> Server<'a> {
     /// Runs a hook by hand.
     fn hook(&self, name: &str, told: &[(&str, &str)]) -> Reply {
         let mut hook = Command::new(script(name));
-        hook.env_remove("TMUX").env("TMUX_TMPDIR", self.hive.dir()).envs([
+        hook.env_remove("TMUX").env("TMUX_TMPDIR", self.sockets.path()).envs([
             ("HF_TMUX_SOCKET", "hf"),
             ("HF_TMUX_TARGET", "work"),
             ("HF_TMUX_PAUSE", "0"),
@@ -57,14 +66,14 @@ impl<'a> Server<'a> {
     }
 
     /// One look of the watchdog.
-    fn tick(&self) -> Reply {
-        let mut tick = self.hive.process("watchdog");
-        tick.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TMUX_TMPDIR", self.hive.dir());
+    fn tick(&self, hive: &Hive) -> Reply {
+        let mut tick = hive.process("watchdog");
+        tick.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TMUX_TMPDIR", self.sockets.path());
         Reply::of(tick.output().expect("the watchdog runs"))
     }
 }
 
-impl Drop for Server<'_> {
+impl Drop for Server {
     fn drop(&mut self) {
         self.tmux(&["kill-server"]);
     }
@@ -90,26 +99,23 @@ fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
     );
     write_private(&hive.vault().join("hiveforge.config.yaml"), settings.as_bytes());
     hive.run("checkpoint", &["At work"]).expect_exit(0);
-    let server = Server::start(&hive);
-    server.tick().expect_exit(0);
+    let server = Server::start();
+    server.tick(&hive).expect_exit(0);
     server.shows("HEARTBEAT 20260131120000 HEALTHY", 2);
-    drop(server);
 
     hive.at("2026-01-31T12:11:00Z");
-    let server = Server::start(&hive);
-    server.tick().expect_exit(1);
+    server.tick(&hive).expect_exit(1);
     server.shows(KICK, 2);
     server.shows(
         "HEARTBEAT 20260131121100 ANOMALY: INACTIVE 660 s, write an activity log, or a checkpoint if you are in the middle of something",
         2,
     );
     assert!(!hive.events().iter().any(|event| event["event_type"] == "HookFailed"), "{:#?}", hive.events());
-    drop(server);
 
     // The pane is gone: the watchdog does its work, and it is on the record that nobody was told.
+    server.must(&["kill-session", "-t", "=work"]);
     hive.at("2026-01-31T12:12:00Z");
-    let away = Server { hive: &hive };
-    away.tick().expect_exit(1);
+    server.tick(&hive).expect_exit(1);
     let failed = hive.events().pop().expect("an event");
     assert_eq!(failed["event_type"], "HookFailed", "{failed:#}");
     assert!(failed["payload"]["reason"].as_str().is_some_and(|why| why.contains("no pane work:0.0")), "{failed:#}");
@@ -120,8 +126,7 @@ fn what_is_typed_is_text_and_goes_to_the_named_pane_only() {
     if !can("what is typed into a pane", &[Need::Tool("tmux")]) {
         return;
     }
-    let hive = Hive::empty();
-    let server = Server::start(&hive);
+    let server = Server::start();
     for text in ["Enter", "C-c", "-X cancel;", "a; kill-server ;", "$(id) `id` \"'\\ #{pane_id}", "起きてください;"]
     {
         let kicked = server.hook("kick-tmux", &[("HF_CODE", "NEVER_SEEN"), ("HF_KICK_TEXT", text)]);
@@ -133,7 +138,7 @@ fn what_is_typed_is_text_and_goes_to_the_named_pane_only() {
     assert_eq!(lines.code, Some(0));
     server.shows("one two[A", 2);
     // Somebody scrolled back.
-    assert!(server.tmux(&["copy-mode", "-t", "=work:"]).status.success());
+    server.must(&["copy-mode", "-t", "=work:"]);
     assert_eq!(server.hook("kick-tmux", &[("HF_CODE", "INACTIVE")]).code, Some(0));
     server.shows(KICK, 2);
     // Not a silence: nothing is typed.
