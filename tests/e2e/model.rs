@@ -398,7 +398,8 @@ impl Model {
             payload: payload.clone(),
         };
         if let Some(agent) = asked.agent.as_ref().filter(|agent| self.state(agent) == "-") {
-            self.record(rules, step("AgentStarted", agent, &Map::new()), None, &mut trial);
+            let announced = Map::from_iter([("announced".to_owned(), json!(true))]);
+            self.record(rules, step("AgentStarted", agent, &announced), None, &mut trial);
         }
         let mut payload = asked.payload.clone();
         let hash = match (asked.kind, payload.get("change"), payload.get("target")) {
@@ -584,6 +585,10 @@ impl Model {
             }
             ("artifact", "ArtifactCorrupted") => set(facts, "corrupted_at", now.clone()),
             ("artifact", _) => said(facts, &["kind", "task_id", "sha256", "size_bytes"]),
+            ("agent", "AgentStarted") => {
+                said(facts, &["announced"]);
+                set(facts, "started_at", now.clone());
+            }
             ("constraint", "ConstraintApplied") => {
                 said(facts, &["text"]);
                 set(facts, "applied_at", now.clone());
