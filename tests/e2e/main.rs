@@ -1,11 +1,13 @@
 //! The commands as their users meet them: real files, real processes, whole replies.
 
+mod activity;
 mod agree;
 mod append;
 mod artifact;
 mod backup;
 mod batch;
 mod caches;
+mod checkpoint;
 mod constraint;
 mod crash;
 mod decide;
@@ -36,3 +38,4 @@ mod status;
 mod stop;
 mod task;
 mod verify;
+mod watched;

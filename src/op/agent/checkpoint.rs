@@ -46,14 +46,15 @@ pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOu
         desk.ask(said(env, Kind::CheckpointRecorded, &agent, json!({"heartbeat_id": id.as_str(), "text": activity})))?;
     beat_for_held(env, &mut desk)?;
     let idle = open_work(&desk, &agent).is_none();
+    // What is refused is refused before anything is recorded.
+    let block = request.state.then(|| block(&activity, held_task(env, &desk).as_ref())).transpose()?;
     let mut warnings = desk.commit(&vault, asked.id)?.warnings;
     warnings.extend(fresh);
     if let Err(error) = dir.put_checkpoint(&id, &activity) {
         warnings.push(format!("the checkpoint is recorded, but its file could not be written: {error}"));
     }
-    if request.state {
-        let task = before.as_ref().and_then(|_| held_task(env));
-        vault.append_state("CHECKPOINTS.md", &block(&activity, task.as_ref())?)?;
+    if let Some(Err(error)) = block.map(|block| vault.append_state("CHECKPOINTS.md", &block)) {
+        warnings.push(format!("the checkpoint is recorded, but its block could not be written: {error}"));
     }
     let now = env.now.timestamp();
     let since = before.as_ref().and_then(|agent| agent.time("last_activity_at"));
@@ -68,13 +69,12 @@ pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOu
 }
 
 /// A task that the agent holds, for the block.
-fn held_task(env: &Env) -> Option<ShortRef> {
+fn held_task(env: &Env, desk: &Desk<'_>) -> Option<ShortRef> {
     use crate::base::EntityType;
     use crate::machine::State as At;
-    let (_, state) = env.open().ok()?.view().ok()?;
     let name = env.actor.to_string();
-    let held =
-        |at: At| state.in_state(EntityType::Task, at, usize::MAX).into_iter().find(|t| t.text("holder") == Some(&name));
+    let tasks = |at: At| desk.state().in_state(EntityType::Task, at, usize::MAX);
+    let held = |at: At| tasks(at).into_iter().find(|task| task.text("holder") == Some(&name));
     held(At::Running).or_else(|| held(At::Assigned))?.reference().map(|reference| ShortRef { tag: None, ..reference })
 }
 
