@@ -57,7 +57,8 @@ impl DeepWork {
     pub fn of(entity: &Entity) -> Option<DeepWork> {
         let (mode, started_at) = (Mode::parse(entity.text("mode")?)?, entity.time("started_at")?);
         let strict = mode == Mode::Strict;
-        let until = strict.then(|| Timestamp(started_at.0 + 60 * entity.count("minutes") as i64));
+        let until =
+            strict.then(|| Timestamp(started_at.0.saturating_add_unsigned(entity.count("minutes").saturating_mul(60))));
         Some(DeepWork { mode, started_at, until })
     }
 
