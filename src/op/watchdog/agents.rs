@@ -13,6 +13,7 @@ use crate::op::desk::Desk;
 use crate::policy::liveness::{self, Level, Life};
 use crate::policy::overdue::Code;
 use crate::state::Entity;
+use crate::vault::config::Setting;
 use crate::vault::{AgentDir, End};
 
 /// An agent that is looked after.
@@ -50,16 +51,18 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
     // A tick that only looks makes no folder.
     let dir = match tick.check {
         true => None,
-        false => Some(agent::dir_of(tick.env, tick.vault, &config, &name)?),
+        false => heeded(tick, agent, agent::dir_of(tick.env, tick.vault, &config, &name)),
     };
     if let Some(dir) = &dir {
-        take_in(tick, desk, agent, dir, offset)?;
+        let taken = take_in(tick, desk, agent, dir, offset);
+        heeded(tick, agent, taken);
     }
     let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
     let mut life = Life::of(desk.state(), agent, holders);
     if let Some(dir) = &dir {
-        heed_files(tick, agent, dir, offset, &mut life)?;
+        let seen = heed_files(tick, agent, dir, offset, &mut life);
+        heeded(tick, agent, seen);
     }
     let limits = agent::thresholds(&config);
     let found = liveness::findings(&life, &limits, tick.now, tick.armed_at());
@@ -68,9 +71,16 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
     }
     tick.findings.extend(found);
     if let Some(dir) = &dir {
-        dir.put_current_id(&tick.heartbeat_id)?;
+        heeded(tick, agent, dir.put_current_id(&tick.heartbeat_id));
     }
     Ok(())
+}
+
+/// Files of one agent that cannot be used are told of, and stop neither the tick nor the rules: what is
+/// recorded still counts.
+fn heeded<T>(tick: &mut Ticking<'_>, agent: &Entity, done: Result<T>) -> Option<T> {
+    let complain = |error| tick.warnings.push(format!("files of {} are passed over: {error}", agent.subject));
+    done.map_err(complain).ok()
 }
 
 /// Declarations and logs that no event names.
@@ -108,8 +118,10 @@ fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &Ag
             "activity": declared.activity,
         });
         let mut payload = payload;
+        // A file is not a way to be quiet for longer than a command allows.
+        let most = desk.config.for_agent(agent.subject.id()).count(Setting::StrictMaxMinutes);
         if let Some(minutes) = declared.minutes {
-            payload["minutes"] = minutes.into();
+            payload["minutes"] = minutes.min(most).into();
         }
         let subject = Subject::new(EntityType::DeepWork, EntityId::parse(&format!("{}-{id}", agent.subject.id()))?);
         tick.record(desk, Kind::DeepWorkStarted, &subject, payload)?;

@@ -65,6 +65,7 @@ pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<Watch
     let calls = loop {
         let mut desk = Desk::open(env, &vault, check)?;
         warnings.append(&mut desk.warnings);
+        tick.begin()?;
         let (calls, more) = tick.round(&mut desk)?;
         if check {
             break Vec::new();
@@ -90,6 +91,10 @@ struct Ticking<'a> {
     vault: &'a Vault,
     check: bool,
     now: Timestamp,
+    /// So many seconds without a tick mean that nobody could have been heard.
+    gap: i64,
+    /// Whether somebody has looked in this very second.
+    again: bool,
     tick: Tick,
     findings: Vec<Finding>,
     stopped: bool,
@@ -101,17 +106,34 @@ impl<'a> Ticking<'a> {
     fn new(env: &'a Env, vault: &'a Vault, check: bool, every: Option<Duration>) -> Result<Self> {
         let (config, warnings) = vault.config()?;
         let now = env.now.timestamp();
-        let before = vault.tick()?;
         let interval = every.map_or_else(|| config.count(Setting::WatchdogIntervalSeconds), |every| every.as_secs());
-        let gap = interval as i64 * GAP_INTERVALS;
-        let asleep = before.as_ref().is_some_and(|before| now.0.saturating_sub(before.at) > gap);
-        let mut tick = before.unwrap_or_default();
-        tick.at = now.0;
-        if asleep {
-            tick.armed_at = Some(now.0);
-        }
         let heartbeat_id = HeartbeatId::of(now, agent::offset(env, &config));
-        Ok(Ticking { env, vault, check, now, tick, findings: Vec::new(), stopped: false, heartbeat_id, warnings })
+        Ok(Ticking {
+            env,
+            vault,
+            check,
+            now,
+            gap: (interval as i64).saturating_mul(GAP_INTERVALS),
+            again: false,
+            tick: Tick::default(),
+            findings: Vec::new(),
+            stopped: false,
+            heartbeat_id,
+            warnings,
+        })
+    }
+
+    /// Reads the last tick, under the lock: another watchdog may just have left one.
+    fn begin(&mut self) -> Result<()> {
+        let before = self.vault.tick()?;
+        let asleep = before.as_ref().is_some_and(|before| self.now.0.saturating_sub(before.at) > self.gap);
+        self.again = before.as_ref().is_some_and(|before| before.at == self.now.0);
+        self.tick = before.unwrap_or_default();
+        self.tick.at = self.now.0;
+        if asleep {
+            self.tick.armed_at = Some(self.now.0);
+        }
+        Ok(())
     }
 
     fn armed_at(&self) -> Option<Timestamp> {
@@ -296,7 +318,7 @@ impl<'a> Ticking<'a> {
         }
         let recovery = self.tick.recoveries.entry(name).or_default();
         let first = recovery.attempts == 0;
-        recovery.cycles += 1;
+        recovery.cycles += u64::from(!self.again);
         if !first && recovery.cycles <= wait || recovery.escalated {
             return Ok(Vec::new());
         }
