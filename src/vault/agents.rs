@@ -81,6 +81,12 @@ impl Vault {
         }
         Ok(AgentDir { stats, logs: Logs::Own })
     }
+
+    /// The folder of an agent, if it is there.
+    pub fn agent_dir_there(&self, name: &EntityId) -> Result<Option<AgentDir>> {
+        let Some(agents) = self.root.dir(AGENTS)? else { return Ok(None) };
+        Ok(agents.dir(name.as_str())?.map(|stats| AgentDir { stats, logs: Logs::Own }))
+    }
 }
 
 impl AgentDir {
@@ -91,6 +97,14 @@ impl AgentDir {
         let (stats, _) = root.make_dir(STATS)?;
         let (artifacts, _) = root.make_dir(ARTIFACTS)?;
         Ok(AgentDir { stats, logs: Logs::Works { artifacts, name: name.to_string() } })
+    }
+
+    /// The same, if its folders are there.
+    pub fn there_in_works(works: &Path, name: &EntityId) -> Result<Option<AgentDir>> {
+        let gone = || Error::usage(format!("{} is not a folder", works.display()));
+        let root = Dir::open_root(works)?.ok_or_else(gone)?;
+        let (Some(stats), Some(artifacts)) = (root.dir(STATS)?, root.dir(ARTIFACTS)?) else { return Ok(None) };
+        Ok(Some(AgentDir { stats, logs: Logs::Works { artifacts, name: name.to_string() } }))
     }
 
     /// Whether this is somebody else's tree, in whose words files are written.

@@ -38,11 +38,23 @@ fn subject(name: &EntityId) -> Subject {
 
 /// The folder of an agent: in the works tree, if there is one, else in the vault.
 pub(super) fn dir_of(env: &Env, vault: &Vault, config: &Config, name: &EntityId) -> Result<AgentDir> {
-    let configured = Some(config.text(Setting::LivenessWorksDir)).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    match env.works.clone().or(configured) {
-        Some(works) => AgentDir::in_works(&vault.path().join(works), name),
+    match works_of(env, vault, config) {
+        Some(works) => AgentDir::in_works(&works, name),
         None => vault.agent_dir(name),
     }
+}
+
+/// The same for who only looks: nothing is made.
+pub(super) fn dir_there(env: &Env, vault: &Vault, config: &Config, name: &EntityId) -> Result<Option<AgentDir>> {
+    match works_of(env, vault, config) {
+        Some(works) => AgentDir::there_in_works(&works, name),
+        None => vault.agent_dir_there(name),
+    }
+}
+
+fn works_of(env: &Env, vault: &Vault, config: &Config) -> Option<PathBuf> {
+    let configured = Some(config.text(Setting::LivenessWorksDir)).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    env.works.clone().or(configured).map(|works| vault.path().join(works))
 }
 
 /// How far the clocks of heartbeat ids are ahead of UTC.

@@ -14,7 +14,7 @@ use crate::policy::liveness::{self, Level, Life};
 use crate::policy::overdue::Code;
 use crate::state::Entity;
 use crate::vault::config::Setting;
-use crate::vault::{AgentDir, End};
+use crate::vault::{AgentDir, End, LogFile};
 
 /// An agent that is looked after.
 #[derive(Debug)]
@@ -50,10 +50,11 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
     let offset = agent::offset(tick.env, &config);
     // A tick that only looks makes no folder.
     let dir = match tick.check {
-        true => None,
+        true => heeded(tick, agent, agent::dir_there(tick.env, tick.vault, &config, &name)).flatten(),
         false => heeded(tick, agent, agent::dir_of(tick.env, tick.vault, &config, &name)),
     };
-    if let Some(dir) = &dir {
+    let writable = dir.as_ref().filter(|_| !tick.check);
+    if let Some(dir) = writable {
         let taken = take_in(tick, desk, agent, dir, offset);
         heeded(tick, agent, taken);
     }
@@ -67,10 +68,10 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
     let limits = agent::thresholds(&config);
     let found = liveness::findings(&life, &limits, tick.now, tick.armed_at());
     if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
-        expire(tick, desk, agent, dir.as_ref())?;
+        expire(tick, desk, agent, writable)?;
     }
     tick.findings.extend(found);
-    if let Some(dir) = &dir {
+    if let Some(dir) = writable {
         heeded(tick, agent, dir.put_current_id(&tick.heartbeat_id));
     }
     Ok(())
@@ -166,8 +167,12 @@ fn heed_files(tick: &Ticking<'_>, agent: &Entity, dir: &AgentDir, offset: i64, l
     if let Some(Ok(id)) = dir.current_id()? {
         newest.push(id.at(offset));
     }
-    if let (Some(log), _) = dir.newest_logs()? {
+    if let (Some(log), introspection) = dir.newest_logs()? {
         newest.push(log.id.at(offset));
+        // Who only looks has not taken them in.
+        let heard = |log: &LogFile| Some(log.id.at(offset)).filter(|at| tick.check && *at <= tick.now);
+        life.last_activity = life.last_activity.max(heard(&log));
+        life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(heard));
     }
     life.newest_id = newest.into_iter().max();
     Ok(())
