@@ -61,6 +61,11 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
     let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
     let mut life = Life::of(desk.state(), agent, holders);
+    // However it was declared, nobody is quiet for longer than the settings allow.
+    let most = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
+    if let Some(work) = &mut life.deep_work {
+        work.until = work.until.map(|until| until.min(Timestamp(work.started_at.0.saturating_add_unsigned(most))));
+    }
     if let Some(dir) = &dir {
         let seen = heed_files(tick, agent, dir, offset, &mut life);
         heeded(tick, agent, seen);

@@ -202,7 +202,13 @@ impl<'a> Ticking<'a> {
     fn in_strict_work(&self, desk: &Desk<'_>) -> Vec<String> {
         let open = desk.state().in_state(EntityType::DeepWork, At::Open, usize::MAX);
         let strict = open.iter().filter(|work| work.text("mode") == Some("strict"));
-        strict.filter_map(|work| work.text("agent_id").map(|name| format!("agent:{name}"))).collect()
+        let agents = strict.filter_map(|work| {
+            let agent = desk.state().entity(&work.named("agent_id", EntityType::Agent)?)?;
+            // One that a later declaration has left behind excuses nothing.
+            let newest = agent.named("deepwork_id", EntityType::DeepWork).as_ref() == Some(&work.subject);
+            newest.then(|| agent.subject.to_string())
+        });
+        agents.collect()
     }
 
     /// Whether something overdue is looked after by somebody else: the agent said so beforehand, or a
