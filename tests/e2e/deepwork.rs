@@ -243,6 +243,25 @@ fn a_declaration_by_hand_is_not_longer_than_a_declaration_can_be() {
     }
 }
 
+#[test]
+fn a_declaration_that_is_appended_is_not_longer_than_a_declaration_can_be() {
+    let mut hive = configured("");
+    running(&hive, "agent:main");
+    ok(&hive, "hf-activity --kind introspection");
+    for minutes in [100_000u64, 100_000, u64::MAX] {
+        let said = format!(
+            r#"{{"agent_id":"main","heartbeat_id":"20260131120000","mode":"strict","activity":"x","minutes":{minutes}}}"#
+        );
+        hive.run("append", &["DeepWorkStarted", "--actor", "agent:main", "--payload", &said]);
+    }
+    assert_eq!(tick(&mut hive, 240 * 60), [""; 0]);
+    let found = tick(&mut hive, 240 * 60 + 1);
+    for code in ["INACTIVE agent:main", "DEEPWORK_EXPIRED agent:main", "LEASE_EXPIRED run:"] {
+        assert!(found.iter().any(|line| line.starts_with(code)), "{code}: {found:?}");
+    }
+    all_is_well(&hive);
+}
+
 /// An ai-works tree with a project in it.
 fn works(hive: &Hive) -> PathBuf {
     let works = hive.dir().join("ai-works");

@@ -356,6 +356,40 @@ fn while_everything_is_stopped_the_watchdog_says_so_and_wakes_nobody() {
     all_is_well(&hive);
 }
 
+/// Kills the supervisor of the only job, and waits until it is gone.
+fn kill_the_supervisor(hive: &Hive) {
+    let vault = hive.vault().display().to_string();
+    let ours = |pid: &str| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
+        words.iter().any(|word| word == "supervise") && words.contains(&vault)
+    };
+    let all = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let pid = all.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).find(|pid| ours(pid)).expect("a supervisor");
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    while ours(&pid) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_job_whose_supervisor_is_gone_is_lost_at_once_and_told_of_once() {
+    let hive = Hive::new();
+    ok(&hive, "hf-job fire -- sleep 5");
+    kill_the_supervisor(&hive);
+    let before = hive.contents();
+    let check = sh(&hive, "hf-watchdog --check").expect_exit(1);
+    assert!(hive.contents() == before);
+    assert!(check.get("ANOMALY").starts_with("JOB_LOST task:"), "{check:#?}");
+    let reply = sh(&hive, "hf-watchdog").expect_exit(1);
+    assert_eq!(reply.all("ANOMALY"), check.all("ANOMALY"));
+    assert_eq!(reply.get("ADVICE"), "a job is gone without a word; look at its log");
+    assert_eq!(count(&hive, "RunCrashed"), 1);
+    let again = sh(&hive, "hf-watchdog");
+    assert_eq!((again.all("ANOMALY"), count(&hive, "RunCrashed")), (vec![], 1));
+    all_is_well(&hive);
+}
+
 #[test]
 fn settings_that_cannot_be_read_are_told_and_change_nothing() {
     let hive = Hive::new();
