@@ -199,7 +199,6 @@ fn an_agent_speaks_for_itself_alone() {
     ok(&hive, "hf-checkpoint Here --agent a");
     ok(&hive, "hf-deepwork start --flexible Long --agent a");
     let work = hive.events().pop().unwrap()["subject"].as_str().unwrap().to_owned();
-    let said = r#"{"heartbeat_id":"20260131120000","text":"x","kind":"thinking"}"#;
     for (kind, subject, payload) in [
         ("CheckpointRecorded", "agent:a", r#"{"heartbeat_id":"20260131120000","text":"x"}"#),
         ("ActivityLogged", "agent:a", r#"{"heartbeat_id":"20260131120000","kind":"thinking"}"#),
@@ -222,7 +221,7 @@ fn an_agent_speaks_for_itself_alone() {
         ("RecoveryAttempted", "agent:a", r#"{"code":"INACTIVE","attempt":1}"#),
     ] {
         let args = [kind, "--subject", subject, "--payload", payload, "--actor", "agent:a"];
-        assert_eq!(hive.refuses("append", &args, 3).get("STATUS"), "REFUSED", "{kind}: {said}");
+        assert_eq!(hive.refuses("append", &args, 3).get("STATUS"), "REFUSED", "{kind}");
     }
     all_is_well(&hive);
 }

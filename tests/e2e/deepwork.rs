@@ -294,7 +294,7 @@ fn an_ai_works_tree_is_served_in_place() {
 
 #[test]
 fn files_that_other_tools_write_into_the_tree_count_like_our_own() {
-    let mut hive = configured(&String::new());
+    let mut hive = configured("");
     let works = works(&hive);
     ok(&hive, "hf-activity --kind thinking --works ai-works");
     let tick = |hive: &mut Hive, second: i64| {
