@@ -78,6 +78,8 @@ pub struct Life {
     pub last_activity: Option<Timestamp>,
     pub last_checkpoint: Option<Timestamp>,
     pub last_introspection: Option<Timestamp>,
+    /// When a deep work was last over in time; nobody looks inward in the middle of one.
+    pub last_deepwork_end: Option<Timestamp>,
     pub deep_work: Option<DeepWork>,
     /// Whether the log after a closing log was not an introspection.
     pub duty_broken: bool,
@@ -97,6 +99,7 @@ impl Life {
             last_activity: agent.time("last_activity_at"),
             last_checkpoint: agent.time("last_checkpoint_at"),
             last_introspection: agent.time("last_introspection_at"),
+            last_deepwork_end: agent.time("last_deepwork_end"),
             deep_work: open.as_deref().filter(|work| work.state == At::Open).and_then(DeepWork::of),
             duty_broken: agent.text("duty") == Some("broken"),
             newest_id: None,
@@ -160,7 +163,7 @@ pub fn findings(life: &Life, limits: &Thresholds, now: Timestamp, armed_at: Opti
         }
     }
     if flexible.is_none() && life.last_activity.is_some() {
-        let quiet = since(life.last_introspection.unwrap_or(life.started_at));
+        let quiet = since(life.last_introspection.max(life.last_deepwork_end).unwrap_or(life.started_at));
         let steps = [
             (limits.introspection_error, Level::Error),
             (limits.introspection_warn, Level::Warn),
@@ -203,6 +206,7 @@ mod tests {
             last_activity: None,
             last_checkpoint: None,
             last_introspection: None,
+            last_deepwork_end: None,
             deep_work: None,
             duty_broken: false,
             newest_id: None,
@@ -230,6 +234,9 @@ mod tests {
             check(&at(now), now, &[(Code::IntrospectionOverdue, level)]);
         }
         check(&at(900), 900, &[]);
+        let after_work = Life { last_deepwork_end: Some(Timestamp(1000)), ..at(1901) };
+        check(&after_work, 1901, &[(Code::IntrospectionOverdue, Level::Notice)]);
+        check(&Life { last_checkpoint: Some(Timestamp(1900)), ..after_work }, 1900, &[]);
         check(&Life { duty_broken: true, ..at(5) }, 5, &[(Code::IntrospectionDuty, Level::Error)]);
         let ahead = |id: i64| Life { newest_id: Some(Timestamp(id)), ..at(5) };
         check(&ahead(125), 5, &[]);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::approval::{self, Change, Question};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityType, Error, Reason, Result, Subject};
+use crate::base::{Actor, EntityType, Error, HeartbeatId, Reason, Result, Subject};
 use crate::event::Kind;
 use crate::event::kind::About;
 use crate::machine;
@@ -211,6 +211,7 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
             let (question, target) = approval::read(step.payload)?;
             can_be_asked(state, question, &target)
         }
+        Kind::DeepWorkStarted => one_work_at_a_time(state, step),
         Kind::RequirementApproved => need(state, Question::Requirement, subject),
         Kind::ConstraintApplied => need_change(state, step, Change::Apply),
         Kind::ConstraintRemoved => need_change(state, step, Change::Remove),
@@ -220,6 +221,24 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::TaskAssigned => need_if_destructive(state, subject),
         Kind::RunStarted => linked(kind, step.payload).map_or(Ok(()), |task| need_if_destructive(state, &task)),
         _ => Ok(()),
+    }
+}
+
+/// An agent is in one deep work at a time, and a strict one says how long.
+fn one_work_at_a_time(state: &State, step: &Step<'_>) -> Result<()> {
+    if step.text("mode") == Some("strict") && !step.payload.contains_key("minutes") {
+        return Err(Error::usage("a strict deep work needs payload.minutes"));
+    }
+    if step.text("heartbeat_id").and_then(HeartbeatId::parse).is_none() {
+        return Err(Error::usage("payload.heartbeat_id must be YYYYMMDDHHMMSS"));
+    }
+    let agent = linked(step.kind, step.payload).and_then(|agent| state.entity(&agent));
+    let open = agent.and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
+    match open.filter(|open| state.of(open) == machine::State::Open) {
+        Some(open) => {
+            Err(Error::refused(Reason::IllegalTransition, format!("{open} is Open: one deep work has to end first")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -126,6 +126,7 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Agent, Kind::DeepWorkStarted, "deepwork_id", SubjectId),
     (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Gone),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", Time),
     (EntityType::Agent, Kind::DeepWorkExpired, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkExpired, "deepwork_id", Gone),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "agent_id", Payload("agent_id")),

@@ -13,7 +13,7 @@ use crate::op::{AppendOutcome, Env};
 use crate::policy::liveness::{DeepWork, Mode};
 use crate::state::Entity;
 use crate::vault::config::Setting;
-use crate::vault::{End, Vault};
+use crate::vault::{AgentDir, End};
 
 /// A declaration is short.
 const TEXT_MAX_CHARS: usize = 400;
@@ -89,18 +89,19 @@ pub fn status(env: &Env) -> Result<Option<Entity>> {
 
 /// Says that it is over, before the log that closes it.
 pub fn complete(env: &Env) -> Result<DeepWorkOutcome> {
-    on_open(env, |env, vault, desk, work| {
+    let ask = |desk: &mut Desk<'_>, work: &Entity| {
         let by = json!({"agent_id": me(env)?.as_str(), "by": "word"});
-        let asked = desk.ask(said(env, Kind::DeepWorkCompleted, &work.subject, by))?;
-        let dir = dir_of(env, vault, &desk.config, &me(env)?)?;
-        dir.end_declaration(work.text("heartbeat_id").unwrap_or_default(), End::Completed)?;
-        Ok(asked)
-    })
+        desk.ask(said(env, Kind::DeepWorkCompleted, &work.subject, by))
+    };
+    let write = |dir: &AgentDir, work: &Entity| {
+        dir.end_declaration(work.text("heartbeat_id").unwrap_or_default(), End::Completed)
+    };
+    on_open(env, ask, write)
 }
 
 /// A strict one takes longer.
 pub fn extend(env: &Env, minutes: u64) -> Result<DeepWorkOutcome> {
-    on_open(env, |env, vault, desk, work| {
+    let ask = |desk: &mut Desk<'_>, work: &Entity| {
         let config = desk.config.for_agent(me(env)?.as_str());
         let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
         if work.text("mode") != Some(Mode::Strict.as_str()) {
@@ -114,30 +115,38 @@ pub fn extend(env: &Env, minutes: u64) -> Result<DeepWorkOutcome> {
             return Err(Error::usage(format!("that would be longer than {most} minutes, which is the most")));
         }
         let payload = json!({"agent_id": me(env)?.as_str(), "minutes": minutes});
-        let asked = desk.ask(said(env, Kind::DeepWorkExtended, &work.subject, payload))?;
+        desk.ask(said(env, Kind::DeepWorkExtended, &work.subject, payload))
+    };
+    let write = |dir: &AgentDir, work: &Entity| {
         let declared = Declaration {
             mode: Mode::Strict,
             activity: work.text("activity").unwrap_or_default().to_owned(),
             minutes: Some(work.count("minutes") + minutes),
         };
-        let dir = dir_of(env, vault, &config, &me(env)?)?;
-        if let Some(id) = work.text("heartbeat_id").and_then(HeartbeatId::parse) {
-            dir.declare(&id, &declared.write(dir.is_works()))?;
+        match work.text("heartbeat_id").and_then(HeartbeatId::parse) {
+            Some(id) => dir.declare(&id, &declared.write(dir.is_works())),
+            None => Ok(()),
         }
-        Ok(asked)
-    })
+    };
+    on_open(env, ask, write)
 }
 
+/// Asks for something about the agent's open deep work, and then writes its file.
 fn on_open(
     env: &Env,
-    act: impl FnOnce(&Env, &Vault, &mut Desk<'_>, &Entity) -> Result<Asked>,
+    ask: impl FnOnce(&mut Desk<'_>, &Entity) -> Result<Asked>,
+    write: impl FnOnce(&AgentDir, &Entity) -> Result<()>,
 ) -> Result<DeepWorkOutcome> {
-    let vault = env.open()?;
+    let (name, vault) = (me(env)?, env.open()?);
     let mut desk = Desk::open(env, &vault, false)?;
-    let agent = subject(&me(env)?);
+    let config = desk.config.for_agent(name.as_str());
+    let agent = subject(&name);
     let work = open_work(&desk, &agent).ok_or_else(|| Error::not_found(format!("{agent} is in no deep work")))?;
-    let asked = act(env, &vault, &mut desk, &work)?;
-    Ok(outcome(finish(&vault, desk, &[asked])?, None, Vec::new()))
+    let asked = ask(&mut desk, &work)?;
+    let recorded = finish(&vault, desk, &[asked])?;
+    let written = dir_of(env, &vault, &config, &name).and_then(|dir| write(&dir, &work));
+    let warning = written.err().map(|e| format!("it is recorded, but its file could not be written: {e}"));
+    Ok(outcome(recorded, None, warning.into_iter().collect()))
 }
 
 /// Renames what an older version left. Gives what was done.

@@ -42,6 +42,10 @@ impl Call {
         Call::new(Setting::OnWarning, agent, lines, findings.first().map(|finding| finding.code.to_string()))
     }
 
+    pub fn is_beat(&self) -> bool {
+        self.hook == Setting::OnBeat
+    }
+
     pub fn beat(agent: &Watched, findings: &[Finding]) -> Call {
         let lines = findings.iter().filter(|f| f.code != Code::ArchiveDue).flat_map(line).collect();
         Call::new(Setting::OnBeat, agent, lines, None)

@@ -61,15 +61,18 @@ pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<Watch
     let vault = env.open()?;
     let mut tick = Ticking::new(env, &vault, check, every)?;
     tick.jobs()?;
-    let (mut did, mut warnings) = (Vec::new(), Vec::new());
-    let calls = loop {
+    let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::Call>::new());
+    loop {
         let mut desk = Desk::open(env, &vault, check)?;
         warnings.append(&mut desk.warnings);
         tick.begin()?;
-        let (calls, more) = tick.round(&mut desk)?;
+        let (of_round, more) = tick.round(&mut desk)?;
         if check {
-            break Vec::new();
+            break;
         }
+        // Of several rounds of one tick only the last one beats.
+        calls.retain(|call| !call.is_beat());
+        calls.extend(of_round);
         vault.put_tick(&tick.tick)?;
         if let Some(first) = desk.unit().events().first().map(|event| event.id) {
             let done = desk.commit(&vault, first)?;
@@ -77,9 +80,9 @@ pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<Watch
             warnings.extend(done.warnings);
         }
         if !more {
-            break calls;
+            break;
         }
-    };
+    }
     warnings.append(&mut tick.warnings);
     let outcome = tick.outcome(did, warnings, began.elapsed());
     hooks::run(env, &vault, &calls, &outcome);
@@ -166,7 +169,8 @@ impl<'a> Ticking<'a> {
     /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
     fn round(&mut self, desk: &mut Desk<'_>) -> Result<(Vec<hooks::Call>, bool)> {
         self.stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped;
-        self.findings.retain(|finding| finding.code == Code::JobLost);
+        // What was overdue in a round before is settled; agents are looked at anew.
+        self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
         let watched = agents::look(self, desk)?;
         let more = self.overdue(desk)?;
         self.runaways(desk)?;
