@@ -12,7 +12,7 @@ fn a_strict_one_is_declared_extended_and_completed() {
     let mut hive = configured("");
     tick(&mut hive, 0);
     ok(&hive, "hf-checkpoint Here");
-    let head = "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:DW-0001 is Open\nEVENT_ID:<ulid>\nSUBJECT:deepwork:<ulid>\n\
+    let head = "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:DW-0001 is Open: Rendering\nEVENT_ID:<ulid>\nSUBJECT:deepwork:<ulid>\n\
                 REF:DW-0001@<tag>\nSTATE:Open\n";
     let started = ok(&hive, "hf-deepwork start --strict 45 Rendering");
     assert_eq!(
@@ -24,7 +24,7 @@ fn a_strict_one_is_declared_extended_and_completed() {
     let status = at(&mut hive, 1260, "hf-deepwork status").expect_exit(0);
     assert_eq!(
         status.stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:DW-0001 is Open\nMODE:strict\nDEEP_WORK:DW-0001 Open strict 45 21 Rendering\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:DW-0001 is Open: Rendering\nMODE:strict\nDEEP_WORK:DW-0001 Open strict 45 21 Rendering\n"
     );
     let extended = ok(&hive, "hf-deepwork extend 15");
     assert_eq!(extended.masked(&hive), format!("{head}MODE:strict\nUNTIL:2026-01-31T13:00:00Z\n"));
