@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Env;
 use super::project::with_view;
-use crate::base::{EntityType, Result};
+use crate::base::{EntityType, Result, Subject};
 use crate::state::Entity;
 
 #[derive(Debug)]
@@ -32,6 +32,14 @@ pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcom
                 Some(_) => {}
                 None => facts.push((name.clone(), plain(value))),
             }
+        }
+        // Whoever decides about a command sees all of it.
+        let target = entity.text("target").and_then(|target| state.entity(&Subject::parse(target).ok()?));
+        if let Some(target) = target
+            && let Some((_, made)) = snapshot.find(target.first_event)?
+            && let Some(command) = made.payload.get("command")
+        {
+            facts.push(("command".to_owned(), plain(command)));
         }
         let related = EntityType::projected().flat_map(|entity| state.made_for(&subject, entity)).collect();
         Ok(ShowOutcome { entity, facts, related })

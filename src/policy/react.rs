@@ -102,7 +102,11 @@ impl Reactor<'_> {
         for old in asked.iter().filter(|decision| OPEN.contains(&decision.state)) {
             self.say(Kind::DecisionSuperseded, old.subject.clone(), json!({}));
         }
-        let title = text::cut(target.text("title").unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+        // Of a command, the operator sees the command: a title says what its author likes.
+        let command = self.cause.payload.get("command").and_then(Value::as_array);
+        let words: Option<Vec<&str>> = command.map(|words| words.iter().filter_map(Value::as_str).collect());
+        let title = words.map_or_else(|| target.text("title").unwrap_or_default().to_owned(), |words| words.join(" "));
+        let title = text::cut(&title, limits::SUMMARY_MAX_CHARS);
         let hash = approval::bound_to(self.state, question, &target.subject, None);
         let payload = json!({
             "kind": question.as_str(),

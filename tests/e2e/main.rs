@@ -17,6 +17,7 @@ mod fired;
 mod governed;
 mod hf;
 mod hive;
+mod hostile;
 mod index;
 mod init;
 mod job;

@@ -1,0 +1,34 @@
+//! What somebody tries who means no good, or whose files are broken.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::hive::{Hive, write_private};
+use crate::lives::{count, keeps_the_rules, ok};
+
+fn declare(hive: &Hive, agent: &str, text: &str) {
+    let folder = hive.vault().join("Agents").join(agent).join("deep_work");
+    fs::create_dir_all(&folder).unwrap();
+    write_private(&folder.join("20260131120000.txt"), text.as_bytes());
+}
+
+#[test]
+fn nobody_binds_a_task_to_a_command_by_hand() {
+    let hive = Hive::new();
+    let forged = r#"{"title":"List","command":["ls"],"command_hash":"sha256:00","job":true,"destructive":true}"#;
+    hive.refuses("append", &["TaskProposed", "--payload", forged], 3);
+    ok(&hive, "hf-task propose Form");
+    hive.refuses("append", &["TaskAssigned", "--subject", "T-0001", "--payload", r#"{"job":true}"#], 3);
+}
+
+#[test]
+fn an_operator_is_shown_the_command_and_not_its_title() {
+    let hive = Hive::new();
+    let words = ["fire", "--destructive", "--title", "Harmless", "--", "/bin/rm", "-rf", "/nonexistent/x"];
+    hive.run("job", &words).expect_exit(3);
+    let asked = hive.run("decide", &["list", "--open"]).expect_exit(0);
+    assert!(asked.get("ENTITY").contains("/bin/rm -rf /nonexistent/x"), "{asked:#?}");
+    let shown = hive.run("decide", &["show", "DEC-0001"]).expect_exit(0);
+    assert!(shown.all("FACT").contains(&r#"command ["/bin/rm","-rf","/nonexistent/x"]"#), "{shown:#?}");
+    hive.run("job", &["cancel", "T-0001"]).expect_exit(0);
+}
