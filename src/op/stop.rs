@@ -58,7 +58,13 @@ pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
         Ok((false, warnings)) => (Some(Error::corrupt("the log does not say so")), warnings),
         Err(error) => (Some(error), Vec::new()),
     };
-    let up = vault.stop_flag()?.unwrap_or(flag);
+    let up = vault.stop_flag()?;
+    // Neither the flag nor the log says so: nothing is stopped, and nobody may believe it.
+    let unrecorded = match unrecorded {
+        Some(error) if up.is_none() => return Err(error),
+        unrecorded => unrecorded,
+    };
+    let up = up.unwrap_or(flag);
     let duplicate = before.is_some_and(|before| before.id == up.id);
     let left = job::drain(&vault, &under_way)?;
     Ok(StopOutcome { duplicate, unrecorded, reason: text::cut(&up.reason, 200), left, warnings })

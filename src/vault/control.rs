@@ -92,7 +92,13 @@ impl Vault {
         let up = self.stop_flag()?;
         let Some(bytes) = next(up.as_ref().map(|stop| stop.id.as_str())) else { return Ok(()) };
         let wrong = |e| failed("write", &self.akashic.path().join(CONTROL_FILE), e);
-        writing.write_all_at(&bytes, 0).and_then(|()| writing.sync_data()).map_err(wrong)?;
+        writing.write_all_at(&bytes, 0).map_err(wrong)?;
+        // What somebody put behind the record would spoil it for ever.
+        let longer = writing.metadata().map_err(wrong)?.len() > bytes.len() as u64;
+        if longer {
+            writing.set_len(bytes.len() as u64).map_err(wrong)?;
+        }
+        writing.sync_data().map_err(wrong)?;
         if made { self.akashic.sync() } else { Ok(()) }
     }
 }

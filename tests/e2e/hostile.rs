@@ -32,3 +32,14 @@ fn an_operator_is_shown_the_command_and_not_its_title() {
     assert!(shown.all("FACT").contains(&r#"command ["/bin/rm","-rf","/nonexistent/x"]"#), "{shown:#?}");
     hive.run("job", &["cancel", "T-0001"]).expect_exit(0);
 }
+
+#[test]
+fn bytes_behind_the_stop_flag_do_not_keep_a_stop_from_holding() {
+    let hive = Hive::new();
+    let control = hive.vault().join("Akashic/control");
+    let mut bytes = fs::read(&control).unwrap();
+    bytes.push(b'x');
+    write_private(&control, &bytes);
+    assert_eq!(hive.run("stop", &["why"]).expect_exit(0).get("STATUS"), "STOPPED");
+    assert_eq!(hive.run("status", &[]).get("SYSTEM_STATE"), "stopped");
+}
