@@ -36,6 +36,7 @@ const LAST_STDERR_LINES: usize = 5;
 
 /// Variables that every command has.
 pub const RUN_ID_VAR: &str = "HF_RUN_ID";
+const AGENT_VAR: &str = "HF_AGENT";
 const TASK_ID_VAR: &str = "HF_TASK_ID";
 
 /// The order to end a run, and why.
@@ -177,6 +178,11 @@ impl Run<'_> {
         command.args(argv.map(|argument| argument.as_os_str())).current_dir(cwd).process_group(0);
         command.envs(self.spec.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
         command.env(RUN_ID_VAR, self.run_id.as_str()).env(TASK_ID_VAR, self.job.task().as_str());
+        // An agent's job is an agent's shell, whatever it was fired with.
+        let actor = self.spec.extra.get("actor").and_then(|actor| actor.as_str());
+        if let Some(agent) = actor.and_then(|actor| actor.strip_prefix("agent:")) {
+            command.env(AGENT_VAR, agent);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }

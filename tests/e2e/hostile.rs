@@ -43,3 +43,13 @@ fn bytes_behind_the_stop_flag_do_not_keep_a_stop_from_holding() {
     assert_eq!(hive.run("stop", &["why"]).expect_exit(0).get("STATUS"), "STOPPED");
     assert_eq!(hive.run("status", &[]).get("SYSTEM_STATE"), "stopped");
 }
+
+#[test]
+fn the_job_of_an_agent_is_an_agents_shell() {
+    let hive = Hive::new();
+    for (n, more) in [("1", &["--actor", "agent:x"][..]), ("2", &["--actor", "agent:x", "--env", "HF_AGENT="][..])] {
+        let words = [&["fire"], more, &["--", "/bin/sh", "-c", "echo agent=$HF_AGENT"]].concat();
+        hive.run("job", &words).expect_exit(0);
+        assert_eq!(hive.run("poll", &[&format!("T-000{n}")]).get("SUM"), "agent=x");
+    }
+}
