@@ -74,6 +74,7 @@ impl<'v> Desk<'v> {
             return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
         }
         request.autonomous |= request.actor.is_autonomous();
+        self.check_declared(&request)?;
         let fresh = self.unit.mint()?;
         // Only for something that will be recorded may anybody be announced; only with the announcement
         // is its natural cause known.
@@ -89,6 +90,34 @@ impl<'v> Desk<'v> {
                 self.follow(asked)?;
                 Ok(Asked { id: self.unit.events()[asked].id, held: false })
             }
+        }
+    }
+
+    /// No declaration of deep work is longer than the settings allow, whoever records it.
+    fn check_declared(&self, request: &Request) -> Result<()> {
+        let said = |member: &str| request.payload.get(member);
+        let (Some(agent), Some(minutes)) =
+            (said("agent_id").and_then(Value::as_str), said("minutes").and_then(Value::as_u64))
+        else {
+            return Ok(());
+        };
+        let work = || self.state().entity(&self.state().resolve(request.subject.as_deref()?, None).ok()?);
+        let (before, extensions) = match request.kind {
+            Kind::DeepWorkStarted => (0, None),
+            Kind::DeepWorkExtended => work().map_or((0, None), |w| (w.count("minutes"), Some(w.count("extensions")))),
+            _ => return Ok(()),
+        };
+        let config = self.config.for_agent(agent);
+        let (most, times) = (config.count(Setting::StrictMaxMinutes), config.count(Setting::DeepworkExtendMax));
+        if extensions.is_some_and(|extensions| extensions >= times) {
+            return Err(Error::refused(
+                Reason::LimitReached,
+                format!("it was extended {times} times, which is the most"),
+            ));
+        }
+        match before.saturating_add(minutes) > most {
+            true => Err(Error::usage(format!("a strict deep work has at most {most} minutes"))),
+            false => Ok(()),
         }
     }
 

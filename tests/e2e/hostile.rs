@@ -53,3 +53,44 @@ fn the_job_of_an_agent_is_an_agents_shell() {
         assert_eq!(hive.run("poll", &[&format!("T-000{n}")]).get("SUM"), "agent=x");
     }
 }
+
+#[test]
+fn a_file_declares_no_more_than_the_command_would() {
+    for minutes in ["241", "18446744073709551615"] {
+        let mut hive = Hive::new();
+        ok(&hive, "hf-checkpoint --agent a hi");
+        declare(&hive, "a", &format!("type: strict\nactivity: x\nminutes: {minutes}\n"));
+        let reply = hive.at("2026-01-31T12:01:00Z").run("watchdog", &[]).expect_exit(0);
+        assert_eq!(reply.get("ANOMALY"), "DEEPWORK_MALFORMED agent:a warn 0");
+        assert_eq!(count(&hive, "DeepWorkStarted"), 0);
+        keeps_the_rules(&hive);
+    }
+    let hive = Hive::new();
+    let payload = r#"{"agent_id":"a","heartbeat_id":"20260131120000","mode":"strict","activity":"x","minutes":241}"#;
+    hive.refuses("append", &["DeepWorkStarted", "--actor", "agent:a", "--payload", payload], 2);
+}
+
+#[test]
+fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
+    let long = "n".repeat(60);
+    let breaks: [(&str, fn(&Hive)); 3] = [
+        ("b", |hive| {
+            fs::remove_dir_all(hive.vault().join("Agents/b")).unwrap();
+            symlink("/etc", hive.vault().join("Agents/b")).unwrap();
+        }),
+        ("b", |hive| {
+            fs::remove_dir_all(hive.vault().join("Agents/b")).unwrap();
+            write_private(&hive.vault().join("Agents/b"), b"");
+        }),
+        (&long, |hive| declare(hive, &"n".repeat(60), "type: flexible\nactivity: x\n")),
+    ];
+    for (agent, broken) in breaks {
+        let mut hive = Hive::new();
+        ok(&hive, "hf-checkpoint --agent a hi");
+        ok(&hive, &format!("hf-checkpoint --agent {agent} hi"));
+        broken(&hive);
+        let reply = hive.at("2026-01-31T12:10:01Z").run("watchdog", &[]).expect_exit(1);
+        assert!(reply.all("ANOMALY").contains(&"INACTIVE agent:a error 601"), "{reply:#?}");
+        keeps_the_rules(&hive);
+    }
+}

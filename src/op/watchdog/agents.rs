@@ -13,8 +13,11 @@ use crate::op::desk::Desk;
 use crate::policy::liveness::{self, Level, Life};
 use crate::policy::overdue::Code;
 use crate::state::Entity;
-use crate::vault::config::Setting;
+use crate::vault::config::{Config, Setting};
 use crate::vault::{AgentDir, End, LogFile};
+
+/// A declaration is short.
+const DECLARED_MAX_CHARS: usize = 400;
 
 /// An agent that is looked after.
 #[derive(Debug)]
@@ -55,7 +58,7 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
     };
     let writable = dir.as_ref().filter(|_| !tick.check);
     if let Some(dir) = writable {
-        let taken = take_in(tick, desk, agent, dir, offset);
+        let taken = take_in(tick, desk, agent, dir, &config);
         heeded(tick, agent, taken);
     }
     let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
@@ -90,7 +93,9 @@ fn heeded<T>(tick: &mut Ticking<'_>, agent: &Entity, done: Result<T>) -> Option<
 }
 
 /// Declarations and logs that no event names.
-fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &AgentDir, offset: i64) -> Result<()> {
+fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &AgentDir, config: &Config) -> Result<()> {
+    let offset = agent::offset(tick.env, config);
+    let fits = |declared: &Declaration| declared.activity.chars().count() <= DECLARED_MAX_CHARS;
     let known = |name: &str, at: Option<At>| {
         let works = desk.state().made_for(&agent.subject, EntityType::DeepWork);
         works.into_iter().find(|w| w.text("heartbeat_id") == Some(name) && at.is_none_or(|at| w.state == at))
@@ -106,7 +111,7 @@ fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &Ag
             continue;
         }
         match (HeartbeatId::parse(&name), Declaration::read(&text)) {
-            (Some(id), Ok(declared)) => fresh.push((id, declared)),
+            (Some(id), Ok(declared)) if fits(&declared) => fresh.push((id, declared)),
             _ => {
                 dir.end_declaration(&name, End::Malformed)?;
                 tick.say(Code::DeepworkMalformed, agent.subject.clone(), Level::Warn, 0);
@@ -125,11 +130,20 @@ fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &Ag
         });
         let mut payload = payload;
         // A file is not a way to be quiet for longer than a command allows.
-        let most = desk.config.for_agent(agent.subject.id()).count(Setting::StrictMaxMinutes);
+        let most = config.count(Setting::StrictMaxMinutes);
         if let Some(minutes) = declared.minutes {
             payload["minutes"] = minutes.min(most).into();
         }
-        let subject = Subject::new(EntityType::DeepWork, EntityId::parse(&format!("{}-{id}", agent.subject.id()))?);
+        // The name tells of the file, unless it is too long or taken.
+        let named = EntityId::parse(&format!("{}-{id}", agent.subject.id())).ok();
+        let named = named.map(|id| Subject::new(EntityType::DeepWork, id));
+        let subject = match named.filter(|named| desk.state().of(named) == At::Absent) {
+            Some(named) => named,
+            None => {
+                let id = crate::op::random_ulid(tick.env.now)?.to_string();
+                Subject::new(EntityType::DeepWork, EntityId::parse(&id)?)
+            }
+        };
         tick.record(desk, Kind::DeepWorkStarted, &subject, payload)?;
     }
     take_in_log(tick, desk, agent, dir, offset)
