@@ -94,3 +94,31 @@ fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
         keeps_the_rules(&hive);
     }
 }
+
+#[test]
+fn a_clock_that_was_ahead_does_not_silence_the_watchdog() {
+    let mut hive = Hive::new();
+    ok(&hive, "hf-checkpoint --agent a hi");
+    hive.run("watchdog", &[]).expect_exit(0);
+    hive.at("2027-01-31T12:00:00Z").run("watchdog", &[]);
+    for minute in 1..12 {
+        hive.at(&format!("2026-01-31T12:{minute:02}:30Z")).run("watchdog", &[]);
+    }
+    let reply = hive.at("2026-01-31T12:12:30Z").run("watchdog", &[]).expect_exit(1);
+    assert!(reply.get("ANOMALY").starts_with("INACTIVE agent:a error"), "{reply:#?}");
+}
+
+#[test]
+fn the_folder_of_one_job_neither_deafens_the_watchdog_nor_hides_that_a_stop_holds() {
+    let mut hive = Hive::new();
+    ok(&hive, "hf-checkpoint --agent a hi");
+    hive.run("job", &["fire", "--", "/bin/sleep", "30"]).expect_exit(0);
+    let jobs = hive.vault().join("Jobs");
+    let job = fs::read_dir(&jobs).unwrap().next().unwrap().unwrap().path();
+    fs::rename(&job, hive.dir().join("away")).unwrap();
+    symlink("/etc", &job).unwrap();
+    let reply = hive.at("2026-01-31T12:10:01Z").run("watchdog", &[]).expect_exit(1);
+    assert!(reply.all("ANOMALY").contains(&"INACTIVE agent:a error 601"), "{reply:#?}");
+    let reply = hive.run("stop", &["why"]).expect_exit(0);
+    assert_eq!(reply.get("STATUS"), "STOPPED");
+}

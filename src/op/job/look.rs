@@ -189,16 +189,21 @@ fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration
 pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
     let (config, _) = vault.config()?;
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
-    let mut jobs = Vec::new();
+    // Everything is stopped by now: a folder that cannot be looked at is one that may be left, no error.
+    let (mut jobs, mut left) = (Vec::new(), Vec::new());
     for task in tasks {
-        jobs.extend(JobDir::open(vault.path(), &id_of(task))?.map(|job| (task, job)));
+        match JobDir::open(vault.path(), &id_of(task)) {
+            Ok(job) => jobs.extend(job.map(|job| (task, job))),
+            Err(_) => left.push(task.name()),
+        }
     }
     let dirs: Vec<&JobDir> = jobs.iter().map(|(_, job)| job).collect();
-    wait_for_end(&dirs, Need::All, grace + END_MARGIN, &Signals::none()?)?;
-    let mut left = Vec::new();
+    // One that cannot be waited for is found below.
+    let _ = wait_for_end(&dirs, Need::All, grace.saturating_add(END_MARGIN), &Signals::none()?);
     for (task, job) in &jobs {
-        end_orphan(job, run_of(task).as_ref(), grace)?;
-        if matches!(probe(job, run_of(task).as_ref())?, Standing::Supervised | Standing::Orphaned(_)) {
+        let run = run_of(task);
+        let standing = end_orphan(job, run.as_ref(), grace).and_then(|_| probe(job, run.as_ref()));
+        if matches!(standing, Err(_) | Ok(Standing::Supervised | Standing::Orphaned(_))) {
             left.push(task.name());
         }
     }

@@ -109,7 +109,9 @@ impl<'a> Ticking<'a> {
     fn new(env: &'a Env, vault: &'a Vault, check: bool, every: Option<Duration>) -> Result<Self> {
         let (config, warnings) = vault.config()?;
         let now = env.now.timestamp();
-        let interval = every.map_or_else(|| config.count(Setting::WatchdogIntervalSeconds), |every| every.as_secs());
+        // Whoever looks more often than the settings say must not make every pause of the others a gap.
+        let settled = config.count(Setting::WatchdogIntervalSeconds);
+        let interval = every.map_or(settled, |every| every.as_secs().max(settled)).min(u64::from(u32::MAX));
         let heartbeat_id = HeartbeatId::of(now, agent::offset(env, &config));
         Ok(Ticking {
             env,
@@ -133,6 +135,9 @@ impl<'a> Ticking<'a> {
         self.again = before.as_ref().is_some_and(|before| before.at == self.now.0);
         self.tick = before.unwrap_or_default();
         self.tick.at = self.now.0;
+        // A clock that was ahead and is right again: nothing is armed in the future.
+        self.tick.armed_at = self.tick.armed_at.map(|armed| armed.min(self.now.0));
+        self.tick.told.values_mut().for_each(|told| *told = (*told).min(self.now.0));
         if asleep {
             self.tick.armed_at = Some(self.now.0);
         }
@@ -151,11 +156,14 @@ impl<'a> Ticking<'a> {
         for (at, most) in queued.into_iter().chain(under_way) {
             for task in state.in_state(EntityType::Task, at, most).iter().filter(|task| ready::is_job(task)) {
                 let standing = match self.check {
-                    true => job::standing(self.vault, task)?,
-                    false => job::settle(self.env, self.vault, task)?,
+                    true => job::standing(self.vault, task),
+                    false => job::settle(self.env, self.vault, task),
                 };
-                if standing == Some(Standing::Lost) {
-                    self.say(Code::JobLost, task.subject.clone(), Level::Error, 0);
+                match standing {
+                    Ok(Some(Standing::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
+                    Ok(_) => {}
+                    // One broken folder must not make the watchdog deaf to everything else.
+                    Err(error) => self.warnings.push(format!("{} cannot be looked at: {error}", task.name())),
                 }
             }
         }
@@ -230,12 +238,13 @@ impl<'a> Ticking<'a> {
             return Ok(true);
         }
         let id = crate::base::EntityId::parse(task.subject.id())?;
-        let Some(folder) = JobDir::open(self.vault.path(), &id)?.filter(|_| ready::is_job(&task)) else {
-            return Ok(false);
-        };
+        // A folder that cannot be looked at excuses nothing.
+        let folder = JobDir::open(self.vault.path(), &id).ok().flatten();
+        let Some(folder) = folder.filter(|_| ready::is_job(&task)) else { return Ok(false) };
         let run = crate::base::EntityId::parse(late.subject.id()).ok();
-        let lives = probe(&folder, run.as_ref())? == Standing::Supervised;
-        if lives && late.code == Code::RunSilent && !self.check && folder.spec()?.beat == crate::job::Beat::Output {
+        let lives = probe(&folder, run.as_ref()).is_ok_and(|standing| standing == Standing::Supervised);
+        let by_output = || folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output);
+        if lives && late.code == Code::RunSilent && !self.check && by_output() {
             folder.cancel(Order::Silent)?;
         }
         Ok(lives)
