@@ -122,3 +122,10 @@ fn the_folder_of_one_job_neither_deafens_the_watchdog_nor_hides_that_a_stop_hold
     let reply = hive.run("stop", &["why"]).expect_exit(0);
     assert_eq!(reply.get("STATUS"), "STOPPED");
 }
+
+#[test]
+fn a_block_that_is_too_long_records_nothing() {
+    let hive = Hive::new();
+    hive.refuses("checkpoint", &["--agent", "a", "--state", &["a"; 199].join(" ")], 2);
+    assert_eq!(count(&hive, "CheckpointRecorded"), 0);
+}
