@@ -265,7 +265,8 @@ impl Is {
     fn holds(self, value: &Value) -> bool {
         match (self, value) {
             (Is::Text, Value::String(s)) => !s.trim().is_empty(),
-            (Is::Count, Value::Number(n)) => n.is_u64(),
+            // More is not a whole number any more in the canonical form.
+            (Is::Count, Value::Number(n)) => n.as_u64().is_some_and(|n| n < 1 << 53),
             (Is::Bool, Value::Bool(_)) => true,
             (Is::Id(_), Value::String(s)) => EntityId::parse(s).is_ok(),
             (Is::Subject, Value::String(s)) => Subject::parse(s).is_ok(),

@@ -129,3 +129,17 @@ fn a_block_that_is_too_long_records_nothing() {
     hive.refuses("checkpoint", &["--agent", "a", "--state", &["a"; 199].join(" ")], 2);
     assert_eq!(count(&hive, "CheckpointRecorded"), 0);
 }
+
+#[test]
+fn a_number_that_the_log_cannot_keep_is_refused() {
+    let hive = Hive::new();
+    hive.run("job", &["fire", "--retries", "18446744073709551615", "--", "/bin/true"]).expect_exit(2);
+    keeps_the_rules(&hive);
+    write_private(
+        &hive.vault().join("hiveforge.config.yaml"),
+        b"watchdog:\n  interval_seconds: 9223372036854775807\njobs:\n  kill_grace: 18446744073709551615\n",
+    );
+    ok(&hive, "hf-watchdog");
+    ok(&hive, "hf-watchdog");
+    ok(&hive, "hf-stop why");
+}
