@@ -51,8 +51,9 @@ impl Outer {
             now: clock(),
             exit_zero: var("HF_EXIT_ZERO").as_deref() == Some("1"),
             colours: var("NO_COLOR").is_none() && var("TERM").as_deref() != Some("dumb"),
-            agent: var("HF_AGENT"),
-            session: var("HF_SESSION"),
+            // One that is no text is still an agent's.
+            agent: path("HF_AGENT").map(|name| name.to_string_lossy().into_owned()),
+            session: path("HF_SESSION").map(|name| name.to_string_lossy().into_owned()),
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
             check_cmd: var("HF_CHECK_CMD"),
             poll_as: var("HF_POLL_AS"),
@@ -134,6 +135,10 @@ fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
         _ => {}
     }
     let config = folder.join(CONFIG_FILE);
+    // A pipe that somebody left in a folder above would make us wait for ever.
+    if std::fs::metadata(&config).is_ok_and(|found| !found.is_file()) {
+        return Ok(None);
+    }
     let text = match std::fs::read_to_string(&config) {
         Err(e) if !absent(&e) => return Err(failed(&config, e)),
         text => text.unwrap_or_default(),

@@ -290,7 +290,10 @@ pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
     let beside = || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(Path::to_owned));
     let (text, private) = match root.read(CONFIG_FILE)? {
         Some(bytes) => (bytes, root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE))),
-        None => match beside().map(|folder| (std::fs::read(folder.join(CONFIG_FILE)), folder)) {
+        None => match beside()
+            .filter(|folder| folder.join(CONFIG_FILE).is_file())
+            .map(|folder| (std::fs::read(folder.join(CONFIG_FILE)), folder))
+        {
             Some((Ok(bytes), folder)) => {
                 let private = Dir::open_root(&folder).and_then(|dir| match dir {
                     Some(dir) => dir.check_file_private(CONFIG_FILE),

@@ -143,3 +143,27 @@ fn a_number_that_the_log_cannot_keep_is_refused() {
     ok(&hive, "hf-watchdog");
     ok(&hive, "hf-stop why");
 }
+
+#[test]
+fn a_shell_whose_agent_has_no_proper_name_is_still_an_agents() {
+    use std::os::unix::ffi::OsStrExt;
+    let hive = Hive::new();
+    ok(&hive, "hf-stop why");
+    for variable in ["HF_AGENT", "HF_SESSION"] {
+        let name = std::ffi::OsStr::from_bytes(b"\xff");
+        let reply = hive.command("resume").arg("--system").env(variable, name).output().unwrap();
+        assert_ne!(reply.status.code(), Some(0), "{variable}");
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_settings_makes_nobody_wait() {
+    let hive = Hive::empty();
+    let made = std::process::Command::new("mkfifo").arg(hive.dir().join("hiveforge.config.yaml")).status().unwrap();
+    assert!(made.success());
+    let wait = std::time::Duration::from_secs(5);
+    let reply = hive.command("status").timeout(wait).output().unwrap();
+    assert_eq!(reply.status.code(), Some(7));
+    hive.command("init").timeout(wait).assert().success();
+    hive.command("watchdog").timeout(wait).assert().success();
+}
