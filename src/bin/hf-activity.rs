@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         let (kind, title, emergency) = (args.kind, args.title, args.emergency);
         let done = agent::activity(env, &ActivityRequest { kind, title, text, emergency })?;
         let due = done.introspection_due;
-        let next = Next::run("hf-activity").word("--kind introspection");
+        let next = Next::run("hf-activity").word("--kind introspection").of_agent(args.agentic.agent.as_deref());
         Ok(Report::new(Status::Recorded, "the activity is logged")
             .next(if due { next } else { Next::None })
             .with(Key::HeartbeatId, done.heartbeat_id.to_string())

@@ -74,7 +74,7 @@ fn main() -> ExitCode {
             Ok(report(&agent::start(env, &DeepWorkRequest { activity, strict_minutes: strict })?).into())
         }
         What::Complete => {
-            let next = Next::run("hf-activity").word("--kind introspection");
+            let next = Next::run("hf-activity").word("--kind introspection").of_agent(args.agentic.agent.as_deref());
             Ok(report(&agent::complete(env)?).next(next).into())
         }
         What::Extend { minutes } => Ok(report(&agent::extend(env, minutes)?).into()),

@@ -48,6 +48,14 @@ impl Next {
         }
     }
 
+    /// For an agent that was named by a flag; a name that is none was refused before.
+    pub fn of_agent(self, named: Option<&str>) -> Self {
+        match named.and_then(|name| EntityId::parse(name).ok()) {
+            Some(name) => self.arg("--agent", &name),
+            None => self,
+        }
+    }
+
     /// To poll a job again, ours or of a foreign system, under the name that hf-poll was called by.
     /// Words that are not plain are not repeated.
     pub fn poll(called: Option<&str>, id: &str) -> Self {

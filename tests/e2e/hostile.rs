@@ -73,7 +73,8 @@ fn a_file_declares_no_more_than_the_command_would() {
 #[test]
 fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
     let long = "n".repeat(60);
-    let breaks: [(&str, fn(&Hive)); 3] = [
+    type Breaks<'a> = (&'a str, fn(&Hive));
+    let breaks: [Breaks<'_>; 3] = [
         ("b", |hive| {
             fs::remove_dir_all(hive.vault().join("Agents/b")).unwrap();
             symlink("/etc", hive.vault().join("Agents/b")).unwrap();
@@ -166,4 +167,16 @@ fn a_pipe_in_the_place_of_settings_makes_nobody_wait() {
     assert_eq!(reply.status.code(), Some(7));
     hive.command("init").timeout(wait).assert().success();
     hive.command("watchdog").timeout(wait).assert().success();
+}
+
+#[test]
+fn the_next_step_of_an_agent_that_was_named_by_a_flag_is_its_own() {
+    let hive = Hive::new();
+    ok(&hive, "hf-deepwork start --agent a --flexible x");
+    let reply = ok(&hive, "hf-activity --agent a --kind thinking");
+    assert_eq!(reply.get("NEXT"), "ACTION hf-activity --kind introspection --agent a");
+    assert_eq!(hive.run_next(&reply).expect_exit(0).get("INTROSPECTION_DUE"), "no");
+    ok(&hive, "hf-deepwork start --agent a --flexible x");
+    let reply = ok(&hive, "hf-deepwork complete --agent a");
+    assert_eq!(reply.get("NEXT"), "ACTION hf-activity --kind introspection --agent a");
 }
