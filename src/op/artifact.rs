@@ -179,7 +179,7 @@ impl Put<'_> {
             kind,
             subject: Some(format!("{}:{}", EntityType::Artifact, self.id)),
             actor: self.env.actor.clone(),
-            autonomous: self.env.in_agent_shell,
+            autonomous: self.env.in_agent_shell(),
             parents: Vec::new(),
             key,
             payload,

@@ -52,8 +52,8 @@ pub struct Env {
     pub vault: PathBuf,
     pub now: Now,
     pub actor: Actor,
-    /// Whether the shell belongs to an agent, whatever actor was named.
-    pub in_agent_shell: bool,
+    /// Whose shell this is, whatever actor was named.
+    pub shell: Shell,
     pub lock_timeout: Duration,
     /// The time of day anew, for what lives longer than a command.
     pub clock: fn() -> Now,
@@ -68,6 +68,11 @@ pub struct Env {
 }
 
 impl Env {
+    /// Whether the shell belongs to an agent.
+    pub fn in_agent_shell(&self) -> bool {
+        self.shell != Shell::Persons
+    }
+
     fn open(&self) -> Result<Vault> {
         Ok(Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout))
     }
@@ -88,7 +93,7 @@ impl Env {
 
     /// Refuses what only a person may do.
     fn check_operator(&self, what: &str) -> Result<()> {
-        if self.actor.is_autonomous() || self.in_agent_shell {
+        if self.actor.is_autonomous() || self.in_agent_shell() {
             return Err(Error::refused(
                 Reason::OperatorOnly,
                 format!("{what} is for an operator, not for {}", self.actor),
@@ -98,14 +103,28 @@ impl Env {
     }
 }
 
-/// In an agent's shell nobody but an agent acts, whoever is named.
-pub fn check_actor(actor: &Actor, in_agent_shell: bool) -> Result<()> {
-    match in_agent_shell && actor.kind != ActorKind::Agent {
+/// In an agent's shell nobody but an agent acts, whoever is named; where it has a name, no other one.
+pub fn check_actor(actor: &Actor, shell: &Shell) -> Result<()> {
+    let other = match shell {
+        Shell::Persons => false,
+        Shell::SomeAgents => actor.kind != ActorKind::Agent,
+        Shell::Agents(name) => actor.to_string() != format!("agent:{name}"),
+    };
+    match other {
         true => {
-            Err(Error::refused(Reason::OperatorOnly, format!("in an agent's shell an agent acts, and not {actor}")))
+            Err(Error::refused(Reason::OperatorOnly, format!("in an agent's shell that agent acts, and not {actor}")))
         }
         false => Ok(()),
     }
+}
+
+/// Whose shell a command was started in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shell {
+    Persons,
+    /// An agent's whose name is not known.
+    SomeAgents,
+    Agents(String),
 }
 
 /// Records one event of a kind, for a command that needs nothing more.

@@ -59,6 +59,7 @@ const fn is_not_agents(kind: Kind) -> bool {
             | Kind::ApprovalTimedOut
             | Kind::OscillationDetected
             | Kind::TaskArchived
+            | Kind::AgentStopped
             | Kind::DeepWorkExpired
             | Kind::RecoveryAttempted
             | Kind::AnomalyDetected

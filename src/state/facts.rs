@@ -228,7 +228,7 @@ fn content(entity: &Entity, event: &Event) -> Digest {
 /// Where an agent's duty stands: the log that closes a deep work is followed by an introspection.
 ///
 /// `closing`: the closing log has not come yet; `due`: the next log has to be an introspection;
-/// `broken`: it was not.
+/// `deferred`: an emergency came first, once; `broken`: it was not.
 fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
     let text = |member: &str| event.payload.get(member).and_then(Value::as_str);
     let before = agent.text("duty");
@@ -243,13 +243,13 @@ fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
         _ => match before {
             Some("closing") => Some("due"),
             // An emergency puts it off by one log; the duty stays.
-            Some("due") if text("emergency").is_some() => Some("due"),
-            Some("due" | "broken") => Some("broken"),
+            Some("due") if text("emergency").is_some() => Some("deferred"),
+            Some("due" | "deferred" | "broken") => Some("broken"),
             _ => None,
         },
     }
 }
 
 fn known_duty(name: &str) -> Option<&'static str> {
-    ["closing", "due", "broken"].into_iter().find(|known| *known == name)
+    ["closing", "due", "deferred", "broken"].into_iter().find(|known| *known == name)
 }

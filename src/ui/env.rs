@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Cli;
 use crate::base::{Actor, EntityId, Error, ErrorKind, Now, Result};
-use crate::op::{self, Env};
+use crate::op::{self, Env, Shell};
 use crate::vault::config::{self, Setting};
 use crate::vault::{AKASHIC, CONFIG_FILE};
 
@@ -86,10 +86,12 @@ impl Outer {
                 Some(named) => {
                     let name = named.or(self.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
                     EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME))?;
-                    Actor::parse(&format!("agent:{name}"))?
+                    let actor = Actor::parse(&format!("agent:{name}"))?;
+                    op::check_actor(&actor, &self.shell())?;
+                    actor
                 }
             },
-            in_agent_shell: self.agent.is_some() || self.session.is_some(),
+            shell: self.shell(),
             lock_timeout: Duration::from_secs(common.lock_timeout),
             clock,
             check_cmd: self.check_cmd.clone(),
@@ -99,11 +101,20 @@ impl Outer {
         })
     }
 
+    /// Whose shell this is.
+    fn shell(&self) -> Shell {
+        match (&self.agent, &self.session) {
+            (Some(name), _) => Shell::Agents(name.clone()),
+            (None, Some(_)) => Shell::SomeAgents,
+            (None, None) => Shell::Persons,
+        }
+    }
+
     fn actor(&self, given: Option<&str>) -> Result<Actor> {
         match (given, &self.agent) {
             (Some(actor), _) => {
                 let actor = Actor::parse(actor)?;
-                op::check_actor(&actor, self.agent.is_some() || self.session.is_some())?;
+                op::check_actor(&actor, &self.shell())?;
                 Ok(actor)
             }
             (None, Some(agent)) => Actor::parse(&format!("agent:{agent}")),

@@ -122,7 +122,7 @@ impl Hive {
             vault: self.vault(),
             now: Now { millis: now.0 as u64 * 1000 },
             actor: Actor::parse("user:jo").expect("an actor"),
-            in_agent_shell: false,
+            shell: op::Shell::Persons,
             lock_timeout: Duration::from_secs(10),
             clock: || Now { millis: 0 },
             check_cmd: None,

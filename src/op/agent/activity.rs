@@ -76,7 +76,7 @@ pub fn activity(env: &Env, request: &ActivityRequest) -> Result<ActivityOutcome>
         heartbeat_id: id,
         file,
         completed: work.map(|work| work.name()),
-        introspection_due: matches!(duty.as_deref(), Some("due" | "broken")),
+        introspection_due: matches!(duty.as_deref(), Some("due" | "deferred" | "broken")),
         warnings,
     })
 }

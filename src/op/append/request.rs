@@ -128,9 +128,9 @@ fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Chec
         Some(actor) => Actor::parse(actor)?,
         None => env.actor.clone(),
     };
-    check_actor(&actor, env.in_agent_shell)?;
+    check_actor(&actor, &env.shell)?;
     let AppendRequest { subject, key, payload, parents, .. } = request;
-    let autonomous = env.in_agent_shell;
+    let autonomous = env.in_agent_shell();
     let request = Request { kind, subject, actor, autonomous, parents: Vec::new(), key, payload };
     Ok(Checked { request, parents, payload_bytes })
 }

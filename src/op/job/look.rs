@@ -114,7 +114,7 @@ pub fn check(env: &Env, reference: &str) -> Result<JobView> {
 /// Jobs, newest first; at most `limit`. `running` leaves out those that are over.
 pub fn list(env: &Env, running: bool, limit: usize) -> Result<Vec<JobView>> {
     let vault = env.open()?;
-    let mut names = with_view(&vault, |_, state| {
+    let jobs = with_view(&vault, |_, state| {
         let states: &[At] = match running {
             true => &[At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying],
             false => At::ALL,
@@ -122,9 +122,13 @@ pub fn list(env: &Env, running: bool, limit: usize) -> Result<Vec<JobView>> {
         let mut jobs: Vec<Entity> = states.iter().flat_map(|at| jobs_in(state, *at)).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
-        Ok(jobs.iter().map(|job| job.subject.to_string()).collect::<Vec<_>>())
+        Ok(jobs.into_iter().map(|job| (newest_log(state, &job), job)).collect::<Vec<_>>())
     })?;
-    names.drain(..).map(|name| job_of(env, &vault, &name)).collect()
+    // One folder that cannot be used does not hide the others: the log knows something of it, too.
+    let look = |(logref, task): (String, Entity)| {
+        job_of(env, &vault, &task.subject.to_string()).unwrap_or_else(|_| view(&vault, task, logref, None))
+    };
+    Ok(jobs.into_iter().map(look).collect())
 }
 
 /// Jobs of one state that are looked at.

@@ -89,7 +89,7 @@ impl Supervisor<'_> {
             match self.look(&env, gives_up.as_deref()) {
                 Ok(Look::Run(task, run)) => return Ok(Some((*task, run))),
                 Ok(Look::Over) => return Ok(None),
-                Err(_) if gives_up.is_some() => return Ok(None),
+                Err(_) if gives_up.is_some() || !self.vault.path().exists() => return Ok(None),
                 Ok(Look::Wait) | Err(_) => self.words.wait(LOOK_EVERY, self.signals)?,
             }
         }

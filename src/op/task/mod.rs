@@ -163,7 +163,7 @@ pub(super) fn request(env: &Env, kind: Kind, subject: Option<&str>, payload: Val
         kind,
         subject: subject.map(str::to_owned),
         actor: env.actor.clone(),
-        autonomous: env.in_agent_shell,
+        autonomous: env.in_agent_shell(),
         parents: Vec::new(),
         key: None,
         payload: payload.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>(),
