@@ -370,6 +370,14 @@ fn kill_the_supervisor(hive: &Hive) {
     while ours(&pid) {
         std::thread::yield_now();
     }
+    // What it was about to start, or had started, ends with it, and is gone when nobody holds these any more.
+    let job = fs::read_dir(hive.vault().join("Jobs")).unwrap().next().unwrap().unwrap().path();
+    for name in ["lock", "alive"] {
+        // The second one is not there yet if the command had not begun.
+        if let Ok(held) = fs::File::open(job.join(name)) {
+            fs2::FileExt::lock_shared(&held).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -95,7 +95,12 @@ fn heeded<T>(tick: &mut Ticking<'_>, agent: &Entity, done: Result<T>) -> Option<
 /// Declarations and logs that no event names.
 fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &AgentDir, config: &Config) -> Result<()> {
     let offset = agent::offset(tick.env, config);
-    let fits = |declared: &Declaration| declared.activity.chars().count() <= DECLARED_MAX_CHARS;
+    // A file declares no more than the command would.
+    let most = config.count(Setting::StrictMaxMinutes);
+    let fits = |declared: &Declaration| {
+        declared.minutes.is_none_or(|minutes| minutes <= most)
+            && declared.activity.chars().count() <= DECLARED_MAX_CHARS
+    };
     let known = |name: &str, at: Option<At>| {
         let works = desk.state().made_for(&agent.subject, EntityType::DeepWork);
         works.into_iter().find(|w| w.text("heartbeat_id") == Some(name) && at.is_none_or(|at| w.state == at))
@@ -129,10 +134,8 @@ fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &Ag
             "activity": declared.activity,
         });
         let mut payload = payload;
-        // A file is not a way to be quiet for longer than a command allows.
-        let most = config.count(Setting::StrictMaxMinutes);
         if let Some(minutes) = declared.minutes {
-            payload["minutes"] = minutes.min(most).into();
+            payload["minutes"] = minutes.into();
         }
         // The name tells of the file, unless it is too long or taken.
         let named = EntityId::parse(&format!("{}-{id}", agent.subject.id())).ok();
