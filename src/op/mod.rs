@@ -61,6 +61,8 @@ pub struct Env {
     pub check_cmd: Option<String>,
     /// The name under which hf-poll was called, if by another.
     pub poll_as: Option<String>,
+    /// Where programs are looked for.
+    pub search_path: Option<std::ffi::OsString>,
     /// An ai-works tree that is served in place; else the settings say it.
     pub works: Option<PathBuf>,
     /// How far local clocks are ahead of UTC.

@@ -107,6 +107,12 @@ impl Reactor<'_> {
         let words: Option<Vec<&str>> = command.map(|words| words.iter().filter_map(Value::as_str).collect());
         let title = words.map_or_else(|| target.text("title").unwrap_or_default().to_owned(), |words| words.join(" "));
         let title = text::cut(&title, limits::SUMMARY_MAX_CHARS);
+        let variables = self.cause.payload.get("variables").and_then(Value::as_array).into_iter().flatten();
+        let variables: Vec<&str> = variables.filter_map(Value::as_str).collect();
+        let title = match variables.is_empty() {
+            true => title,
+            false => format!("{title} with {}", text::cut(&variables.join(", "), limits::SUMMARY_MAX_CHARS)),
+        };
         let hash = approval::bound_to(self.state, question, &target.subject, None);
         let payload = json!({
             "kind": question.as_str(),

@@ -36,6 +36,7 @@ pub struct Outer {
     vault: Option<PathBuf>,
     check_cmd: Option<String>,
     poll_as: Option<String>,
+    search_path: Option<std::ffi::OsString>,
     works: Option<PathBuf>,
     login: String,
     folder: PathBuf,
@@ -57,6 +58,7 @@ impl Outer {
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
             check_cmd: var("HF_CHECK_CMD"),
             poll_as: var("HF_POLL_AS"),
+            search_path: std::env::var_os("PATH"),
             works: path("HF_WORKS"),
             login: var("LOGNAME")
                 .or_else(|| var("USER"))
@@ -96,6 +98,7 @@ impl Outer {
             clock,
             check_cmd: self.check_cmd.clone(),
             poll_as: self.poll_as.clone(),
+            search_path: self.search_path.clone(),
             works: args.works().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
             utc_offset_seconds: local_offset(self.now),
         })

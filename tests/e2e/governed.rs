@@ -117,3 +117,62 @@ fn claiming_while_everything_is_stopped_says_so_even_if_nothing_is_ready() {
     let reply = sh(&hive, "hf-task claim").expect_exit(3);
     assert_eq!((reply.get("REASON"), reply.get("SUM")), ("system_stopped", "everything is stopped: fire"));
 }
+
+#[test]
+fn an_agent_does_not_speak_as_another_one() {
+    let hive = Hive::new();
+    running(&hive, "agent:a");
+    for (name, args) in [
+        ("checkpoint", &["--agent", "a", "fine"][..]),
+        ("activity", &["--agent", "a", "--kind", "thinking"]),
+        ("task", &["succeed", "T-0001", "--actor", "agent:a"]),
+        ("append", &["Heartbeat", "--subject", "RUN-0001", "--actor", "agent:a"]),
+    ] {
+        let before = hive.contents();
+        let reply = in_shell(&hive, "HF_AGENT", name, args, "").expect_exit(3);
+        assert_eq!(reply.get("REASON"), "operator_only", "{name}");
+        assert!(hive.contents() == before);
+    }
+    // Its own name may be given, too.
+    in_shell(&hive, "HF_AGENT", "checkpoint", &["--agent", "b", "fine"], "").expect_exit(0);
+}
+
+#[test]
+fn an_emergency_puts_the_duty_off_by_one_log_and_not_for_ever() {
+    let hive = Hive::new();
+    ok(&hive, "hf-deepwork start --flexible x");
+    ok(&hive, "hf-activity --kind creating");
+    ok(&hive, "hf-activity --kind creating --emergency fire");
+    ok(&hive, "hf-watchdog");
+    ok(&hive, "hf-activity --kind creating --emergency flood");
+    let reply = sh(&hive, "hf-watchdog").expect_exit(1);
+    assert!(reply.get("ANOMALY").starts_with("INTROSPECTION_DUTY agent:main error"), "{reply:#?}");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn an_approval_is_for_the_program_that_was_found_and_shows_what_is_set() {
+    let hive = Hive::new();
+    let tools = |name: &str, says: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = hive.dir().join(name);
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join("purge"), format!("#!/bin/sh\necho {says}\n")).unwrap();
+        std::fs::set_permissions(dir.join("purge"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        dir.display().to_string()
+    };
+    let (good, evil) = (tools("good", "good"), tools("evil", "evil"));
+    let fire = |path: &str| {
+        let mut command = hive.command("job");
+        let args = ["fire", "--destructive", "--env", "LEVEL=9", "--key", "k", "--", "purge"];
+        Reply::of(command.env("PATH", path).args(args).output().unwrap())
+    };
+    let asked = fire(&format!("{good}:/usr/bin:/bin")).expect_exit(3);
+    let question = format!("{good}/purge with LEVEL");
+    assert!(asked.get("ENTITY").contains(&question), "{asked:#?}");
+    // The same words lead somewhere else now, which is another command.
+    assert_eq!(fire(&format!("{evil}:/usr/bin:/bin")).expect_exit(3).get("REASON"), "key_conflict");
+    ok(&hive, "hf-decide approve DEC-0001");
+    assert_eq!(ok(&hive, "hf-poll T-0001").get("SUM"), "good");
+    keeps_the_rules(&hive);
+}

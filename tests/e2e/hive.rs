@@ -127,6 +127,7 @@ impl Hive {
             clock: || Now { millis: 0 },
             check_cmd: None,
             poll_as: None,
+            search_path: None,
             works: None,
             utc_offset_seconds: 0,
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -73,8 +73,12 @@ struct Fire<'a> {
 }
 
 impl Fire<'_> {
-    fn at(&self, mut desk: Desk<'_>) -> Result<FireOutcome> {
+    fn at(mut self, mut desk: Desk<'_>) -> Result<FireOutcome> {
         let destructive = self.request.destructive || self.matches(&desk.config.texts(Setting::DestructiveCommands));
+        if destructive {
+            // What is approved is this very program, not whatever the name leads to on the way to it.
+            self.request.argv[0] = self.program();
+        }
         let asked = match &self.request.task {
             Some(reference) => self.take(&desk, reference, destructive)?,
             None => self.propose(&desk, destructive)?,
@@ -130,11 +134,23 @@ impl Fire<'_> {
         Ok((held, first))
     }
 
+    /// The program by its whole path; by its name if it is not found, which its run then says.
+    fn program(&self) -> OsString {
+        let (name, cwd) = (&self.request.argv[0], &self.request.cwd);
+        if name.as_bytes().contains(&b'/') {
+            return cwd.join(name).into_os_string();
+        }
+        let folders = self.env.search_path.iter().flat_map(std::env::split_paths);
+        let mut found = folders.map(|folder| cwd.join(folder).join(name)).filter(|path| is_program(path));
+        found.next().map_or_else(|| name.clone(), PathBuf::into_os_string)
+    }
+
     /// The event that makes the task of a new job.
     fn propose(&self, desk: &Desk<'_>, destructive: bool) -> Result<Request> {
         let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let title =
             self.request.title.clone().unwrap_or_else(|| text::cut(&words.join(" "), limits::SUMMARY_MAX_CHARS));
+        let names: Vec<_> = self.request.env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let mut after = Vec::new();
         for reference in &self.request.after {
             after.push(desk.state().find(reference, EntityType::Task)?.id().to_owned());
@@ -147,6 +163,8 @@ impl Fire<'_> {
             "max_retries": self.request.retries,
             "after": if after.is_empty() { Value::Null } else { json!(after) },
             "destructive": destructive.then_some(true),
+            "cwd": destructive.then(|| self.request.cwd.to_string_lossy().into_owned()),
+            "variables": if destructive && !names.is_empty() { json!(names) } else { Value::Null },
         });
         let subject = format!("{}:{}", EntityType::Task, random_ulid(self.env.now)?);
         Ok(Request { key: self.key.clone(), ..asking(self.env, Kind::TaskProposed, Some(&subject), payload) })
@@ -220,6 +238,11 @@ impl Fire<'_> {
         let waits_for_approval = task.state == At::Proposed && waits.iter().any(|wait| matches!(wait, Wait::Approval));
         Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
     }
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// The digest of a command: its words, its folder and its own variables. None of them holds a NUL,
