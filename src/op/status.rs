@@ -7,6 +7,7 @@ use crate::event::Kind;
 use crate::machine::{self, State as At};
 use crate::policy::{approval, overdue};
 use crate::state::State;
+use crate::vault::config::Setting;
 
 names! {
     /// Whether work goes on.
@@ -30,6 +31,8 @@ pub struct StatusOutcome {
     pub problems: Vec<(Timestamp, String)>,
 }
 
+/// A watchdog that has not looked for so many intervals is dead, or was never meant to go on.
+const WATCHDOG_LATE_INTERVALS: u64 = 3;
 /// Problems of one sort that are looked for.
 const LOOK_MAX: usize = 1000;
 
@@ -50,6 +53,10 @@ pub fn status(env: &Env) -> Result<StatusOutcome> {
             let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
             let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
             problems.push((since, format!("everything is stopped: {reason}")));
+        }
+        let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
+        if let Some(tick) = vault.last_tick()?.filter(|tick| now.0.saturating_sub(tick.0) > silent_after as i64) {
+            problems.push((tick, "the watchdog has not looked".to_owned()));
         }
         problems.sort();
         let last = snapshot.head.map(|head| snapshot.find(head.id)).transpose()?.flatten();

@@ -91,3 +91,16 @@ fn looking_changes_nothing_and_json_says_the_same() {
     let nowhere = Hive::empty();
     assert_eq!(sh(&nowhere, "hf-status").expect_exit(7).get("STATUS"), "NO_VAULT");
 }
+
+#[test]
+fn a_watchdog_that_looks_no_more_is_a_problem() {
+    let mut hive = Hive::new();
+    assert_eq!(ok(&hive, "hf-status").get("WATCHDOG"), "never");
+    ok(&hive, "hf-watchdog");
+    hive.at("2026-01-31T12:03:00Z");
+    assert_eq!(ok(&hive, "hf-status").get("PROBLEMS"), "0");
+    hive.at("2026-01-31T12:03:01Z");
+    let reply = ok(&hive, "hf-status");
+    assert_eq!(reply.get("WATCHDOG"), "2026-01-31T12:00:00Z 181 s ago");
+    assert_eq!(reply.get("PROBLEM"), "since 2026-01-31T12:00:00Z the watchdog has not looked");
+}
