@@ -32,6 +32,7 @@ hiveforge::cli!(Args, with acting);
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {
         let done = op::resume_system(env, args.comment.as_deref())?;
-        Ok(outcome::as_status(Status::Resumed, &done).into())
+        let status = if done.duplicate { Status::Duplicate } else { Status::Resumed };
+        Ok(outcome::as_status(status, &done).into())
     })
 }

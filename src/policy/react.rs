@@ -177,7 +177,7 @@ impl Reactor<'_> {
             rules::Wait::Dependency(other) if other.state == At::Aborted => Some(other),
             _ => None,
         });
-        if let Some(gone) = gone.filter(|_| task.state == At::Proposed && ready::is_job(&task)) {
+        if let Some(gone) = gone.filter(|_| task.state == At::Proposed && task.is_job()) {
             return self.abort_behind(&task, gone);
         }
         if waits.contains(&rules::Wait::Approval) {
@@ -243,7 +243,7 @@ impl Reactor<'_> {
         // A job's caller waits for its end himself, and a rework is on its way; nobody else can keep
         // a failure from people.
         let quiet = self.cause.payload.get("escalate") == Some(&Value::Bool(false));
-        let may_be = ready::is_job(&task) || self.cause.actor == Actor::core(REACTOR).to_string();
+        let may_be = task.is_job() || self.cause.actor == Actor::core(REACTOR).to_string();
         if !(quiet && may_be) {
             self.say(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
         }
@@ -287,7 +287,7 @@ impl Reactor<'_> {
         if made.iter().any(|other| other.text("rework_of") == Some(task.subject.id())) {
             return;
         }
-        for job in made.iter().filter(|job| job.state == At::Proposed && ready::is_job(job)) {
+        for job in made.iter().filter(|job| job.state == At::Proposed && job.is_job()) {
             self.abort_behind(job, task);
         }
     }

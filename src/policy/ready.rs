@@ -31,14 +31,9 @@ pub fn next(state: &State) -> Option<(Entity, Option<Entity>)> {
     ready.into_iter().next().map(|task| (task, None))
 }
 
-/// Whether a task is a job, which its own supervisor starts.
-pub fn is_job(task: &Entity) -> bool {
-    task.facts.get("job") == Some(&serde_json::Value::Bool(true))
-}
-
 /// A task that is ready can be held up again: by a requirement that was blocked since.
 fn may_start(state: &State, task: &Entity) -> bool {
-    !is_job(task) && super::rules::waits_for(state, task).is_empty()
+    !task.is_job() && super::rules::waits_for(state, task).is_empty()
 }
 
 fn prefers(preferred: &Subject, task: &Entity) -> bool {

@@ -385,7 +385,7 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// An agent takes work for itself only, and a job is started by its supervisor.
 fn assigns_itself(state: &State, step: &Step<'_>) -> Result<()> {
-    let job = state.entity(step.subject).filter(|task| super::ready::is_job(task));
+    let job = state.entity(step.subject).filter(|task| task.is_job());
     if let Some(task) = job.filter(|_| step.payload.get("job") != Some(&Value::Bool(true))) {
         let why = format!("{} is a job, and its supervisor starts it", task.name());
         return Err(Error::refused(Reason::NotHolder, why));

@@ -86,6 +86,16 @@ impl Entity {
         self.facts.get(fact).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
+    /// Whether it is a task that is a job: its own supervisor starts it.
+    pub fn is_job(&self) -> bool {
+        self.facts.get("job") == Some(&Value::Bool(true))
+    }
+
+    /// Whether it is a job that waits for its turn.
+    pub(super) fn is_waiting_job(&self) -> bool {
+        self.state == State::Ready && self.is_job()
+    }
+
     /// How a person would call it: its short reference without the tag, or its subject.
     pub fn name(&self) -> String {
         match self.reference() {

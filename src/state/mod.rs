@@ -154,6 +154,7 @@ impl State {
             links.extend(kind.mentions(&event.payload).into_iter().map(|named| (named, subject.clone())));
             Entity::new(subject.clone(), ordinal, event)
         });
+        let waited = entity.is_waiting_job();
         if entity.state != next {
             if !entity.archived {
                 tally.moved(entity.subject.entity, entity.state, next);
@@ -162,6 +163,7 @@ impl State {
             entity.last_event = event.id;
         }
         facts::gather(entity, kind, event);
+        tally.job_waits(waited, entity.is_waiting_job());
         if entity.subject.entity != EntityType::Task {
             return;
         }

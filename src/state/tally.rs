@@ -20,6 +20,8 @@ pub struct Tally {
     made: BTreeMap<EntityType, u64>,
     /// How many of those that the projections show are in each state.
     states: BTreeMap<(EntityType, State), u64>,
+    /// How many tasks are ready and jobs: their supervisors wait for their turn.
+    waiting_jobs: u64,
     /// How many have left the projections.
     archived: BTreeMap<EntityType, u64>,
 }
@@ -67,6 +69,16 @@ impl Tally {
         self.states.get(&(entity, state)).copied().unwrap_or(0)
     }
 
+    /// Counts a job that begins to wait for its turn, or no longer does.
+    pub(super) fn job_waits(&mut self, before: bool, after: bool) {
+        self.waiting_jobs = self.waiting_jobs + u64::from(after) - u64::from(before).min(self.waiting_jobs);
+    }
+
+    /// How many jobs are ready and wait for their turn.
+    pub fn waiting_jobs(&self) -> u64 {
+        self.waiting_jobs
+    }
+
     pub fn made(&self, entity: EntityType) -> u64 {
         self.made.get(&entity).copied().unwrap_or(0)
     }
@@ -100,6 +112,7 @@ impl Tally {
             "kinds": kinds,
             "made": made,
             "states": states,
+            "waiting_jobs": self.waiting_jobs,
         })
     }
 
@@ -108,6 +121,7 @@ impl Tally {
             events: value["events"].as_u64()?,
             first_event: value["first_event"].as_str().and_then(parse_ulid),
             newest_version: value["newest_version"].as_u64()?,
+            waiting_jobs: value["waiting_jobs"].as_u64()?,
             ..Tally::default()
         };
         for (map, name) in [(&mut tally.made, "made"), (&mut tally.archived, "archived")] {

@@ -26,6 +26,8 @@ const ARTIFACTS: &str = "artifacts";
 const HISTORIES: &str = "histories";
 /// A file with more than this is not one of ours.
 const FILE_MAX_BYTES: usize = 1024 * 1024;
+/// How the name of a log begins.
+const HEARTBEAT_ID_CHARS: usize = 14;
 /// Logs that are read to find the newest introspection.
 const READ_BACK_MAX: usize = 200;
 
@@ -180,8 +182,8 @@ impl AgentDir {
 
     /// The newest activity log that is there as a file, and the newest introspection.
     pub fn newest_logs(&self) -> Result<(Option<LogFile>, Option<LogFile>)> {
-        let mut all: Vec<(HeartbeatId, String, Dir)> = Vec::new();
-        let folders = match &self.logs {
+        let mut all: Vec<(HeartbeatId, String, usize)> = Vec::new();
+        let folders: Vec<Dir> = match &self.logs {
             Logs::Own => self.stats.dir(ACTIVITY)?.into_iter().collect(),
             Logs::Works { artifacts, .. } => {
                 let mut folders = Vec::new();
@@ -192,19 +194,17 @@ impl AgentDir {
                 folders
             }
         };
-        for folder in folders {
-            for (name, _) in folder.list()? {
-                let id = name.strip_suffix(".md").and_then(|stem| HeartbeatId::parse(stem.get(..14)?));
-                if let Some(id) = id {
-                    let again = folder.again()?;
-                    all.push((id, name, again));
-                }
-            }
+        for (folder, dir) in folders.iter().enumerate() {
+            let logs = dir.list()?.into_iter().filter_map(|(name, _)| {
+                let id = HeartbeatId::parse(name.strip_suffix(".md")?.get(..HEARTBEAT_ID_CHARS)?)?;
+                Some((id, name, folder))
+            });
+            all.extend(logs);
         }
-        all.sort_by(|a, b| (&b.0, &b.1).cmp(&(&a.0, &a.1)));
+        all.sort_by(|a, b| b.cmp(a));
         let (mut newest, mut introspection) = (None, None);
         for (id, name, folder) in all.into_iter().take(READ_BACK_MAX) {
-            let text = folder.read(&name)?.unwrap_or_default();
+            let text = folders[folder].read(&name)?.unwrap_or_default();
             let log = LogFile { id, introspection: self.is_introspection(&String::from_utf8_lossy(&text)) };
             if log.introspection && introspection.is_none() {
                 introspection = Some(log.clone());

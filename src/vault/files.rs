@@ -40,12 +40,6 @@ impl Dir {
         Ok(self.openat(name, flags)?.map(|fd| Dir { fd, path: self.path.join(name) }))
     }
 
-    /// The same directory once more.
-    pub fn again(&self) -> Result<Dir> {
-        let fd = self.fd.try_clone().map_err(|e| failed("open", &self.path, e))?;
-        Ok(Dir { fd, path: self.path.clone() })
-    }
-
     /// Moves a file to another directory.
     pub fn move_to(&self, name: &str, to: &Dir, to_name: &str) -> Result<()> {
         sys::renameat(&self.fd, name, &to.fd, to_name).map_err(|e| failed("rename", &self.path.join(name), e))

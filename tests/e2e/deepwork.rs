@@ -376,3 +376,12 @@ fn deep_work_leaves_what_is_not_the_agents_alone() {
     assert!(found.iter().any(|line| line.starts_with("APPROVAL_OVERDUE decision:")), "{found:?}");
     all_is_well(&hive);
 }
+
+#[test]
+fn an_agent_that_has_not_come_yet_has_an_empty_list() {
+    let hive = Hive::new();
+    assert_eq!(
+        ok(&hive, "hf-deepwork list --agent nobody").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 deepworks\nCOUNT:0\nHAS_MORE:no\n"
+    );
+}

@@ -467,3 +467,19 @@ fn each_of_a_thousand_silent_runs_is_found_at_the_first_look_after_its_deadline_
         assert_eq!(found.get(run), Some(&(first_look as i64)), "{run} was last heard at {}", deadline - limit);
     }
 }
+
+#[test]
+fn a_long_life_of_logs_costs_no_descriptors() {
+    let hive = Hive::new();
+    ok(&hive, "hf-activity --kind thinking");
+    let folder = hive.vault().join("Agents/main/activity");
+    for n in 0..200 {
+        fs::write(folder.join(format!("202601300{:05}.md", 10_000 + n)), "old\n").unwrap();
+    }
+    // As many as a command needs for itself.
+    let line = format!("ulimit -n 32; exec {}", crate::hive::binary("watchdog").display());
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", &line]).current_dir(hive.dir()).env_clear().env("HF_NOW", crate::hive::START);
+    let reply = crate::hive::Reply::of(shell.output().unwrap()).expect_exit(0);
+    assert_eq!(reply.stderr, "", "no file is passed over");
+}

@@ -111,8 +111,7 @@ fn beat_for_held(env: &Env, desk: &mut Desk<'_>) -> Result<()> {
     let name = env.actor.to_string();
     for (at, kind) in [(At::Running, Kind::Heartbeat), (At::Assigned, Kind::ClaimRenewed)] {
         let held = desk.state().in_state(EntityType::Task, at, usize::MAX);
-        for task in held.iter().filter(|task| task.text("holder") == Some(&name) && !crate::policy::ready::is_job(task))
-        {
+        for task in held.iter().filter(|task| task.text("holder") == Some(&name) && !task.is_job()) {
             let subject = match at {
                 At::Running => task.named("last_run_id", EntityType::Run),
                 _ => Some(task.subject.clone()),

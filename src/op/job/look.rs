@@ -14,7 +14,6 @@ use crate::job::{ExitRecord, JobDir, Need, Order, Signals, Standing, kill_orphan
 use crate::machine::State as At;
 use crate::op::project::with_view;
 use crate::op::{Env, record_one};
-use crate::policy::ready;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 use crate::vault::config::Setting;
@@ -136,7 +135,7 @@ const LIST_MAX: usize = 10_000;
 
 fn jobs_in(state: &State, at: At) -> Vec<Entity> {
     let mut tasks = state.in_state(EntityType::Task, at, LIST_MAX);
-    tasks.retain(ready::is_job);
+    tasks.retain(Entity::is_job);
     tasks
 }
 

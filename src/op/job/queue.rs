@@ -21,16 +21,17 @@ fn most(config: &Config, governance: &Governance) -> u64 {
 
 fn jobs(state: &State, at: At) -> Vec<Entity> {
     let mut tasks = state.in_state(EntityType::Task, at, LOOK_MAX);
-    tasks.retain(ready::is_job);
+    tasks.retain(Entity::is_job);
     tasks
 }
 
 /// The jobs that wait and have room now, in their order.
 fn next(state: &State, config: &Config, governance: &Governance) -> Vec<Entity> {
-    let mut waiting = jobs(state, At::Ready);
-    if waiting.is_empty() {
-        return waiting;
+    // Most often nobody waits, and then nothing is read.
+    if state.tally().waiting_jobs() == 0 {
+        return Vec::new();
     }
+    let mut waiting = jobs(state, At::Ready);
     let under_way = [At::Assigned, At::Running, At::Retrying].iter().map(|at| jobs(state, *at).len() as u64).sum();
     let room = most(config, governance).saturating_sub(under_way);
     let all = governance.max_concurrent_tasks.saturating_sub(ready::active(state));

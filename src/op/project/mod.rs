@@ -175,6 +175,8 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         }
     }
     let made_for = match &request.made_for {
+        // Nothing was made for an agent that has not come yet.
+        Some((text, EntityType::Agent)) if state.find(text, EntityType::Agent).is_err() => return Ok(Vec::new()),
         Some((text, wanted)) => Some(state.find(text, *wanted)?),
         None => None,
     };

@@ -19,6 +19,9 @@ use crate::vault::{AgentDir, End, LogFile};
 /// A declaration is short.
 const DECLARED_MAX_CHARS: usize = 400;
 
+/// The newest activity log that is there as a file, and the newest introspection.
+type Logs = (Option<LogFile>, Option<LogFile>);
+
 /// An agent that is looked after.
 #[derive(Debug)]
 pub struct Watched {
@@ -57,8 +60,10 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
         false => heeded(tick, agent, agent::dir_of(tick.env, tick.vault, &config, &name)),
     };
     let writable = dir.as_ref().filter(|_| !tick.check);
+    // Looked for once: their folder holds everything that was ever logged.
+    let logs = dir.as_ref().and_then(|dir| heeded(tick, agent, dir.newest_logs())).unwrap_or_default();
     if let Some(dir) = writable {
-        let taken = take_in(tick, desk, agent, dir, &config);
+        let taken = take_in(tick, desk, agent, (dir, &logs), &config);
         heeded(tick, agent, taken);
     }
     let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
@@ -70,7 +75,7 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
         work.until = work.until.map(|until| until.min(Timestamp(work.started_at.0.saturating_add_unsigned(most))));
     }
     if let Some(dir) = &dir {
-        let seen = heed_files(tick, agent, dir, offset, &mut life);
+        let seen = heed_files(tick, agent, (dir, &logs), offset, &mut life);
         heeded(tick, agent, seen);
     }
     let limits = agent::thresholds(&config);
@@ -93,7 +98,13 @@ fn heeded<T>(tick: &mut Ticking<'_>, agent: &Entity, done: Result<T>) -> Option<
 }
 
 /// Declarations and logs that no event names.
-fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &AgentDir, config: &Config) -> Result<()> {
+fn take_in(
+    tick: &mut Ticking<'_>,
+    desk: &mut Desk<'_>,
+    agent: &Entity,
+    (dir, logs): (&AgentDir, &Logs),
+    config: &Config,
+) -> Result<()> {
     let offset = agent::offset(tick.env, config);
     // A file declares no more than the command would.
     let most = config.count(Setting::StrictMaxMinutes);
@@ -101,16 +112,19 @@ fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &Ag
         declared.minutes.is_none_or(|minutes| minutes <= most)
             && declared.activity.chars().count() <= DECLARED_MAX_CHARS
     };
-    let known = |name: &str, at: Option<At>| {
+    let open = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| desk.state().entity(&work));
+    let open = open.and_then(|work| work.text("heartbeat_id").map(str::to_owned));
+    // Only a file that is not of the open one is looked for among all that there were.
+    let over = |name: &str| {
         let works = desk.state().made_for(&agent.subject, EntityType::DeepWork);
-        works.into_iter().find(|w| w.text("heartbeat_id") == Some(name) && at.is_none_or(|at| w.state == at))
+        works.into_iter().find(|work| work.text("heartbeat_id") == Some(name))
     };
     let mut fresh = Vec::new();
     for (name, text) in dir.declarations()? {
-        if known(&name, Some(At::Open)).is_some() {
+        if open.as_deref() == Some(name.as_str()) {
             continue;
         }
-        if let Some(over) = known(&name, None) {
+        if let Some(over) = over(&name) {
             let end = if over.state == At::Expired { End::Expired } else { End::Completed };
             dir.end_declaration(&name, end)?;
             continue;
@@ -149,12 +163,18 @@ fn take_in(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &Ag
         };
         tick.record(desk, Kind::DeepWorkStarted, &subject, payload)?;
     }
-    take_in_log(tick, desk, agent, dir, offset)
+    take_in_log(tick, desk, agent, (dir, logs), offset)
 }
 
 /// A log that somebody wrote as a file closes a deep work and counts for the duty like any other.
-fn take_in_log(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: &AgentDir, offset: i64) -> Result<()> {
-    let (newest, _) = dir.newest_logs()?;
+fn take_in_log(
+    tick: &mut Ticking<'_>,
+    desk: &mut Desk<'_>,
+    agent: &Entity,
+    (dir, logs): (&AgentDir, &Logs),
+    offset: i64,
+) -> Result<()> {
+    let newest = logs.0.as_ref();
     let named = agent.text("last_activity_id").and_then(HeartbeatId::parse);
     let Some(log) = newest.filter(|log| Some(&log.id) > named.as_ref() && log.id.at(offset) <= tick.now) else {
         return Ok(());
@@ -176,7 +196,13 @@ fn take_in_log(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir:
 }
 
 /// Checkpoints that are there as files count from the moment that their ids name.
-fn heed_files(tick: &Ticking<'_>, agent: &Entity, dir: &AgentDir, offset: i64, life: &mut Life) -> Result<()> {
+fn heed_files(
+    tick: &Ticking<'_>,
+    agent: &Entity,
+    (dir, logs): (&AgentDir, &Logs),
+    offset: i64,
+    life: &mut Life,
+) -> Result<()> {
     let mut newest: Vec<Timestamp> = Vec::new();
     if let Some(id) = dir.newest_checkpoint()? {
         let at = id.at(offset);
@@ -189,11 +215,11 @@ fn heed_files(tick: &Ticking<'_>, agent: &Entity, dir: &AgentDir, offset: i64, l
     if let Some(Ok(id)) = dir.current_id()? {
         newest.push(id.at(offset));
     }
-    if let (Some(log), introspection) = dir.newest_logs()? {
+    if let (Some(log), introspection) = logs {
         newest.push(log.id.at(offset));
-        // Who only looks has not taken them in.
-        let heard = |log: &LogFile| Some(log.id.at(offset)).filter(|at| tick.check && *at <= tick.now);
-        life.last_activity = life.last_activity.max(heard(&log));
+        // A log that an event names is older by its id than by the event.
+        let heard = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
+        life.last_activity = life.last_activity.max(heard(log));
         life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(heard));
     }
     life.newest_id = newest.into_iter().max();

@@ -18,7 +18,6 @@ use crate::job::{JobDir, Order, Standing, probe};
 use crate::machine::{self, State as At};
 use crate::policy::liveness::{Finding, Level};
 use crate::policy::overdue::{self, Code, Overdue, WATCHDOG};
-use crate::policy::ready;
 use crate::vault::config::Setting;
 use crate::vault::{Tick, Vault};
 
@@ -154,7 +153,7 @@ impl<'a> Ticking<'a> {
         let queued = [(At::Proposed, QUEUED_LOOK_MAX), (At::Ready, QUEUED_LOOK_MAX)];
         let under_way = [At::Assigned, At::Running, At::Retrying].map(|at| (at, usize::MAX));
         for (at, most) in queued.into_iter().chain(under_way) {
-            for task in state.in_state(EntityType::Task, at, most).iter().filter(|task| ready::is_job(task)) {
+            for task in state.in_state(EntityType::Task, at, most).iter().filter(|task| task.is_job()) {
                 let standing = match self.check {
                     true => job::standing(self.vault, task),
                     false => job::settle(self.env, self.vault, task),
@@ -240,7 +239,7 @@ impl<'a> Ticking<'a> {
         let id = crate::base::EntityId::parse(task.subject.id())?;
         // A folder that cannot be looked at excuses nothing.
         let folder = JobDir::open(self.vault.path(), &id).ok().flatten();
-        let Some(folder) = folder.filter(|_| ready::is_job(&task)) else { return Ok(false) };
+        let Some(folder) = folder.filter(|_| task.is_job()) else { return Ok(false) };
         let run = crate::base::EntityId::parse(late.subject.id()).ok();
         let lives = probe(&folder, run.as_ref()).is_ok_and(|standing| standing == Standing::Supervised);
         let by_output = || folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output);
