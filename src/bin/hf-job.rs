@@ -1,17 +1,15 @@
 //! hf-job: commands that outlive their caller.
 
 use std::ffi::OsString;
-use std::io::{Read, Seek, SeekFrom};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use hiveforge::base::{Error, ShortRef, limits, text};
-use hiveforge::job::{Beat, Need, Signals};
+use hiveforge::job::{Beat, Need};
 use hiveforge::op::Env;
-use hiveforge::op::job::{self, FireOutcome, FireRequest, JobStanding, JobView, WaitOutcome};
+use hiveforge::op::job::{self, FireOutcome, FireRequest, JobStanding, JobView, LogRequest, WaitOutcome};
 use hiveforge::ui::{self, Acting, Common, Key, Keyed, Next, Out, Output, Report, Status};
 
 /// Fire commands that outlive their caller, and look after them
@@ -276,62 +274,7 @@ fn again(jobs: &[JobView], need: Need) -> Next {
     names.fold(Next::run("hf-job").word(wait), |next, name| next.value(&name))
 }
 
-/// Bytes of a log that are handed on at a time.
-const PIECE_BYTES: usize = 64 * 1024;
-
 fn log(env: &Env, reference: &str, tail: Option<usize>, follow: bool, out: Out) -> anyhow::Result<Output> {
-    let (mut view, path, file) = job::log_file(env, reference)?;
-    let failed = |e: std::io::Error| Error::system(format!("cannot read {}", path.display()), e);
-    let mut file = match file {
-        Some(file) => file,
-        None => return Ok(Output::Document(Vec::new(), about(status_of(&view), &view))),
-    };
-    if let Some(lines) = tail {
-        let at = tail_of(&mut file, lines).map_err(failed)?;
-        file.seek(SeekFrom::Start(at)).map_err(failed)?;
-    }
-    let signals = Signals::of_waiter()?;
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        // Looked at before reading: what is printed until then is read below.
-        let running = matches!(view.standing, JobStanding::Running | JobStanding::Queued | JobStanding::Orphaned);
-        loop {
-            let read = file.read(&mut piece).map_err(failed)?;
-            if read == 0 || out.write(&piece[..read])? == ControlFlow::Break(()) {
-                break;
-            }
-        }
-        if !follow || !running || signals.asked().is_some() {
-            return Ok(Output::Document(Vec::new(), about(status_of(&view), &view)));
-        }
-        signals.pause(Duration::from_millis(200))?;
-        view = job::check(env, reference)?;
-    }
-}
-
-/// Where the last lines of a file begin.
-fn tail_of(file: &mut std::fs::File, lines: usize) -> std::io::Result<u64> {
-    let mut at = file.seek(SeekFrom::End(0))?;
-    if lines == 0 {
-        return Ok(at);
-    }
-    let mut found = 0;
-    let mut first = true;
-    while at > 0 {
-        let length = at.min(PIECE_BYTES as u64);
-        at -= length;
-        let mut piece = vec![0; length as usize];
-        file.seek(SeekFrom::Start(at))?;
-        file.read_exact(&mut piece)?;
-        for (n, _) in piece.iter().enumerate().rev().filter(|(_, b)| **b == b'\n') {
-            // The end of the last line does not begin another one.
-            let is_last = first && n + 1 == piece.len();
-            found += usize::from(!is_last);
-            if found == lines && !is_last {
-                return Ok(at + n as u64 + 1);
-            }
-        }
-        first = false;
-    }
-    Ok(0)
+    let view = job::log(env, &LogRequest { reference, tail, follow }, &mut |piece| out.write(piece))?;
+    Ok(Output::Document(Vec::new(), about(status_of(&view), &view)))
 }

@@ -8,7 +8,7 @@ use hiveforge::vault::Vault;
 use serde_json::json;
 
 use crate::hive::{Hive, Reply};
-use crate::lives::{count, found_behind, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state};
+use crate::lives::{count, found_behind, id, keeps_the_rules, kinds, kinds_since, ok, running, sh, state};
 
 /// Whether the flag is up.
 fn flag(hive: &Hive) -> bool {

@@ -1,12 +1,10 @@
 //! How a job stands: check, list, its log; and ending it.
 
-use std::fs::File;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{end, id_of, log_path, newest_log, run_of};
+use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, names};
 use crate::event::Kind;
@@ -42,6 +40,11 @@ pub struct JobView {
 }
 
 impl JobView {
+    /// Over, as far as a caller is concerned.
+    pub fn is_over(&self) -> bool {
+        matches!(self.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
+    }
+
     /// One sentence for it: the job's own last line, or why it ended.
     pub fn summary(&self) -> String {
         let own = self.record.as_ref().and_then(end::summary);
@@ -137,15 +140,6 @@ fn jobs_in(state: &State, at: At) -> Vec<Entity> {
     let mut tasks = state.in_state(EntityType::Task, at, LIST_MAX);
     tasks.retain(Entity::is_job);
     tasks
-}
-
-/// A job's log, and where it is; no file if it has printed nothing yet.
-pub fn log_file(env: &Env, reference: &str) -> Result<(JobView, PathBuf, Option<File>)> {
-    let vault = env.open()?;
-    let view = job_of(env, &vault, reference)?;
-    let path = log_path(&view.logref);
-    let file = vault.open_file(&path)?;
-    Ok((view, vault.path().join(path), file))
 }
 
 /// How much longer than its grace a job may take to be gone.

@@ -6,13 +6,14 @@
 //! | `queue` | whose turn it is, and who is told |
 //! | `supervise` | the supervisor: waiting for its turn, running, trying again |
 //! | `end` | what the end of a run means for its task; making up for what was not recorded |
-//! | `look` | how a job stands: check, list, log |
+//! | `look`, `log` | how a job stands, and what it printed |
 //! | `poll` | waiting, with an end to the wait |
 //! | `foreign` | jobs of another system |
 
 mod end;
 mod fire;
 mod foreign;
+mod log;
 mod look;
 mod poll;
 mod queue;
@@ -25,7 +26,8 @@ use crate::state::{Entity, State};
 
 pub(super) use end::settle;
 pub use fire::{FireOutcome, FireRequest, fire};
-pub use look::{JobStanding, JobView, cancel, check, list, log_file};
+pub use log::{LogRequest, log};
+pub use look::{JobStanding, JobView, cancel, check, list};
 pub(super) use look::{drain, standing};
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};
 pub(super) use queue::{poke, waiting};

@@ -60,13 +60,8 @@ pub fn poll(env: &Env, request: &PollRequest) -> Result<PollOutcome> {
     }
 }
 
-/// Over, as far as a caller is concerned.
-fn is_over(view: &JobView) -> bool {
-    matches!(view.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
-}
-
 fn wait_for(env: &Env, vault: &Vault, view: JobView, max: Duration, signals: &Signals) -> Result<JobView> {
-    if is_over(&view) {
+    if view.is_over() {
         return Ok(view);
     }
     let name = view.task.subject.to_string();
@@ -84,7 +79,7 @@ fn look_until(env: &Env, vault: &Vault, name: &str, max: Duration, signals: &Sig
     let mut left = max;
     loop {
         let view = job_of(env, vault, name)?;
-        if is_over(&view) || left.is_zero() || signals.asked().is_some() {
+        if view.is_over() || left.is_zero() || signals.asked().is_some() {
             return Ok(view);
         }
         let pause = left.min(LOOK_EVERY);
@@ -158,8 +153,8 @@ pub fn wait(env: &Env, references: &[String], need: Need, max: Duration) -> Resu
         references.iter().map(|reference| job_of(env, &vault, reference)).collect()
     };
     let enough = |jobs: &[JobView]| match need {
-        Need::Any => jobs.iter().any(is_over),
-        Need::All => jobs.iter().all(is_over),
+        Need::Any => jobs.iter().any(JobView::is_over),
+        Need::All => jobs.iter().all(JobView::is_over),
     };
     let mut left = max;
     loop {
@@ -167,7 +162,7 @@ pub fn wait(env: &Env, references: &[String], need: Need, max: Duration) -> Resu
         if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
             return Ok(WaitOutcome { over: enough(&jobs), jobs });
         }
-        let waits: Vec<&JobView> = jobs.iter().filter(|view| !is_over(view)).collect();
+        let waits: Vec<&JobView> = jobs.iter().filter(|view| !view.is_over()).collect();
         let mut dirs = Vec::new();
         for view in waits.iter().filter(|view| view.standing != JobStanding::Orphaned) {
             dirs.extend(JobDir::open(vault.path(), &id_of(&view.task))?);

@@ -1,0 +1,124 @@
+//! What a job printed, whole, from its end, or as it comes.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use super::log_path;
+use super::look::{JobView, job_of};
+use crate::base::{Error, Result};
+use crate::job::Signals;
+use crate::op::Env;
+
+/// Bytes that are handed on at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+/// How often a job that prints is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Which part of a job's log.
+#[derive(Debug)]
+pub struct LogRequest<'a> {
+    pub reference: &'a str,
+    /// Only so many lines from the end.
+    pub tail: Option<usize>,
+    /// Go on until the job is over.
+    pub follow: bool,
+}
+
+/// Whoever takes pieces says whether it wants more.
+pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
+
+/// Hands a job's log on. Gives how the job stands at the end of it.
+pub fn log(env: &Env, request: &LogRequest<'_>, take: Take<'_>) -> Result<JobView> {
+    let vault = env.open()?;
+    let signals = Signals::of_waiter()?;
+    let mut file = None;
+    loop {
+        // Looked at before reading: what is printed until then is read below.
+        let view = job_of(env, &vault, request.reference)?;
+        let path = log_path(&view.logref);
+        let failed = |e: io::Error| Error::system(format!("cannot read {}", path.display()), e);
+        if file.is_none() {
+            // A job that waits for its turn has printed nothing yet.
+            file = vault.open_file(&path)?;
+            if let (Some(file), Some(lines)) = (&mut file, request.tail) {
+                let at = tail_of(file, lines).map_err(failed)?;
+                file.seek(SeekFrom::Start(at)).map_err(failed)?;
+            }
+        }
+        let wanted = match &mut file {
+            Some(file) => hand_on(file, take, &failed)?,
+            None => ControlFlow::Continue(()),
+        };
+        if wanted.is_break() || !request.follow || view.is_over() || signals.asked().is_some() {
+            return Ok(view);
+        }
+        signals.pause(LOOK_EVERY)?;
+    }
+}
+
+/// Everything from where the file stands to its end.
+fn hand_on(file: &mut File, take: Take<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let read = file.read(&mut piece).map_err(failed)?;
+        if read == 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if take(&piece[..read])?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+}
+
+/// Where the last lines of a file begin.
+fn tail_of(file: &mut File, lines: usize) -> io::Result<u64> {
+    let end = file.seek(SeekFrom::End(0))?;
+    if lines == 0 {
+        return Ok(end);
+    }
+    let (mut at, mut found) = (end, 0);
+    while at > 0 {
+        let length = at.min(PIECE_BYTES as u64);
+        at -= length;
+        let mut piece = vec![0; length as usize];
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(&mut piece)?;
+        for n in memchr::memrchr_iter(b'\n', &piece) {
+            let behind = at + n as u64 + 1;
+            // The end of the last line does not begin another one.
+            found += usize::from(behind != end);
+            if found == lines {
+                return Ok(behind);
+            }
+        }
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn the_last_lines_begin_where_they_should_wherever_the_pieces_end() {
+        let long = "x".repeat(PIECE_BYTES);
+        for (text, lines, expected) in [
+            ("a\nb\nc\n", 0, ""),
+            ("a\nb\nc\n", 1, "c\n"),
+            ("a\nb\nc\n", 2, "b\nc\n"),
+            ("a\nb\nc", 1, "c"),
+            ("a\nb\nc", 9, "a\nb\nc"),
+            ("", 3, ""),
+            ("\n", 1, "\n"),
+            (&format!("a\n{long}\nc\n"), 2, &format!("{long}\nc\n")),
+        ] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            let at = tail_of(&mut file, lines).unwrap() as usize;
+            assert!(text[at..] == *expected, "{lines} of {} bytes", text.len());
+        }
+    }
+}
