@@ -9,7 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use rustix::process::{getpid, getsid, set_child_subreaper, setsid};
+use rustix::io::Errno;
+use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use super::birth::{self, Birth};
 use super::files::JobDir;
@@ -51,9 +52,12 @@ pub fn take_over(job: &JobDir) -> Result<Held> {
     }
     let nothing = std::fs::File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(&nothing).map_err(|e| failed(e.into()))?;
-    let leads = getsid(None).map_err(|e| failed(e.into()))? == getpid();
-    if !leads {
-        setsid().map_err(|e| failed(e.into()))?;
+    // Who leads already may not lead anew. Asking for the session instead would not do: in a pid
+    // namespace whose session was begun outside of it, that is 0.
+    if let Err(e) = setsid().map(drop)
+        && e != Errno::PERM
+    {
+        return Err(failed(e.into()));
     }
     // Or it would be called `exe` in a list of processes. Nothing depends on it.
     let _ = std::fs::write("/proc/self/comm", SUPERVISOR_NAME);

@@ -887,3 +887,17 @@ fn a_hook_that_is_not_the_users_own_is_never_run() {
     assert!(story.dir().join("hooked").exists());
     story.over();
 }
+
+#[test]
+fn following_a_job_that_waits_for_its_turn_waits_with_it() {
+    let story = Story::new("jobs:\n  max_parallel: 1\n");
+    let mut go = story.gate("go");
+    story.fire("read x <go");
+    story.fire("echo my turn");
+    let mut following = story.start("job", &["log", "T-0002", "--follow"]);
+    go.open();
+    assert_eq!(following.line(), "my turn\n");
+    drop(following);
+    story.poll("T-0002");
+    story.over();
+}
