@@ -60,6 +60,9 @@ names! {
         NotReady = "not_ready",
         TooManyTasks = "too_many_tasks",
         LimitReached = "limit_reached",
+        /// Every round that there is has been used.
+        RoundLimit = "round_limit",
+        NotYourTurn = "not_your_turn",
     }
 }
 

@@ -16,6 +16,10 @@ names! {
         Constraint = "constraint",
         Agent = "agent",
         DeepWork = "deepwork",
+        Mission = "mission",
+        Debate = "debate",
+        Review = "review",
+        Document = "document",
     }
 }
 
@@ -36,7 +40,9 @@ impl EntityType {
             EntityType::Artifact => Some("ART"),
             EntityType::Constraint => Some("CON"),
             EntityType::DeepWork => Some("DW"),
-            EntityType::System | EntityType::Agent => None,
+            EntityType::Mission => Some("M"),
+            EntityType::Debate => Some("DB"),
+            EntityType::System | EntityType::Agent | EntityType::Review | EntityType::Document => None,
         }
     }
 
@@ -52,6 +58,10 @@ impl EntityType {
             EntityType::Constraint => "constraints",
             EntityType::Agent => "agents",
             EntityType::DeepWork => "deepworks",
+            EntityType::Mission => "missions",
+            EntityType::Debate => "debates",
+            EntityType::Review => "reviews",
+            EntityType::Document => "documents",
         }
     }
 

@@ -40,6 +40,14 @@ pub const SUMMARY_MAX_CHARS: usize = 80;
 pub const PROJECTION_SMALL_BYTES: usize = 64 * 1024;
 /// A line of a block from elsewhere.
 pub const BLOCK_LINE_MAX_CHARS: usize = 400;
+/// What an agent has to read at a glance: a state file, a reply of a reviewer.
+pub const SHORT_MAX_WORDS: usize = 200;
+/// The same for languages without spaces.
+pub const SHORT_MAX_BYTES: usize = 2000;
+/// Rounds of a mission, and of a debate.
+pub const ROUNDS_MAX_COUNT: u64 = 4;
+/// Constraints of a mission.
+pub const CONSTRAINTS_MAX_COUNT: usize = 3;
 /// Former holders that a task remembers.
 pub const PAST_HOLDERS_MAX_COUNT: usize = 8;
 /// A text of a payload as an entity remembers it; longer ones are cut there, not in the event.

@@ -62,6 +62,18 @@ names! {
         ArtifactCorrupted = "ArtifactCorrupted",
         ConstraintApplied = "ConstraintApplied",
         ConstraintRemoved = "ConstraintRemoved",
+        MissionStarted = "MissionStarted",
+        MissionChanged = "MissionChanged",
+        MissionRoundBegun = "MissionRoundBegun",
+        MissionPassed = "MissionPassed",
+        MissionFailed = "MissionFailed",
+        DebateOpened = "DebateOpened",
+        ReviewRecorded = "ReviewRecorded",
+        DebateConverged = "DebateConverged",
+        DebateExhausted = "DebateExhausted",
+        DebateClosed = "DebateClosed",
+        DocumentAdded = "DocumentAdded",
+        DocumentChanged = "DocumentChanged",
     }
 }
 
@@ -141,12 +153,20 @@ const ARTIFACT: About = About::One(EntityType::Artifact);
 const CONSTRAINT: About = About::One(EntityType::Constraint);
 const AGENT: About = About::One(EntityType::Agent);
 const DEEPWORK: About = About::One(EntityType::DeepWork);
+const MISSION: About = About::One(EntityType::Mission);
+const DEBATE: About = About::One(EntityType::Debate);
+const REVIEW: About = About::One(EntityType::Review);
+const DOCUMENT: About = About::One(EntityType::Document);
 
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
 /// What ends a deep work in time: an activity log, the agent's word, or another declaration.
 pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration"];
 pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
+/// What a file can be that is known by a short reference.
+pub const DOCUMENT_KINDS: &[&str] = &["design", "plan", "patch", "report"];
+/// The whole content of a mission's state file, but for what the tool keeps itself.
+const MISSION_FIELDS: &[Field] = &[must("goal", Is::Text), may("constraints", Is::Texts), may("requirement_id", Is::Id(EntityType::Requirement)), may("task_id", Is::Id(EntityType::Task)), may("logref", Is::Text), may("open_k", Is::Text), may("last_action", Is::Text), may("next_action", Is::Text)];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
 
 /// The list itself, in the order of `Kind`.
@@ -205,6 +225,18 @@ pub const TABLE: &[Row] = &[
     row(Kind::ArtifactCorrupted, ARTIFACT, &[may("found_sha256", Is::Text)], "its content is no longer what was stored"),
     row(Kind::ConstraintApplied, CONSTRAINT, &[may("text", Is::Text), may("priority", Is::Subject), may("decision_id", Is::Id(EntityType::Decision))], "a constraint holds"),
     row(Kind::ConstraintRemoved, CONSTRAINT, &[may("decision_id", Is::Id(EntityType::Decision))], "a constraint no longer holds"),
+    row(Kind::MissionStarted, MISSION, MISSION_FIELDS, "an autonomous piece of work begins"),
+    row(Kind::MissionChanged, MISSION, MISSION_FIELDS, "its state, rewritten whole"),
+    row(Kind::MissionRoundBegun, MISSION, &[must("round", Is::Count)], "its next round begins"),
+    row(Kind::MissionPassed, MISSION, &[may("last_action", Is::Text)], "it is done"),
+    row(Kind::MissionFailed, MISSION, &[may("last_action", Is::Text)], "it was given up"),
+    row(Kind::DebateOpened, DEBATE, &[must("reviewers", Is::Texts), may("mission_id", Is::Id(EntityType::Mission))], "reviewers take turns from here"),
+    row(Kind::ReviewRecorded, REVIEW, &[must("debate_id", Is::Id(EntityType::Debate)), must("reviewer", Is::Text), must("text", Is::Text), must("fails", Is::Texts)], "a reviewer replied"),
+    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest found nothing"),
+    row(Kind::DebateExhausted, DEBATE, &[], "every round was used, and there is still something to fix"),
+    row(Kind::DebateClosed, DEBATE, &[], "what it was for is over"),
+    row(Kind::DocumentAdded, DOCUMENT, &[must("kind", Is::OneOf(DOCUMENT_KINDS)), must("path", Is::Text), must("sha256", Is::Text), may("size_bytes", Is::Count)], "a file got a short reference"),
+    row(Kind::DocumentChanged, DOCUMENT, &[must("sha256", Is::Text), may("size_bytes", Is::Count)], "its file has another content"),
 ];
 
 impl Kind {

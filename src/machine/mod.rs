@@ -41,6 +41,12 @@ names! {
         Open = "Open",
         Completed = "Completed",
         Expired = "Expired",
+        Passed = "Passed",
+        Converged = "Converged",
+        Exhausted = "Exhausted",
+        Closed = "Closed",
+        Recorded = "Recorded",
+        Kept = "Kept",
     }
 }
 
@@ -149,6 +155,26 @@ const DEEPWORK: &[Rule] = &[
     (Open, DeepWorkExpired, Expired),
 ];
 
+const MISSION: &[Rule] = &[
+    (Absent, MissionStarted, Running),
+    (Running, MissionChanged, Running),
+    (Running, MissionRoundBegun, Running),
+    (Running, MissionPassed, Passed),
+    (Running, MissionFailed, Failed),
+];
+
+const DEBATE: &[Rule] = &[
+    (Absent, DebateOpened, Open),
+    (Open, ReviewRecorded, Open),
+    (Open, DebateConverged, Converged),
+    (Open, DebateExhausted, Exhausted),
+    (Open, DebateClosed, Closed),
+];
+
+const REVIEW: &[Rule] = &[(Absent, ReviewRecorded, Recorded)];
+
+const DOCUMENT: &[Rule] = &[(Absent, DocumentAdded, Kept), (Kept, DocumentChanged, Kept)];
+
 /// The table of an entity.
 pub const fn table(entity: EntityType) -> &'static [Rule] {
     match entity {
@@ -161,6 +187,10 @@ pub const fn table(entity: EntityType) -> &'static [Rule] {
         EntityType::Constraint => CONSTRAINT,
         EntityType::Agent => AGENT,
         EntityType::DeepWork => DEEPWORK,
+        EntityType::Mission => MISSION,
+        EntityType::Debate => DEBATE,
+        EntityType::Review => REVIEW,
+        EntityType::Document => DOCUMENT,
     }
 }
 
@@ -198,6 +228,10 @@ mod tests {
             EntityType::Constraint => &[Removed],
             EntityType::Agent => &[],
             EntityType::DeepWork => &[Completed, Expired],
+            EntityType::Mission => &[Passed, Failed],
+            EntityType::Debate => &[Converged, Exhausted, Closed],
+            EntityType::Review => &[Recorded],
+            EntityType::Document => &[],
         }
     }
 

@@ -11,6 +11,9 @@ const NAMED: &[(Kind, EntityType, &str)] = &[
     (Kind::RunStarted, EntityType::Task, "task_id"),
     (Kind::TaskProposed, EntityType::Requirement, "requirement_id"),
     (Kind::ArtifactDeclared, EntityType::Task, "task_id"),
+    (Kind::MissionStarted, EntityType::Requirement, "requirement_id"),
+    (Kind::DebateOpened, EntityType::Mission, "mission_id"),
+    (Kind::ReviewRecorded, EntityType::Debate, "debate_id"),
 ];
 
 /// The entity's last change; for a new one, what its payload names; else the agent's start, else the

@@ -9,6 +9,7 @@
 //! | `ready` | which task is next |
 //! | `liveness` | whether an agent is consciously at work |
 //! | `overdue` | what the passing of time asks for |
+//! | `mission`, `review` | how short the state of a mission is, and how reviewers take turns |
 //! | `cause` | the natural parents of an event |
 //! | `audit` | a whole log replayed |
 
@@ -17,9 +18,11 @@ pub mod audit;
 mod cause;
 mod governance;
 pub mod liveness;
+pub mod mission;
 pub mod overdue;
 mod react;
 pub mod ready;
+pub mod review;
 pub mod rules;
 
 use serde_json::{Map, Value};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::approval::{self, OPEN, Question};
 use super::governance::Governance;
-use super::{ready, rules};
+use super::{ready, review, rules};
 use crate::base::{Actor, EntityId, EntityType, Subject, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind};
 use crate::machine::{self, State as At};
@@ -67,6 +67,8 @@ impl Reactor<'_> {
             Kind::ArtifactInvalidated => self.rework(),
             Kind::EmergencyStopIssued => self.abort_everything(),
             Kind::SystemResumed => self.assign_next(),
+            Kind::ReviewRecorded => self.judge(),
+            Kind::MissionStarted | Kind::MissionPassed | Kind::MissionFailed => self.close_debate(),
             _ => {}
         }
     }
@@ -335,6 +337,25 @@ impl Reactor<'_> {
         payload.insert("rework_of".to_owned(), task.subject.id().into());
         let subject = self.new_subject(EntityType::Task);
         self.say(Kind::TaskProposed, subject, Value::Object(payload));
+    }
+
+    /// A reply can be the last one of its debate.
+    fn judge(&mut self) {
+        let debate = linked(Kind::ReviewRecorded, &self.cause.payload).and_then(|debate| self.entity(&debate));
+        let verdict = debate.as_ref().and_then(|debate| review::verdict(self.state, debate));
+        if let (Some(debate), Some(verdict)) = (debate, verdict) {
+            self.say(verdict, debate.subject, json!({}));
+        }
+    }
+
+    /// What reviewers talked about before is not what comes now.
+    fn close_debate(&mut self) {
+        let mission = self.subject.id().to_owned();
+        let begins = self.cause.event_type.known() == Some(Kind::MissionStarted);
+        let old = |debate: &Entity| begins != (debate.text("mission_id") == Some(&mission));
+        if let Some(debate) = review::open(self.state).filter(old) {
+            self.say(Kind::DebateClosed, debate.subject, json!({}));
+        }
     }
 
     /// Everything that somebody is at ends here.

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::approval::{self, Change, Question};
+use super::{mission, review};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityType, Error, HeartbeatId, Reason, Result, Subject};
 use crate::event::Kind;
@@ -39,6 +40,8 @@ const RULES: &[Rule] = &[
     operator_decides,
     not_while_stopped,
     gate_is_open,
+    stays_short,
+    takes_turns,
 ];
 
 /// Whether the rules allow this where the state stands now.
@@ -64,6 +67,7 @@ const fn is_not_agents(kind: Kind) -> bool {
             | Kind::RecoveryAttempted
             | Kind::AnomalyDetected
             | Kind::AnomalyCleared
+            | Kind::DebateClosed
     )
 }
 
@@ -223,6 +227,21 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::RunStarted => linked(kind, step.payload).map_or(Ok(()), |task| need_if_destructive(state, &task)),
         _ => Ok(()),
     }
+}
+
+/// A mission's state can be read at a glance, and its rounds are counted.
+fn stays_short(state: &State, step: &Step<'_>) -> Result<()> {
+    match step.subject.entity {
+        EntityType::Mission if step.kind.row().about == About::One(EntityType::Mission) => {
+            mission::check(state, step.kind, step.subject, step.payload)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reviewers reply in turn, and only in the form that was asked for.
+fn takes_turns(state: &State, step: &Step<'_>) -> Result<()> {
+    review::check(state, step.kind, step.subject, step.actor, step.payload)
 }
 
 /// An agent is in one deep work at a time, and a strict one says how long.

@@ -221,6 +221,7 @@ pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {
     let (entity, member) = match kind {
         Kind::RunStarted => (EntityType::Task, "task_id"),
         Kind::TaskProposed => (EntityType::Requirement, "requirement_id"),
+        Kind::ReviewRecorded => (EntityType::Debate, "debate_id"),
         Kind::DeepWorkStarted | Kind::DeepWorkExtended | Kind::DeepWorkCompleted | Kind::DeepWorkExpired => {
             (EntityType::Agent, "agent_id")
         }

@@ -129,6 +129,30 @@ impl State {
         self.changes.made.get(&(entity, ordinal)).cloned().or_else(|| self.base.as_ref()?.nth(entity, ordinal))
     }
 
+    /// The newest entity of its type.
+    pub fn newest(&self, entity: EntityType) -> Option<Entity> {
+        let subject = self.nth(entity, self.tally().made(entity))?;
+        self.entity(&subject).map(Cow::into_owned)
+    }
+
+    /// The first number whose id nobody has, where ids are given out in the order of their numbers.
+    pub fn free_number(&self, entity: EntityType, id: impl Fn(u64) -> String) -> u64 {
+        let taken = |n: u64| {
+            n == 0 || EntityId::parse(&id(n)).is_ok_and(|id| self.entity(&Subject::new(entity, id)).is_some())
+        };
+        let mut free = 1;
+        while taken(free) {
+            free *= 2;
+        }
+        // Between the last power that is taken and the first that is free.
+        let mut last = free / 2;
+        while free - last > 1 {
+            let middle = last + (free - last) / 2;
+            if taken(middle) { last = middle } else { free = middle }
+        }
+        free
+    }
+
     fn by_reference(&self, reference: &ShortRef) -> Result<Subject> {
         let subject = self.nth(reference.entity, reference.ordinal);
         let entity =

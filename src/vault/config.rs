@@ -60,6 +60,10 @@ names! {
         OnWarning = "watchdog.hooks.on_warning",
         OnAnomaly = "watchdog.hooks.on_anomaly",
         OnCleared = "watchdog.hooks.on_cleared",
+        ReviewersOrder = "reviewers.order",
+        ReviewersTimeoutSeconds = "reviewers.timeout_seconds",
+        RunnerCommand = "runner.command",
+        FixerCommand = "fixer.command",
         EventsMaxFileSizeMb = "logging.events_max_file_size_mb",
     }
 }
@@ -72,8 +76,8 @@ pub enum Fallback {
     Flag(bool),
     /// One of these; the first if the file says nothing.
     Choice(&'static [&'static str]),
-    /// A list of texts; none if the file says nothing.
-    Texts,
+    /// A list of texts.
+    Texts(&'static [&'static str]),
     /// A list of numbers.
     Counts(&'static [u64]),
 }
@@ -85,7 +89,7 @@ impl Fallback {
             Fallback::Text(_) => value.is_string(),
             Fallback::Flag(_) => value.is_boolean(),
             Fallback::Choice(names) => value.as_str().is_some_and(|name| names.contains(&name)),
-            Fallback::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            Fallback::Texts(_) => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
             Fallback::Counts(_) => value.as_array().is_some_and(|list| list.iter().all(Value::is_u64)),
         }
     }
@@ -96,7 +100,7 @@ impl Fallback {
             Fallback::Text(_) => "a text".to_owned(),
             Fallback::Flag(_) => "true or false".to_owned(),
             Fallback::Choice(names) => format!("one of {}", names.join(", ")),
-            Fallback::Texts => "a list of texts".to_owned(),
+            Fallback::Texts(_) => "a list of texts".to_owned(),
             Fallback::Counts(_) => "a list of numbers".to_owned(),
         }
     }
@@ -108,7 +112,7 @@ impl Fallback {
             Fallback::Text(text) => text.into(),
             Fallback::Flag(flag) => flag.into(),
             Fallback::Choice(names) => names[0].into(),
-            Fallback::Texts => Value::Array(Vec::new()),
+            Fallback::Texts(texts) => texts.into(),
             Fallback::Counts(counts) => counts.into(),
         }
     }
@@ -129,7 +133,7 @@ impl Setting {
             Setting::LeaseSeconds => Fallback::Count(900),
             Setting::AutoAssign => Fallback::Flag(false),
             Setting::ApprovalTimeoutPolicy => Fallback::Choice(&["escalate", "reject"]),
-            Setting::DestructiveCommands => Fallback::Texts,
+            Setting::DestructiveCommands => Fallback::Texts(&[]),
             Setting::JobsMaxParallel => Fallback::Count(10),
             Setting::JobsLogMaxBytes => Fallback::Count(10 * 1024 * 1024),
             Setting::JobsKillGrace => Fallback::Count(5),
@@ -158,6 +162,9 @@ impl Setting {
             Setting::MaxRecoveryAttempts => Fallback::Count(3),
             Setting::RecoveryWaitCycles => Fallback::Count(5),
             Setting::OnBeat | Setting::OnWarning | Setting::OnAnomaly | Setting::OnCleared => Fallback::Text(""),
+            Setting::ReviewersOrder => Fallback::Texts(&["gpt", "gem"]),
+            Setting::ReviewersTimeoutSeconds => Fallback::Count(120),
+            Setting::RunnerCommand | Setting::FixerCommand => Fallback::Text(""),
             Setting::EventsMaxFileSizeMb => Fallback::Count(100),
         }
     }
@@ -208,6 +215,10 @@ impl Setting {
             Setting::OnWarning => "the same when something is worth a warning",
             Setting::OnAnomaly => "the same when an anomaly begins, for reminders, and for every try to wake an agent",
             Setting::OnCleared => "the same when an anomaly is over",
+            Setting::ReviewersOrder => "who reviews, in turn; reviewers.NAME.command reads a prompt and prints a reply",
+            Setting::ReviewersTimeoutSeconds => "how long a reviewer may take",
+            Setting::RunnerCommand => "a command that does the work of a mission; hf-state go fires it",
+            Setting::FixerCommand => "a command that gets the last lines of a failed run, and mends it",
             Setting::EventsMaxFileSizeMb => "size at which a segment of the log is followed by another",
         }
     }
@@ -216,6 +227,10 @@ impl Setting {
 /// The section whose members are agents, each with settings of `liveness` of its own.
 const AGENTS: &str = "agents";
 const LIVENESS: &str = "liveness";
+
+/// The section whose members that are sections are reviewers, each with its command.
+const REVIEWERS: &str = "reviewers";
+const COMMAND: &str = "command";
 
 /// Sections that other programs of the family use.
 const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
@@ -226,6 +241,8 @@ pub struct Config {
     values: BTreeMap<Setting, Value>,
     /// What holds for single agents.
     agents: BTreeMap<String, BTreeMap<Setting, Value>>,
+    /// How reviewers are asked, by their names.
+    reviewers: BTreeMap<String, String>,
     /// Why its commands must not be run, if it is not the user's own.
     foreign: Option<String>,
 }
@@ -255,7 +272,17 @@ impl Config {
 
     /// A command to run. Refused if the file is not the user's own.
     pub fn command(&self, setting: Setting) -> Result<Option<String>> {
-        match (self.text(setting).trim(), &self.foreign) {
+        self.own(setting.as_str(), &self.text(setting))
+    }
+
+    /// The command that asks a reviewer. Refused as above.
+    pub fn reviewer(&self, name: &str) -> Result<Option<String>> {
+        let command = self.reviewers.get(name).map(String::as_str).unwrap_or_default();
+        self.own(&format!("{REVIEWERS}.{name}.{COMMAND}"), command)
+    }
+
+    fn own(&self, setting: &str, command: &str) -> Result<Option<String>> {
+        match (command.trim(), &self.foreign) {
             ("", _) => Ok(None),
             (_, Some(why)) => Err(Error::refused(Reason::NotOwner, format!("{setting} is not run: {why}"))),
             (command, None) => Ok(Some(command.to_owned())),
@@ -323,7 +350,10 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>)> {
         if FOREIGN_SECTIONS.contains(&section.as_str()) || members.is_null() {
             continue;
         }
-        let Value::Object(members) = members else { return Err(wrong(format!("{section} is not a section"))) };
+        let Value::Object(mut members) = members else { return Err(wrong(format!("{section} is not a section"))) };
+        if section == REVIEWERS {
+            config.reviewers = reviewers(&mut members, &mut warnings).map_err(wrong)?;
+        }
         match section == AGENTS {
             true => config.agents = agents(members, &mut warnings).map_err(wrong)?,
             false => walk(&section, "", members, &mut config.values, &mut warnings).map_err(wrong)?,
@@ -368,6 +398,24 @@ fn agents(
         let mut values = BTreeMap::new();
         walk(LIVENESS, &format!("{AGENTS}.{name}: "), settings, &mut values, warnings)?;
         all.insert(name, values);
+    }
+    Ok(all)
+}
+
+/// Takes the reviewers out of their section, each with its command.
+fn reviewers(members: &mut Map<String, Value>, warnings: &mut Vec<String>) -> Result<BTreeMap<String, String>, String> {
+    let mut all = BTreeMap::new();
+    let names: Vec<String> = members.iter().filter(|(_, value)| value.is_object()).map(|(n, _)| n.clone()).collect();
+    for name in names {
+        let Some(Value::Object(settings)) = members.remove(&name) else { continue };
+        for (setting, value) in settings {
+            match (setting.as_str(), value) {
+                (COMMAND, Value::String(command)) => drop(all.insert(name.clone(), command)),
+                (COMMAND, Value::Null) => {}
+                (COMMAND, _) => return Err(format!("{REVIEWERS}.{name}.{COMMAND} must be a text")),
+                _ => warnings.push(format!("{CONFIG_FILE}: {REVIEWERS}.{name}.{setting} is not a setting")),
+            }
+        }
     }
     Ok(all)
 }

@@ -1,0 +1,239 @@
+//! Reviews: reading a reply, whose turn it is, and whether the reviewers agree.
+
+use serde_json::{Map, Value};
+
+use super::mission::{self, check_short};
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
+use crate::event::Kind;
+use crate::machine::State as At;
+use crate::state::{Entity, State, linked};
+
+/// What a reviewer said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The items that pass.
+    pub passes: Vec<String>,
+    /// The items that do not, each with its fix: `ITEM -> FIX: …`.
+    pub fails: Vec<String>,
+}
+
+/// Reads a reply: `PASS: ITEM` and `FAIL: ITEM -> FIX: FIX` lines, and nothing else. List marks and
+/// fences, which some reviewers cannot do without, are passed over.
+pub fn parse(reply: &str) -> Result<Reply> {
+    check_short("the reply", reply)?;
+    let (mut passes, mut fails) = (Vec::new(), Vec::new());
+    for line in reply.lines().map(bare).filter(|line| !line.is_empty() && !line.starts_with("```")) {
+        let shown = || text::cut(line, limits::SUMMARY_MAX_CHARS);
+        if let Some(item) = line.strip_prefix("PASS:") {
+            passes.push(item.trim().to_owned());
+        } else if let Some(item) = line.strip_prefix("FAIL:") {
+            let (what, fix) = item
+                .split_once("-> FIX:")
+                .or_else(|| item.split_once("→ FIX:"))
+                .ok_or_else(|| Error::usage(format!("a FAIL line has no '-> FIX:': {}", shown())))?;
+            if fix.trim().is_empty() {
+                return Err(Error::usage(format!("a FAIL line has an empty FIX: {}", shown())));
+            }
+            fails.push(format!("{} -> FIX: {}", what.trim(), fix.trim()));
+        } else {
+            return Err(Error::usage(format!("a line is neither PASS: nor FAIL: {}", shown())));
+        }
+    }
+    match passes.is_empty() && fails.is_empty() {
+        true => Err(Error::usage("the reply has neither a PASS nor a FAIL line")),
+        false => Ok(Reply { passes, fails }),
+    }
+}
+
+/// A line without what makes it an item of a list.
+fn bare(line: &str) -> &str {
+    let line = line.trim();
+    ["- ", "* ", "• "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim_start()
+}
+
+/// What a reviewer is asked.
+pub fn prompt(spec: &str, fails: &[String]) -> String {
+    let mut prompt = format!(
+        "Review the spec below. Respond ONLY in this format:\nPASS: <item>\nFAIL: <item> -> FIX: <fix in 1 line>\n\
+         Max {} words. No prose.\n\n---\n{}\n---\nPrevious FAIL items (if any):\n",
+        limits::SHORT_MAX_WORDS,
+        spec.trim_end(),
+    );
+    for fail in fails {
+        prompt.push_str("FAIL: ");
+        prompt.push_str(fail);
+        prompt.push('\n');
+    }
+    prompt
+}
+
+/// The debate that is open.
+pub fn open(state: &State) -> Option<Entity> {
+    state.in_state(EntityType::Debate, At::Open, 1).pop()
+}
+
+/// Whose reply comes next.
+pub fn turn(debate: &Entity) -> Option<&str> {
+    let reviewers: Vec<&str> = debate.texts("reviewers").collect();
+    reviewers.get((debate.count("round") as usize).checked_rem(reviewers.len())?).copied()
+}
+
+/// The newest reply of a debate.
+pub fn newest(state: &State, debate: &Entity) -> Option<Entity> {
+    state.entity(&debate.named("newest", EntityType::Review)?).map(|review| review.into_owned())
+}
+
+/// What follows from a reply: every reviewer has spoken and nothing is left, or every round is used.
+pub fn verdict(state: &State, debate: &Entity) -> Option<Kind> {
+    let round = debate.count("round");
+    let newest = newest(state, debate).filter(|_| debate.state == At::Open)?;
+    let everybody = round >= debate.texts("reviewers").count() as u64;
+    match newest.texts("fails").next() {
+        None if everybody => Some(Kind::DebateConverged),
+        _ if round >= limits::ROUNDS_MAX_COUNT => Some(Kind::DebateExhausted),
+        _ => None,
+    }
+}
+
+/// The id of a reviewer's nth reply.
+pub fn id(reviewer: &str, number: u64) -> String {
+    format!("R-{reviewer}-{number:04}")
+}
+
+/// Whether a debate may be opened, or a reply recorded.
+pub fn check(state: &State, kind: Kind, subject: &Subject, actor: &Actor, payload: &Map<String, Value>) -> Result<()> {
+    match kind {
+        Kind::DebateOpened => check_opening(state, actor, payload),
+        Kind::ReviewRecorded => check_reply(state, subject, payload),
+        Kind::DebateConverged | Kind::DebateExhausted => {
+            let verdict = state.entity(subject).and_then(|debate| verdict(state, &debate));
+            match verdict == Some(kind) {
+                true => Ok(()),
+                false => Err(Error::refused(Reason::NotReady, format!("{kind} is not what the replies of {subject} say"))),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_opening(state: &State, actor: &Actor, payload: &Map<String, Value>) -> Result<()> {
+    let names: Vec<&str> =
+        payload.get("reviewers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let most = limits::ROUNDS_MAX_COUNT as usize;
+    if names.is_empty() || names.len() > most {
+        return Err(Error::usage(format!("a debate has 1 to {most} reviewers")));
+    }
+    for (n, name) in names.iter().enumerate() {
+        check_name(name)?;
+        if names[..n].contains(name) {
+            return Err(Error::usage(format!("the reviewer '{name}' stands twice")));
+        }
+    }
+    if let Some(other) = open(state) {
+        let why = format!("{} is Open: one debate at a time", other.name());
+        return Err(Error::refused(Reason::IllegalTransition, why));
+    }
+    match exhausted(state) {
+        Some(_) if actor.is_autonomous() => Err(out_of_rounds()),
+        _ => Ok(()),
+    }
+}
+
+/// A reviewer's name: short, and plain enough for the name of a file.
+pub fn check_name(name: &str) -> Result<()> {
+    const NAME_MAX_CHARS: usize = 16;
+    match EntityId::parse(name).is_ok() && name.len() <= NAME_MAX_CHARS && !name.contains('-') {
+        true => Ok(()),
+        false => Err(Error::usage(format!(
+            "'{}' is not a reviewer's name: 1 to {NAME_MAX_CHARS} letters, digits or '_'",
+            text::cut(name, 40)
+        ))),
+    }
+}
+
+/// That a person has to say how to go on.
+pub fn out_of_rounds() -> Error {
+    let most = limits::ROUNDS_MAX_COUNT;
+    Error::refused(Reason::RoundLimit, format!("all {most} rounds are used, and there is still something to fix"))
+}
+
+/// The newest debate, if it used its rounds up for what is still under way.
+pub fn exhausted(state: &State) -> Option<Entity> {
+    let newest = state.newest(EntityType::Debate).filter(|debate| debate.state == At::Exhausted)?;
+    let mission = mission::running(state).map(|mission| mission.subject);
+    (newest.named("mission_id", EntityType::Mission) == mission).then_some(newest)
+}
+
+fn check_reply(state: &State, subject: &Subject, payload: &Map<String, Value>) -> Result<()> {
+    let said = |member: &str| payload.get(member).and_then(Value::as_str).unwrap_or_default();
+    let reviewer = said("reviewer");
+    let debate = linked(Kind::ReviewRecorded, payload).and_then(|debate| state.entity(&debate));
+    let Some(debate) = debate.filter(|debate| debate.state == At::Open) else {
+        return Err(Error::refused(Reason::IllegalTransition, "its debate is not open"));
+    };
+    match turn(&debate) {
+        Some(turn) if turn == reviewer => {}
+        turn => {
+            let why = format!("it is the turn of {}, not of '{}'", turn.unwrap_or("nobody"), text::cut(reviewer, 40));
+            return Err(Error::refused(Reason::NotYourTurn, why));
+        }
+    }
+    let number = subject.id().strip_prefix(&format!("R-{reviewer}-"));
+    if number.is_none_or(|n| n.len() < 4 || n.bytes().any(|b| !b.is_ascii_digit())) {
+        return Err(Error::usage(format!("the reply of {reviewer} is called {}, with four digits", id(reviewer, 1))));
+    }
+    let reply = parse(said("text"))?;
+    match payload.get("fails") == Some(&reply.fails.into()) {
+        true => Ok(()),
+        false => Err(Error::usage("payload.fails is not what the reply says")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(passes: &[&str], fails: &[&str]) -> Reply {
+        let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect();
+        Reply { passes: owned(passes), fails: owned(fails) }
+    }
+
+    #[test]
+    fn a_reply_is_pass_and_fail_lines() {
+        let text = "PASS: naming\nFAIL: no timeout -> FIX: add one\n\nFAIL: x → FIX: y";
+        assert_eq!(parse(text).unwrap(), reply(&["naming"], &["no timeout -> FIX: add one", "x -> FIX: y"]));
+    }
+
+    #[test]
+    fn list_marks_and_fences_are_passed_over() {
+        let text = "```\n- PASS: a\n* FAIL: b -> FIX: c\n```\r\n";
+        assert_eq!(parse(text).unwrap(), reply(&["a"], &["b -> FIX: c"]));
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_it_is() {
+        let long = "PASS: a\n".repeat(101);
+        let wide = format!("PASS: {}", "あ".repeat(700));
+        for (text, why) in [
+            ("", "the reply has neither a PASS nor a FAIL line"),
+            ("```\n```", "the reply has neither a PASS nor a FAIL line"),
+            ("Looks good to me!", "a line is neither PASS: nor FAIL: Looks good to me!"),
+            ("PASS: a\nOverall it is fine.", "a line is neither PASS: nor FAIL: Overall it is fine."),
+            ("FAIL: no fix", "a FAIL line has no '-> FIX:': FAIL: no fix"),
+            ("FAIL: a -> FIX:", "a FAIL line has an empty FIX: FAIL: a -> FIX:"),
+            (&long, "the reply has 202 words: at most 200"),
+            (&wide, "the reply has 2106 bytes: at most 2000"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().message, why);
+        }
+    }
+
+    #[test]
+    fn a_prompt_has_the_spec_and_the_fails_of_the_round_before() {
+        let text = prompt("# Spec\nDo it.\n", &["no timeout -> FIX: add one".to_owned()]);
+        let expected = "Review the spec below. Respond ONLY in this format:\nPASS: <item>\n\
+            FAIL: <item> -> FIX: <fix in 1 line>\nMax 200 words. No prose.\n\n---\n# Spec\nDo it.\n---\n\
+            Previous FAIL items (if any):\nFAIL: no timeout -> FIX: add one\n";
+        assert_eq!(text, expected);
+    }
+}
