@@ -46,8 +46,11 @@ enum What {
         #[arg(long, value_name = "TEXT")]
         title: Option<String>,
         /// A task that it does; else one is made
-        #[arg(long, value_name = "REF", conflicts_with_all = ["after", "title", "retries"])]
+        #[arg(long, value_name = "REF", conflicts_with_all = ["after", "title", "retries", "requirement"])]
         task: Option<String>,
+        /// The requirement that it is for
+        #[arg(long, value_name = "REF")]
+        requirement: Option<String>,
         /// A job or task that has to succeed first (repeatable)
         #[arg(long, value_name = "REF")]
         after: Vec<String>,
@@ -148,13 +151,26 @@ fn main() -> ExitCode {
                 let need = if any { Need::Any } else { Need::All };
                 Ok(waited(job::wait(env, &references, need, Duration::from_secs(max))?, need).into())
             }
-            What::Fire { title, task, after, timeout, retries, cwd, variables, heartbeat, destructive, command } => {
+            What::Fire {
+                title,
+                task,
+                requirement,
+                after,
+                timeout,
+                retries,
+                cwd,
+                variables,
+                heartbeat,
+                destructive,
+                command,
+            } => {
                 let folder = cwd.unwrap_or_else(|| PathBuf::from("."));
                 let cwd = std::path::absolute(&folder).unwrap_or(folder);
                 let request = FireRequest {
                     argv: command,
                     title,
                     task,
+                    requirement,
                     after,
                     timeout_seconds: timeout,
                     retries,

@@ -166,7 +166,16 @@ pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
 /// What a file can be that is known by a short reference.
 pub const DOCUMENT_KINDS: &[&str] = &["design", "plan", "patch", "report"];
 /// The whole content of a mission's state file, but for what the tool keeps itself.
-const MISSION_FIELDS: &[Field] = &[must("goal", Is::Text), may("constraints", Is::Texts), may("requirement_id", Is::Id(EntityType::Requirement)), may("task_id", Is::Id(EntityType::Task)), may("logref", Is::Text), may("open_k", Is::Text), may("last_action", Is::Text), may("next_action", Is::Text)];
+const MISSION_FIELDS: &[Field] = &[
+    must("goal", Is::Text),
+    may("constraints", Is::Texts),
+    may("requirement_id", Is::Id(EntityType::Requirement)),
+    may("task_id", Is::Id(EntityType::Task)),
+    may("logref", Is::Text),
+    may("open_k", Is::Text),
+    may("last_action", Is::Text),
+    may("next_action", Is::Text),
+];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
 
 /// The list itself, in the order of `Kind`.
@@ -331,7 +340,7 @@ impl Is {
 
 /// The first short text that a payload offers to a reader.
 pub fn headline(payload: &Map<String, Value>) -> Option<String> {
-    ["title", "summary", "reason", "rationale", "text"]
+    ["title", "summary", "reason", "rationale", "text", "last_action", "goal"]
         .iter()
         .find_map(|name| payload.get(*name)?.as_str())
         .map(|line| text::cut(line, crate::base::limits::SUMMARY_MAX_CHARS))

@@ -24,6 +24,9 @@ pub fn parse(reply: &str) -> Result<Reply> {
     let (mut passes, mut fails) = (Vec::new(), Vec::new());
     for line in reply.lines().map(bare).filter(|line| !line.is_empty() && !line.starts_with("```")) {
         let shown = || text::cut(line, limits::SUMMARY_MAX_CHARS);
+        if line.contains(|c: char| c.is_control() && c != '\t') {
+            return Err(Error::usage("a line of the reply holds control characters"));
+        }
         if let Some(item) = line.strip_prefix("PASS:") {
             passes.push(item.trim().to_owned());
         } else if let Some(item) = line.strip_prefix("FAIL:") {
@@ -109,7 +112,9 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, actor: &Actor, payloa
             let verdict = state.entity(subject).and_then(|debate| verdict(state, &debate));
             match verdict == Some(kind) {
                 true => Ok(()),
-                false => Err(Error::refused(Reason::NotReady, format!("{kind} is not what the replies of {subject} say"))),
+                false => {
+                    Err(Error::refused(Reason::NotReady, format!("{kind} is not what the replies of {subject} say")))
+                }
             }
         }
         _ => Ok(()),

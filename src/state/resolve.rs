@@ -137,9 +137,8 @@ impl State {
 
     /// The first number whose id nobody has, where ids are given out in the order of their numbers.
     pub fn free_number(&self, entity: EntityType, id: impl Fn(u64) -> String) -> u64 {
-        let taken = |n: u64| {
-            n == 0 || EntityId::parse(&id(n)).is_ok_and(|id| self.entity(&Subject::new(entity, id)).is_some())
-        };
+        let taken =
+            |n: u64| n == 0 || EntityId::parse(&id(n)).is_ok_and(|id| self.entity(&Subject::new(entity, id)).is_some());
         let mut free = 1;
         while taken(free) {
             free *= 2;

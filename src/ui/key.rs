@@ -86,6 +86,18 @@ names! {
         Last5 = "LAST5",
         Job = "JOB",
         Left = "LEFT",
+        M1Status = "M1_STATUS",
+        Goal = "GOAL",
+        Constraint = "CONSTRAINT",
+        OpenK = "OPEN_K",
+        Round = "ROUND",
+        LastAction = "LAST_ACTION",
+        NextAction = "NEXT_ACTION",
+        Turn = "TURN",
+        Converged = "CONVERGED",
+        Review = "REVIEW",
+        Fail = "FAIL",
+        Document = "DOCUMENT",
     }
 }
 
@@ -115,6 +127,9 @@ impl Key {
                 | Key::DeepWork
                 | Key::Job
                 | Key::Left
+                | Key::Constraint
+                | Key::Fail
+                | Key::Document
         )
     }
 
@@ -203,6 +218,18 @@ impl Key {
             Key::Last5 => "the last lines of standard error follow, up to five; they are not ours",
             Key::Job => "one job: task, how it stands, log, and its title",
             Key::Left => "a job that is still there",
+            Key::M1Status => "how the mission stands: RUNNING, PASS or FAIL",
+            Key::Goal => "what the mission is about",
+            Key::Constraint => "one thing that holds for the mission",
+            Key::OpenK => "points that are still open, or NONE",
+            Key::Round => "which round, of how many",
+            Key::LastAction => "what was done last",
+            Key::NextAction => "what the mission says comes next; a text, not to be run as it stands",
+            Key::Turn => "the reviewer who replies next",
+            Key::Converged => "whether the reviewers agree: yes or no",
+            Key::Review => "the reply of a reviewer",
+            Key::Fail => "something that a reviewer wants fixed, and how",
+            Key::Document => "one file: its reference, whether it holds (OK, CHANGED, MISSING, UNREADABLE), its path",
         }
     }
 }

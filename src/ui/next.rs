@@ -5,6 +5,31 @@ use std::fmt::Display;
 
 use crate::base::{Actor, EntityId, ShortRef, Subject, Timestamp, Ulid};
 
+/// Where a short reference stands in a known line.
+const REF: &str = "REF";
+
+/// Lines that somebody may write down as his next step and that are then repeated: they look, wait, or
+/// go on with what was approved.
+const SAFE: &[&str] = &[
+    "hf-poll REF",
+    "hf-job check REF",
+    "hf-job list",
+    "hf-review fails",
+    "hf-review status",
+    "hf-state go",
+    "hf-state round",
+    "hf-state show",
+    "hf-status",
+    "hf-task claim",
+    "hf-task claim REF",
+    "hf-task explain REF",
+    "hf-task heartbeat REF",
+    "hf-task list",
+    "hf-task show REF",
+    "hf-task start REF",
+    "hf-verify",
+];
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     None,
@@ -70,6 +95,28 @@ impl Next {
         }
     }
 
+    /// A line that somebody wrote down as his next step, if it is one of ours that cannot harm, with
+    /// nothing in it but references.
+    pub fn safe(line: &str) -> Self {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let fits = |known: &&str| {
+            let known: Vec<&str> = known.split(' ').collect();
+            known.len() == words.len()
+                && known
+                    .iter()
+                    .zip(&words)
+                    .all(|(known, word)| if *known == REF { ShortRef::parse(word).is_some() } else { known == word })
+        };
+        match SAFE.iter().find(|known| fits(known)) {
+            Some(_) => {
+                let plain =
+                    words.iter().map(|word| ShortRef::parse(word).map_or((*word).to_owned(), |r| r.to_string()));
+                Next::Action(plain.collect::<Vec<_>>().join(" "))
+            }
+            None => Next::None,
+        }
+    }
+
     /// Adds fixed words of ours, such as an option without a value or a name from a closed list.
     pub fn word(self, word: &'static str) -> Self {
         match self {
@@ -98,6 +145,33 @@ fn is_plain_path(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_next_step_that_was_written_down_is_repeated_only_if_it_is_known_and_plain() {
+        for (line, next) in [
+            ("hf-poll t-0001", "ACTION hf-poll T-0001"),
+            ("  hf-state   go ", "ACTION hf-state go"),
+            ("hf-task claim", "ACTION hf-task claim"),
+            ("hf-task claim T-0002@A13C", "ACTION hf-task claim T-0002@a13c"),
+        ] {
+            assert_eq!(Next::safe(line).render(None), next);
+        }
+        for line in [
+            "NONE",
+            "",
+            "hf-poll",
+            "hf-poll T-0001; rm -rf /",
+            "hf-poll $(id)",
+            "hf-poll T-0001 T-0002",
+            "hf-stop everything",
+            "hf-decide approve DEC-0001",
+            "hf-state go --vault /tmp/x",
+            "rm -rf /",
+            "hf-poll REF",
+        ] {
+            assert_eq!(Next::safe(line), Next::None, "{line}");
+        }
+    }
 
     #[test]
     fn a_vault_path_is_repeated_only_if_it_is_plain() {

@@ -38,6 +38,8 @@ names! {
         Lost = "LOST",
         NoTask = "NO_TASK",
         AnomalyFound = "ANOMALY",
+        Converged = "CONVERGED",
+        RoundLimit = "ROUND_LIMIT",
         Usage = "USAGE",
         InvalidCursor = "INVALID_CURSOR",
         LimitExceeded = "LIMIT_EXCEEDED",
@@ -84,10 +86,11 @@ impl Status {
             | Status::Orphaned
             | Status::Cancelled
             | Status::Healthy
+            | Status::Converged
             | Status::Warning => 0,
             Status::Failed | Status::Fail | Status::Lost | Status::NoTask | Status::AnomalyFound => 1,
             Status::Usage | Status::InvalidCursor | Status::LimitExceeded => 2,
-            Status::Refused | Status::ApprovalRequired | Status::ClaimLost => 3,
+            Status::Refused | Status::ApprovalRequired | Status::ClaimLost | Status::RoundLimit => 3,
             Status::Corrupt => 4,
             Status::Busy => 5,
             Status::NotFound => 6,
@@ -104,6 +107,7 @@ impl Status {
             ErrorKind::LimitExceeded => Status::LimitExceeded,
             ErrorKind::Refused(Reason::ApprovalRequired) => Status::ApprovalRequired,
             ErrorKind::Refused(Reason::ClaimLost) => Status::ClaimLost,
+            ErrorKind::Refused(Reason::RoundLimit) => Status::RoundLimit,
             ErrorKind::Refused(_) => Status::Refused,
             ErrorKind::Corrupt => Status::Corrupt,
             ErrorKind::Busy => Status::Busy,

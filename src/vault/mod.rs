@@ -11,6 +11,7 @@
 //! | `recover` | the tail after a crash, the suffix after damage |
 //! | `index` | an earlier part of the log, folded, in LMDB |
 //! | `agents` | what agents show as files |
+//! | `autonomous` | the state file of a mission, replies of reviewers |
 //! | `artifacts` | contents that are too large for an event |
 //! | `projections` | JSON files for other programs |
 //! | `verify`, `backup` | proving and copying |
@@ -20,6 +21,7 @@
 
 mod agents;
 mod artifacts;
+mod autonomous;
 mod backup;
 pub mod config;
 mod control;
@@ -46,6 +48,7 @@ use crate::state::State;
 
 pub use agents::{AgentDir, End, LogFile};
 pub use artifacts::{ARTIFACTS, Incoming, hash_content};
+pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
 pub use control::Stop;
 pub use files::Dir;
@@ -57,9 +60,6 @@ pub use unit::Unit;
 pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
 pub use watch::Watch;
 pub use write::Writer;
-
-const AUTONOMOUS: &str = "Autonomous";
-const STATE: &str = "state";
 
 /// A vault that exists, opened for reading.
 #[derive(Debug)]
@@ -106,18 +106,6 @@ impl Vault {
             }
         }
         dir.as_ref().unwrap_or(&self.root).open_file(name)
-    }
-
-    /// Appends to a file of `Autonomous/state/`, durably.
-    pub fn append_state(&self, name: &str, text: &str) -> Result<()> {
-        use std::io::{Seek, SeekFrom, Write};
-        self.check_private()?;
-        let (state, _) = self.root.make_dir(AUTONOMOUS)?.0.make_dir(STATE)?;
-        let (mut file, made) = state.make_file(name)?;
-        let wrong = |e| files::failed("write", &state.path().join(name), e);
-        file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(text.as_bytes())).map_err(wrong)?;
-        file.sync_data().map_err(wrong)?;
-        if made { state.sync() } else { Ok(()) }
     }
 
     /// Why this vault must not be written to or trusted as private, if others can write it.

@@ -47,8 +47,11 @@ commands! {
     "../../src/bin/hf-log.rs" => log,
     "../../src/bin/hf-poll.rs" => poll,
     "../../src/bin/hf-project.rs" => project,
+    "../../src/bin/hf-ref.rs" => reference,
     "../../src/bin/hf-require.rs" => require,
     "../../src/bin/hf-resume.rs" => resume,
+    "../../src/bin/hf-review.rs" => review,
+    "../../src/bin/hf-state.rs" => state,
     "../../src/bin/hf-status.rs" => status,
     "../../src/bin/hf-stop.rs" => stop,
     "../../src/bin/hf-task.rs" => task,
@@ -471,6 +474,8 @@ fn furnished() -> Hive {
     let batch = r#"{"event_type":"RequirementProposed","payload":{"title":"From a file"}}"#;
     fs::write(hive.dir().join("events.jsonl"), format!("{batch}\n")).unwrap();
     fs::write(hive.dir().join("story.md"), "Once upon a time\n").unwrap();
+    fs::write(hive.dir().join("spec.md"), "One form.\n").unwrap();
+    fs::write(hive.dir().join("reply.txt"), "PASS: scope\nFAIL: no test -> FIX: write one\n").unwrap();
     fs::write(hive.dir().join("form.py"), "print('form')\n").unwrap();
     hive.run("require", &["analyze", "REQ-0001"]).expect_exit(0);
     hive.run("require", &["analyze", "REQ-0002"]).expect_exit(0);

@@ -41,6 +41,7 @@ complete -c hf-job -n "__fish_hf_job_needs_command" -f -a "supervise" -d 'The su
 complete -c hf-job -n "__fish_hf_job_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l title -d 'What it is, in one line; else the command itself' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l task -d 'A task that it does; else one is made' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l requirement -d 'The requirement that it is for' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l after -d 'A job or task that has to succeed first (repeatable)' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l timeout -d 'End it after this time, such as 90s or 2h; else it runs to its end' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l retries -d 'How often it is tried again after a failure that may pass' -r

@@ -3,16 +3,15 @@
 use serde_json::json;
 
 use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, said, seconds_between, subject};
-use crate::base::{Error, HeartbeatId, Result, ShortRef, text};
+use crate::base::{HeartbeatId, Result, limits, text};
 use crate::event::Kind;
 use crate::op::Env;
 use crate::op::desk::Desk;
+use crate::policy::mission::{self, M1, NONE};
 use crate::vault::config::Setting;
 
 /// A checkpoint is short.
 const TEXT_MAX_CHARS: usize = 400;
-/// Words of a block in CHECKPOINTS.md.
-const BLOCK_MAX_WORDS: usize = 200;
 
 #[derive(Debug)]
 pub struct CheckpointRequest {
@@ -47,7 +46,7 @@ pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOu
     beat_for_held(env, &mut desk)?;
     let idle = open_work(&desk, &agent).is_none();
     // What is refused is refused before anything is recorded.
-    let block = request.state.then(|| block(&activity, held_task(env, &desk).as_ref())).transpose()?;
+    let block = request.state.then(|| block(env, &desk, &activity)).transpose()?;
     let mut warnings = desk.commit(&vault, asked.id)?.warnings;
     warnings.extend(fresh);
     if let Err(error) = dir.put_checkpoint(&id, &activity) {
@@ -69,23 +68,22 @@ pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOu
 }
 
 /// A task that the agent holds, for the block.
-fn held_task(env: &Env, desk: &Desk<'_>) -> Option<ShortRef> {
+fn held_task(env: &Env, desk: &Desk<'_>) -> Option<String> {
     use crate::base::EntityType;
     use crate::machine::State as At;
     let name = env.actor.to_string();
     let tasks = |at: At| desk.state().in_state(EntityType::Task, at, usize::MAX);
     let held = |at: At| tasks(at).into_iter().find(|task| task.text("holder") == Some(&name));
-    held(At::Running).or_else(|| held(At::Assigned))?.reference().map(|reference| ShortRef { tag: None, ..reference })
+    held(At::Running).or_else(|| held(At::Assigned)).map(|task| task.name())
 }
 
-/// The block that lets a session go on which has lost its context.
-fn block(activity: &str, task: Option<&ShortRef>) -> Result<String> {
-    let task = task.map_or("-".to_owned(), ToString::to_string);
-    let block = format!("CHECKPOINT:\nM1 synced.\nROUND: 0/4\nTASK: {task}\nNEXT: {}\n\n", text::escape(activity));
-    match block.split_whitespace().count() {
-        words if words > BLOCK_MAX_WORDS => {
-            Err(Error::usage(format!("the block has {words} words: at most {BLOCK_MAX_WORDS}")))
-        }
-        _ => Ok(block),
-    }
+/// The block that lets a session go on which has lost its context: where the mission stands, and what
+/// the agent is at.
+fn block(env: &Env, desk: &Desk<'_>, activity: &str) -> Result<String> {
+    let m1 = mission::running(desk.state()).map(|mission| M1::of(desk.state(), &mission));
+    let round = m1.as_ref().map_or_else(|| format!("0/{}", limits::ROUNDS_MAX_COUNT), M1::rounds);
+    let task = m1.map(|m1| m1.task).filter(|task| task != NONE).or_else(|| held_task(env, desk));
+    let task = task.as_deref().unwrap_or(NONE);
+    let block = format!("CHECKPOINT:\nM1 synced.\nROUND: {round}\nTASK: {task}\nNEXT: {}\n\n", text::escape(activity));
+    mission::check_short("the block", &block).map(|()| block)
 }

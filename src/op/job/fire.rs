@@ -31,6 +31,8 @@ pub struct FireRequest {
     pub title: Option<String>,
     /// A task that exists, by a reference; else one is made.
     pub task: Option<String>,
+    /// The requirement that it is for, by a reference.
+    pub requirement: Option<String>,
     /// Jobs or tasks that have to succeed first.
     pub after: Vec<String>,
     pub timeout_seconds: Option<u64>,
@@ -155,8 +157,11 @@ impl Fire<'_> {
         for reference in &self.request.after {
             after.push(desk.state().find(reference, EntityType::Task)?.id().to_owned());
         }
+        let requirement = self.request.requirement.as_ref();
+        let requirement = requirement.map(|r| desk.state().find(r, EntityType::Requirement)).transpose()?;
         let payload = json!({
             "title": title,
+            "requirement_id": requirement.as_ref().map(|requirement| requirement.id()),
             "command": words,
             "command_hash": self.command_hash(),
             "job": true,

@@ -29,6 +29,7 @@ pub use fire::{FireOutcome, FireRequest, fire};
 pub use log::{LogRequest, log};
 pub use look::{JobStanding, JobView, cancel, check, list};
 pub(super) use look::{drain, standing};
+pub(super) use poll::wait_at;
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};
 pub(super) use queue::{poke, waiting};
 pub use supervise::supervise;
@@ -45,12 +46,12 @@ fn log_reference(task: &Entity, run: usize) -> String {
 }
 
 /// The reference of the log of a task's newest run.
-fn newest_log(state: &State, task: &Entity) -> String {
+pub(super) fn newest_log(state: &State, task: &Entity) -> String {
     log_reference(task, state.made_for(&task.subject, EntityType::Run).len())
 }
 
 /// Where a log is, inside the vault.
-fn log_path(reference: &str) -> PathBuf {
+pub(super) fn log_path(reference: &str) -> PathBuf {
     PathBuf::from(AUTONOMOUS).join(reference)
 }
 

@@ -60,6 +60,11 @@ pub fn poll(env: &Env, request: &PollRequest) -> Result<PollOutcome> {
     }
 }
 
+/// Waits for a job of ours, at most `max`, and says how it stands then.
+pub fn wait_at(env: &Env, vault: &Vault, reference: &str, max: Duration, signals: &Signals) -> Result<JobView> {
+    wait_for(env, vault, job_of(env, vault, reference)?, max, signals)
+}
+
 fn wait_for(env: &Env, vault: &Vault, view: JobView, max: Duration, signals: &Signals) -> Result<JobView> {
     if view.is_over() {
         return Ok(view);

@@ -1,0 +1,47 @@
+//! `M1.md`: made again from the log whenever it is not what the log says. What somebody wrote into it
+//! by hand is kept aside and told of.
+
+use crate::base::{Result, Timestamp};
+use crate::op::Env;
+use crate::op::desk::Desk;
+use crate::policy::mission::{self, M1};
+use crate::state::State;
+use crate::vault::{M1File, Vault};
+
+/// What the file should be.
+fn wanted(state: &State) -> Option<String> {
+    mission::newest(state).map(|mission| M1::of(state, &mission).render())
+}
+
+/// Looks at the file, and mends it under the lock if that is needed.
+pub fn settle(env: &Env, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
+    let (_, state) = vault.view()?;
+    if vault.look_at_m1(wanted(&state).as_deref())? == M1File::Current {
+        return Ok(());
+    }
+    let mut writer = vault.write(env.write_options(vault, &mut Vec::new())?)?;
+    let (_, state) = writer.view()?;
+    mend(vault, &state, env.now.timestamp(), warnings)
+}
+
+/// The same for who holds the lock and is about to record something: afterwards the file is ours.
+pub fn settle_at(desk: &mut Desk<'_>, vault: &Vault, env: &Env) -> Result<()> {
+    let mut warnings = Vec::new();
+    mend(vault, desk.state(), env.now.timestamp(), &mut warnings)?;
+    desk.warnings.append(&mut warnings);
+    Ok(())
+}
+
+fn mend(vault: &Vault, state: &State, now: Timestamp, warnings: &mut Vec<String>) -> Result<()> {
+    let wanted = wanted(state);
+    let found = vault.look_at_m1(wanted.as_deref())?;
+    if found == M1File::Edited {
+        let aside = vault.set_m1_aside(now)?;
+        warnings.push(format!("M1.md was not what the events say: it is kept as {aside}, and made again"));
+    }
+    match (found, wanted) {
+        (M1File::Current, Some(text)) => vault.seal_m1(&text),
+        (_, Some(text)) => vault.put_m1(&text),
+        (_, None) => Ok(()),
+    }
+}

@@ -1,0 +1,253 @@
+//! hf-state: the mission that is under way, and its state file.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `file` | `M1.md`, made again whenever it is not what the log says |
+//! | `go` | doing the work: run, wait, mend, run again |
+
+mod file;
+mod go;
+
+use serde_json::{Map, Value, json};
+
+use super::append::{finish, repeated};
+use super::desk::Desk;
+use super::job::newest_log;
+use super::project::with_view;
+use super::task::request;
+use super::{AppendOutcome, Env, require};
+use crate::base::{EntityType, Error, Result};
+use crate::event::Kind;
+use crate::machine::State as At;
+use crate::policy::Request;
+use crate::policy::mission::{self, LINES, M1, NONE};
+use crate::state::{Entity, State};
+use crate::vault::Vault;
+
+pub use go::{GoOutcome, GoStanding, go};
+
+/// How a mission stands.
+#[derive(Debug)]
+pub struct MissionView {
+    pub mission: Entity,
+    pub m1: M1,
+    /// The task that its file names, if that is a job which is not over or somebody is at it.
+    pub busy: Option<Entity>,
+    pub warnings: Vec<String>,
+}
+
+/// What was recorded of a mission, and how it stands now.
+#[derive(Debug)]
+pub struct MissionOutcome {
+    pub recorded: AppendOutcome,
+    pub view: MissionView,
+}
+
+/// The newest mission; its file is made again if it is not what it should be.
+pub fn show(env: &Env) -> Result<MissionView> {
+    let vault = env.open()?;
+    let mut warnings = Vec::new();
+    // A vault that can only be read is looked at all the same.
+    if let Err(error) = file::settle(env, &vault, &mut warnings) {
+        warnings.push(format!("M1.md could not be looked after: {error}"));
+    }
+    let view = with_view(&vault, |_, state| view(state))?;
+    Ok(MissionView { warnings, ..view })
+}
+
+fn view(state: &State) -> Result<MissionView> {
+    let mission = mission::newest(state).ok_or_else(no_mission)?;
+    let task = mission.named("task_id", EntityType::Task).and_then(|task| state.entity(&task));
+    let at_it = |task: &Entity| match task.state {
+        At::Assigned | At::Running | At::Retrying => true,
+        At::Proposed | At::Ready => task.is_job(),
+        _ => false,
+    };
+    let busy = task.map(|task| task.into_owned()).filter(|task| mission.state == At::Running && at_it(task));
+    Ok(MissionView { m1: M1::of(state, &mission), mission, busy, warnings: Vec::new() })
+}
+
+fn no_mission() -> Error {
+    Error::not_found("there is no mission yet: hf-state start begins one")
+}
+
+/// Begins a mission.
+pub fn start(
+    env: &Env,
+    goal: &str,
+    constraints: &[String],
+    requirement: Option<&str>,
+    key: Option<String>,
+) -> Result<MissionOutcome> {
+    let requirement = requirement.map(|r| require::find(env, r, EntityType::Requirement)).transpose()?;
+    let payload = json!({
+        "goal": goal.trim(),
+        "constraints": list(constraints),
+        "requirement_id": requirement,
+    });
+    record(env, Request { key, ..request(env, Kind::MissionStarted, None, payload) })
+}
+
+fn list(constraints: &[String]) -> Value {
+    if constraints.is_empty() { Value::Null } else { json!(constraints) }
+}
+
+/// Changes what the file says: `KEY=VALUE` pairs, and the constraints if any are given.
+pub fn set(env: &Env, pairs: &[String], constraints: &[String], key: Option<String>) -> Result<MissionOutcome> {
+    on_mission(env, |desk, mission| {
+        let mut members = members(mission);
+        let mut given = Vec::new();
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').ok_or_else(|| not_a_pair(pair))?;
+            let name = name.trim().to_ascii_uppercase();
+            if given.contains(&name) {
+                return Err(Error::usage(format!("{name} is given twice")));
+            }
+            let value = Some(value.trim()).filter(|value| !value.is_empty() && *value != NONE);
+            set_one(desk.state(), &name, value, &mut members)?;
+            given.push(name);
+        }
+        if !constraints.is_empty() {
+            members.insert("constraints".to_owned(), json!(constraints));
+        }
+        if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) {
+            members.remove("logref");
+            let log = members.get("task_id").and_then(Value::as_str).and_then(|task| log_of(desk.state(), task));
+            members.extend(log.map(|log| ("logref".to_owned(), log.into())));
+        }
+        let subject = mission.subject.to_string();
+        Ok(Request { key, ..request(env, Kind::MissionChanged, Some(&subject), Value::Object(members)) })
+    })
+}
+
+fn not_a_pair(pair: &str) -> Error {
+    Error::usage(format!("'{}' is not KEY=VALUE", crate::base::text::cut(pair, 40)))
+}
+
+/// The members that a change repeats.
+fn members(mission: &Entity) -> Map<String, Value> {
+    let kept = LINES.iter().map(|(_, member)| *member).chain(["constraints", "requirement_id", "task_id"]);
+    kept.filter_map(|member| Some((member.to_owned(), mission.facts.get(member)?.clone()))).collect()
+}
+
+fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<String, Value>) -> Result<()> {
+    let (member, value) = match (name, value) {
+        ("STATUS" | "ROUND", _) => return Err(Error::usage(format!("{name} is kept by hf-state itself"))),
+        ("GOAL", None) => return Err(Error::usage("a mission has a goal")),
+        ("TASK_ID", task) => {
+            ("task_id", task.map(|task| state.find(task, EntityType::Task)).transpose()?.map(|t| t.id().to_owned()))
+        }
+        ("REQUIREMENT", requirement) => {
+            let found = requirement.map(|r| state.find(r, EntityType::Requirement)).transpose()?;
+            ("requirement_id", found.map(|requirement| requirement.id().to_owned()))
+        }
+        ("CONSTRAINTS", None) => ("constraints", None),
+        ("CONSTRAINTS", Some(_)) => return Err(Error::usage("give constraints with --constraint, one each")),
+        ("LOGREF", log) => ("logref", log.map(log_name).transpose()?),
+        ("OPEN_K", open) => ("open_k", open.map(open_points).transpose()?),
+        (name, value) => {
+            let line = LINES.iter().find(|(known, _)| *known == name);
+            let (_, member) = line.ok_or_else(|| Error::usage(format!("'{name}' is not a line of M1.md")))?;
+            (*member, value.map(str::to_owned))
+        }
+    };
+    match value {
+        Some(value) => drop(members.insert(member.to_owned(), value.into())),
+        None => drop(members.remove(member)),
+    }
+    Ok(())
+}
+
+/// `L-0001`, also if the whole reference is given.
+fn log_name(text: &str) -> Result<String> {
+    let name = text.strip_prefix("logs/").unwrap_or(text);
+    let name = name.strip_suffix(".txt").unwrap_or(name);
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    match name.strip_prefix("L-").is_some_and(|rest| rest.split('-').all(digits)) {
+        true => Ok(name.to_owned()),
+        false => Err(Error::usage("LOGREF is L-0001 or NONE")),
+    }
+}
+
+/// `K1,K2`.
+fn open_points(text: &str) -> Result<String> {
+    let word = |k: &str| !k.is_empty() && k.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    match text.split(',').all(word) {
+        true => Ok(text.to_owned()),
+        false => Err(Error::usage("OPEN_K is words with commas between them, such as K1,K2, or NONE")),
+    }
+}
+
+/// The name of the newest log of a task, if it is a job.
+fn log_of(state: &State, task: &str) -> Option<String> {
+    let task = state.entity(&state.find(task, EntityType::Task).ok()?)?.into_owned();
+    task.is_job().then(|| log_name(&newest_log(state, &task)).ok()).flatten()
+}
+
+/// Begins the next round.
+pub fn round(env: &Env, key: Option<String>) -> Result<MissionOutcome> {
+    on_mission(env, |_, mission| Ok(Request { key, ..next_round(env, mission) }))
+}
+
+fn next_round(env: &Env, mission: &Entity) -> Request {
+    let payload = json!({"round": mission.count("round") + 1});
+    request(env, Kind::MissionRoundBegun, Some(&mission.subject.to_string()), payload)
+}
+
+/// It is done, or given up.
+pub fn end(env: &Env, passed: bool, text: Option<String>, key: Option<String>) -> Result<MissionOutcome> {
+    let kind = if passed { Kind::MissionPassed } else { Kind::MissionFailed };
+    let payload = json!({"last_action": text});
+    let vault = env.open()?;
+    let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?;
+    record(env, Request { key, ..request(env, kind, Some(&mission.subject.to_string()), payload) })
+}
+
+/// Opens the desk, finds the mission that is under way, and records what `ask` gives.
+fn on_mission(env: &Env, ask: impl FnOnce(&Desk<'_>, &Entity) -> Result<Request>) -> Result<MissionOutcome> {
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    file::settle_at(&mut desk, &vault, env)?;
+    let mission = mission::newest(desk.state()).ok_or_else(no_mission)?;
+    let asked = ask(&desk, &mission)?;
+    record_at(env, &vault, desk, asked)
+}
+
+fn record(env: &Env, asked: Request) -> Result<MissionOutcome> {
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    file::settle_at(&mut desk, &vault, env)?;
+    record_at(env, &vault, desk, asked)
+}
+
+fn record_at(env: &Env, vault: &Vault, mut desk: Desk<'_>, asked: Request) -> Result<MissionOutcome> {
+    let mut recorded = match repeated(&desk, &asked)? {
+        Some(first) => first,
+        None => {
+            let asked = match unchanged(&desk, &asked) {
+                Some(held) => held,
+                None => desk.ask(asked)?,
+            };
+            finish(vault, desk, &[asked])?
+        }
+    };
+    if let Err(error) = file::settle(env, vault, &mut recorded.warnings) {
+        recorded.warnings.push(format!("it is recorded, but M1.md could not be written: {error}"));
+    }
+    let view = with_view(vault, |_, state| view(state))?;
+    Ok(MissionOutcome { recorded, view })
+}
+
+/// A change that says what is so already records nothing.
+fn unchanged(desk: &Desk<'_>, asked: &Request) -> Option<super::desk::Asked> {
+    let mission = mission::newest(desk.state()).filter(|mission| mission.state == At::Running)?;
+    let same = match asked.kind {
+        Kind::MissionChanged => members(&mission) == asked.payload,
+        Kind::MissionStarted => {
+            let said = |member: &str| asked.payload.get(member) == mission.facts.get(member);
+            ["goal", "constraints", "requirement_id"].into_iter().all(said)
+        }
+        _ => false,
+    };
+    same.then_some(super::desk::Asked { id: mission.last_event, held: true })
+}

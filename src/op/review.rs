@@ -1,0 +1,249 @@
+//! hf-review: reviewers reply in turn until the newest finds nothing.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::append::{finish, repeated};
+use super::desk::Desk;
+use super::project::with_view;
+use super::task::request;
+use super::{AppendOutcome, Env, random_ulid};
+use crate::base::{EntityType, Error, ErrorKind, Result, Subject, limits, text};
+use crate::event::Kind;
+use crate::job;
+use crate::machine::State as At;
+use crate::policy::{Request, mission, review};
+use crate::state::{Entity, State};
+use crate::vault::config::{Config, Setting};
+use crate::vault::{Vault, review_path};
+
+/// How the debate stands.
+#[derive(Debug)]
+pub struct DebateView {
+    /// The debate that is open, or the newest of what is under way.
+    pub debate: Option<Entity>,
+    /// Who replies next; nobody if it is over.
+    pub turn: Option<String>,
+    pub newest: Option<Entity>,
+    /// The mission's own status, if there is one.
+    pub m1_status: Option<&'static str>,
+}
+
+impl DebateView {
+    pub fn round(&self) -> String {
+        let round = self.debate.as_ref().map_or(0, |debate| debate.count("round"));
+        format!("{round}/{}", limits::ROUNDS_MAX_COUNT)
+    }
+
+    pub fn is(&self, state: At) -> bool {
+        self.debate.as_ref().is_some_and(|debate| debate.state == state)
+    }
+
+    /// What the newest reply wants fixed.
+    pub fn fails(&self) -> Vec<String> {
+        self.newest.as_ref().map(fails_of).unwrap_or_default()
+    }
+}
+
+fn fails_of(review: &Entity) -> Vec<String> {
+    review.texts("fails").map(str::to_owned).collect()
+}
+
+pub fn status(env: &Env) -> Result<DebateView> {
+    let vault = env.open()?;
+    let (config, _) = vault.config()?;
+    with_view(&vault, |_, state| Ok(look(state, &config)))
+}
+
+fn look(state: &State, config: &Config) -> DebateView {
+    let newest_mission = mission::newest(state);
+    let running = newest_mission.as_ref().filter(|mission| mission.state == At::Running).map(|m| m.subject.clone());
+    let current = |debate: &Entity| debate.named("mission_id", EntityType::Mission) == running;
+    let debate = state.newest(EntityType::Debate).filter(|debate| debate.state != At::Closed && current(debate));
+    let first = || config.texts(Setting::ReviewersOrder).into_iter().next();
+    let turn = match &debate {
+        Some(debate) if debate.state == At::Open => review::turn(debate).map(str::to_owned),
+        Some(_) => None,
+        None => first(),
+    };
+    let newest = debate.as_ref().and_then(|debate| review::newest(state, debate));
+    let m1_status = newest_mission.map(|mission| mission::M1::of(state, &mission).status);
+    DebateView { debate, turn, newest, m1_status }
+}
+
+/// What a reviewer is to be asked: the spec, and what the round before wants fixed.
+pub fn prompt(env: &Env, spec: &str, reviewer: Option<&str>) -> Result<String> {
+    let vault = env.open()?;
+    let (config, _) = vault.config()?;
+    if let Some(reviewer) = reviewer {
+        check_known(&config, reviewer)?;
+    }
+    with_view(&vault, |_, state| {
+        let view = look(state, &config);
+        if view.is(At::Exhausted) {
+            return Err(review::out_of_rounds());
+        }
+        Ok(review::prompt(spec, &if view.is(At::Open) { view.fails() } else { Vec::new() }))
+    })
+}
+
+fn check_known(config: &Config, reviewer: &str) -> Result<()> {
+    let known = config.texts(Setting::ReviewersOrder);
+    match known.iter().any(|name| name == reviewer) {
+        true => Ok(()),
+        false => {
+            let shown = text::cut(reviewer, 40);
+            Err(Error::usage(format!("'{shown}' is not a reviewer; there are {}", known.join(", "))))
+        }
+    }
+}
+
+/// What was recorded of a reply, and how the debate stands now.
+#[derive(Debug)]
+pub struct ReviewOutcome {
+    pub recorded: AppendOutcome,
+    /// The reply's name.
+    pub review: String,
+    /// Where it is, relative to `Autonomous/`.
+    pub file: String,
+    pub passes: usize,
+    pub fails: Vec<String>,
+    pub view: DebateView,
+}
+
+/// Records a reviewer's reply.
+pub fn record(env: &Env, reviewer: &str, reply: &str, key: Option<String>) -> Result<ReviewOutcome> {
+    let parsed = review::parse(reply)?;
+    let reply = reply.trim();
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    check_known(&desk.config, reviewer)?;
+    let mut asked = Request { key, ..request(env, Kind::ReviewRecorded, None, said(reviewer, reply, &parsed.fails)) };
+    let mut recorded = match before(&desk, &mut asked)? {
+        Some(first) => first,
+        None => {
+            asked.payload.insert("debate_id".to_owned(), open(env, &mut desk)?.id().into());
+            let number = desk.state().free_number(EntityType::Review, |n| review::id(reviewer, n));
+            asked.subject = Some(format!("{}:{}", EntityType::Review, review::id(reviewer, number)));
+            let asked = desk.ask(asked)?;
+            finish(&vault, desk, &[asked])?
+        }
+    };
+    let id = Subject::parse(&recorded.asked.subject)?.id().to_owned();
+    let file = vault.put_review(&id, &format!("{reply}\n")).unwrap_or_else(|error| {
+        recorded.warnings.push(format!("the reply is recorded, but its file could not be written: {error}"));
+        review_path(&id)
+    });
+    let (config, _) = vault.config()?;
+    let view = with_view(&vault, |_, state| Ok(look(state, &config)))?;
+    Ok(ReviewOutcome { recorded, review: id, file, passes: parsed.passes.len(), fails: parsed.fails, view })
+}
+
+fn said(reviewer: &str, reply: &str, fails: &[String]) -> Value {
+    json!({"reviewer": reviewer, "text": reply, "fails": fails})
+}
+
+/// The reply of the first time, if this one's key is recorded already: in whatever debate that was.
+fn before(desk: &Desk<'_>, asked: &mut Request) -> Result<Option<AppendOutcome>> {
+    let Some(first) = asked.key.as_ref().and_then(|key| desk.state().keyed(key)) else { return Ok(None) };
+    let debate = desk.snapshot.find(first)?.and_then(|(_, event)| event.payload.get("debate_id").cloned());
+    let mut same = asked.clone();
+    same.payload.extend(debate.map(|debate| ("debate_id".to_owned(), debate)));
+    repeated(desk, &same)
+}
+
+/// The open debate; a new one if there is none.
+fn open(env: &Env, desk: &mut Desk<'_>) -> Result<Subject> {
+    if let Some(debate) = review::open(desk.state()) {
+        return Ok(debate.subject);
+    }
+    // Who cannot go on is told so also in a person's shell: a new debate is asked for by name.
+    if review::exhausted(desk.state()).is_some() {
+        return Err(review::out_of_rounds());
+    }
+    begin(env, desk).map(|(subject, _)| subject)
+}
+
+fn begin(env: &Env, desk: &mut Desk<'_>) -> Result<(Subject, super::desk::Asked)> {
+    let mission = mission::running(desk.state()).map(|mission| mission.subject.id().to_owned());
+    let payload = json!({"reviewers": desk.config.texts(Setting::ReviewersOrder), "mission_id": mission});
+    let subject = format!("{}:{}", EntityType::Debate, random_ulid(env.now)?);
+    let asked = desk.ask(request(env, Kind::DebateOpened, Some(&subject), payload))?;
+    Ok((Subject::parse(&subject)?, asked))
+}
+
+/// Opens another debate: a person's word after one that used up its rounds.
+pub fn reopen(env: &Env) -> Result<AppendOutcome> {
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    if let Some(open) = review::open(desk.state()) {
+        let held = super::desk::Asked { id: open.last_event, held: true };
+        return finish(&vault, desk, &[held]);
+    }
+    let (_, asked) = begin(env, &mut desk)?;
+    finish(&vault, desk, &[asked])
+}
+
+/// The FAIL lines of a reply, or of the newest.
+pub fn fails(env: &Env, reference: Option<&str>) -> Result<(String, Vec<String>)> {
+    let vault = env.open()?;
+    let (config, _) = vault.config()?;
+    with_view(&vault, |_, state| {
+        let review = match reference {
+            Some(reference) => {
+                let subject = state.find(reference, EntityType::Review)?;
+                state.entity(&subject).map(|review| review.into_owned())
+            }
+            None => look(state, &config).newest,
+        };
+        let review = review.ok_or_else(|| Error::not_found("there is no reply of a reviewer yet"))?;
+        Ok((review.subject.id().to_owned(), fails_of(&review)))
+    })
+}
+
+/// Asks the reviewers in turn until one finds something, they agree, or every round is used. `tell` hears
+/// who is asked.
+pub fn run(env: &Env, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
+    let vault = env.open()?;
+    loop {
+        let (config, _) = vault.config()?;
+        let view = with_view(&vault, |_, state| Ok(look(state, &config)))?;
+        let reviewer = match view.turn {
+            Some(reviewer) => reviewer,
+            None if view.is(At::Exhausted) => return Err(review::out_of_rounds()),
+            // What they agreed on before may have changed since.
+            None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
+        };
+        let prompt = prompt(env, spec, Some(&reviewer))?;
+        tell(&reviewer);
+        let reply = ask(&vault, &config, &reviewer, &prompt)?;
+        let env = Env { now: (env.clock)(), ..env.clone() };
+        let done = record(&env, &reviewer, &reply, None).map_err(|error| match error.kind {
+            ErrorKind::Usage => Error::system(format!("the reply of {reviewer} is not a review"), error.message),
+            _ => error,
+        })?;
+        if !done.fails.is_empty() || !done.view.is(At::Open) {
+            return Ok(done);
+        }
+    }
+}
+
+/// A reviewer's reply to a prompt, within its time.
+fn ask(vault: &Vault, config: &Config, reviewer: &str, prompt: &str) -> Result<String> {
+    let command = config.reviewer(reviewer)?;
+    let line = command.ok_or_else(|| Error::usage(format!("reviewers.{reviewer}.command is not set")))?;
+    let folder = std::path::absolute(vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(&line).current_dir(folder.parent().unwrap_or(&folder));
+    let max = Duration::from_secs(config.count(Setting::ReviewersTimeoutSeconds));
+    let answer = job::ask(command, prompt.as_bytes(), max).map_err(|error| error.at(format!("reviewer {reviewer}")))?;
+    if answer.code != Some(0) {
+        let how = answer.code.map_or("was killed".to_owned(), |code| format!("exited with {code}"));
+        let complaint = String::from_utf8_lossy(&answer.stderr).lines().last().unwrap_or_default().to_owned();
+        return Err(Error::system(format!("reviewer {reviewer} {how}"), text::cut(&complaint, 200)));
+    }
+    String::from_utf8(answer.stdout)
+        .map_err(|_| Error::system(format!("the reply of {reviewer} is not a review"), "it is not UTF-8"))
+}

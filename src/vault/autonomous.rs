@@ -1,0 +1,132 @@
+//! `Autonomous/`: the files that agents of a workflow read. All but `CHECKPOINTS.md` can be made again
+//! from the log.
+//!
+//! `M1.md` has a layout that leaves no room for a checksum, so the hash of what was last written is
+//! kept in `Akashic/m1.json`: a file that is neither that nor what it should be was edited by hand.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::Vault;
+use super::files::{self, Dir};
+use crate::base::{Digest, Result, Timestamp, seal};
+
+const AUTONOMOUS: &str = "Autonomous";
+const STATE: &str = "state";
+const REVIEWS: &str = "reviews";
+const M1: &str = "M1.md";
+const M1_SEAL: &str = "m1.json";
+/// A file with more than this is not one of ours.
+const FILE_MAX_BYTES: u64 = 64 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    sha256: String,
+}
+
+/// What `M1.md` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum M1File {
+    /// What it should be.
+    Current,
+    /// Not there, or what was written before.
+    Old,
+    /// Nothing that was ever written by us.
+    Edited,
+}
+
+impl Vault {
+    fn autonomous(&self, name: &str) -> Result<Dir> {
+        self.check_private()?;
+        let (autonomous, made) = self.root.make_dir(AUTONOMOUS)?;
+        if made {
+            self.root.sync()?;
+        }
+        let (dir, made) = autonomous.make_dir(name)?;
+        if made {
+            autonomous.sync()?;
+        }
+        Ok(dir)
+    }
+
+    /// Appends to a file of `state/`, durably.
+    pub fn append_state(&self, name: &str, text: &str) -> Result<()> {
+        let state = self.autonomous(STATE)?;
+        let (mut file, made) = state.make_file(name)?;
+        let wrong = |e| files::failed("write", &state.path().join(name), e);
+        file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(text.as_bytes())).map_err(wrong)?;
+        file.sync_data().map_err(wrong)?;
+        if made { state.sync() } else { Ok(()) }
+    }
+
+    /// How `M1.md` stands, if it should be this.
+    pub fn look_at_m1(&self, wanted: Option<&str>) -> Result<M1File> {
+        let state = self.root.dir(AUTONOMOUS)?.map(|autonomous| autonomous.dir(STATE)).transpose()?.flatten();
+        let file = state.as_ref().map(|state| state.open_file(M1)).transpose()?.flatten();
+        let found = match file {
+            None => None,
+            Some(file) => {
+                let mut bytes = Vec::new();
+                let read = file.take(FILE_MAX_BYTES).read_to_end(&mut bytes);
+                read.map_err(|e| files::failed("read", &self.path.join(AUTONOMOUS).join(STATE).join(M1), e))?;
+                Some(bytes)
+            }
+        };
+        Ok(match (found, wanted) {
+            (None, None) => M1File::Current,
+            (Some(found), Some(wanted)) if found == wanted.as_bytes() => M1File::Current,
+            (None, Some(_)) => M1File::Old,
+            (Some(found), _) => match self.m1_written()? == Some(Digest::of(&found).to_string()) {
+                true => M1File::Old,
+                false => M1File::Edited,
+            },
+        })
+    }
+
+    fn m1_written(&self) -> Result<Option<String>> {
+        let record = self.akashic.read(M1_SEAL)?;
+        Ok(record.and_then(|bytes| seal::open::<Written>(&bytes).ok()).map(|written| written.sha256))
+    }
+
+    /// Rewrites `M1.md` whole.
+    pub fn put_m1(&self, text: &str) -> Result<()> {
+        self.autonomous(STATE)?.put(M1, text.as_bytes())?;
+        self.seal_m1(text)
+    }
+
+    /// Keeps the hash of what `M1.md` says now.
+    pub fn seal_m1(&self, text: &str) -> Result<()> {
+        let sha256 = Digest::of(text.as_bytes()).to_string();
+        match self.m1_written()? == Some(sha256.clone()) {
+            true => Ok(()),
+            false => self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256 })),
+        }
+    }
+
+    /// Gives `M1.md` another name, and tells it.
+    pub fn set_m1_aside(&self, now: Timestamp) -> Result<String> {
+        let state = self.autonomous(STATE)?;
+        let time = now.to_string().replace(['-', ':'], "");
+        let mut name = format!("M1.aside-{time}.md");
+        let mut n = 2;
+        while state.open_file(&name)?.is_some() {
+            name = format!("M1.aside-{time}_{n}.md");
+            n += 1;
+        }
+        state.rename(M1, &name)?;
+        state.sync()?;
+        Ok(format!("{AUTONOMOUS}/{STATE}/{name}"))
+    }
+
+    /// Writes a reply of a reviewer. Gives where, relative to `Autonomous/`.
+    pub fn put_review(&self, id: &str, text: &str) -> Result<String> {
+        self.autonomous(REVIEWS)?.put(&format!("{id}.md"), text.as_bytes())?;
+        Ok(review_path(id))
+    }
+}
+
+/// Where a reply is, relative to `Autonomous/`.
+pub fn review_path(id: &str) -> String {
+    format!("{REVIEWS}/{id}.md")
+}
