@@ -20,6 +20,8 @@ pub enum ErrorKind {
     LimitExceeded,
     /// A rule forbids it.
     Refused(Reason),
+    /// An agent has to tidy up and leave.
+    ExitRequested(Reason),
     /// The log is damaged; nothing was changed.
     Corrupt,
     /// Somebody else holds the lock.
@@ -63,6 +65,10 @@ names! {
         /// Every round that there is has been used.
         RoundLimit = "round_limit",
         NotYourTurn = "not_your_turn",
+        ProjectPaused = "project_paused",
+        ProjectArchived = "project_archived",
+        /// A session that is over, or was never there.
+        SessionVoid = "session_void",
     }
 }
 

@@ -20,6 +20,8 @@ names! {
         Debate = "debate",
         Review = "review",
         Document = "document",
+        Project = "project",
+        Session = "session",
     }
 }
 
@@ -42,7 +44,12 @@ impl EntityType {
             EntityType::DeepWork => Some("DW"),
             EntityType::Mission => Some("M"),
             EntityType::Debate => Some("DB"),
-            EntityType::System | EntityType::Agent | EntityType::Review | EntityType::Document => None,
+            EntityType::Session => Some("S"),
+            EntityType::System
+            | EntityType::Agent
+            | EntityType::Review
+            | EntityType::Document
+            | EntityType::Project => None,
         }
     }
 
@@ -62,6 +69,8 @@ impl EntityType {
             EntityType::Debate => "debates",
             EntityType::Review => "reviews",
             EntityType::Document => "documents",
+            EntityType::Project => "projects",
+            EntityType::Session => "sessions",
         }
     }
 

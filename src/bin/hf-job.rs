@@ -10,7 +10,7 @@ use hiveforge::base::{Error, ShortRef, limits, text};
 use hiveforge::job::{Beat, Need};
 use hiveforge::op::Env;
 use hiveforge::op::job::{self, FireOutcome, FireRequest, JobStanding, JobView, LogRequest, WaitOutcome};
-use hiveforge::ui::{self, Acting, Common, Key, Keyed, Next, Out, Output, Report, Status};
+use hiveforge::ui::{self, Acting, Common, Key, Keyed, Next, Out, Output, Projected, Report, Status};
 
 /// Fire commands that outlive their caller, and look after them
 #[derive(Parser, Debug)]
@@ -32,6 +32,8 @@ pub struct Args {
     what: What,
     #[command(flatten)]
     keyed: Keyed,
+    #[command(flatten)]
+    projected: Projected,
     #[command(flatten)]
     acting: Acting,
     #[command(flatten)]
@@ -129,7 +131,7 @@ enum What {
     },
 }
 
-hiveforge::cli!(Args, with acting, documents &["log"]);
+hiveforge::cli!(Args, with acting, in project, documents &["log"]);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, out| {

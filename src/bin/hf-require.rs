@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use hiveforge::base::EntityType;
 use hiveforge::op::{self, AppendOutcome, Env, ListRequest, Projection, project, require};
-use hiveforge::ui::{self, Acting, Common, Keyed, Next, Output, Paged, Report, outcome};
+use hiveforge::ui::{self, Acting, Common, Keyed, Next, Output, Paged, Projected, Report, outcome};
 
 /// Put requirements in, analyse and verify them
 #[derive(Parser, Debug)]
@@ -24,6 +24,8 @@ pub struct Args {
     what: What,
     #[command(flatten)]
     keyed: Keyed,
+    #[command(flatten)]
+    projected: Projected,
     #[command(flatten)]
     acting: Acting,
     #[command(flatten)]
@@ -86,7 +88,7 @@ enum What {
     },
 }
 
-hiveforge::cli!(Args, with acting);
+hiveforge::cli!(Args, with acting, in project);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {

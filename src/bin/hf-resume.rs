@@ -1,37 +1,46 @@
-//! hf-resume: let work start again.
+//! hf-resume: let work go on.
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use hiveforge::op;
-use hiveforge::ui::{self, Acting, Common, Status, outcome};
+use hiveforge::op::{self, pause};
+use hiveforge::ui::{self, Acting, Common, Projected, Status, outcome};
 
-/// Let work start again after a stop (for an operator)
+/// Let a paused project go on, or everything after a stop (for an operator)
 #[derive(Parser, Debug)]
 #[command(
     name = "hf-resume",
     version,
     after_help = "Examples:
-  hf-resume --system"
+  hf-resume --system
+  hf-resume --project main
+
+A project goes on where it was: whoever held a task gets it back first. Nothing but --system lifts a stop."
 )]
 pub struct Args {
     /// Lift the emergency stop
-    #[arg(long, required = true)]
+    #[arg(long, conflicts_with = "project")]
     system: bool,
     /// Why
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
+    #[command(flatten)]
+    projected: Projected,
     #[command(flatten)]
     acting: Acting,
     #[command(flatten)]
     common: Common,
 }
 
-hiveforge::cli!(Args, with acting);
+hiveforge::cli!(Args, with acting, in project);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {
-        let done = op::resume_system(env, args.comment.as_deref())?;
+        let comment = args.comment.as_deref();
+        let done = match args.system {
+            true => op::resume_system(env, comment)?,
+            false => pause::resume_project(env, comment)?.recorded,
+        };
         let status = if done.duplicate { Status::Duplicate } else { Status::Resumed };
         Ok(outcome::as_status(status, &done).into())
     })

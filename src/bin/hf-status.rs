@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use hiveforge::op::pause::ProjectView;
 use hiveforge::op::{self, Metric, StatusOutcome};
 use hiveforge::ui::{self, Common, Key, Report, Status};
 
@@ -43,6 +44,7 @@ fn report(done: &StatusOutcome, now: i64) -> Report {
     Report::new(Status::Ok, sum)
         .with(Key::SystemState, done.system.as_str())
         .with_each(Key::Tasks, done.tasks.iter().map(|(state, count)| format!("{state} {count}")))
+        .with_each(Key::Project, done.projects.iter().map(project))
         .with(Key::PendingApprovals, done.pending_approvals)
         .with_some(Key::LastEventId, done.last_event.map(|(id, _)| id.to_string()))
         .with_some(Key::LastEventAt, done.last_event.map(|(_, at)| at.to_string()))
@@ -50,6 +52,12 @@ fn report(done: &StatusOutcome, now: i64) -> Report {
         .with(Key::UptimeSeconds, done.uptime_seconds)
         .with(Key::Problems, done.problems.len() as u64)
         .with_some(Key::Problem, problem)
+}
+
+/// `main Paused 1 sessions, 2 under way, 5 open`.
+fn project(view: &ProjectView) -> String {
+    let ProjectView { name, state, sessions, running, open } = view;
+    format!("{name} {state} {sessions} sessions, {running} under way, {open} open")
 }
 
 fn figures(metrics: &[Metric]) -> Report {

@@ -7,7 +7,7 @@ use hiveforge::base::EntityType;
 use hiveforge::machine::State;
 use hiveforge::op::task::{self, ClaimOutcome, ProposeRequest};
 use hiveforge::op::{self, AppendOutcome, Env, ListRequest, Projection, project};
-use hiveforge::ui::{self, Acting, Common, Key, Keyed, Next, Output, Paged, Report, Status, outcome};
+use hiveforge::ui::{self, Acting, Common, Key, Keyed, Next, Output, Paged, Projected, Report, Status, outcome};
 
 /// Propose, claim and do work, and ask why it stands where it stands
 #[derive(Parser, Debug)]
@@ -27,6 +27,8 @@ pub struct Args {
     what: What,
     #[command(flatten)]
     keyed: Keyed,
+    #[command(flatten)]
+    projected: Projected,
     #[command(flatten)]
     acting: Acting,
     #[command(flatten)]
@@ -64,6 +66,13 @@ enum What {
         /// How long the claim holds without a heartbeat, such as 15m; else governance.lease_seconds
         #[arg(long, value_name = "TIME", value_parser = ui::parse_seconds)]
         lease: Option<u64>,
+    },
+    /// Give a task to an agent
+    Assign {
+        /// The task
+        reference: String,
+        /// The agent's name
+        agent: String,
     },
     /// Begin to work on a task that you hold
     Start {
@@ -131,7 +140,7 @@ enum What {
     },
 }
 
-hiveforge::cli!(Args, with acting);
+hiveforge::cli!(Args, with acting, in project);
 
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {
@@ -143,6 +152,7 @@ fn main() -> ExitCode {
             }
             What::Ready { reference } => task::ready(env, &reference, key)?,
             What::Claim { reference, lease } => return claim(task::claim(env, reference.as_deref(), lease, key)?),
+            What::Assign { reference, agent } => task::assign(env, &reference, &agent, key)?,
             What::Start { reference, timeout } => return Ok(started(&task::start(env, &reference, timeout, key)?)),
             What::Heartbeat { reference } => {
                 return Ok(outcome::recorded(&task::heartbeat(env, &reference)?).into());

@@ -75,6 +75,7 @@ fn report(done: WatchdogOutcome) -> Report {
         Health::Healthy => Status::Healthy,
         Health::Warning => Status::Warning,
         Health::Anomaly => Status::AnomalyFound,
+        Health::Paused => Status::Paused,
         Health::Stopped => Status::Stopped,
     };
     let sum = match done.findings.len() {

@@ -74,6 +74,16 @@ names! {
         DebateClosed = "DebateClosed",
         DocumentAdded = "DocumentAdded",
         DocumentChanged = "DocumentChanged",
+        ProjectOpened = "ProjectOpened",
+        ProjectPaused = "ProjectPaused",
+        PauseDrained = "PauseDrained",
+        ProjectResumed = "ProjectResumed",
+        ProjectArchived = "ProjectArchived",
+        SessionStarted = "SessionStarted",
+        SessionRenewed = "SessionRenewed",
+        SessionCut = "SessionCut",
+        SessionEnded = "SessionEnded",
+        SessionExpired = "SessionExpired",
     }
 }
 
@@ -157,6 +167,8 @@ const MISSION: About = About::One(EntityType::Mission);
 const DEBATE: About = About::One(EntityType::Debate);
 const REVIEW: About = About::One(EntityType::Review);
 const DOCUMENT: About = About::One(EntityType::Document);
+const PROJECT: About = About::One(EntityType::Project);
+const SESSION: About = About::One(EntityType::Session);
 
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
@@ -176,6 +188,8 @@ const MISSION_FIELDS: &[Field] = &[
     may("last_action", Is::Text),
     may("next_action", Is::Text),
 ];
+/// What ends a session in time: the agent's word, another session in its place, or the end of its project.
+pub const SESSION_ENDS: &[&str] = &["logout", "replaced", "archived"];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
 
 /// The list itself, in the order of `Kind`.
@@ -199,7 +213,7 @@ pub const TABLE: &[Row] = &[
     row(Kind::DeepWorkExtended, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), must("minutes", Is::Count)], "it takes longer than declared"),
     row(Kind::DeepWorkCompleted, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), may("by", Is::OneOf(DEEPWORK_ENDS))], "it is over"),
     row(Kind::DeepWorkExpired, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent))], "its time is over and it is not"),
-    row(Kind::RequirementProposed, REQUIREMENT, &[must("title", Is::Text), may("description", Is::Text)], "a requirement was put in"),
+    row(Kind::RequirementProposed, REQUIREMENT, &[must("title", Is::Text), may("description", Is::Text), may("project_id", Is::Id(EntityType::Project))], "a requirement was put in"),
     row(Kind::RequirementAnalyzed, REQUIREMENT, &[may("analysis", Is::Text)], "its analysis is recorded"),
     row(Kind::RequirementApproved, REQUIREMENT, &[may("decision_id", Is::Id(EntityType::Decision))], "it may be built"),
     row(Kind::RequirementRejected, REQUIREMENT, &[may("reason", Is::Text)], "it will not be built"),
@@ -212,7 +226,7 @@ pub const TABLE: &[Row] = &[
     row(Kind::DecisionRejected, DECISION, &[may("rationale", Is::Text)], "the answer is no"),
     row(Kind::DecisionSuperseded, DECISION, &[may("by", Is::Id(EntityType::Decision))], "another decision took its place"),
     row(Kind::ApprovalTimedOut, DECISION, &[], "nobody answered in time"),
-    row(Kind::TaskProposed, TASK, &[must("title", Is::Text), may("requirement_id", Is::Id(EntityType::Requirement)), may("after", Is::Ids(EntityType::Task)), may("destructive", Is::Bool), may("command", Is::Texts), may("command_hash", Is::Text), may("job", Is::Bool), may("max_retries", Is::Count), may("rework_of", Is::Id(EntityType::Task))], "a piece of work was proposed"),
+    row(Kind::TaskProposed, TASK, &[must("title", Is::Text), may("requirement_id", Is::Id(EntityType::Requirement)), may("project_id", Is::Id(EntityType::Project)), may("after", Is::Ids(EntityType::Task)), may("destructive", Is::Bool), may("command", Is::Texts), may("command_hash", Is::Text), may("job", Is::Bool), may("max_retries", Is::Count), may("rework_of", Is::Id(EntityType::Task))], "a piece of work was proposed"),
     row(Kind::TaskReady, TASK, &[], "nothing stands in its way"),
     row(Kind::TaskAssigned, TASK, &[may("holder", Is::Actor), may("lease_seconds", Is::Count), may("job", Is::Bool)], "somebody took it"),
     row(Kind::ClaimRenewed, TASK, &[], "whoever took it is still at it"),
@@ -246,6 +260,16 @@ pub const TABLE: &[Row] = &[
     row(Kind::DebateClosed, DEBATE, &[], "what it was for is over"),
     row(Kind::DocumentAdded, DOCUMENT, &[must("kind", Is::OneOf(DOCUMENT_KINDS)), must("path", Is::Text), must("sha256", Is::Text), may("size_bytes", Is::Count)], "a file got a short reference"),
     row(Kind::DocumentChanged, DOCUMENT, &[must("sha256", Is::Text), may("size_bytes", Is::Count)], "its file has another content"),
+    row(Kind::ProjectOpened, PROJECT, &[], "something belongs to it for the first time"),
+    row(Kind::ProjectPaused, PROJECT, &[must("reason", Is::Text), must("grace_seconds", Is::Count)], "nothing starts in it, and its agents are asked to leave"),
+    row(Kind::PauseDrained, PROJECT, &[], "its last session and its last job are gone"),
+    row(Kind::ProjectResumed, PROJECT, &[may("comment", Is::Text)], "its work goes on where it was"),
+    row(Kind::ProjectArchived, PROJECT, &[may("reason", Is::Text)], "it can only be read from now on"),
+    row(Kind::SessionStarted, SESSION, &[must("agent_id", Is::Id(EntityType::Agent)), must("ttl_seconds", Is::Count), may("project_id", Is::Id(EntityType::Project))], "an agent comes to work"),
+    row(Kind::SessionRenewed, SESSION, &[must("ttl_seconds", Is::Count)], "it stays"),
+    row(Kind::SessionCut, SESSION, &[must("seconds", Is::Count)], "it has so long to leave"),
+    row(Kind::SessionEnded, SESSION, &[must("reason", Is::OneOf(SESSION_ENDS))], "it left"),
+    row(Kind::SessionExpired, SESSION, &[], "it stayed longer than it may"),
 ];
 
 impl Kind {

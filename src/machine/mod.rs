@@ -47,6 +47,8 @@ names! {
         Closed = "Closed",
         Recorded = "Recorded",
         Kept = "Kept",
+        Paused = "Paused",
+        Ended = "Ended",
     }
 }
 
@@ -175,6 +177,23 @@ const REVIEW: &[Rule] = &[(Absent, ReviewRecorded, Recorded)];
 
 const DOCUMENT: &[Rule] = &[(Absent, DocumentAdded, Kept), (Kept, DocumentChanged, Kept)];
 
+const PROJECT: &[Rule] = &[
+    (Absent, ProjectOpened, Active),
+    (Active, ProjectPaused, Paused),
+    (Active, ProjectArchived, Archived),
+    (Paused, PauseDrained, Paused),
+    (Paused, ProjectResumed, Active),
+    (Paused, ProjectArchived, Archived),
+];
+
+const SESSION: &[Rule] = &[
+    (Absent, SessionStarted, Active),
+    (Active, SessionRenewed, Active),
+    (Active, SessionCut, Active),
+    (Active, SessionEnded, Ended),
+    (Active, SessionExpired, Expired),
+];
+
 /// The table of an entity.
 pub const fn table(entity: EntityType) -> &'static [Rule] {
     match entity {
@@ -191,6 +210,8 @@ pub const fn table(entity: EntityType) -> &'static [Rule] {
         EntityType::Debate => DEBATE,
         EntityType::Review => REVIEW,
         EntityType::Document => DOCUMENT,
+        EntityType::Project => PROJECT,
+        EntityType::Session => SESSION,
     }
 }
 
@@ -232,6 +253,8 @@ mod tests {
             EntityType::Debate => &[Converged, Exhausted, Closed],
             EntityType::Review => &[Recorded],
             EntityType::Document => &[],
+            EntityType::Project => &[Archived],
+            EntityType::Session => &[Ended, Expired],
         }
     }
 

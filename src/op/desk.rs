@@ -6,9 +6,11 @@
 use serde_json::{Value, json};
 
 use super::{Env, job};
-use crate::base::{Actor, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
+use crate::base::actor::ActorKind;
+use crate::base::{Actor, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::machine;
+use crate::policy::project::{self, Seat};
 use crate::policy::{self, Governance, Request, Verdict};
 use crate::state::State;
 use crate::vault::config::{Config, Setting};
@@ -19,6 +21,8 @@ pub struct Desk<'v> {
     writer: Option<Writer<'v>>,
     pub snapshot: Snapshot,
     unit: Unit,
+    /// Whose shell this is, as far as sessions and projects go.
+    pub seat: Seat,
     pub governance: Governance,
     pub now: Now,
     pub config: Config,
@@ -53,8 +57,9 @@ impl<'v> Desk<'v> {
                 "this vault holds events of a newer version than this program writes",
             ));
         }
+        let seat = seat(env, &snapshot, &state)?;
         let unit = Unit::new(state, snapshot.head, env.now);
-        let mut desk = Desk { writer, snapshot, unit, governance, now: env.now, config, warnings };
+        let mut desk = Desk { writer, snapshot, unit, seat, governance, now: env.now, config, warnings };
         desk.settle_stop(vault)?;
         Ok(desk)
     }
@@ -75,6 +80,10 @@ impl<'v> Desk<'v> {
         }
         request.autonomous |= request.actor.is_autonomous();
         self.check_declared(&request)?;
+        if request.actor.kind == ActorKind::Agent {
+            let own = project::of_request(self.state(), &request);
+            self.seat.check(self.state(), request.kind, own.as_ref())?;
+        }
         let fresh = self.unit.mint()?;
         // Only for something that will be recorded may anybody be announced; only with the announcement
         // is its natural cause known.
@@ -82,6 +91,11 @@ impl<'v> Desk<'v> {
             && policy::holds(self.state(), &request).is_none()
         {
             self.unit.push(announcement)?;
+        }
+        if let Some(opening) = project::open(self.state(), &request)
+            && policy::holds(self.state(), &request).is_none()
+        {
+            self.unit.push(opening)?;
         }
         match self.decide(request, fresh)? {
             Verdict::Holds(id) => Ok(Asked { id, held: true }),
@@ -271,6 +285,27 @@ impl Committed {
         let gone = || Error::corrupt(format!("event {id} is gone"));
         self.snapshot.find(id)?.map(|(_, event)| event).ok_or_else(gone)
     }
+}
+
+/// Whose shell a command was started in, as far as sessions and projects go.
+fn seat(env: &Env, snapshot: &Snapshot, state: &State) -> Result<Seat> {
+    let Some(name) = &env.session else {
+        return Ok(match env.actor.kind == ActorKind::Agent || env.in_agent_shell() {
+            true => Seat::Agent(super::pause::of(env)),
+            false => Seat::Free,
+        });
+    };
+    let session = state.find(name, EntityType::Session).ok().and_then(|subject| state.entity(&subject));
+    let Some(session) = session else {
+        let why = format!("there is no session '{}'", text::cut(name, 40));
+        return Ok(Seat::Void(why));
+    };
+    let over = session.state != machine::State::Active
+        || project::has_expired(&session, super::session::log_time(env, snapshot));
+    Ok(match project::of(state, &session) {
+        Some(project) if !over => Seat::Session(project),
+        _ => Seat::Void(format!("session {} is over: log out, and log in anew", session.name())),
+    })
 }
 
 /// The settings that policy follows.

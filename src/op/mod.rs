@@ -16,9 +16,11 @@ pub mod job;
 mod lineage;
 mod log;
 pub mod mission;
+pub mod pause;
 pub mod project;
 pub mod require;
 pub mod review;
+pub mod session;
 mod show;
 mod status;
 mod stop;
@@ -32,7 +34,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Error, Now, Reason, Result, Ulid};
+use crate::base::{Actor, EntityId, Error, Now, Reason, Result, Ulid};
 use crate::event::Kind;
 use crate::vault::config::{Config, Setting};
 use crate::vault::{Vault, WriteOptions};
@@ -68,6 +70,10 @@ pub struct Env {
     pub search_path: Option<std::ffi::OsString>,
     /// An ai-works tree that is served in place; else the settings say it.
     pub works: Option<PathBuf>,
+    /// The project that a command is about, if one was named.
+    pub project: Option<EntityId>,
+    /// The session of this shell, if it has one.
+    pub session: Option<String>,
     /// How far local clocks are ahead of UTC.
     pub utc_offset_seconds: i64,
 }

@@ -8,7 +8,14 @@ use crate::event::Kind;
 
 /// Puts a requirement in.
 pub fn propose(env: &Env, title: &str, description: Option<String>, key: Option<String>) -> Result<AppendOutcome> {
-    record_one(env, Kind::RequirementProposed, None, json!({"title": title, "description": description}), key)
+    let project = super::pause::member(env.project.as_ref());
+    record_one(
+        env,
+        Kind::RequirementProposed,
+        None,
+        json!({"title": title, "description": description, "project_id": project}),
+        key,
+    )
 }
 
 /// Records its analysis and thereby asks an operator. An analysis that came before no longer counts.

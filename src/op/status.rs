@@ -1,10 +1,12 @@
 //! hf-status: how everything stands, on one screen.
 
 use super::Env;
+use super::pause::{ProjectView, views};
 use super::project::{self, with_view};
 use crate::base::{EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
 use crate::machine::{self, State as At};
+use crate::policy::project::Calendar;
 use crate::policy::{approval, overdue};
 use crate::state::State;
 use crate::vault::config::Setting;
@@ -22,6 +24,8 @@ names! {
 pub struct StatusOutcome {
     pub system: SystemState,
     pub tasks: Vec<(machine::State, u64)>,
+    /// Every project, where there is more than one or one was ever paused.
+    pub projects: Vec<ProjectView>,
     pub pending_approvals: u64,
     pub last_event: Option<(Ulid, Timestamp)>,
     /// The watchdog's last tick.
@@ -62,7 +66,12 @@ pub fn status(env: &Env) -> Result<StatusOutcome> {
         let last = snapshot.head.map(|head| snapshot.find(head.id)).transpose()?.flatten();
         let from = fact("running_since").unwrap_or(now);
         Ok(StatusOutcome {
-            system: if stopped { SystemState::Stopped } else { SystemState::Running },
+            system: match stopped {
+                true => SystemState::Stopped,
+                false if Calendar::of(state).all_paused() => SystemState::Paused,
+                false => SystemState::Running,
+            },
+            projects: views(state),
             tasks: state.tally().states(EntityType::Task).collect(),
             pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_state(EntityType::Decision, *at)).sum(),
             last_event: last.map(|(_, event)| (event.id, event.timestamp)),

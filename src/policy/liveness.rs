@@ -4,8 +4,6 @@
 //! A limit is still in time; what fails does so from the next second on. Below error a finding is a
 //! line in a report and nothing more.
 
-use std::collections::BTreeSet;
-
 use super::overdue::Code;
 use crate::base::{EntityType, Subject, Timestamp, names};
 use crate::machine::State as At;
@@ -88,14 +86,15 @@ pub struct Life {
 }
 
 impl Life {
-    /// What the log says of an agent. `holders` are the actors that hold a task.
-    pub fn of(state: &State, agent: &Entity, holders: &BTreeSet<String>) -> Life {
+    /// What the log says of an agent. `held` are the tasks that somebody holds.
+    pub fn of(state: &State, agent: &Entity, held: &[Entity]) -> Life {
+        let actor = agent.subject.to_string();
         let open = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| state.entity(&work));
         let announced = agent.facts.get("announced") == Some(&serde_json::Value::Bool(true));
         Life {
             agent: agent.subject.clone(),
             started_at: agent.time("started_at").unwrap_or(agent.created_at),
-            expected: !announced || holders.contains(&agent.subject.to_string()),
+            expected: !announced || held.iter().any(|task| task.text("holder") == Some(&actor)),
             last_activity: agent.time("last_activity_at"),
             last_checkpoint: agent.time("last_checkpoint_at"),
             last_introspection: agent.time("last_introspection_at"),
@@ -112,10 +111,10 @@ impl Life {
     }
 }
 
-/// The actors that hold a task.
-pub fn holders(state: &State) -> BTreeSet<String> {
+/// The tasks that somebody holds.
+pub fn held(state: &State) -> Vec<Entity> {
     let tasks = [At::Assigned, At::Running].map(|at| state.in_state(EntityType::Task, at, usize::MAX));
-    tasks.iter().flatten().filter_map(|task| task.text("holder").map(str::to_owned)).collect()
+    tasks.into_iter().flatten().filter(|task| task.facts.contains_key("holder")).collect()
 }
 
 /// One rule that fails.

@@ -10,6 +10,7 @@
 //! | `liveness` | whether an agent is consciously at work |
 //! | `overdue` | what the passing of time asks for |
 //! | `mission`, `review` | how short the state of a mission is, and how reviewers take turns |
+//! | `project` | what belongs to which project, and what a pause forbids |
 //! | `cause` | the natural parents of an event |
 //! | `audit` | a whole log replayed |
 
@@ -20,6 +21,7 @@ mod governance;
 pub mod liveness;
 pub mod mission;
 pub mod overdue;
+pub mod project;
 mod react;
 pub mod ready;
 pub mod review;
@@ -184,7 +186,7 @@ pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<
     ))
 }
 
-fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Subject> {
+pub(crate) fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Subject> {
     let kind = request.kind;
     let creates = machine::creates(kind);
     let Some(text) = &request.subject else {

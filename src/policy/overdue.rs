@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::governance::Governance;
+use super::project::Calendar;
 use crate::base::{Actor, EntityType, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
 use crate::machine::State as At;
@@ -39,6 +40,7 @@ names! {
         JobLost = "JOB_LOST",
         LeaseExpired = "LEASE_EXPIRED",
         ApprovalOverdue = "APPROVAL_OVERDUE",
+        SessionExpired = "SESSION_EXPIRED",
         Runaway = "RUNAWAY",
         ArchiveDue = "ARCHIVE_DUE",
     }
@@ -73,6 +75,7 @@ impl Code {
             Code::JobLost => "a job is gone without a word; look at its log",
             Code::LeaseExpired => "a claim was not renewed; claim the task again if you are still at it",
             Code::ApprovalOverdue => "an operator should decide: hf-decide list --open",
+            Code::SessionExpired => "an agent did not log out in time; its session is void",
             Code::Runaway => "one actor records very much; is it in a loop?",
             Code::ArchiveDue => "nothing to do",
         }
@@ -120,6 +123,7 @@ pub fn overdue(state: &State, rules: &Governance, now: Timestamp, armed_at: Opti
     let mut all = leases(state, now, armed_at);
     all.extend(runs(state, rules, now, armed_at));
     all.extend(approvals(state, rules, now));
+    all.extend(sessions(state, now));
     all.extend(archive(state, rules, now));
     all
 }
@@ -136,8 +140,10 @@ fn found(code: Code, kind: Kind, entity: &Entity, seconds: u64, reason: Option<&
 /// Claims that were not renewed: free again, if nothing runs.
 pub fn leases(state: &State, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
     let assigned = state.in_state(EntityType::Task, At::Assigned, LOOK_MAX);
+    let calendar = Calendar::of(state);
     let expired = |task: &Entity| {
-        let seconds = since(now, task.time("claimed_at")?.max(armed_at.unwrap_or(Timestamp(0))));
+        let from = calendar.counts_from(state, task)?.max(armed_at.unwrap_or(Timestamp(0)));
+        let seconds = since(now, task.time("claimed_at")?.max(from));
         (seconds > lease(task)?).then(|| found(Code::LeaseExpired, Kind::ClaimExpired, task, seconds, None))
     };
     assigned.iter().filter_map(expired).collect()
@@ -162,8 +168,13 @@ fn runs(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Time
     // Read in one go: asking for the task of each run would cost as much again.
     let tasks = if running.is_empty() { Vec::new() } else { state.in_state(EntityType::Task, At::Running, LOOK_MAX) };
     let leases: HashMap<&str, u64> = tasks.iter().filter_map(|task| Some((task.subject.id(), lease(task)?))).collect();
+    let calendar = Calendar::of(state);
+    let counts: HashMap<&str, Option<Timestamp>> =
+        tasks.iter().map(|task| (task.subject.id(), calendar.counts_from(state, task))).collect();
     let late = |run: &Entity| {
-        let quiet = since(now, run.time("last_heartbeat_at")?.max(armed_at.unwrap_or(Timestamp(0))));
+        let known = run.text("task_id").and_then(|task| counts.get(task).copied());
+        let from = known.unwrap_or(Some(Timestamp(i64::MIN)))?;
+        let quiet = since(now, run.time("last_heartbeat_at")?.max(from).max(armed_at.unwrap_or(Timestamp(0))));
         let leased = run.text("task_id").and_then(|task| leases.get(task).copied());
         let (code, limit) = match leased {
             Some(lease) => (Code::LeaseExpired, lease),
@@ -172,11 +183,21 @@ fn runs(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Time
         if quiet > limit {
             return Some(found(code, Kind::RunTimedOut, run, quiet, Some("silent")));
         }
-        let took = since(now, run.time("started_at")?);
+        let took = since(now, run.time("started_at")?.max(from));
         let may_take = run.facts.get("timeout_seconds").and_then(serde_json::Value::as_u64)?;
         (took > may_take).then(|| found(Code::RunOvertime, Kind::RunTimedOut, run, took, Some("overtime")))
     };
     running.iter().filter_map(late).collect()
+}
+
+/// Sessions whose time is over.
+pub fn sessions(state: &State, now: Timestamp) -> Vec<Overdue> {
+    let open = state.in_state(EntityType::Session, At::Active, LOOK_MAX);
+    let late = |session: &Entity| {
+        let seconds = since(now, session.time("expires_at")?);
+        (seconds > 0).then(|| found(Code::SessionExpired, Kind::SessionExpired, session, seconds, None))
+    };
+    open.iter().filter_map(late).collect()
 }
 
 /// Decisions that nobody made in time.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::approval::{self, OPEN, Question};
 use super::governance::Governance;
-use super::{ready, review, rules};
-use crate::base::{Actor, EntityId, EntityType, Subject, Ulid, limits, text};
+use super::{project, ready, review, rules};
+use crate::base::{Actor, EntityId, EntityType, Subject, Timestamp, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind};
 use crate::machine::{self, State as At};
 use crate::state::{Entity, State, linked};
@@ -68,6 +68,10 @@ impl Reactor<'_> {
             Kind::EmergencyStopIssued => self.abort_everything(),
             Kind::SystemResumed => self.assign_next(),
             Kind::ReviewRecorded => self.judge(),
+            Kind::ProjectPaused => self.ask_to_leave(),
+            Kind::ProjectResumed => self.assign_next(),
+            Kind::ProjectArchived => self.end_sessions(),
+            Kind::SessionEnded | Kind::SessionExpired => self.drain(),
             Kind::MissionStarted | Kind::MissionPassed | Kind::MissionFailed => self.close_debate(),
             _ => {}
         }
@@ -209,7 +213,7 @@ impl Reactor<'_> {
         if !self.rules.auto_assign || !room || stopped {
             return;
         }
-        if let Some((task, constraint)) = ready::next(self.state) {
+        if let Some((task, constraint)) = ready::next(self.state, None) {
             self.say(Kind::TaskAssigned, task.subject, json!({}));
             let why = [Some(task.last_event), constraint.map(|c| c.last_event)];
             let parents = &mut self.drafts.last_mut().expect("it was just added").parents;
@@ -230,6 +234,7 @@ impl Reactor<'_> {
     fn task_failed(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.state == At::Failed) else { return };
         self.end_run(&task, Kind::RunFinished, json!({"success": false}));
+        self.drain();
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
         let most = task.facts.get("max_retries").and_then(Value::as_u64).unwrap_or(self.rules.max_retries);
         let (transient, tried) = (text("error_class") == "transient", task.count("retry_count"));
@@ -262,6 +267,7 @@ impl Reactor<'_> {
     fn task_ended(&mut self, run_ends: Kind, payload: Value) {
         let Some(task) = self.entity(&self.subject.clone()) else { return };
         self.end_run(&task, run_ends, payload);
+        self.drain();
         if task.state == At::Succeeded {
             self.ready_tasks_of(&task.subject, EntityType::Task);
             // Whoever waits for a task that was done anew waits for this one.
@@ -331,12 +337,44 @@ impl Reactor<'_> {
             self.say(Kind::TaskFailed, task.subject.clone(), failed);
         }
         let mut payload = Map::new();
-        for member in ["title", "requirement_id", "after", "destructive", "max_retries"] {
+        for member in ["title", "requirement_id", "project_id", "after", "destructive", "max_retries"] {
             payload.extend(task.facts.get(member).map(|value| (member.to_owned(), value.clone())));
         }
         payload.insert("rework_of".to_owned(), task.subject.id().into());
         let subject = self.new_subject(EntityType::Task);
         self.say(Kind::TaskProposed, subject, Value::Object(payload));
+    }
+
+    /// Whoever is logged in has a little time to tidy up.
+    fn ask_to_leave(&mut self) {
+        let seconds = self.cause.payload.get("grace_seconds").and_then(Value::as_u64).unwrap_or(0);
+        let until = Timestamp(self.cause.timestamp.0.saturating_add_unsigned(seconds));
+        for session in project::sessions(self.state, &self.subject.clone()) {
+            if session.time("expires_at").is_some_and(|expires| expires > until) {
+                self.say(Kind::SessionCut, session.subject, json!({"seconds": seconds}));
+            }
+        }
+        self.drain_of(&self.subject.clone());
+    }
+
+    fn end_sessions(&mut self) {
+        for session in project::sessions(self.state, &self.subject.clone()) {
+            self.say(Kind::SessionEnded, session.subject, json!({"reason": "archived"}));
+        }
+    }
+
+    /// Whatever ends may be the last that a paused project waited for.
+    fn drain(&mut self) {
+        let project = self.entity(&self.subject.clone()).and_then(|entity| project::of(self.state, &entity));
+        if let Some(project) = project {
+            self.drain_of(&project);
+        }
+    }
+
+    fn drain_of(&mut self, project: &Subject) {
+        if project::has_drained(self.state, project) {
+            self.say(Kind::PauseDrained, project.clone(), json!({}));
+        }
     }
 
     /// A reply can be the last one of its debate.

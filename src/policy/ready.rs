@@ -1,5 +1,6 @@
 //! Which task is next: first what an active priority constraint prefers, then first in, first out.
 
+use super::project;
 use crate::base::{EntityType, Subject};
 use crate::machine;
 use crate::state::{Entity, State};
@@ -9,31 +10,35 @@ const CONSTRAINTS_MAX: usize = 1000;
 /// Ready tasks that are looked at for one that a constraint prefers.
 const READY_MAX: usize = 10_000;
 
-/// The task to take next, and the constraint that put it first, if one did.
-pub fn next(state: &State) -> Option<(Entity, Option<Entity>)> {
+/// The task to take next, of one project if it is named, and the constraint that put it first, if one did.
+pub fn next(state: &State, project: Option<&Subject>) -> Option<(Entity, Option<Entity>)> {
     if state.tally().in_state(EntityType::Task, machine::State::Ready) == 0 {
         return None;
     }
+    let may_start = |task: &Entity| may_start(state, task, project);
     let constraints = state.in_state(EntityType::Constraint, machine::State::Active, CONSTRAINTS_MAX);
     for constraint in constraints {
         let Some(preferred) = constraint.text("priority").and_then(|text| Subject::parse(text).ok()) else { continue };
         let ready = state.in_state(EntityType::Task, machine::State::Ready, READY_MAX);
-        let first = ready.into_iter().find(|task| prefers(&preferred, task) && may_start(state, task));
+        let first = ready.into_iter().find(|task| prefers(&preferred, task) && may_start(task));
         if let Some(task) = first {
             return Some((task, Some(constraint)));
         }
     }
     let mut ready = state.in_state(EntityType::Task, machine::State::Ready, 1);
-    if ready.first().is_some_and(|task| !may_start(state, task)) {
+    if ready.first().is_some_and(|task| !may_start(task)) {
         ready = state.in_state(EntityType::Task, machine::State::Ready, READY_MAX);
-        ready.retain(|task| may_start(state, task));
+        ready.retain(|task| may_start(task));
     }
     ready.into_iter().next().map(|task| (task, None))
 }
 
-/// A task that is ready can be held up again: by a requirement that was blocked since.
-fn may_start(state: &State, task: &Entity) -> bool {
-    !task.is_job() && super::rules::waits_for(state, task).is_empty()
+/// A task that is ready can be held up again: by a requirement that was blocked since, or by a pause.
+fn may_start(state: &State, task: &Entity, wanted: Option<&Subject>) -> bool {
+    let project = project::of(state, task);
+    let at_work = project.as_ref().is_none_or(|p| project::standing(state, p) == machine::State::Active);
+    let asked_for = wanted.is_none() || project.as_ref() == wanted;
+    !task.is_job() && at_work && asked_for && super::rules::waits_for(state, task).is_empty()
 }
 
 fn prefers(preferred: &Subject, task: &Entity) -> bool {

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use super::approval::{self, Change, Question};
-use super::{mission, review};
+use super::{mission, project, review};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityType, Error, HeartbeatId, Reason, Result, Subject};
+use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Reason, Result, Subject};
 use crate::event::Kind;
 use crate::event::kind::About;
 use crate::machine;
@@ -39,6 +39,7 @@ const RULES: &[Rule] = &[
     step_is_legal,
     operator_decides,
     not_while_stopped,
+    project_is_at_work,
     gate_is_open,
     stays_short,
     takes_turns,
@@ -51,7 +52,16 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// What only a person may do.
 pub const fn is_operators(kind: Kind) -> bool {
-    matches!(kind, Kind::DecisionApproved | Kind::DecisionRejected | Kind::SystemResumed | Kind::RequirementRejected)
+    matches!(
+        kind,
+        Kind::DecisionApproved
+            | Kind::DecisionRejected
+            | Kind::SystemResumed
+            | Kind::RequirementRejected
+            | Kind::ProjectPaused
+            | Kind::ProjectResumed
+            | Kind::ProjectArchived
+    )
 }
 
 /// What the toolkit finds, or a person; an agent does not say so.
@@ -68,6 +78,9 @@ const fn is_not_agents(kind: Kind) -> bool {
             | Kind::AnomalyDetected
             | Kind::AnomalyCleared
             | Kind::DebateClosed
+            | Kind::PauseDrained
+            | Kind::SessionCut
+            | Kind::SessionExpired
     )
 }
 
@@ -104,9 +117,15 @@ fn waits_for_nothing(state: &State, step: &Step<'_>) -> Result<()> {
 }
 
 /// An agent says what it does itself, and nothing for another.
-fn speaks_for_itself(_: &State, step: &Step<'_>) -> Result<()> {
+fn speaks_for_itself(state: &State, step: &Step<'_>) -> Result<()> {
     let about = match step.kind {
         Kind::ActivityLogged | Kind::CheckpointRecorded | Kind::AgentStopped => Some(step.subject.clone()),
+        Kind::SessionStarted | Kind::SessionRenewed | Kind::SessionEnded => {
+            let started = state.entity(step.subject).map(|session| session.into_owned().facts);
+            let members = started.as_ref().unwrap_or(step.payload);
+            let agent = members.get("agent_id").and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
+            agent.map(|agent| Subject::new(EntityType::Agent, agent))
+        }
         _ => linked(step.kind, step.payload).filter(|linked| linked.entity == EntityType::Agent),
     };
     match (about, step.actor.agent()) {
@@ -227,6 +246,11 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::RunStarted => linked(kind, step.payload).map_or(Ok(()), |task| need_if_destructive(state, &task)),
         _ => Ok(()),
     }
+}
+
+/// Nothing starts in a project that is paused, and nothing changes in one that is archived.
+fn project_is_at_work(state: &State, step: &Step<'_>) -> Result<()> {
+    project::check(state, step)
 }
 
 /// A mission's state can be read at a glance, and its rounds are counted.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Entity;
-use crate::base::{Digest, EntityType, limits, text};
+use crate::base::{Digest, EntityType, Timestamp, limits, text};
 use crate::event::{Event, Kind};
 
 /// Where a fact's value comes from.
@@ -22,6 +22,10 @@ enum From {
     Time,
     /// The event's time, if a member of the payload is this.
     TimeIf(&'static str, &'static str),
+    /// So many seconds after the event, as a member of the payload says.
+    In(&'static str),
+    /// The same, if that is before what it was.
+    Sooner(&'static str),
     /// As before, and a member of the payload more.
     Plus(&'static str),
     /// The duty to look inward after deep work.
@@ -47,6 +51,7 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::System, Kind::EmergencyStopIssued, "stopped_by", Actor),
     (EntityType::System, Kind::EmergencyStopIssued, "stop_reason", Payload("reason")),
     (EntityType::Requirement, Kind::RequirementProposed, "title", Payload("title")),
+    (EntityType::Requirement, Kind::RequirementProposed, "project_id", Payload("project_id")),
     (EntityType::Requirement, Kind::RequirementProposed, "content", Content),
     (EntityType::Requirement, Kind::RequirementAnalyzed, "content", Content),
     (EntityType::Requirement, Kind::OscillationDetected, "content", Content),
@@ -68,6 +73,7 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Decision, Kind::DecisionRejected, "decided_at", Time),
     (EntityType::Decision, Kind::DecisionRejected, "decided_by", Actor),
     (EntityType::Task, Kind::TaskProposed, "requirement_id", Payload("requirement_id")),
+    (EntityType::Task, Kind::TaskProposed, "project_id", Payload("project_id")),
     (EntityType::Task, Kind::TaskProposed, "title", Payload("title")),
     (EntityType::Task, Kind::TaskProposed, "after", Payload("after")),
     (EntityType::Task, Kind::TaskProposed, "destructive", Payload("destructive")),
@@ -181,6 +187,22 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Document, Kind::DocumentAdded, "size_bytes", Payload("size_bytes")),
     (EntityType::Document, Kind::DocumentChanged, "sha256", Payload("sha256")),
     (EntityType::Document, Kind::DocumentChanged, "size_bytes", Payload("size_bytes")),
+    (EntityType::Project, Kind::ProjectPaused, "paused_at", Time),
+    (EntityType::Project, Kind::ProjectPaused, "paused_by", Actor),
+    (EntityType::Project, Kind::ProjectPaused, "pause_reason", Payload("reason")),
+    (EntityType::Project, Kind::ProjectPaused, "drained_at", Gone),
+    (EntityType::Project, Kind::PauseDrained, "drained_at", Time),
+    (EntityType::Project, Kind::ProjectResumed, "resumed_at", Time),
+    (EntityType::Project, Kind::ProjectArchived, "archived_at", Time),
+    (EntityType::Session, Kind::SessionStarted, "agent_id", Payload("agent_id")),
+    (EntityType::Session, Kind::SessionStarted, "project_id", Payload("project_id")),
+    (EntityType::Session, Kind::SessionStarted, "started_at", Time),
+    (EntityType::Session, Kind::SessionStarted, "expires_at", In("ttl_seconds")),
+    (EntityType::Session, Kind::SessionRenewed, "expires_at", In("ttl_seconds")),
+    (EntityType::Session, Kind::SessionCut, "expires_at", Sooner("seconds")),
+    (EntityType::Session, Kind::SessionEnded, "ended_at", Time),
+    (EntityType::Session, Kind::SessionEnded, "end_reason", Payload("reason")),
+    (EntityType::Session, Kind::SessionExpired, "ended_at", Time),
 ];
 
 /// Takes the facts of one event into an entity that it moved.
@@ -222,6 +244,11 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
             true => event.timestamp.to_string().into(),
             false => return Found::AsBefore,
         },
+        In(member) => after(event, member).to_string().into(),
+        Sooner(member) => match entity.time(name) {
+            Some(before) => before.min(after(event, member)).to_string().into(),
+            None => after(event, member).to_string().into(),
+        },
         Plus(member) => (entity.count(name) + event.payload.get(*member).and_then(Value::as_u64).unwrap_or(0)).into(),
         Duty => match duty(entity, event) {
             Some(duty) => duty.into(),
@@ -233,6 +260,12 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
         Next => (entity.count(name) + 1).into(),
         Null => Value::Null,
     })
+}
+
+/// So many seconds after an event.
+fn after(event: &Event, member: &str) -> Timestamp {
+    let seconds = event.payload.get(member).and_then(Value::as_u64).unwrap_or(0);
+    Timestamp(event.timestamp.0.saturating_add_unsigned(seconds))
 }
 
 /// The event has the whole text; what is carried along stays small.

@@ -40,6 +40,16 @@ pub trait Cli: Parser {
         None
     }
 
+    /// The project, if the command can be told.
+    fn project(&self) -> Option<&str> {
+        None
+    }
+
+    /// The session, if the command can be told.
+    fn session(&self) -> Option<&str> {
+        None
+    }
+
     /// Who acts, if the command can be told.
     fn acting(&self) -> Option<&Acting> {
         None
@@ -77,6 +87,17 @@ macro_rules! cli {
             }
         }
     };
+    ($Args:ty, with acting, in project $(, documents $flags:expr)?) => {
+        $crate::cli!(@ $Args, { $($flags)? }, {
+            fn acting(&self) -> Option<&$crate::ui::Acting> {
+                Some(&self.acting)
+            }
+
+            fn project(&self) -> Option<&str> {
+                self.projected.project.as_deref()
+            }
+        });
+    };
     ($Args:ty, with acting $(, documents $flags:expr)?) => {
         $crate::cli!(@ $Args, { $($flags)? }, {
             fn acting(&self) -> Option<&$crate::ui::Acting> {
@@ -84,7 +105,7 @@ macro_rules! cli {
             }
         });
     };
-    (@ $Args:ty, { $($flags:expr)? }, { $($acting:item)? }) => {
+    (@ $Args:ty, { $($flags:expr)? }, { $($item:item)* }) => {
         impl $crate::ui::Cli for $Args {
             $(const DOCUMENT_FLAGS: &'static [&'static str] = $flags;)?
 
@@ -92,7 +113,7 @@ macro_rules! cli {
                 &self.common
             }
 
-            $($acting)?
+            $($item)*
         }
     };
 }
@@ -103,6 +124,14 @@ pub struct Acting {
     /// Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you
     #[arg(long, value_name = "ACTOR", global = true)]
     pub actor: Option<String>,
+}
+
+/// For commands about a project, or about what belongs to one.
+#[derive(Args, Clone, Debug)]
+pub struct Projected {
+    /// The project; else $HF_PROJECT, else main
+    #[arg(long, value_name = "NAME", global = true)]
+    pub project: Option<String>,
 }
 
 /// For commands of an agent's own.

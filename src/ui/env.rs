@@ -15,7 +15,12 @@ pub const VAULT_NAME: &str = "Vault";
 
 /// The agent, if none is named.
 pub const DEFAULT_AGENT: &str = "main";
+const PROJECT_NAME: &str = "a project's name has 1 to 64 letters, digits, '_' or '-', the first a letter or digit";
 const AGENT_NAME: &str = "an agent's name has 1 to 64 letters, digits, '_' or '-', the first a letter or digit";
+
+fn project(name: &str) -> Result<EntityId> {
+    EntityId::parse(name).map_err(|_| Error::usage(PROJECT_NAME))
+}
 
 /// How far the clocks of this place are ahead of UTC.
 fn local_offset(now: Now) -> i64 {
@@ -38,6 +43,7 @@ pub struct Outer {
     poll_as: Option<String>,
     search_path: Option<std::ffi::OsString>,
     works: Option<PathBuf>,
+    project: Option<String>,
     login: String,
     folder: PathBuf,
 }
@@ -60,6 +66,7 @@ impl Outer {
             poll_as: var("HF_POLL_AS"),
             search_path: std::env::var_os("PATH"),
             works: path("HF_WORKS"),
+            project: path("HF_PROJECT").map(|name| name.to_string_lossy().into_owned()),
             login: var("LOGNAME")
                 .or_else(|| var("USER"))
                 .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
@@ -100,6 +107,8 @@ impl Outer {
             poll_as: self.poll_as.clone(),
             search_path: self.search_path.clone(),
             works: args.works().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
+            project: args.project().or(self.project.as_deref()).map(project).transpose()?,
+            session: args.session().map(str::to_owned).or_else(|| self.session.clone()),
             utc_offset_seconds: local_offset(self.now),
         })
     }

@@ -98,6 +98,12 @@ names! {
         Review = "REVIEW",
         Fail = "FAIL",
         Document = "DOCUMENT",
+        SessionId = "SESSION_ID",
+        ExpiresAt = "EXPIRES_AT",
+        Action = "ACTION",
+        Project = "PROJECT",
+        ResumedFromPause = "RESUMED_FROM_PAUSE",
+        Instruction = "INSTRUCTION",
     }
 }
 
@@ -130,6 +136,7 @@ impl Key {
                 | Key::Constraint
                 | Key::Fail
                 | Key::Document
+                | Key::Project
         )
     }
 
@@ -230,6 +237,14 @@ impl Key {
             Key::Review => "the reply of a reviewer",
             Key::Fail => "something that a reviewer wants fixed, and how",
             Key::Document => "one file: its reference, whether it holds (OK, CHANGED, MISSING, UNREADABLE), its path",
+            Key::SessionId => "the id of the session; set HF_SESSION to it",
+            Key::ExpiresAt => "until when the session holds",
+            Key::Action => "what to do: start, hold or exit",
+            Key::Project => {
+                "a project; in hf-status with its state, open sessions, tasks under way and tasks that are not over"
+            }
+            Key::ResumedFromPause => "true if the project was paused and goes on",
+            Key::Instruction => "what to do first",
         }
     }
 }

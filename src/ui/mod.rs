@@ -15,7 +15,9 @@ mod run;
 pub mod show;
 mod status;
 
-pub use args::{Acting, Agentic, Cli, Common, Keyed, Paged, on_terminal, parse_seconds, read_lines, read_text};
+pub use args::{
+    Acting, Agentic, Cli, Common, Keyed, Paged, Projected, on_terminal, parse_seconds, read_lines, read_text,
+};
 pub use env::Outer;
 pub use key::Key;
 pub use next::Next;

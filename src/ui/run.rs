@@ -88,6 +88,7 @@ pub fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
         ErrorKind::Refused(Reason::ClaimLost) => Next::run("hf-task").word("claim"),
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
+        ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),
         ErrorKind::Corrupt => Next::run("hf-verify"),
         ErrorKind::NotFound => Next::run("hf-log").word("--last 20"),
         ErrorKind::Busy | ErrorKind::Uncertain { .. } => Next::None,
@@ -104,7 +105,7 @@ pub fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
         _ => report,
     };
     match &typed.kind {
-        ErrorKind::Refused(reason) => report.with(Key::Reason, reason.as_str()),
+        ErrorKind::Refused(reason) | ErrorKind::ExitRequested(reason) => report.with(Key::Reason, reason.as_str()),
         ErrorKind::Uncertain { key } => report.with(Key::IdempotencyKey, key.as_str()),
         _ => report,
     }

@@ -40,6 +40,9 @@ names! {
         AnomalyFound = "ANOMALY",
         Converged = "CONVERGED",
         RoundLimit = "ROUND_LIMIT",
+        Paused = "PAUSED",
+        Archived = "ARCHIVED",
+        ExitRequested = "EXIT_REQUESTED",
         Usage = "USAGE",
         InvalidCursor = "INVALID_CURSOR",
         LimitExceeded = "LIMIT_EXCEEDED",
@@ -87,10 +90,16 @@ impl Status {
             | Status::Cancelled
             | Status::Healthy
             | Status::Converged
+            | Status::Paused
+            | Status::Archived
             | Status::Warning => 0,
             Status::Failed | Status::Fail | Status::Lost | Status::NoTask | Status::AnomalyFound => 1,
             Status::Usage | Status::InvalidCursor | Status::LimitExceeded => 2,
-            Status::Refused | Status::ApprovalRequired | Status::ClaimLost | Status::RoundLimit => 3,
+            Status::Refused
+            | Status::ApprovalRequired
+            | Status::ClaimLost
+            | Status::RoundLimit
+            | Status::ExitRequested => 3,
             Status::Corrupt => 4,
             Status::Busy => 5,
             Status::NotFound => 6,
@@ -109,6 +118,7 @@ impl Status {
             ErrorKind::Refused(Reason::ClaimLost) => Status::ClaimLost,
             ErrorKind::Refused(Reason::RoundLimit) => Status::RoundLimit,
             ErrorKind::Refused(_) => Status::Refused,
+            ErrorKind::ExitRequested(_) => Status::ExitRequested,
             ErrorKind::Corrupt => Status::Corrupt,
             ErrorKind::Busy => Status::Busy,
             ErrorKind::NotFound => Status::NotFound,

@@ -129,6 +129,8 @@ impl Hive {
             poll_as: None,
             search_path: None,
             works: None,
+            project: None,
+            session: None,
             utc_offset_seconds: 0,
         }
     }

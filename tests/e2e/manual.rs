@@ -45,12 +45,14 @@ commands! {
     "../../src/bin/hf-job.rs" => job,
     "../../src/bin/hf-lineage.rs" => lineage,
     "../../src/bin/hf-log.rs" => log,
+    "../../src/bin/hf-pause.rs" => pause,
     "../../src/bin/hf-poll.rs" => poll,
     "../../src/bin/hf-project.rs" => project,
     "../../src/bin/hf-ref.rs" => reference,
     "../../src/bin/hf-require.rs" => require,
     "../../src/bin/hf-resume.rs" => resume,
     "../../src/bin/hf-review.rs" => review,
+    "../../src/bin/hf-session.rs" => session,
     "../../src/bin/hf-state.rs" => state,
     "../../src/bin/hf-status.rs" => status,
     "../../src/bin/hf-stop.rs" => stop,
@@ -495,6 +497,7 @@ fn every_example_of_every_help_runs() {
         let hive = furnished();
         match command.get_name() {
             "hf-resume" => drop(hive.run("stop", &["fire"]).expect_exit(0)),
+            "hf-session" => drop(hive.run("task", &["propose", "Seat"]).expect_exit(0)),
             "hf-poll" => drop(hive.run("job", &["fire", "--task", "T-0001", "--", "true"]).expect_exit(0)),
             _ => {}
         }

@@ -225,11 +225,10 @@ fn nothing_is_stopped_after_all_if_an_appended_stop_cannot_be_recorded() {
 }
 
 #[test]
-fn a_stop_without_a_reason_and_a_resume_of_nothing_named_are_usage() {
+fn a_stop_without_a_reason_is_usage() {
     let hive = Hive::new();
     hive.refuses("stop", &[], 2);
     hive.refuses("stop", &[" "], 2);
-    hive.refuses("resume", &[], 2);
     assert!(!flag(&hive));
     let nowhere = Hive::empty();
     for line in ["hf-stop fire", "hf-resume --system"] {

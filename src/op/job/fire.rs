@@ -125,6 +125,7 @@ impl Fire<'_> {
         let task = desk.state().entity(&subject).expect("it was just made").into_owned();
         let turn = task.state == At::Ready && queue::has_turn(desk.state(), &desk.config, &desk.governance, &task);
         let stopped = desk.state().of(&crate::base::Subject::SYSTEM) == At::Stopped;
+        let stopped = stopped || queue::is_held_up(desk.state(), &task);
         if turn && !stopped {
             let holder = json!({"holder": self.env.actor.to_string(), "job": true});
             desk.ask(asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
@@ -162,6 +163,7 @@ impl Fire<'_> {
         let payload = json!({
             "title": title,
             "requirement_id": requirement.as_ref().map(|requirement| requirement.id()),
+            "project_id": crate::op::pause::member(self.env.project.as_ref().filter(|_| requirement.is_none())),
             "command": words,
             "command_hash": self.command_hash(),
             "job": true,

@@ -6,7 +6,7 @@ use crate::base::{EntityId, EntityType};
 use crate::event::{Event, Kind};
 use crate::job::JobDir;
 use crate::machine::State as At;
-use crate::policy::{Governance, ready};
+use crate::policy::{Governance, project, ready};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 use crate::vault::config::{Config, Setting};
@@ -32,11 +32,17 @@ fn next(state: &State, config: &Config, governance: &Governance) -> Vec<Entity> 
         return Vec::new();
     }
     let mut waiting = jobs(state, At::Ready);
+    waiting.retain(|task| !is_held_up(state, task));
     let under_way = [At::Assigned, At::Running, At::Retrying].iter().map(|at| jobs(state, *at).len() as u64).sum();
     let room = most(config, governance).saturating_sub(under_way);
     let all = governance.max_concurrent_tasks.saturating_sub(ready::active(state));
     waiting.truncate(room.min(all) as usize);
     waiting
+}
+
+/// Whether a job's project does not let it begin.
+pub fn is_held_up(state: &State, task: &Entity) -> bool {
+    project::of(state, task).is_some_and(|project| project::standing(state, &project) != At::Active)
 }
 
 /// Whether it is a job's turn.
@@ -49,13 +55,24 @@ pub fn waiting(state: &State, config: &Config, governance: &Governance, events: 
     let may_matter = |event: &Event| {
         matches!(
             event.event_type.known(),
-            Some(Kind::TaskReady | Kind::TaskSucceeded | Kind::TaskAborted | Kind::SystemResumed | Kind::ClaimExpired)
+            Some(
+                Kind::TaskReady
+                    | Kind::TaskSucceeded
+                    | Kind::TaskAborted
+                    | Kind::SystemResumed
+                    | Kind::ClaimExpired
+                    | Kind::ProjectResumed
+            )
         )
     };
     if !events.iter().any(may_matter) {
         return Vec::new();
     }
     let mut told: Vec<EntityId> = next(state, config, governance).iter().map(super::id_of).collect();
+    // A job that is tried again waits with its place in the queue behind it.
+    if events.iter().any(|event| event.event_type.known() == Some(Kind::ProjectResumed)) {
+        told.extend(jobs(state, At::Assigned).iter().map(super::id_of));
+    }
     // A job that was given up while it waited has to know, too.
     let aborted = events.iter().filter(|event| event.event_type.known() == Some(Kind::TaskAborted));
     told.extend(aborted.filter_map(|event| EntityId::parse(event.subject.split_once(':')?.1).ok()));

@@ -40,7 +40,8 @@ pub fn supervise(env: &Env, task: &str) -> Result<()> {
     let signals = Signals::of_supervisor()?;
     let spec = job.spec()?;
     let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
-    let env = Env { actor: Actor::parse(actor)?, ..env.clone() };
+    // A job goes on after the session that fired it.
+    let env = Env { actor: Actor::parse(actor)?, session: None, project: None, ..env.clone() };
     // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
     let words = Words::of(&job);
     let supervisor = Supervisor { env: &env, vault: &vault, job: &job, spec: &spec, signals: &signals, words: &words };
@@ -116,6 +117,7 @@ impl Supervisor<'_> {
             return Ok(Look::Over);
         }
         let stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped;
+        let stopped = stopped || queue::is_held_up(desk.state(), &task);
         match task.state {
             At::Ready if !stopped && queue::has_turn(desk.state(), &desk.config, &desk.governance, &task) => {
                 let holder = json!({"holder": env.actor.to_string(), "job": true});

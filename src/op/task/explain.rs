@@ -5,7 +5,7 @@ use crate::machine::State as At;
 use crate::op::Env;
 use crate::op::project::with_view;
 use crate::policy::rules::{Wait, waits_for};
-use crate::policy::{approval, overdue};
+use crate::policy::{approval, overdue, project};
 use crate::state::{Entity, State};
 use crate::vault::Snapshot;
 
@@ -39,6 +39,7 @@ pub fn explain(env: &Env, reference: &str) -> Result<ExplainOutcome> {
             (None, Some(flag)) => chain.say(format!("everything is stopped by {}: {}", flag.by, flag.reason)),
             (None, None) => {}
         }
+        chain.project(&task);
         chain.task(&task)?;
         let mut because = chain.steps;
         if because.len() > CHAIN_MAX {
@@ -65,6 +66,21 @@ impl Chain<'_> {
     fn since(&self, entity: &Entity) -> Result<String> {
         let event = self.snapshot.find(entity.last_event)?;
         Ok(event.map_or_else(|| "an unknown time".to_owned(), |(_, event)| event.timestamp.to_string()))
+    }
+
+    /// That its project is held up, and why.
+    fn project(&mut self, task: &Entity) {
+        let project = project::of(self.state, task).and_then(|project| self.state.entity(&project));
+        let Some(project) = project.filter(|project| project.state != At::Active) else { return };
+        let fact = |name: &str| project.text(name).unwrap_or_default().to_owned();
+        let name = project.subject.id();
+        self.steps.push(match project.state {
+            At::Archived => format!("project {name} is archived since {}", fact("archived_at")),
+            _ => {
+                let (since, by, why) = (fact("paused_at"), fact("paused_by"), fact("pause_reason"));
+                format!("project {name} is paused since {since} by {by}: {why}")
+            }
+        });
     }
 
     fn task(&mut self, task: &Entity) -> Result<()> {

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 use super::append::{finish, repeated};
 use super::desk::{Asked, Desk};
 use super::{AppendOutcome, Env, record_one, require};
-use crate::base::{EntityType, Result, Subject};
+use crate::base::actor::ActorKind;
+use crate::base::{EntityId, EntityType, Result, Subject};
 use crate::event::Kind;
 use crate::machine::State as At;
-use crate::policy::{Request, overdue, ready, rules};
+use crate::policy::{Request, overdue, project, ready, rules};
 use crate::state::Entity;
 use crate::vault::config::Setting;
 
@@ -35,6 +36,7 @@ pub fn propose(env: &Env, request: ProposeRequest, key: Option<String>) -> Resul
     let payload = json!({
         "title": title,
         "requirement_id": requirement,
+        "project_id": super::pause::member(env.project.as_ref().filter(|_| requirement.is_none())),
         "after": if after.is_empty() { Value::Null } else { json!(after) },
         "destructive": destructive.then_some(true),
         "max_retries": max_retries,
@@ -79,12 +81,17 @@ pub fn claim(env: &Env, reference: Option<&str>, lease: Option<u64>, key: Option
     if super::append::is_stopped(desk.state()) {
         return Err(rules::stopped(desk.state()));
     }
+    // Whose project is paused is told so, not that there is nothing to do.
+    if env.actor.kind == ActorKind::Agent && reference.is_none() {
+        desk.seat.check(desk.state(), Kind::TaskAssigned, None)?;
+    }
     // Whoever let his lease pass need not be waited for until a watchdog comes by.
     for late in overdue::leases(desk.state(), env.now.timestamp(), None) {
         desk.add(late.draft())?;
     }
     if reference.is_none() {
-        let Some((task, constraint)) = ready::next(desk.state()) else {
+        let project = env.project.as_ref().map(project::subject);
+        let Some((task, constraint)) = ready::next(desk.state(), project.as_ref()) else {
             let waiting = desk.state().tally().in_state(EntityType::Task, At::Proposed);
             return Ok(ClaimOutcome::NoTask { waiting });
         };
@@ -93,6 +100,21 @@ pub fn claim(env: &Env, reference: Option<&str>, lease: Option<u64>, key: Option
     }
     let asked = desk.ask(request)?;
     finish(&vault, desk, &[asked]).map(|done| ClaimOutcome::Claimed(Box::new(done)))
+}
+
+/// Gives a task to somebody, who then holds it: a person's word.
+pub fn assign(env: &Env, reference: &str, agent: &str, key: Option<String>) -> Result<AppendOutcome> {
+    let agent = EntityId::parse(agent)?;
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    let lease = desk.config.count(Setting::LeaseSeconds);
+    let payload = json!({"holder": format!("agent:{agent}"), "lease_seconds": lease});
+    let asked = Request { key, ..request(env, Kind::TaskAssigned, Some(reference), payload) };
+    if let Some(first) = repeated(&desk, &asked)? {
+        return Ok(first);
+    }
+    let asked = desk.ask(asked)?;
+    finish(&vault, desk, &[asked])
 }
 
 /// Begins to work on a claimed task. One that is under way already stays so.
@@ -115,6 +137,10 @@ pub fn start(env: &Env, reference: &str, timeout: Option<u64>, key: Option<Strin
 /// Shows that the work goes on, and keeps the claim.
 pub fn heartbeat(env: &Env, reference: &str) -> Result<AppendOutcome> {
     on_task(env, reference, |desk, task| {
+        // A checkpoint is still a sign of life there; this one says that the work goes on.
+        if env.actor.kind == ActorKind::Agent {
+            project::check_going_on(desk.state(), task)?;
+        }
         let run = task.named("last_run_id", EntityType::Run).filter(|_| task.state == At::Running);
         let (kind, subject) = match run {
             Some(run) => (Kind::Heartbeat, run),

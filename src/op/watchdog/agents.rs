@@ -1,7 +1,5 @@
 //! The agents' part of a tick: what their files say, what they have shown, their next heartbeat id.
 
-use std::collections::BTreeSet;
-
 use serde_json::json;
 
 use super::Ticking;
@@ -12,6 +10,7 @@ use crate::op::agent::{self, Declaration};
 use crate::op::desk::Desk;
 use crate::policy::liveness::{self, Level, Life};
 use crate::policy::overdue::Code;
+use crate::policy::project::Calendar;
 use crate::state::Entity;
 use crate::vault::config::{Config, Setting};
 use crate::vault::{AgentDir, End, LogFile};
@@ -33,10 +32,11 @@ pub struct Watched {
 /// Looks at every agent that is at work, and gives each its next id.
 pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>> {
     let agents = desk.state().in_state(EntityType::Agent, At::Active, usize::MAX);
-    let holders = if agents.is_empty() { BTreeSet::new() } else { liveness::holders(desk.state()) };
+    let held = if agents.is_empty() { Vec::new() } else { liveness::held(desk.state()) };
+    let calendar = Calendar::of(desk.state());
     let mut watched = Vec::new();
     for agent in &agents {
-        look_at(tick, desk, agent, &holders)?;
+        look_at(tick, desk, agent, &held, &calendar)?;
         let known = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
         watched
             .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });
@@ -50,7 +50,13 @@ pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>>
     Ok(watched)
 }
 
-fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders: &BTreeSet<String>) -> Result<()> {
+fn look_at(
+    tick: &mut Ticking<'_>,
+    desk: &mut Desk<'_>,
+    agent: &Entity,
+    held: &[Entity],
+    calendar: &Calendar,
+) -> Result<()> {
     let name = EntityId::parse(agent.subject.id())?;
     let config = desk.config.for_agent(name.as_str());
     let offset = agent::offset(tick.env, &config);
@@ -68,7 +74,7 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
     }
     let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
-    let mut life = Life::of(desk.state(), agent, holders);
+    let mut life = Life::of(desk.state(), agent, held);
     // However it was declared, nobody is quiet for longer than the settings allow.
     let most = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
     if let Some(work) = &mut life.deep_work {
@@ -79,7 +85,12 @@ fn look_at(tick: &mut Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, holders:
         heeded(tick, agent, seen);
     }
     let limits = agent::thresholds(&config);
-    let found = liveness::findings(&life, &limits, tick.now, tick.armed_at());
+    // While all that it is at is paused, nothing is expected of it; its time counts again from the resume.
+    let from = calendar.counts_from_for(desk.state(), &agent.subject, held);
+    let found = match from {
+        Some(from) => liveness::findings(&life, &limits, tick.now, tick.armed_at().max(Some(from))),
+        None => Vec::new(),
+    };
     if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
         expire(tick, desk, agent, writable)?;
     }

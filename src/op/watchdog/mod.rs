@@ -18,6 +18,7 @@ use crate::job::{JobDir, Order, Standing, probe};
 use crate::machine::{self, State as At};
 use crate::policy::liveness::{Finding, Level};
 use crate::policy::overdue::{self, Code, Overdue, WATCHDOG};
+use crate::policy::project::Calendar;
 use crate::vault::config::Setting;
 use crate::vault::{Tick, Vault};
 
@@ -29,6 +30,7 @@ names! {
         Healthy = "HEALTHY",
         Warning = "WARNING",
         Anomaly = "ANOMALY",
+        Paused = "PAUSED",
         Stopped = "STOPPED",
     }
 }
@@ -100,6 +102,7 @@ struct Ticking<'a> {
     tick: Tick,
     findings: Vec<Finding>,
     stopped: bool,
+    paused: bool,
     heartbeat_id: HeartbeatId,
     warnings: Vec<String>,
 }
@@ -122,6 +125,7 @@ impl<'a> Ticking<'a> {
             tick: Tick::default(),
             findings: Vec::new(),
             stopped: false,
+            paused: false,
             heartbeat_id,
             warnings,
         })
@@ -176,6 +180,7 @@ impl<'a> Ticking<'a> {
     /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
     fn round(&mut self, desk: &mut Desk<'_>) -> Result<(Vec<hooks::Call>, bool)> {
         self.stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped;
+        self.paused = Calendar::of(desk.state()).all_paused();
         // What was overdue in a round before is settled; agents are looked at anew.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
         let watched = agents::look(self, desk)?;
@@ -372,6 +377,7 @@ impl<'a> Ticking<'a> {
         let health = match (self.stopped, worst) {
             (true, _) => Health::Stopped,
             (false, Some(Level::Error)) => Health::Anomaly,
+            (false, _) if self.paused => Health::Paused,
             (false, Some(_)) => Health::Warning,
             (false, None) => Health::Healthy,
         };

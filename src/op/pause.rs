@@ -1,0 +1,187 @@
+//! hf-pause and hf-resume: a person holds a project up, looks, mends, and lets it go on where it was.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::append::{finish, is_stopped};
+use super::desk::{Asked, Desk};
+use super::project::with_view;
+use super::task::request;
+use super::{AppendOutcome, Env, job};
+use crate::base::{EntityId, Error, Result, Subject};
+use crate::event::Kind;
+use crate::job::Signals;
+use crate::machine::State as At;
+use crate::policy::{overdue, project, rules};
+use crate::state::{Entity, State};
+use crate::vault::Vault;
+use crate::vault::config::Setting;
+
+/// How often whoever waits for a project to come to rest looks at it.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub struct PauseOutcome {
+    pub recorded: AppendOutcome,
+    pub project: Entity,
+    /// Whether nobody is logged in and no job runs any more.
+    pub drained: bool,
+    /// Who is still there: sessions and jobs, by name.
+    pub left: Vec<String>,
+}
+
+/// The project that a command is about.
+pub(super) fn of(env: &Env) -> Subject {
+    env.project.as_ref().map_or_else(project::main, project::subject)
+}
+
+/// Nothing starts in a project from here on, and its agents are asked to leave.
+pub fn pause(env: &Env, reason: &str) -> Result<PauseOutcome> {
+    env.check_operator("pausing a project")?;
+    let reason = reason.trim();
+    if reason.is_empty() {
+        return Err(Error::usage("a pause needs a reason"));
+    }
+    let (config, _) = env.open()?.config()?;
+    let grace = config.count(Setting::PauseGraceSeconds);
+    change(env, Kind::ProjectPaused, json!({"reason": reason, "grace_seconds": grace}))
+}
+
+/// It can only be read from here on.
+pub fn archive(env: &Env, reason: Option<&str>) -> Result<PauseOutcome> {
+    env.check_operator("archiving a project")?;
+    change(env, Kind::ProjectArchived, json!({"reason": reason}))
+}
+
+/// Its work goes on where it was.
+pub fn resume_project(env: &Env, comment: Option<&str>) -> Result<PauseOutcome> {
+    env.check_operator("resuming a project")?;
+    change(env, Kind::ProjectResumed, json!({"comment": comment}))
+}
+
+fn change(env: &Env, kind: Kind, payload: serde_json::Value) -> Result<PauseOutcome> {
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    let project = of(env);
+    check_known(desk.state(), &project)?;
+    if kind == Kind::ProjectResumed && is_stopped(desk.state()) {
+        return Err(rules::stopped(desk.state()));
+    }
+    let asked = request(env, kind, Some(&project.to_string()), payload);
+    let asked = match project::opening(desk.state(), &project, &asked) {
+        // What nobody ever paused goes on already.
+        Some(opening) if kind == Kind::ProjectResumed => {
+            desk.add(opening)?;
+            Asked { id: desk.unit().events()[0].id, held: true }
+        }
+        Some(opening) => {
+            desk.add(opening)?;
+            desk.ask(asked)?
+        }
+        None => desk.ask(asked)?,
+    };
+    let recorded = finish(&vault, desk, &[asked])?;
+    let (project, drained, left) = with_view(&vault, |_, state| look(state, &project))?;
+    Ok(PauseOutcome { recorded, project, drained, left })
+}
+
+/// A name that nothing belongs to is more likely a slip than a project.
+fn check_known(state: &State, project: &Subject) -> Result<()> {
+    match state.of(project) == At::Absent && project.id() != project::MAIN {
+        true => Err(Error::not_found(format!("there is no project '{}'", project.id()))),
+        false => Ok(()),
+    }
+}
+
+fn look(state: &State, project: &Subject) -> Result<(Entity, bool, Vec<String>)> {
+    let gone = || Error::corrupt(format!("{project} is gone"));
+    let entity = state.entity(project).ok_or_else(gone)?.into_owned();
+    let there = project::sessions(state, project).into_iter().chain(project::jobs(state, project));
+    let left: Vec<String> = there.map(|entity| entity.name()).collect();
+    Ok((entity, left.is_empty(), left))
+}
+
+/// Waits until a paused project has come to rest, at most so long. What is overdue is recorded on the way,
+/// so that no watchdog is needed.
+pub fn wait_until_drained(env: &Env, max: Duration) -> Result<(Entity, bool, Vec<String>)> {
+    let vault = env.open()?;
+    let signals = Signals::of_waiter()?;
+    let until = crate::job::moment().checked_add(max);
+    let project = of(env);
+    loop {
+        let env = Env { now: (env.clock)(), ..env.clone() };
+        settle(&env, &vault, &project)?;
+        let seen = with_view(&vault, |_, state| look(state, &project))?;
+        let over = until.is_some_and(|until| crate::job::moment() >= until);
+        if seen.1 || over || signals.asked().is_some() || seen.0.state != At::Paused {
+            return Ok(seen);
+        }
+        signals.pause(LOOK_EVERY)?;
+    }
+}
+
+/// Sessions whose time is over are ended, and jobs that ended without a word are made up for.
+fn settle(env: &Env, vault: &Vault, project: &Subject) -> Result<()> {
+    let (jobs, late) = with_view(vault, |_, state| {
+        Ok((project::jobs(state, project), !overdue::sessions(state, env.now.timestamp()).is_empty()))
+    })?;
+    for task in &jobs {
+        job::settle(env, vault, task)?;
+    }
+    if !late {
+        return Ok(());
+    }
+    let mut desk = Desk::open(env, vault, false)?;
+    for late in overdue::sessions(desk.state(), env.now.timestamp()) {
+        desk.add(late.draft())?;
+    }
+    match desk.unit().events().first().map(|event| event.id) {
+        Some(first) => desk.commit(vault, first).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// How a project stands.
+#[derive(Debug)]
+pub struct ProjectView {
+    pub name: String,
+    pub state: At,
+    pub sessions: usize,
+    /// Tasks that somebody is at, and those that are not over.
+    pub running: usize,
+    pub open: usize,
+}
+
+/// Every project, `main` first; nothing where there was never more than `main`, and that was never paused.
+pub fn views(state: &State) -> Vec<ProjectView> {
+    use crate::base::EntityType;
+    let known = state.entities(EntityType::Project, None, usize::MAX);
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let of_state = |at: At| state.in_state(EntityType::Task, at, usize::MAX);
+    let (going, waiting) = ([At::Assigned, At::Running, At::Retrying], [At::Proposed, At::Ready]);
+    let projects = |states: &[At]| -> Vec<Subject> {
+        states.iter().flat_map(|at| of_state(*at)).filter_map(|task| project::of(state, &task)).collect()
+    };
+    let (going, waiting) = (projects(&going), projects(&waiting));
+    let mut names: Vec<Subject> = vec![project::main()];
+    names.extend(known.into_iter().map(|project| project.subject).filter(|subject| *subject != project::main()));
+    let view = |subject: Subject| {
+        let count = |all: &[Subject]| all.iter().filter(|other| **other == subject).count();
+        ProjectView {
+            name: subject.id().to_owned(),
+            state: project::standing(state, &subject),
+            sessions: project::sessions(state, &subject).len(),
+            running: count(&going),
+            open: count(&going) + count(&waiting),
+        }
+    };
+    names.into_iter().map(view).collect()
+}
+
+/// The id of a project, for a payload; nothing for the one that always exists.
+pub(super) fn member(project: Option<&EntityId>) -> Option<&str> {
+    project.map(EntityId::as_str).filter(|name| *name != project::MAIN)
+}

@@ -1,0 +1,318 @@
+//! hf-session: an agent's side. It comes, asks what to do, does it, and leaves.
+
+use serde_json::json;
+
+use super::append::finish;
+use super::desk::{Asked, Desk};
+use super::project::with_view;
+use super::task::{self, ClaimOutcome, request};
+use super::{AppendOutcome, Env, pause};
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, names};
+use crate::event::{Event, Kind};
+use crate::machine::State as At;
+use crate::policy::{project, ready};
+use crate::state::{Entity, State};
+use crate::vault::Snapshot;
+use crate::vault::config::Setting;
+
+/// How long after a resume a session that begins is told of it.
+const RESUMED_SECONDS: i64 = 300;
+/// Events about a task that are told of.
+const EVENTS_SHOWN: usize = 5;
+/// Events that are looked at to find them.
+const EVENTS_LOOKED_AT: usize = 2000;
+
+names! {
+    /// What an agent, or whoever starts it, should do.
+    pub enum Action {
+        Start = "start",
+        Hold = "hold",
+        Exit = "exit",
+    }
+}
+
+names! {
+    /// Why.
+    pub enum ActionReason {
+        AlreadyRunning = "already_running",
+        ProjectPaused = "project_paused",
+        ProjectArchived = "project_archived",
+        NoTask = "no_task",
+        SystemStopped = "system_stopped",
+        SessionVoid = "session_void",
+    }
+}
+
+/// The session of this shell, as it stands.
+fn mine(env: &Env, state: &State) -> Result<Entity> {
+    let name =
+        env.session.as_deref().ok_or_else(|| Error::usage("which session? set HF_SESSION, or give --session"))?;
+    let subject = state.find(name, EntityType::Session)?;
+    let session = state.entity(&subject).expect("it was resolved").into_owned();
+    match (&env.shell, session.text("agent_id")) {
+        (super::Shell::Agents(name), Some(agent)) if name != agent => {
+            Err(Error::refused(Reason::NotHolder, format!("{} is a session of agent {agent}", session.name())))
+        }
+        _ => Ok(session),
+    }
+}
+
+/// The environment of the agent whose session this is.
+fn as_agent(env: &Env, session: &Entity) -> Result<Env> {
+    let actor = Actor::parse(&format!("agent:{}", session.text("agent_id").unwrap_or_default()))?;
+    let project = session.text("project_id").map(EntityId::parse).transpose()?;
+    Ok(Env { actor, project, ..env.clone() })
+}
+
+fn agent_of(env: &Env) -> Result<EntityId> {
+    env.actor.agent().ok_or_else(|| Error::usage("which agent? set HF_AGENT, or give --agent"))
+}
+
+/// An agent comes to work. A session that it left open in the same project is over.
+pub fn login(env: &Env, ttl_seconds: Option<u64>) -> Result<AppendOutcome> {
+    let (vault, agent) = (env.open()?, agent_of(env)?);
+    // What was said in a session before does not count for the next.
+    let env = &Env { session: None, ..env.clone() };
+    let mut desk = Desk::open(env, &vault, false)?;
+    let ttl = ttl_seconds.unwrap_or_else(|| desk.config.count(Setting::SessionTtlSeconds));
+    let payload = json!({
+        "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::member(env.project.as_ref()),
+    });
+    let old = open_of(desk.state(), &agent, &pause::of(env));
+    let asked = desk.ask(request(env, Kind::SessionStarted, None, payload))?;
+    for session in old {
+        desk.ask(request(env, Kind::SessionEnded, Some(&session.subject.to_string()), json!({"reason": "replaced"})))?;
+    }
+    finish(&vault, desk, &[asked])
+}
+
+/// The sessions of an agent in a project that are open, over or not.
+fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
+    let mut open = project::sessions(state, project);
+    open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
+    open
+}
+
+/// It stays.
+pub fn renew(env: &Env, ttl_seconds: Option<u64>) -> Result<AppendOutcome> {
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    let session = mine(env, desk.state())?;
+    let env = as_agent(env, &session)?;
+    let ttl = ttl_seconds.unwrap_or_else(|| desk.config.count(Setting::SessionTtlSeconds));
+    let subject = session.subject.to_string();
+    let asked = desk.ask(request(&env, Kind::SessionRenewed, Some(&subject), json!({"ttl_seconds": ttl})))?;
+    finish(&vault, desk, &[asked])
+}
+
+/// It leaves. One that is over already stays so. Without a session, every one that the agent left open ends;
+/// nothing if there is none.
+pub fn logout(env: &Env) -> Result<Option<AppendOutcome>> {
+    let vault = env.open()?;
+    let mut desk = Desk::open(env, &vault, false)?;
+    if env.session.is_none() {
+        let agent = agent_of(env)?;
+        let mut open = desk.state().in_state(EntityType::Session, At::Active, usize::MAX);
+        open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
+        let mut asked = Vec::new();
+        for session in open {
+            let left = json!({"reason": "logout"});
+            asked.push(desk.ask(request(env, Kind::SessionEnded, Some(&session.subject.to_string()), left))?);
+        }
+        return if asked.is_empty() { Ok(None) } else { finish(&vault, desk, &asked).map(Some) };
+    }
+    let session = mine(env, desk.state())?;
+    let env = as_agent(env, &session)?;
+    let asked = match session.state {
+        At::Active => {
+            let left = json!({"reason": "logout"});
+            desk.ask(request(&env, Kind::SessionEnded, Some(&session.subject.to_string()), left))?
+        }
+        _ => Asked { id: session.last_event, held: true },
+    };
+    finish(&vault, desk, &[asked]).map(Some)
+}
+
+#[derive(Debug)]
+pub struct NextOutcome {
+    pub action: Action,
+    pub reason: Option<ActionReason>,
+    pub agent: EntityId,
+    pub project: Subject,
+    /// The task that waits for it.
+    pub task: Option<Entity>,
+    /// Whether a session asked, not whoever starts agents.
+    pub in_session: bool,
+}
+
+/// What an agent should do: for whoever starts agents, or, in a session, for the agent itself.
+pub fn next(env: &Env) -> Result<NextOutcome> {
+    let vault = env.open()?;
+    let flag = vault.stop_flag()?.is_some();
+    with_view(&vault, |snapshot, state| {
+        let session = env.session.is_some().then(|| mine(env, state)).transpose()?;
+        let (agent, project) = match &session {
+            Some(session) => {
+                let env = as_agent(env, session)?;
+                (agent_of(&env)?, pause::of(&env))
+            }
+            None => (agent_of(env)?, pause::of(env)),
+        };
+        let task = work_for(state, &agent, &project);
+        let now = log_time(env, snapshot);
+        let over = session.as_ref().is_some_and(|s| s.state != At::Active || project::has_expired(s, now));
+        let running = open_of(state, &agent, &project).iter().any(|s| !project::has_expired(s, now));
+        let stopped = flag || state.of(&Subject::SYSTEM) == At::Stopped;
+        let (action, reason) = match (project::standing(state, &project), &session) {
+            (_, Some(_)) if over => (Action::Exit, Some(ActionReason::SessionVoid)),
+            _ if stopped => (Action::Hold, Some(ActionReason::SystemStopped)),
+            (At::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
+            (At::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
+            (At::Archived, Some(_)) => (Action::Exit, Some(ActionReason::ProjectArchived)),
+            (At::Archived, None) => (Action::Hold, Some(ActionReason::ProjectArchived)),
+            (_, None) if running => (Action::Hold, Some(ActionReason::AlreadyRunning)),
+            (_, Some(_)) if task.is_none() => (Action::Exit, Some(ActionReason::NoTask)),
+            (_, None) if task.is_none() => (Action::Hold, Some(ActionReason::NoTask)),
+            _ => (Action::Start, None),
+        };
+        Ok(NextOutcome { action, reason, agent, project, task, in_session: session.is_some() })
+    })
+}
+
+/// The log's own time: a clock that was set back makes nobody's session longer.
+pub(super) fn log_time(env: &Env, snapshot: &Snapshot) -> Timestamp {
+    let head = snapshot.head.map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
+    env.now.timestamp().max(Timestamp(head))
+}
+
+/// What waits for an agent: a task that it holds, what it was at first; else the next that is ready.
+fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
+    held(state, agent, project).or_else(|| ready::next(state, Some(project)).map(|(task, _)| task))
+}
+
+fn held(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
+    let holder = format!("agent:{agent}");
+    let mine = |task: &Entity| {
+        task.text("holder") == Some(&holder) && !task.is_job() && project::of(state, task).as_ref() == Some(project)
+    };
+    let mut tasks =
+        [At::Running, At::Assigned].into_iter().flat_map(|at| state.in_state(EntityType::Task, at, usize::MAX));
+    tasks.find(mine)
+}
+
+#[derive(Debug)]
+pub struct MyTaskOutcome {
+    pub task: Option<Entity>,
+    /// Whether it was taken just now.
+    pub claimed: bool,
+    /// The newest events about it.
+    pub events: Vec<Event>,
+    /// What the agent said last.
+    pub checkpoint: Option<String>,
+    pub artifacts: Vec<Entity>,
+    pub resumed_from_pause: bool,
+    pub warnings: Vec<String>,
+}
+
+/// The task of an agent, taken if it holds none, with what it needs to go on.
+pub fn my_task(env: &Env) -> Result<MyTaskOutcome> {
+    let vault = env.open()?;
+    let desk = Desk::open(env, &vault, false)?;
+    let session = mine(env, desk.state())?;
+    let env = &as_agent(env, &session)?;
+    // A session that is over, or whose project is paused, gets nothing to do.
+    desk.seat.check(desk.state(), Kind::TaskAssigned, None)?;
+    let (agent, project) = (agent_of(env)?, pause::of(env));
+    let had = held(desk.state(), &agent, &project);
+    drop(desk);
+    let (task, claimed, warnings) = match had {
+        Some(task) => (Some(task), false, Vec::new()),
+        None => match task::claim(env, None, None, None)? {
+            ClaimOutcome::Claimed(done) => (done.entity, true, done.warnings),
+            ClaimOutcome::NoTask { .. } => (None, false, Vec::new()),
+        },
+    };
+    let resumed = with_view(&vault, |_, state| Ok(begins_after_resume(state, &session, &project)))?;
+    let mut done = MyTaskOutcome {
+        claimed,
+        events: Vec::new(),
+        checkpoint: None,
+        artifacts: Vec::new(),
+        resumed_from_pause: resumed,
+        warnings,
+        task,
+    };
+    if let Some(task) = &done.task {
+        let (snapshot, state) = vault.view()?;
+        done.events = newest_events(&snapshot, task)?;
+        done.artifacts = state.made_for(&task.subject, EntityType::Artifact);
+        let me = Subject::new(EntityType::Agent, agent);
+        done.checkpoint = state.entity(&me).and_then(|me| me.text("last_checkpoint").map(str::to_owned));
+    }
+    Ok(done)
+}
+
+/// Whether a session began shortly after its project went on.
+fn begins_after_resume(state: &State, session: &Entity, project: &Subject) -> bool {
+    let resumed = state.entity(project).filter(|project| project.state == At::Active);
+    let resumed = resumed.and_then(|project| Some((project.last_event, project.time("resumed_at")?)));
+    resumed.is_some_and(|(event, at)| {
+        // Which came first is told by the log, how long ago by the clock.
+        session.first_event > event && session.created_at.0.saturating_sub(at.0) < RESUMED_SECONDS
+    })
+}
+
+fn newest_events(snapshot: &Snapshot, task: &Entity) -> Result<Vec<Event>> {
+    use std::ops::ControlFlow;
+    let (mut found, mut looked) = (Vec::new(), 0);
+    let subject = task.subject.to_string();
+    let run = task.text("last_run_id").map(|run| format!("{}:{run}", EntityType::Run));
+    snapshot.events_back(&mut |event, _| {
+        looked += 1;
+        let about = event.subject == subject || Some(&event.subject) == run.as_ref();
+        let first = event.id == task.first_event;
+        if about && event.event_type.known() != Some(Kind::Heartbeat) {
+            found.push(event);
+        }
+        Ok(match found.len() == EVENTS_SHOWN || first || looked == EVENTS_LOOKED_AT {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    })?;
+    found.reverse();
+    Ok(found)
+}
+
+/// How a task went.
+#[derive(Debug)]
+pub enum Report {
+    Done { summary: Option<String> },
+    Failed { class: String, reason: String },
+}
+
+/// The agent is done with its task.
+pub fn report(env: &Env, reference: Option<&str>, report: Report, key: Option<String>) -> Result<AppendOutcome> {
+    let vault = env.open()?;
+    let (session, mine) = {
+        let desk = Desk::open(env, &vault, false)?;
+        let session = mine(env, desk.state())?;
+        desk.seat.check(desk.state(), Kind::TaskSucceeded, None)?;
+        let env = as_agent(env, &session)?;
+        let held = held(desk.state(), &agent_of(&env)?, &pause::of(&env));
+        (session, held)
+    };
+    let env = &as_agent(env, &session)?;
+    let reference = match (reference, &mine) {
+        (Some(reference), _) => reference.to_owned(),
+        (None, Some(task)) => task.subject.to_string(),
+        (None, None) => return Err(Error::not_found("you hold no task")),
+    };
+    // One that was taken and never begun is begun, so that what was done has a run.
+    if mine.is_some_and(|task| task.state == At::Assigned && task.subject.to_string() == reference) {
+        task::start(env, &reference, None, None)?;
+    }
+    match report {
+        Report::Done { summary } => task::succeed(env, &reference, summary, key),
+        Report::Failed { class, reason } => task::fail(env, &reference, &class, &reason, key),
+    }
+}

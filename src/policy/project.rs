@@ -1,0 +1,329 @@
+//! Projects: what belongs to which, and what a pause or the end of one forbids.
+//!
+//! A project is known by its name. `main` needs no event to be there; every other begins with the first
+//! thing that names it. Paused, nothing starts and agents are asked to leave; archived, it can only be read.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::rules::Step;
+use super::{Request, rules};
+use crate::base::actor::ActorKind;
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, Timestamp, text};
+use crate::event::{Draft, Kind};
+use crate::machine::State as At;
+use crate::state::{Entity, State};
+
+/// The project that always exists.
+pub const MAIN: &str = "main";
+
+pub fn subject(name: &EntityId) -> Subject {
+    Subject::new(EntityType::Project, name.clone())
+}
+
+pub fn main() -> Subject {
+    subject(&EntityId::parse(MAIN).expect("a plain word"))
+}
+
+/// Where a project stands; one that no event names is active.
+pub fn standing(state: &State, project: &Subject) -> At {
+    match state.of(project) {
+        At::Absent => At::Active,
+        at => at,
+    }
+}
+
+fn named(members: &Map<String, Value>, member: &str, entity: EntityType) -> Option<Subject> {
+    Some(Subject::new(entity, EntityId::parse(members.get(member)?.as_str()?).ok()?))
+}
+
+/// The project that an entity belongs to; nothing for what belongs to none.
+pub fn of(state: &State, entity: &Entity) -> Option<Subject> {
+    of_members(state, entity.subject.entity, &entity.facts)
+}
+
+fn of_subject(state: &State, subject: &Subject) -> Option<Subject> {
+    of(state, state.entity(subject)?.as_ref())
+}
+
+fn of_members(state: &State, entity: EntityType, members: &Map<String, Value>) -> Option<Subject> {
+    let own = named(members, "project_id", EntityType::Project);
+    let through = |member: &str, entity| named(members, member, entity).and_then(|other| of_subject(state, &other));
+    match entity {
+        EntityType::Requirement | EntityType::Session => own.or_else(|| Some(main())),
+        EntityType::Task => own.or_else(|| through("requirement_id", EntityType::Requirement)).or_else(|| Some(main())),
+        EntityType::Run | EntityType::Artifact => through("task_id", EntityType::Task),
+        EntityType::Decision => {
+            let target = members.get("target").and_then(Value::as_str).and_then(|text| Subject::parse(text).ok());
+            target.and_then(|target| of_subject(state, &target))
+        }
+        _ => None,
+    }
+}
+
+/// The project that an event is about.
+fn of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
+    match state.entity(step.subject) {
+        Some(entity) => of(state, &entity),
+        None => of_members(state, step.subject.entity, step.payload),
+    }
+}
+
+/// What an agent may do although its project is paused: tidy up, show that it is there, and leave.
+const fn is_tidying(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::SessionEnded
+            | Kind::AgentStarted
+            | Kind::AgentStopped
+            | Kind::CheckpointRecorded
+            | Kind::ActivityLogged
+            | Kind::DeepWorkCompleted
+            | Kind::Heartbeat
+            | Kind::ClaimRenewed
+            | Kind::ArtifactDeclared
+            | Kind::ArtifactMaterialized
+            | Kind::ArtifactCorrupted
+            | Kind::EmergencyStopIssued
+            | Kind::EscalationRequired
+            | Kind::HookFailed
+    )
+}
+
+/// The end of something that was under way, which is recorded whatever became of its project.
+const fn is_end(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Heartbeat
+            | Kind::RunFinished
+            | Kind::RunCrashed
+            | Kind::RunTimedOut
+            | Kind::TaskSucceeded
+            | Kind::TaskFailed
+            | Kind::TaskAborted
+            | Kind::TaskArchived
+            | Kind::SessionEnded
+            | Kind::SessionExpired
+            | Kind::SessionCut
+            | Kind::ArtifactCorrupted
+            | Kind::EscalationRequired
+            | Kind::HookFailed
+            | Kind::AnomalyDetected
+            | Kind::AnomalyCleared
+    )
+}
+
+/// Whether an event is the end of a job, or of what the toolkit itself ends.
+fn ends_by_itself(state: &State, step: &Step<'_>) -> bool {
+    let task = match step.subject.entity {
+        EntityType::Task => Some(step.subject.clone()),
+        EntityType::Run => state.entity(step.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+        _ => None,
+    };
+    let job = task.and_then(|task| state.entity(&task)).is_some_and(|task| task.is_job());
+    is_end(step.kind) && (job || step.actor.kind == ActorKind::Core || step.subject.entity == EntityType::Session)
+}
+
+/// Refuses what a paused or archived project does not allow.
+pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
+    if step.kind == Kind::ProjectResumed && state.of(&Subject::SYSTEM) == At::Stopped {
+        return Err(rules::stopped(state));
+    }
+    // Where no project was ever paused there is nothing to look for.
+    if state.tally().made(EntityType::Project) == 0 {
+        return Ok(());
+    }
+    let Some(project) = of_step(state, step) else { return Ok(()) };
+    match standing(state, &project) {
+        At::Paused if ends_by_itself(state, step) => Ok(()),
+        At::Paused if step.actor.kind == ActorKind::Agent && !is_tidying(step.kind) => Err(leave(state, &project)),
+        At::Paused if starts(state, step) => Err(Error::refused(Reason::ProjectPaused, paused(state, &project))),
+        At::Archived if !ends_by_itself(state, step) => {
+            let why = format!("project {} is archived: it can only be read", project.id());
+            Err(Error::refused(Reason::ProjectArchived, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a pause holds back, whoever asks. A person may give a task to somebody; nobody begins it.
+fn starts(state: &State, step: &Step<'_>) -> bool {
+    match step.kind {
+        Kind::RunStarted | Kind::SessionStarted | Kind::SessionRenewed => true,
+        Kind::TaskAssigned => {
+            let job = step.payload.get("job") == Some(&Value::Bool(true));
+            state.of(step.subject) == At::Ready && (step.actor.is_autonomous() || job)
+        }
+        _ => false,
+    }
+}
+
+fn paused(state: &State, project: &Subject) -> String {
+    let project = state.entity(project);
+    let fact = |name: &str| project.as_ref().and_then(|p| p.text(name)).unwrap_or_default().to_owned();
+    let id = project.as_ref().map_or(MAIN, |project| project.subject.id());
+    format!("project {id} is paused since {}: {}", fact("paused_at"), text::cut(&fact("pause_reason"), 80))
+}
+
+/// What an agent of a paused project is told.
+fn leave(state: &State, project: &Subject) -> Error {
+    let why = format!("{}; tidy up what is half done, and leave", paused(state, project));
+    Error::new(ErrorKind::ExitRequested(Reason::ProjectPaused), why)
+}
+
+/// Refuses an agent that wants to go on with something of a paused project.
+pub fn check_going_on(state: &State, entity: &Entity) -> Result<()> {
+    match of(state, entity).filter(|project| standing(state, project) == At::Paused) {
+        Some(project) => Err(leave(state, &project)),
+        None => Ok(()),
+    }
+}
+
+/// The project that what is asked for is about.
+pub fn of_request(state: &State, request: &Request) -> Option<Subject> {
+    if state.tally().made(EntityType::Project) == 0 {
+        return None;
+    }
+    let subject = super::subject_of(state, request, &mut crate::base::Ulid::nil).ok()?;
+    let Request { kind, actor, payload, .. } = request;
+    of_step(state, &Step { kind: *kind, subject: &subject, actor, payload })
+}
+
+/// The project that a request is the first to name, and the event that opens it.
+pub fn open(state: &State, request: &Request) -> Option<Draft> {
+    if !matches!(request.kind, Kind::RequirementProposed | Kind::TaskProposed | Kind::SessionStarted) {
+        return None;
+    }
+    let project = named(&request.payload, "project_id", EntityType::Project)?;
+    opening(state, &project, request)
+}
+
+/// The event that opens a project, if it is not there yet.
+pub fn opening(state: &State, project: &Subject, request: &Request) -> Option<Draft> {
+    (state.of(project) == At::Absent).then(|| Draft {
+        kind: Kind::ProjectOpened,
+        subject: project.clone(),
+        actor: request.actor.clone(),
+        parents: state.first_event().into_iter().collect(),
+        key: None,
+        payload: Map::new(),
+    })
+}
+
+/// Whose shell a request comes from, as far as sessions and projects go.
+#[derive(Clone, Debug)]
+pub enum Seat {
+    /// Nobody's: a person, or the toolkit itself.
+    Free,
+    /// An agent without a session, at work for this project.
+    Agent(Subject),
+    /// An agent in a session that is void, and why.
+    Void(String),
+    /// An agent in a session that holds, of this project.
+    Session(Subject),
+}
+
+impl Seat {
+    /// Refuses what may not be recorded from here. `own` is the project of what it is about, which the
+    /// rules look after.
+    pub fn check(&self, state: &State, kind: Kind, own: Option<&Subject>) -> Result<()> {
+        let project = match self {
+            Seat::Free => return Ok(()),
+            Seat::Void(_) if kind == Kind::SessionEnded => return Ok(()),
+            Seat::Void(why) => return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone())),
+            Seat::Session(project) => project,
+            Seat::Agent(_) if own.is_some() => return Ok(()),
+            Seat::Agent(project) => project,
+        };
+        match standing(state, project) {
+            At::Paused if !is_tidying(kind) => Err(leave(state, project)),
+            At::Archived if kind != Kind::SessionEnded => {
+                let why = format!("project {} is archived: leave", project.id());
+                Err(Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Sessions of a project that are open.
+pub fn sessions(state: &State, project: &Subject) -> Vec<Entity> {
+    let mut open = state.in_state(EntityType::Session, At::Active, usize::MAX);
+    open.retain(|session| of(state, session).as_ref() == Some(project));
+    open
+}
+
+/// Jobs of a project that run.
+pub fn jobs(state: &State, project: &Subject) -> Vec<Entity> {
+    let mut running = state.in_state(EntityType::Task, At::Running, usize::MAX);
+    running.retain(|task| task.is_job() && of(state, task).as_ref() == Some(project));
+    running
+}
+
+/// Whether a paused project has just come to rest: nobody is logged in and no job runs.
+pub fn has_drained(state: &State, project: &Subject) -> bool {
+    let waits = state.entity(project).is_some_and(|p| p.state == At::Paused && !p.facts.contains_key("drained_at"));
+    waits && sessions(state, project).is_empty() && jobs(state, project).is_empty()
+}
+
+/// Whether a session's time is over.
+pub fn has_expired(session: &Entity, now: Timestamp) -> bool {
+    session.time("expires_at").is_some_and(|until| now > until)
+}
+
+/// Which projects are held up, and since when the others are at work again; read once for many tasks.
+#[derive(Debug, Default)]
+pub struct Calendar {
+    known: HashMap<Subject, (At, Option<Timestamp>)>,
+}
+
+impl Calendar {
+    pub fn of(state: &State) -> Calendar {
+        if state.tally().made(EntityType::Project) == 0 {
+            return Calendar::default();
+        }
+        let all = state.entities(EntityType::Project, None, usize::MAX);
+        let known = all.into_iter().map(|p| (p.subject.clone(), (p.state, p.time("resumed_at")))).collect();
+        Calendar { known }
+    }
+
+    fn project(&self, project: &Subject) -> (At, Option<Timestamp>) {
+        self.known.get(project).copied().unwrap_or((At::Active, None))
+    }
+
+    /// From when time counts for a task; nothing if it stands still.
+    pub fn counts_from(&self, state: &State, task: &Entity) -> Option<Timestamp> {
+        if self.known.is_empty() {
+            return Some(Timestamp(i64::MIN));
+        }
+        match of(state, task).map_or((At::Active, None), |project| self.project(&project)) {
+            (At::Active, resumed) => Some(resumed.unwrap_or(Timestamp(i64::MIN))),
+            _ => None,
+        }
+    }
+
+    /// The same for an agent: it stands still if everything that it is at does.
+    pub fn counts_from_for(&self, state: &State, agent: &Subject, held: &[Entity]) -> Option<Timestamp> {
+        if self.known.is_empty() {
+            return Some(Timestamp(i64::MIN));
+        }
+        let actor = agent.to_string();
+        let sessions = state.in_state(EntityType::Session, At::Active, usize::MAX);
+        let sessions = sessions.iter().filter(|session| session.text("agent_id") == Some(agent.id()));
+        let tasks = held.iter().filter(|task| task.text("holder") == Some(&actor));
+        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(|entity| of(state, entity)).collect();
+        if at.is_empty() {
+            at.push(main());
+        }
+        let going = at.iter().map(|project| self.project(project)).filter(|(at, _)| *at == At::Active);
+        going.map(|(_, resumed)| resumed.unwrap_or(Timestamp(i64::MIN))).max()
+    }
+
+    /// Whether everything that is not archived is paused.
+    pub fn all_paused(&self) -> bool {
+        let main = self.project(&main()).0;
+        let mut others = self.known.values().map(|(at, _)| *at).filter(|at| *at != At::Archived);
+        main != At::Active && self.known.values().any(|(at, _)| *at == At::Paused) && others.all(|at| at == At::Paused)
+    }
+}
