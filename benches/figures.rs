@@ -1,7 +1,8 @@
 //! The figures of the toolkit, measured against peers and against itself in one run.
 //!
 //! Run by `scripts/bench`. Every row is a ratio of medians within this run, because seconds depend
-//! on the machine. Nothing here fails a build: a figure that misses its aim is marked.
+//! on the machine. Nothing here fails a build: a figure that misses its aim is marked. With `save` among the
+//! words, the table and a picture of it are kept in `benches/`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,6 +19,7 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let sections: &[(&str, Section)] = &[
         ("append", append),
+        ("writers", writers),
         ("batch", batch),
         ("verify", verify),
         ("start", start),
@@ -26,15 +28,24 @@ fn main() {
         ("rebuild", rebuild),
         ("poll", poll),
         ("tick", tick),
+        ("jobs", jobs),
+        ("claims", claims),
+        ("commands", commands),
     ];
     let mut table = Table::default();
     for (name, section) in sections {
-        if wanted.is_empty() || wanted.iter().any(|w| w == name) {
+        if wanted.iter().all(|w| w == SAVE) || wanted.iter().any(|w| w == name) {
             section(&mut table);
         }
     }
-    println!("{}", table.text);
+    println!("{}", table.text());
+    if wanted.iter().any(|w| w == SAVE) {
+        save(&table);
+    }
 }
+
+/// The word that keeps the table.
+const SAVE: &str = "save";
 
 /// Measures something and adds its rows.
 type Section = fn(&mut Table);
@@ -42,17 +53,118 @@ type Section = fn(&mut Table);
 /// Rows of the report, printed as they come and all together at the end.
 #[derive(Default)]
 struct Table {
-    text: String,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    name: String,
+    value: f64,
+    unit: String,
+    aim: String,
+    holds: bool,
 }
 
 impl Table {
     /// A figure, what it should be, and whether it is.
     fn row(&mut self, name: &str, value: f64, unit: &str, aim: &str, holds: bool) {
-        let mark = if holds { "" } else { "  <-- misses its aim" };
-        let line = format!("{name:<58} {value:>12.2} {unit:<10} aim {aim}{mark}");
-        eprintln!("{line}");
-        writeln!(self.text, "{line}").expect("a string takes all");
+        let row = Row { name: name.to_owned(), value, unit: unit.to_owned(), aim: aim.to_owned(), holds };
+        eprintln!("{}", row.line());
+        self.rows.push(row);
     }
+
+    fn text(&self) -> String {
+        self.rows.iter().map(|row| row.line() + "\n").collect()
+    }
+}
+
+impl Row {
+    fn line(&self) -> String {
+        let Row { name, value, unit, aim, holds } = self;
+        let mark = if *holds { "" } else { "  <-- misses its aim" };
+        format!("{name:<58} {value:>12.2} {unit:<10} aim {aim}{mark}")
+    }
+
+    /// How it stands to its aim: 1 is exactly there, less is better; nothing without an aim.
+    fn standing(&self) -> Option<f64> {
+        let (sign, aim) = self.aim.split_once(' ')?;
+        let aim: f64 = aim.parse().ok()?;
+        Some(if sign.starts_with('>') { aim / self.value } else { self.value / aim })
+    }
+}
+
+/// Keeps the table with the machine, the command and the date, and draws how the figures stand to their aims.
+fn save(table: &Table) {
+    let benches = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches");
+    let said = |line: &str| {
+        let output = Command::new("bash").args(["-c", line]).output().expect("it runs");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let mut text = String::from(
+        "# Figures\n\nMade by `scripts/bench save`; ratios within one run. A figure that misses its aim is marked.\n\n",
+    );
+    for (what, line) in [
+        ("date", "date -u +%F"),
+        ("commit", "git rev-parse --short HEAD"),
+        (
+            "machine",
+            "echo \"$(nproc) x $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $(free -g | awk '/^Mem/{print $2}') GiB, Linux $(uname -r | cut -d- -f1)\"",
+        ),
+        ("disk", "df --output=fstype ${TMPDIR:-/tmp} | tail -1"),
+        ("load before", "cut -d' ' -f1-3 /proc/loadavg"),
+    ] {
+        writeln!(text, "- {what}: {}", said(line)).expect("a string takes all");
+    }
+    text.push_str("\n![How the figures stand to their aims](results.svg)\n\n| figure | value | unit | aim | |\n|---|---:|---|---|---|\n");
+    for Row { name, value, unit, aim, holds } in &table.rows {
+        let mark = if *holds { "" } else { "misses" };
+        writeln!(text, "| {name} | {value:.2} | {unit} | {} | {mark} |", aim.replace('<', "&lt;").replace('>', "&gt;"))
+            .expect("a string takes all");
+    }
+    fs::write(benches.join("RESULTS.md"), text).expect("our own folder");
+    fs::write(benches.join("results.svg"), picture(table)).expect("our own folder");
+}
+
+/// Bars, one for each figure with an aim; those that reach beyond the line miss it.
+fn picture(table: &Table) -> String {
+    const LEFT: f64 = 430.0;
+    const WIDTH: f64 = 300.0;
+    const STEP: f64 = 22.0;
+    let rows: Vec<(&Row, f64)> = table.rows.iter().filter_map(|row| Some((row, row.standing()?))).collect();
+    let height = STEP * (rows.len() + 2) as f64;
+    let total = LEFT + WIDTH + 70.0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{total}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+    );
+    // Twice the aim is as far as a bar reaches.
+    let scale = |standing: f64| standing.min(2.0) / 2.0 * WIDTH;
+    for (n, (row, standing)) in rows.iter().enumerate() {
+        let y = STEP * (n + 1) as f64;
+        let (colour, length) = (if row.holds { "#4a8" } else { "#c54" }, scale(*standing));
+        let name = row.name.replace('&', "&amp;").replace('<', "&lt;");
+        writeln!(
+            svg,
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{name}</text>\
+             <rect x=\"{LEFT}\" y=\"{}\" width=\"{length:.1}\" height=\"14\" fill=\"{colour}\"/>\
+             <text x=\"{:.1}\" y=\"{}\">{standing:.2}</text>",
+            LEFT - 8.0,
+            y + 11.0,
+            y,
+            LEFT + length + 5.0,
+            y + 11.0,
+        )
+        .expect("a string takes all");
+    }
+    let line = LEFT + scale(1.0);
+    writeln!(
+        svg,
+        "<line x1=\"{line}\" y1=\"8\" x2=\"{line}\" y2=\"{}\" stroke=\"#333\" stroke-dasharray=\"4 3\"/>\
+         <text x=\"{line}\" y=\"{}\" text-anchor=\"middle\">aim</text>\n</svg>",
+        height - STEP,
+        height - 6.0
+    )
+    .expect("a string takes all");
+    svg
 }
 
 fn binary(name: &str) -> PathBuf {
@@ -232,6 +344,142 @@ fn append(table: &mut Table) {
     }
 }
 
+/// Eight processes that append one after the other, beside eight that insert.
+fn writers(table: &mut Table) {
+    const WRITERS: usize = 8;
+    const EACH: usize = 50;
+    let place = with_history(1_000);
+    for n in 0..WRITERS {
+        let task = format!("task:w{n}");
+        place.ok("hf-append", &["TaskProposed", "--subject", &task, "--payload", r#"{"title":"x"}"#]);
+    }
+    let peer = &PEERS[0];
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let there = Command::new("bash").args(["-c", peer.setup]).current_dir(folder.path()).status();
+    if !there.is_ok_and(|status| status.success()) {
+        return eprintln!("{}: not here, so its row is missing", peer.name);
+    }
+    let together = |one: &(dyn Fn(usize, usize) + Sync)| {
+        elapsed(|| {
+            std::thread::scope(|scope| {
+                for writer in 0..WRITERS {
+                    scope.spawn(move || (0..EACH).for_each(|n| one(writer, n)));
+                }
+            });
+        })
+    };
+    let ours = |writer: usize, n: usize| {
+        let kind = if n.is_multiple_of(2) { "TaskAssigned" } else { "ClaimExpired" };
+        place.ok("hf-append", &[kind, "--subject", &format!("task:w{writer}")]);
+    };
+    let theirs = |_: usize, _: usize| {
+        // It waits for others only if it is told how long.
+        let insert = peer.step[2].replace("PRAGMA sync", "PRAGMA busy_timeout=60000; PRAGMA sync");
+        let mut step = Command::new("sqlite3");
+        step.args(["log.db", &insert]).current_dir(folder.path()).stdout(Stdio::null());
+        assert!(step.status().expect("it runs").success());
+    };
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        a.push(together(&ours));
+        b.push(together(&theirs));
+    }
+    let (ours, theirs) = (median(&mut a), median(&mut b));
+    table.row("eight writers at once, to eight of sqlite3", ours / theirs, "times", "<= 1", ours <= theirs);
+    table.row("the same, appends a second", (WRITERS * EACH) as f64 / ours, "events/s", "-", true);
+}
+
+/// How long it takes to hand a job over, beside others who run jobs in the background.
+fn jobs(table: &mut Table) {
+    const JOBS: usize = 60;
+    let place = Place::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, words) in [("nq", &["nq", "true"][..]), ("task-spooler", &["tsp", "true"][..])] {
+        let peer = || {
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.env("TMPDIR", folder.path()).env("TS_SOCKET", folder.path().join("socket"));
+            command
+        };
+        if peer().status().is_err() {
+            eprintln!("{name}: not here, so its row is missing");
+            continue;
+        }
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..JOBS {
+            ours.push(time(&mut place.command("hf-job", &["fire", "--", "true"])));
+            theirs.push(elapsed(|| drop(peer().status())));
+        }
+        let ratio = median(&mut ours) / median(&mut theirs);
+        table.row(&format!("firing a job, durably, to {name}, which keeps no record"), ratio, "times", "-", true);
+    }
+    let _ = Command::new("tsp").arg("-K").env("TS_SOCKET", folder.path().join("socket")).status();
+    place.ok("hf-job", &["fire", "--", "true"]);
+    let last = format!("T-{:04}", 2 * JOBS + 1);
+    let mut poll = place.command("hf-poll", &[&last]);
+    let _ = poll.status();
+}
+
+/// Sixteen processes that take tasks until there are none.
+fn claims(table: &mut Table) {
+    const CLAIMERS: usize = 16;
+    const TASKS: usize = 400;
+    let place = Place::new();
+    let settings = "governance:\n  max_concurrent_tasks: 1000\n";
+    fs::write(place.dir.path().join("Vault/hiveforge.config.yaml"), settings).expect("our own vault");
+    place.stream(
+        &mut (0..TASKS).map(|n| format!(r#"{{"event_type":"TaskProposed","payload":{{"title":"Task {n}"}}}}"#)),
+    );
+    let taken = std::sync::atomic::AtomicUsize::new(0);
+    let took = elapsed(|| {
+        std::thread::scope(|scope| {
+            for n in 0..CLAIMERS {
+                let (place, taken) = (&place, &taken);
+                scope.spawn(move || {
+                    let name = format!("agent:c{n}");
+                    let claim = || place.command("hf-task", &["claim", "--actor", &name]).status().expect("it runs");
+                    while claim().success() {
+                        taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+    });
+    assert_eq!(taken.into_inner(), TASKS, "every task has one winner");
+    table.row("claims of sixteen who race for 400 tasks", TASKS as f64 / took.as_secs_f64(), "claims/s", "-", true);
+}
+
+/// Size and peak memory of every command, each at something that it usually does.
+fn commands(table: &mut Table) {
+    let place = with_history(1_000);
+    place.ok("hf-job", &["fire", "--", "true"]);
+    for (name, _) in hiveforge::ui::commands::COMMANDS {
+        let name = format!("hf-{name}");
+        let args: &[&str] = match name.as_str() {
+            "hf-activity" => &["--kind", "thinking", "--title", "x"],
+            "hf-append" => &["Heartbeat", "--subject", "run:last"],
+            "hf-backup" => &["copy"],
+            "hf-checkpoint" => &["x"],
+            "hf-init" => &["other"],
+            "hf-lineage" => &["run:last"],
+            "hf-pause" => &["x"],
+            "hf-poll" => &["T-0012"],
+            "hf-ref" => &["check"],
+            "hf-resume" => &["--project", "main"],
+            "hf-review" => &["status"],
+            "hf-state" => &["start", "x"],
+            "hf-stop" => &["x"],
+            "hf-log" | "hf-project" | "hf-status" | "hf-verify" | "hf-watchdog" => &[],
+            "hf-deepwork" => &["start", "--flexible", "x"],
+            _ => &["list"],
+        };
+        let size = fs::metadata(binary(&name)).map_or(f64::NAN, |meta| meta.len() as f64 / 1048576.0);
+        table.row(&format!("size of {name}"), size, "MiB", "-", true);
+        let peak = peak_kib(&place, &name, args) / 1024.0;
+        table.row(&format!("peak memory of {name} {}", args.first().unwrap_or(&"")), peak, "MiB", "-", true);
+    }
+}
+
 fn batch(table: &mut Table) {
     const EVENTS: usize = 10_000;
     let line = |n| {
@@ -284,8 +532,6 @@ fn start(table: &mut Table) {
         }
         let ratio = median(&mut ours) / median(&mut theirs);
         table.row(&format!("start of {name}, to /bin/true"), ratio, "times", "-", true);
-        let size = fs::metadata(binary(&name)).map_or(f64::NAN, |meta| meta.len() as f64 / 1048576.0);
-        table.row(&format!("size of {name}"), size, "MiB", "-", true);
     }
 }
 
