@@ -54,6 +54,11 @@ impl Outer {
     pub fn read() -> Self {
         let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // Only a debug build can be told to break its promises, for scripts/torture.
+        #[cfg(debug_assertions)]
+        if let Some(name) = var("HF_SABOTAGE") {
+            crate::vault::sabotage(&name);
+        }
         Outer {
             now: clock(),
             exit_zero: var("HF_EXIT_ZERO").as_deref() == Some("1"),

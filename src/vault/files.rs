@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::sabotage::{Sabotage, leaves_out};
 use crate::base::{Error, Reason, Result};
 
 const DIR_MODE: Mode = Mode::RWXU;
@@ -224,6 +225,9 @@ impl Dir {
 
     /// Makes names in this directory durable.
     pub fn sync(&self) -> Result<()> {
+        if leaves_out(Sabotage::DirectorySync) {
+            return Ok(());
+        }
         sys::fsync(&self.fd).map_err(|e| failed("sync", &self.path, e))
     }
 

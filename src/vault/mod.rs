@@ -16,6 +16,7 @@
 //! | `projections` | JSON files for other programs |
 //! | `verify`, `backup` | proving and copying |
 //! | `layout`, `config` | what `hf-init` makes, and settings |
+//! | `sabotage` | what a debug build can be told to leave out, to test the tests |
 //! | `control`, `tick` | the stop flag, and when the watchdog last looked |
 //! | `watch` | waiting for the log to grow |
 
@@ -33,6 +34,7 @@ mod lock;
 mod log;
 pub mod projections;
 mod recover;
+mod sabotage;
 mod snapshot;
 mod tick;
 mod unit;
@@ -54,6 +56,8 @@ pub use control::Stop;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use recover::Recovered;
+#[cfg(debug_assertions)]
+pub use sabotage::sabotage;
 pub use snapshot::{Position, Snapshot};
 pub use tick::Tick;
 pub use unit::Unit;

@@ -16,6 +16,7 @@ use super::files::failed;
 use super::head::{self, Published};
 use super::lock::{self, LockGuard, Mode};
 use super::log::HeadLine;
+use super::sabotage::{Sabotage, leaves_out};
 use super::snapshot::Snapshot;
 use super::unit::Unit;
 use super::{Vault, WriteOptions, index, layout, projections, recover};
@@ -241,7 +242,9 @@ impl<'a> Writer<'a> {
             Err(error) if over_quarantined => return Err(Error::system("the write failed", error)),
             Err(error) => return Err(undo(&file, place, error)),
         }
-        file.sync_data().map_err(|e| uncertain(&events[asked], format!("the sync failed: {e}")))?;
+        if !leaves_out(Sabotage::LogSync) {
+            file.sync_data().map_err(|e| uncertain(&events[asked], format!("the sync failed: {e}")))?;
+        }
         self.head = events.last().map(Head::of);
         self.count += events.len() as u64;
         self.end = Some(Place { offset: place.offset + bytes.len() as u64, ..place });
@@ -319,7 +322,11 @@ fn write_at(file: &File, place: Place, bytes: &[u8]) -> io::Result<()> {
 
 /// Takes a write back that failed.
 fn undo(file: &File, place: Place, error: io::Error) -> Error {
-    match file.set_len(place.offset).and_then(|()| file.sync_data()) {
+    let undone = match leaves_out(Sabotage::Rollback) {
+        true => Ok(()),
+        false => file.set_len(place.offset).and_then(|()| file.sync_data()),
+    };
+    match undone {
         Ok(()) => Error::system("nothing was recorded: the write failed", error),
         Err(undo) => Error::new(
             ErrorKind::Uncertain { key: String::new() },

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command as Process, Output, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use assert_cmd::Command;
@@ -17,6 +18,9 @@ use tempfile::TempDir;
 
 /// The moment at which tests begin.
 pub const START: &str = "2026-01-31T12:00:00Z";
+
+/// What the commands are told to leave out; only scripts/torture does that.
+pub static SABOTAGE: Mutex<Option<&'static str>> = Mutex::new(None);
 
 /// A temporary folder, with or without a vault in it.
 pub struct Hive {
@@ -55,6 +59,7 @@ impl Hive {
     pub fn process(&self, name: &str) -> Process {
         let mut process = Process::new(binary(name));
         process.current_dir(self.dir()).env_clear().env("USER", "jo").env("HF_NOW", &self.now);
+        process.envs(SABOTAGE.lock().expect("no panic").map(|name| ("HF_SABOTAGE", name)));
         process
     }
 

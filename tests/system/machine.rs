@@ -2,6 +2,7 @@
 //!
 //! Invariant: a test that cannot run here says so in one line that begins with `CANNOT`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -129,6 +130,19 @@ impl Disk {
     pub fn mount(&self, at: &Path) -> Mount {
         Mount::new(at, &["-o", "loop", &self.image().to_string_lossy()]).expect("the disk mounts")
     }
+}
+
+/// Fills the file system of a folder to its last byte.
+pub fn fill(folder: &Path) -> PathBuf {
+    let path = folder.join("filler");
+    let mut file = std::fs::File::create(&path).expect("a file");
+    let mut piece = vec![b'x'; 1 << 16];
+    while !piece.is_empty() {
+        if file.write_all(&piece).and_then(|()| file.sync_data()).is_err() {
+            piece.truncate(piece.len() / 2);
+        }
+    }
+    path
 }
 
 /// Numbers that look random and can be had again from the same seed.

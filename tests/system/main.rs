@@ -1,15 +1,14 @@
-//! What only a real machine can show: system calls that fail, disks that are full or cut off,
-//! processes that are killed, other users. Run by `scripts/system-test`.
+//! What only a real machine can show: limits, mounts, other users, terminals. Run by
+//! `scripts/system-test`. What breaks in the middle of a command is in `tests/torture`.
 
 #[allow(dead_code, reason = "shared with the e2e tests, which use all of it")]
 #[path = "../e2e/hive.rs"]
 mod hive;
 
-mod inject;
+#[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod machine;
-mod power;
 mod refusals;
-mod storm;
 mod terminal;
 mod tmux;
+#[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod vaults;

@@ -4,13 +4,12 @@
 //! the vault goes on as soon as the cause is gone.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use crate::hive::{Hive, Reply, START, binary};
-use crate::machine::{Disk, Mount, Need, can, must, sized};
+use crate::machine::{Disk, Mount, Need, can, fill, must, sized};
 use crate::vaults::{NEXT_DAY, batch, check_goes_on, check_verifies, clean, copy, count, log, payload, torn};
 
 /// Runs a command of the toolkit under another one.
@@ -88,19 +87,6 @@ fn a_file_size_limit_while_an_unfinished_write_is_mended_loses_nothing() {
         start.check_mended(&hive.vault()).unwrap_or_else(|e| panic!("{more} bytes: {e}"));
         assert_eq!(count(&log(&hive.vault()), "probe"), usize::from(recorded), "{more} bytes");
     }
-}
-
-/// Fills the file system of a folder to its last byte.
-fn fill(folder: &Path) -> std::path::PathBuf {
-    let path = folder.join("filler");
-    let mut file = fs::File::create(&path).expect("a file");
-    let mut piece = vec![b'x'; 1 << 16];
-    while !piece.is_empty() {
-        if file.write_all(&piece).and_then(|()| file.sync_data()).is_err() {
-            piece.truncate(piece.len() / 2);
-        }
-    }
-    path
 }
 
 /// Appends until the disk has no room, then frees it.
@@ -229,4 +215,29 @@ fn another_users_vault_is_read_if_its_modes_allow_that_and_never_written() {
     let refused = hive.run("append", &append).expect_exit(3);
     assert_eq!(refused.get("REASON"), "not_owner");
     assert_eq!(hive.contents(), before);
+}
+
+#[test]
+fn a_vault_that_cannot_be_looked_at_is_not_passed_over_for_one_above() {
+    if !can("failing system calls", &[Need::Tool("strace")]) {
+        return;
+    }
+    let outer = clean();
+    let inner = outer.dir().join("inner");
+    fs::create_dir(&inner).expect("a folder");
+    let before = outer.contents();
+    let run = |inject: &[&str]| {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null"]).args(inject).arg(binary("append"));
+        command.args(["RequirementProposed", "--payload", &payload("probe")]).current_dir(&inner);
+        Reply::of(command.env_clear().envs([("USER", "jo"), ("HF_NOW", START)]).output().expect("strace runs"))
+    };
+    let made = Command::new(binary("init")).current_dir(&inner).env_clear().output().expect("the command runs");
+    assert!(made.status.success());
+    let nearest = inner.join("Vault/Akashic");
+    let path = nearest.to_str().expect("UTF-8");
+    run(&["-P", path, "-e", "inject=statx:error=EIO"]).expect_exit(111);
+    assert_eq!(outer.contents(), before);
+    run(&[]).expect_exit(0);
+    assert_eq!(outer.contents(), before);
 }

@@ -1,7 +1,10 @@
 //! Vaults in every condition that a crash can leave, and what must hold for each afterwards.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use crate::hive::{Hive, START};
 use crate::machine::must;
@@ -80,18 +83,25 @@ pub fn nothing() -> Start {
     Start { name: "nothing", hive: Hive::empty(), now: START, kept: Vec::new(), torn: Vec::new() }
 }
 
-/// Every starting vault.
-pub fn starts() -> Vec<Start> {
-    vec![
-        Start::new("clean", START, clean(), Vec::new()),
-        torn("torn tail", START),
-        half_batch(),
-        Start::new("rotation", NEXT_DAY, clean(), Vec::new()),
-        torn("torn tail and rotation", NEXT_DAY),
-        Start::new("first run", START, Hive::new(), Vec::new()),
-        unpublished(),
-        missing_head(),
-    ]
+/// How many conditions of a vault every command meets.
+pub const STARTS: usize = 4;
+
+/// A vault in one of them, brought by `prepare` to where the command can be given.
+pub fn start(number: usize, prepare: &dyn Fn(&Hive)) -> Start {
+    let hive = if number == 3 { Hive::new() } else { clean() };
+    prepare(&hive);
+    match number {
+        0 => Start::new("clean", START, hive, Vec::new()),
+        1 => tear("torn tail", START, hive),
+        2 => Start::new("rotation", NEXT_DAY, hive, Vec::new()),
+        3 => Start::new("first run", START, hive, Vec::new()),
+        _ => panic!("there are {STARTS}"),
+    }
+}
+
+/// What else a crash can leave.
+pub fn more_starts() -> Vec<Start> {
+    vec![half_batch(), torn("torn tail and rotation", NEXT_DAY), unpublished(), missing_head()]
 }
 
 pub fn clean() -> Hive {
@@ -104,7 +114,10 @@ pub fn clean() -> Hive {
 
 /// Half a line behind the published head.
 pub fn torn(name: &'static str, now: &'static str) -> Start {
-    let hive = clean();
+    tear(name, now, clean())
+}
+
+fn tear(name: &'static str, now: &'static str, hive: Hive) -> Start {
     let line = hive.lines().pop().expect("a line");
     let half = line.as_bytes()[..line.len() / 2].to_vec();
     write(&hive.segment(), &[&log(&hive.vault())[..], &half].concat());
@@ -160,6 +173,19 @@ pub fn log(vault: &Path) -> Vec<u8> {
         return Vec::new();
     }
     files(&events).iter().flat_map(|path| read(path)).collect()
+}
+
+/// How often each idempotency key stands in a log.
+pub fn keys(log: &[u8]) -> HashMap<String, usize> {
+    let mut keys = HashMap::new();
+    for line in log.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+        // A torn line has none that counts.
+        let event: Value = serde_json::from_slice(line).unwrap_or_default();
+        if let Some(key) = event["idempotency_key"].as_str() {
+            *keys.entry(key.to_owned()).or_default() += 1;
+        }
+    }
+    keys
 }
 
 /// How often a text stands in a log.

@@ -1,0 +1,200 @@
+//! Every command that writes, one line each. A new command is a new line.
+
+use std::fs;
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::hive::{Hive, Reply, binary};
+
+/// What a repetition of the command means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// The same thing: its key is in the line, or its goal holds already.
+    Same,
+    /// The same thing if the key of the uncertain reply is given.
+    WithPrintedKey,
+    /// Another one, of the same kind.
+    Another,
+}
+
+/// Which of its events are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    All,
+    /// Only those of this type: what follows them is up to another process.
+    Only(&'static str),
+    /// None: when they come is up to another process.
+    None,
+}
+
+/// A command that writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Act {
+    /// `VARIABLE=VALUE… NAME ARGUMENTS`, with a blank between the words.
+    pub line: &'static str,
+    /// Lines that go before, once for all copies of a vault.
+    pub before: &'static [&'static str],
+    /// A line that goes before, in every copy.
+    pub beside: Option<&'static str>,
+    pub input: &'static str,
+    pub again: Again,
+    pub judged: Judged,
+}
+
+const fn act(line: &'static str, before: &'static [&'static str]) -> Act {
+    Act { line, before, beside: None, input: "", again: Again::Same, judged: Judged::All }
+}
+
+const REQUIREMENT: &[&str] = &["require propose one"];
+const ANALYZED: &[&str] = &["require propose one", "require analyze REQ-0001 plan"];
+const APPROVED: &[&str] = &["require propose one", "require analyze REQ-0001 plan", "decide approve DEC-0001"];
+const READY: &[&str] = &["task propose one"];
+const CLAIMED: &[&str] = &["task propose one", "HF_AGENT=bee task claim T-0001"];
+const STARTED: &[&str] = &["task propose one", "HF_AGENT=bee task claim T-0001", "HF_AGENT=bee task start T-0001"];
+const STORED: &[&str] = &["artifact put stored"];
+const CONSTRAINED: &[&str] = &["constraint apply one", "decide approve DEC-0001"];
+const DEEP: &[&str] = &["deepwork start --strict 45 one"];
+
+pub const APPEND: Act = Act {
+    again: Again::WithPrintedKey,
+    ..act(r#"append RequirementProposed --payload {"title":"probe"}"#, &[])
+};
+pub const BATCH: Act = Act { again: Again::WithPrintedKey, input: LINES, ..act("append --batch", &[]) };
+pub const INIT: Act = act("init", &[]);
+
+/// All of them but hf-init, which begins with nothing.
+pub const ACTS: &[Act] = &[
+    APPEND,
+    BATCH,
+    Act { input: KEYED, ..act("append --stream", &[]) },
+    act("project --rebuild", REQUIREMENT),
+    act("project --snapshot probe", REQUIREMENT),
+    act("require propose probe --key probe", &[]),
+    act("require analyze REQ-0001 probe --key probe", REQUIREMENT),
+    act("require reject REQ-0001 --reason probe --key probe", REQUIREMENT),
+    act("decide request --kind requirement_approval --target REQ-0001 --summary probe --key probe", REQUIREMENT),
+    act("decide approve DEC-0001 --key probe", ANALYZED),
+    act("decide reject DEC-0001 --reason probe --key probe", ANALYZED),
+    act("task propose probe --requirement REQ-0001 --key probe", APPROVED),
+    act("HF_AGENT=bee task claim T-0001 --key probe", READY),
+    act("HF_AGENT=bee task start T-0001 --key probe", CLAIMED),
+    act("HF_AGENT=bee task heartbeat T-0001 --key probe", STARTED),
+    act("HF_AGENT=bee task succeed T-0001 --key probe", STARTED),
+    act("HF_AGENT=bee task fail T-0001 --class transient --reason probe --key probe", STARTED),
+    act("task abort T-0001 --key probe", READY),
+    act("artifact put probe --key probe", STORED),
+    act("artifact validate ART-0001 --key probe", STORED),
+    act("artifact invalidate ART-0001 --reason probe --key probe", STORED),
+    act("constraint apply probe --key probe", &[]),
+    act("constraint remove CON-0001 --key probe", CONSTRAINED),
+    act("stop probe", STARTED),
+    act("resume --system", &["stop one"]),
+    Act { judged: Judged::Only("TaskProposed"), ..act("job fire --key probe -- true", &[]) },
+    Act {
+        beside: Some("job fire -- sleep 1"),
+        judged: Judged::None,
+        again: Again::Another,
+        ..act("job cancel T-0001", &[])
+    },
+    Act { again: Again::Another, ..act("checkpoint probe", &[]) },
+    Act { again: Again::Another, ..act("checkpoint --state probe", &["checkpoint one"]) },
+    Act { again: Again::Another, ..act("activity --kind thinking --title probe", &["checkpoint one"]) },
+    Act { again: Again::Another, ..act("deepwork start --strict 45 probe", &[]) },
+    act("deepwork complete", DEEP),
+    Act { again: Again::Another, ..act("deepwork extend 15", DEEP) },
+    act("watchdog", STARTED),
+    act("backup copy", STORED),
+];
+
+/// Commands that only read, or that only wait.
+const READERS: &[&str] = &["lineage", "log", "poll", "status", "verify"];
+
+const LINES: &str = r#"{"event_type":"RequirementProposed","payload":{"title":"probe 1"}}
+{"event_type":"RequirementProposed","payload":{"title":"probe 2"}}
+{"event_type":"RequirementProposed","payload":{"title":"probe 3"}}
+{"event_type":"RequirementProposed","payload":{"title":"probe 4"}}
+{"event_type":"RequirementProposed","payload":{"title":"probe 5"}}
+"#;
+const KEYED: &str = r#"{"event_type":"RequirementProposed","payload":{"title":"probe 1"},"idempotency_key":"p1"}
+{"event_type":"RequirementProposed","payload":{"title":"probe 2"},"idempotency_key":"p2"}
+{"event_type":"RequirementProposed","payload":{"title":"probe 3"},"idempotency_key":"p3"}
+"#;
+
+/// Commands of the toolkit that no line here runs.
+pub fn not_covered() -> Vec<&'static str> {
+    let known = |name: &str| name == "init" || READERS.contains(&name) || ACTS.iter().any(|act| act.name() == name);
+    hiveforge::ui::commands::COMMANDS.iter().map(|(name, _)| *name).filter(|name| !known(name)).collect()
+}
+
+/// A line in its parts: variables, the command's name, its arguments.
+fn parts(line: &'static str) -> (Vec<(&'static str, &'static str)>, &'static str, Vec<&'static str>) {
+    let mut words = line.split(' ').peekable();
+    let mut variables = Vec::new();
+    while let Some(pair) = words.peek().and_then(|word| word.split_once('=')) {
+        variables.push(pair);
+        words.next();
+    }
+    (variables, words.next().expect("a command"), words.collect())
+}
+
+/// A program, started in a hive as its commands are.
+fn process(hive: &Hive, program: &[&str], line: &'static str, key: Option<&str>) -> Command {
+    let (variables, name, args) = parts(line);
+    let plain = hive.process(name);
+    let mut command = match program {
+        [] => Command::new(plain.get_program()),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(binary(name));
+            command
+        }
+    };
+    command.current_dir(hive.dir()).env_clear().env("PATH", "/usr/bin:/bin");
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).envs(variables).args(args);
+    command.args(key.map(|key| format!("--key={key}")));
+    command
+}
+
+/// Runs a line that has to succeed.
+fn run_line(hive: &Hive, line: &'static str) {
+    let reply = Reply::of(process(hive, &[], line, None).stdin(Stdio::null()).output().expect("the command runs"));
+    assert_eq!(reply.code, Some(0), "{line}: {reply:?}");
+}
+
+impl Act {
+    pub fn name(&self) -> &'static str {
+        parts(self.line).1
+    }
+
+    /// Brings a vault to where this command can be given.
+    pub fn prepare(&self, hive: &Hive) {
+        files(hive.dir());
+        self.before.iter().for_each(|line| run_line(hive, line));
+    }
+
+    /// Runs it, under another program if one is given.
+    pub fn run(&self, hive: &Hive, program: &[&str], key: Option<&str>) -> Reply {
+        files(hive.dir());
+        // Elsewhere: the disk of the hive may be full.
+        let mut stdin = tempfile::tempfile().expect("a file for standard input");
+        stdin.write_all(self.input.as_bytes()).and_then(|()| stdin.rewind()).expect("a file for standard input");
+        let mut command = process(hive, program, self.line, key);
+        command.stdin(Stdio::from(stdin));
+        Reply::of(command.output().expect("the command runs"))
+    }
+
+    /// What has to go on beside it.
+    pub fn run_beside(&self, hive: &Hive) {
+        self.beside.iter().for_each(|line| run_line(hive, line));
+    }
+}
+
+/// The files that the lines name.
+fn files(dir: &Path) {
+    for name in ["stored", "probe"] {
+        if !dir.join(name).exists() {
+            fs::write(dir.join(name), name).expect("a file");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `cp -r` of a vault that is being written to. Such a copy may have a head record that is ahead of
+//! its log; then it says so, and an operator's recovery makes it usable. Whatever was acknowledged
+//! before the copying began is in it, and the original notices nothing.
+
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::counts::{Budget, Counts, Wrong};
+use crate::hive::Hive;
+use crate::judge::{agrees, check_files};
+use crate::machine::{Need, can};
+use crate::vaults::{check_goes_on, keys, log, payload};
+
+const WORKERS: usize = 2;
+/// Copies of one vault; then comes a fresh one.
+const COPIES: usize = 20;
+
+pub fn run(budget: Budget) -> Option<Counts> {
+    if !can("copies of a vault in use", &[Need::Tool("cp")]) {
+        return None;
+    }
+    let wanted = budget.sized(6, 200);
+    let mut counts = Counts::planned(wanted);
+    while counts.tried < wanted && !budget.is_over() {
+        let copies = COPIES.min(wanted - counts.tried);
+        one_vault(budget, copies, &mut counts);
+    }
+    Some(counts)
+}
+
+fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
+    let hive = Hive::new();
+    // Enough that the index is merged while somebody copies.
+    let many = crate::vaults::batch("old", 200);
+    hive.pipe("append", &["--batch"], many).expect_exit(0);
+    let (acknowledged, over) = (Mutex::new(Vec::<String>::new()), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let (hive, acknowledged, over) = (&hive, &acknowledged, &over);
+            scope.spawn(move || {
+                for n in 0.. {
+                    if over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let key = format!("w{worker}-{n}");
+                    let reply = hive.run("append", &["RequirementProposed", "--key", &key, "--payload", &payload(&key)]);
+                    if reply.all("STATUS") == ["APPENDED"] {
+                        acknowledged.lock().expect("no panic").push(key);
+                    }
+                }
+            });
+        }
+        for n in 0..copies {
+            if budget.is_over() {
+                break;
+            }
+            let before = acknowledged.lock().expect("no panic").clone();
+            let copy = Hive::empty();
+            // What is renamed meanwhile cannot be copied; that is no part of the vault.
+            Command::new("cp").arg("-r").arg(hive.vault()).arg(copy.vault()).output().expect("cp runs");
+            counts.tried += 1;
+            counts.acknowledged += before.len();
+            check_copy(&copy, &before, &format!("copy {n}"), counts);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let found = keys(&log(&hive.vault()));
+    for key in acknowledged.into_inner().expect("no panic") {
+        if found.get(&key) != Some(&1) {
+            counts.note("the original", Wrong::Lost(key));
+        }
+    }
+    counts.check("the original", check_goes_on(&hive).map_err(Wrong::ChainBreak));
+    counts.check("the original", agrees(&hive));
+    counts.check("the original", check_files(&hive));
+}
+
+fn check_copy(copy: &Hive, before: &[String], name: &str, counts: &mut Counts) {
+    // A copy has the modes of the umask, so an operator closes it first.
+    Command::new("chmod").args(["-R", "go-w"]).arg(copy.vault()).output().expect("chmod runs");
+    let first = copy.run("append", &["RequirementProposed", "--payload", &payload("first")]);
+    if first.code == Some(4) {
+        let recovered = copy.run("verify", &["--recover", "--yes"]);
+        if recovered.code != Some(0) {
+            counts.note(name, Wrong::ChainBreak(format!("{recovered:?}")));
+        }
+    } else if first.code != Some(0) {
+        counts.note(name, Wrong::ChainBreak(format!("{first:?}")));
+    }
+    // Some of what was acknowledged is repeated: the copy knows its keys.
+    for key in before.iter().step_by(before.len() / 3 + 1) {
+        let again = copy.run("append", &["RequirementProposed", "--key", key, "--payload", &payload(key)]);
+        if again.all("STATUS") != ["DUPLICATE"] {
+            counts.note(name, Wrong::Duplicated(format!("{key}: {again:?}")));
+        }
+    }
+    let found = keys(&log(&copy.vault()));
+    for key in before {
+        match found.get(key) {
+            None => counts.note(name, Wrong::Lost(key.clone())),
+            Some(1) => {}
+            Some(n) => counts.note(name, Wrong::Duplicated(format!("{key}: {n} copies"))),
+        }
+    }
+    counts.check(name, check_goes_on(copy).map_err(Wrong::ChainBreak));
+    // A cache may have been copied in the middle: what a check names as its cure, cures it.
+    if copy.run("project", &["--check"]).code != Some(0) {
+        copy.run("project", &["--rebuild"]);
+    }
+    counts.check(name, agrees(copy));
+    counts.check(name, check_files(copy));
+}

@@ -1,0 +1,172 @@
+//! What must hold after a command met a fault.
+//!
+//! Acknowledged: it is in the log. Refused: it is not, nor is anything of it. Uncertain or silent:
+//! all of it or none. In every case the next append works and mends what is torn, the log verifies,
+//! the caches agree with it, the same command repeated leaves one copy, and no file is left over.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::commands::{Act, Again, Judged};
+use crate::counts::Wrong;
+use crate::hive::{Hive, Reply};
+use crate::vaults::{Start, check_goes_on, files, log};
+
+/// What the command said of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    Recorded,
+    Refused,
+    Uncertain(Option<String>),
+    /// Nothing: it was killed, or its reply could not be written.
+    Nothing,
+}
+
+pub fn said(reply: &Reply) -> Result<Said, Wrong> {
+    let key = reply.all("KEY").first().map(|key| (*key).to_owned());
+    match (reply.code, reply.all("STATUS").as_slice()) {
+        (_, []) if reply.stdout.is_empty() => Ok(Said::Nothing),
+        (_, ["UNCERTAIN" | "STOPPED_UNRECORDED"]) => Ok(Said::Uncertain(key)),
+        // hf-watchdog says with its code that something is wrong, and has recorded it.
+        (Some(0), _) | (Some(1), ["ANOMALY"]) => Ok(Said::Recorded),
+        (Some(111), ["SYSTEM_ERROR"]) => Ok(Said::Refused),
+        _ => Err(Wrong::ChainBreak(format!("no reply that fits a fault of the system: {reply:?}"))),
+    }
+}
+
+/// The types of the events that stand behind what was there before, in order; not those that a mended
+/// tail and `check_goes_on` bring along.
+pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
+    let log = log(vault);
+    let new = log.get(start.kept.len()..).unwrap_or_default();
+    let events = new.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let ours = |event: &Value| event["payload"]["title"] != "after" && event["event_type"] != "TailQuarantined";
+    let judged = |name: &String| match judged {
+        Judged::All => true,
+        Judged::Only(only) => name == only,
+        Judged::None => false,
+    };
+    events.filter(ours).map(|event| event["event_type"].as_str().unwrap_or_default().to_owned()).filter(judged).collect()
+}
+
+fn goes_on(hive: &Hive) -> Result<(), Wrong> {
+    check_goes_on(hive).map_err(Wrong::ChainBreak)
+}
+
+/// That the caches say what the events say.
+pub fn agrees(hive: &Hive) -> Result<(), Wrong> {
+    let reply = hive.run("project", &["--check"]);
+    match reply.code {
+        Some(0) => Ok(()),
+        _ => Err(Wrong::ChainBreak(format!("the caches differ: {reply:?}"))),
+    }
+}
+
+/// Everything that must hold. `whole` are the events of the command without a fault.
+pub fn judge(start: &Start, act: &Act, hive: &Hive, reply: &Reply, whole: &[String]) -> Result<Said, Wrong> {
+    let said = said(reply)?;
+    start.check_kept(&hive.vault()).map_err(Wrong::Lost)?;
+    if act.name() != "init" {
+        goes_on(hive)?;
+        let there = appended(start, &hive.vault(), act.judged);
+        match &said {
+            Said::Recorded => expect(&there, whole, "acknowledged")?,
+            Said::Refused if !there.is_empty() => {
+                return Err(Wrong::Duplicated(format!("refused, but {there:?} is recorded")));
+            }
+            Said::Refused => {}
+            Said::Nothing | Said::Uncertain(_) if there.is_empty() || there == whole => {}
+            Said::Nothing | Said::Uncertain(_) => {
+                return Err(Wrong::Lost(format!("{there:?} is recorded of {whole:?}")));
+            }
+        }
+    }
+    check_repeated(start, act, hive, &said, whole)?;
+    goes_on(hive)?;
+    agrees(hive)?;
+    check_files(hive)?;
+    start.check_mended(&hive.vault()).map_err(Wrong::Lost)?;
+    Ok(said)
+}
+
+/// The same command again: as a person would who saw nothing, was refused, or is not certain.
+fn check_repeated(start: &Start, act: &Act, hive: &Hive, said: &Said, whole: &[String]) -> Result<(), Wrong> {
+    let printed = match (said, act.again) {
+        (Said::Uncertain(key), Again::WithPrintedKey) => key.as_deref(),
+        // Without a key nobody can know that it is the same one.
+        (_, Again::WithPrintedKey) => return Ok(()),
+        _ => None,
+    };
+    let before = appended(start, &hive.vault(), act.judged);
+    let again = act.run(hive, &[], printed);
+    let refused = !matches!(self::said(&again), Ok(Said::Recorded));
+    let there = appended(start, &hive.vault(), act.judged);
+    match act.again {
+        // A second time it may be refused, but not if there was no first.
+        Again::Another if refused && (before.is_empty() && !whole.is_empty()) => {
+            Err(Wrong::ChainBreak(format!("it cannot be repeated: {again:?}")))
+        }
+        Again::Another => Ok(()),
+        // A copy that is there is never written over.
+        _ if refused && act.name() == "backup" && *said != Said::Refused => Ok(()),
+        _ if refused => Err(Wrong::ChainBreak(format!("it cannot be repeated: {again:?}"))),
+        _ => expect(&there, whole, "repeated"),
+    }
+}
+
+fn expect(there: &[String], whole: &[String], what: &str) -> Result<(), Wrong> {
+    if there == whole {
+        Ok(())
+    } else if there.len() > whole.len() {
+        Err(Wrong::Duplicated(format!("{what}, and {there:?} is there instead of {whole:?}")))
+    } else {
+        Err(Wrong::Lost(format!("{what}, but {there:?} is there instead of {whole:?}")))
+    }
+}
+
+/// That nothing lies around: neither in the vault nor beside it.
+pub fn check_files(hive: &Hive) -> Result<(), Wrong> {
+    let left = |path: &Path| {
+        let inside = path.strip_prefix(hive.dir()).expect("it is in there").to_string_lossy().into_owned();
+        let parts: Vec<&str> = inside.split('/').collect();
+        (!is_expected(&parts)).then_some(inside)
+    };
+    match files(hive.dir()).iter().find_map(|path| left(path)) {
+        Some(left) => Err(Wrong::LeftOver(format!("{left} was left behind"))),
+        None => check_artifacts(hive),
+    }
+}
+
+/// That every stored content is one that the log knows.
+fn check_artifacts(hive: &Hive) -> Result<(), Wrong> {
+    let folder = hive.vault().join("Artifacts");
+    let log = String::from_utf8_lossy(&log(&hive.vault())).into_owned();
+    let stored = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let unknown = stored.map(|name| name.to_string_lossy().into_owned()).find(|name| !log.contains(name.as_str()));
+    match unknown {
+        Some(name) => Err(Wrong::LeftOver(format!("Artifacts/{name} is in no event"))),
+        None => Ok(()),
+    }
+}
+
+/// Every name that may be there, folder by folder.
+fn is_expected(parts: &[&str]) -> bool {
+    let (name, hidden) = (parts[parts.len() - 1], |name: &str| name.starts_with('.') || name.ends_with(".tmp"));
+    match parts {
+        ["stored" | "probe" | "trace"] => true,
+        // A copy that was made is like the vault.
+        ["copy", rest @ ..] => is_expected(&[&["Vault"], rest].concat()),
+        ["Vault", "hiveforge.config.yaml"] => true,
+        ["Vault", "Akashic", ".lock" | "control" | "chain.json" | "watchdog.json"] => true,
+        ["Vault", "Akashic", "index", ".lock" | "data.mdb" | "seal.json"] => true,
+        ["Vault", "Akashic", "events", _, _] => name.ends_with(".jsonl") && !hidden(name),
+        ["Vault", "Akashic", "projections" | "snapshots" | "schemas", _] => name.ends_with(".json") && !hidden(name),
+        ["Vault", "Akashic", "quarantine", _] => !hidden(name),
+        ["Vault", "Artifacts", id, "manifest.json"] => !hidden(id),
+        ["Vault", "Artifacts", id, _] => name.starts_with("content") && !hidden(id),
+        ["Vault", "Context", _] => name.ends_with(".json") && !hidden(name),
+        ["Vault", "Agents" | "Jobs" | "Autonomous", ..] => !parts.iter().any(|part| hidden(part)),
+        _ => false,
+    }
+}

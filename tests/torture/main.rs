@@ -1,0 +1,187 @@
+//! Everything that can break in the middle of a command, counted. Run by `scripts/torture`.
+//!
+//! Promise: nothing acknowledged is lost, nothing is there twice, the chain holds, nothing is left
+//! over. `--sabotage NAME` has the commands break that promise, and must turn this red.
+
+#[allow(dead_code, reason = "shared with the e2e tests, which use all of it")]
+#[path = "../e2e/hive.rs"]
+mod hive;
+#[allow(dead_code, reason = "shared with the system tests, which use the rest")]
+#[path = "../system/machine.rs"]
+mod machine;
+#[allow(dead_code, reason = "shared with the system tests, which use the rest")]
+#[path = "../system/vaults.rs"]
+mod vaults;
+
+mod clock;
+mod commands;
+mod copies;
+mod counts;
+mod crowd;
+mod disk;
+mod index;
+mod inject;
+mod judge;
+mod order;
+mod power;
+mod storm;
+
+use std::cell::OnceCell;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use counts::{Budget, Counts, Watch};
+use inject::Ground;
+
+/// The starting points that several parts share, made when the first of them asks.
+#[derive(Default)]
+struct Shared(OnceCell<Vec<Ground>>);
+
+impl Shared {
+    fn grounds(&self, budget: Budget) -> &[Ground] {
+        self.0.get_or_init(|| inject::grounds(budget.sized(4, 1)))
+    }
+}
+
+struct Part {
+    name: &'static str,
+    /// How much of the time it gets.
+    weight: u32,
+    run: fn(Budget, &Shared) -> Option<Counts>,
+}
+
+const PARTS: &[Part] = &[
+    Part { name: "sync-order", weight: 2, run: |budget, shared| order::run(budget, shared.grounds(budget)) },
+    Part { name: "short-writes", weight: 4, run: |budget, shared| disk::short_writes(budget, shared.grounds(budget)) },
+    Part { name: "full-disk", weight: 2, run: |budget, _| disk::full(budget) },
+    Part { name: "power-cuts", weight: 5, run: |budget, _| power::run(budget) },
+    Part { name: "clock-jumps", weight: 2, run: |budget, _| clock::run(budget) },
+    Part { name: "copies-in-use", weight: 3, run: |budget, _| copies::run(budget) },
+    Part { name: "damaged-index", weight: 2, run: |budget, _| index::run(budget) },
+    Part { name: "crowd", weight: 6, run: |budget, _| crowd::run(budget) },
+    Part { name: "kill-storm", weight: 8, run: |budget, _| storm::run(budget) },
+    Part { name: "failing-calls", weight: 20, run: |budget, shared| inject::run(budget, shared.grounds(budget)) },
+];
+
+/// What can be left out on purpose, and the parts that must notice.
+const SABOTAGES: &[(&str, &[&str])] = &[
+    ("log-sync", &["sync-order", "power-cuts"]),
+    ("directory-sync", &["sync-order"]),
+    ("rollback", &["short-writes"]),
+];
+
+const USAGE: &str = "usage: scripts/torture [--minutes N] [--short] [--part NAME]… [--sabotage NAME | --self-test]";
+
+struct Wanted {
+    minutes: Option<u64>,
+    short: bool,
+    parts: Vec<String>,
+    sabotage: Option<&'static str>,
+    self_test: bool,
+}
+
+fn wanted() -> Result<Wanted, String> {
+    let mut wanted = Wanted { minutes: None, short: false, parts: Vec::new(), sabotage: None, self_test: false };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--short" => wanted.short = true,
+            "--self-test" => (wanted.self_test, wanted.short) = (true, true),
+            "--minutes" => wanted.minutes = Some(value()?.parse().map_err(|_| "--minutes needs a number")?),
+            "--part" => {
+                let name = value()?;
+                if !PARTS.iter().any(|part| part.name == name) {
+                    let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+                    return Err(format!("there is no part {name}; there are {}", names.join(", ")));
+                }
+                wanted.parts.push(name);
+            }
+            "--sabotage" => {
+                let name = value()?;
+                let names = || SABOTAGES.iter().map(|(name, _)| *name);
+                let all: Vec<&str> = names().collect();
+                let found = names().find(|known| *known == name);
+                wanted.sabotage = Some(found.ok_or_else(|| format!("--sabotage takes {}", all.join(", ")))?);
+            }
+            other => return Err(format!("{other} is not known")),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Runs parts and prints their figures. Gives those of all, and the names of those that are red.
+fn torture(budget: Budget, shared: &Shared, wanted: &dyn Fn(&str) -> bool) -> (Counts, Vec<&'static str>) {
+    let parts: Vec<&Part> = PARTS.iter().filter(|part| wanted(part.name)).collect();
+    let mut left: u32 = parts.iter().map(|part| part.weight).sum();
+    let (mut all, mut red) = (Counts::default(), Vec::new());
+    for part in parts {
+        let watch = Watch::start();
+        let counts = (part.run)(budget.share(part.weight, left), shared);
+        left -= part.weight;
+        println!("PART:{}", part.name);
+        match counts {
+            None => println!("VERDICT:CANNOT\n"),
+            Some(counts) => {
+                let verdict = if counts.is_green() { "GREEN" } else { "RED" };
+                println!("{counts}\nSECONDS:{}\nVERDICT:{verdict}\n", watch.seconds());
+                counts.details.iter().take(12).for_each(|detail| eprintln!("{}: {detail}", part.name));
+                if !counts.is_green() {
+                    red.push(part.name);
+                }
+                all.add(&counts);
+            }
+        }
+    }
+    (all, red)
+}
+
+fn sabotage(name: Option<&'static str>) {
+    *hive::SABOTAGE.lock().expect("no panic") = name;
+}
+
+/// Every sabotage must be noticed by the parts that are there for it.
+fn self_test(budget: Budget) -> ExitCode {
+    let (shared, mut good) = (Shared::default(), true);
+    shared.grounds(budget);
+    for (name, parts) in SABOTAGES {
+        println!("SABOTAGE:{name}");
+        sabotage(Some(name));
+        let (counts, red) = torture(budget, &shared, &|part| parts.contains(&part));
+        sabotage(None);
+        // A part that cannot run here was not tried; one that ran must be red.
+        let noticed = counts.tried == 0 || red.len() == parts.len() || (!red.is_empty() && red[0] == parts[0]);
+        println!("NOTICED:{}\nNOTICED_BY:{}\n", if noticed { "YES" } else { "NO" }, red.join(" "));
+        good &= noticed;
+    }
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn main() -> ExitCode {
+    let wanted = match wanted() {
+        Ok(wanted) => wanted,
+        Err(why) => {
+            eprintln!("{why}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let watch = Watch::start();
+    let budget = Budget::new(wanted.short, wanted.minutes.map(|minutes| Duration::from_secs(minutes * 60)));
+    if wanted.self_test {
+        return self_test(budget);
+    }
+    for name in commands::not_covered() {
+        println!("NOT_COVERED:hf-{name}");
+    }
+    let shared = Shared::default();
+    if wanted.sabotage.is_some() {
+        // What the parts begin with is made before.
+        shared.grounds(budget);
+        sabotage(wanted.sabotage);
+    }
+    let chosen = |part: &str| wanted.parts.is_empty() || wanted.parts.iter().any(|name| name == part);
+    let (all, _) = torture(budget, &shared, &chosen);
+    println!("PART:total\n{all}\nSECONDS:{}", watch.seconds());
+    println!("VERDICT:{}", if all.is_green() { "GREEN" } else { "RED" });
+    if all.is_green() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

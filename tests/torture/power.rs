@@ -1,0 +1,145 @@
+//! The power goes while commands append: the file system is shut down without its journal being
+//! flushed, which throws away everything that was not synced.
+//!
+//! What was acknowledged is there after the next mount, the next append works, the log verifies.
+//!
+//! Only replies that arrived before the cut began count as acknowledged. A sync that is under way
+//! during ext4's shutdown can return 0 and be lost: a bare loop of write and fdatasync loses its last
+//! round in the same way (4 of 120 writers, Linux 6.18). Those events must be whole or absent.
+
+use std::fs;
+use std::sync::mpsc;
+use std::thread;
+
+use crate::counts::{Budget, Counts, Wrong};
+use crate::hive::Hive;
+use crate::judge::{agrees, check_files};
+use crate::machine::{Dice, Disk, Need, can, must};
+use crate::vaults::{batch, check_goes_on, count, log, payload};
+
+const NEEDS: &[Need] = &[Need::Root, Need::Mount, Need::Loop, Need::Tool("xfs_io")];
+const WORKERS: usize = 3;
+const BATCH: usize = 60;
+
+/// Takes the file system away, as a power cut does.
+fn cut(hive: &Hive) {
+    must("xfs_io", &["-x", "-c", "shutdown", &hive.dir().to_string_lossy()]);
+}
+
+/// The days move on, so that new segments and months are made as well.
+fn day(cycle: usize) -> String {
+    format!("2026-{:02}-{:02}T12:00:00Z", 2 + cycle / 25, 1 + cycle % 25)
+}
+
+/// What is found in the log, and how often.
+type Told = (String, usize);
+
+/// Appends until that fails, telling what was acknowledged.
+fn append_until_cut(hive: &Hive, name: &str, told: &mpsc::Sender<Told>) {
+    for n in 0.. {
+        let title = format!("{name}.{n}.");
+        let as_title = format!("\"title\":\"{title}");
+        let (reply, mark) = match n % 5 {
+            3 => (hive.pipe("append", &["--batch"], batch(&title, BATCH)), (as_title, BATCH)),
+            4 => {
+                // Its content has to be there, too: `check_all` reads it.
+                let reply = hive.pipe("artifact", &["put", "-", "--key", &title], title.repeat(1000));
+                (reply, (format!("\"idempotency_key\":\"{title}\""), 1))
+            }
+            _ => (hive.run("append", &["RequirementProposed", "--payload", &payload(&title)]), (as_title, 1)),
+        };
+        if reply.code != Some(0) || told.send(mark).is_err() {
+            return;
+        }
+    }
+}
+
+fn cycles(kind: &str, number: usize, budget: Budget, counts: &mut Counts) {
+    let disk = Disk::new(kind, if kind == "xfs" { 320 } else { 64 });
+    let mut hive = Hive::empty();
+    let mut dice = Dice::new(number as u64);
+    let (mut acknowledged, mut during) = (Vec::new(), Vec::new());
+    {
+        let _mount = disk.mount(hive.dir());
+        hive.at(&day(0));
+        hive.run("init", &[]).expect_exit(0);
+        cut(&hive);
+    }
+    let mut done = 0;
+    while done < number && !budget.is_over() {
+        let _mount = disk.mount(hive.dir());
+        hive.at(&day(done));
+        if !hive.vault().join("Akashic/chain.json").exists() {
+            counts.note(kind, Wrong::Lost("the vault itself".into()));
+            return;
+        }
+        check_all(&hive, &acknowledged, &format!("{kind}, cycle {done}"), counts);
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            for worker in 0..WORKERS {
+                let (hive, tell) = (&hive, tell.clone());
+                scope.spawn(move || append_until_cut(hive, &format!("c{done}w{worker}"), &tell));
+            }
+            drop(tell);
+            for _ in 0..=dice.below(12) {
+                acknowledged.extend(told.recv());
+            }
+            acknowledged.extend(told.try_iter());
+            cut(&hive);
+            during.extend(told);
+        });
+        counts.tried += 1;
+        done += 1;
+    }
+    let _mount = disk.mount(hive.dir());
+    hive.at(&day(done));
+    check_all(&hive, &acknowledged, kind, counts);
+    counts.acknowledged += acknowledged.len();
+    let log = log(&hive.vault());
+    for (mark, size) in &during {
+        match count(&log, mark) {
+            0 => {}
+            found if found == *size => {}
+            found if found < *size => counts.note(kind, Wrong::Lost(format!("{mark} is there in part: {found}"))),
+            found => counts.note(kind, Wrong::Duplicated(format!("{mark}: {found} copies"))),
+        }
+    }
+}
+
+fn check_all(hive: &Hive, acknowledged: &[Told], name: &str, counts: &mut Counts) {
+    counts.check(name, check_goes_on(hive).map_err(Wrong::ChainBreak));
+    let log = log(&hive.vault());
+    for (mark, size) in acknowledged {
+        match count(&log, mark) {
+            found if found == *size => {}
+            found if found < *size => counts.note(name, Wrong::Lost(format!("{mark}: {found} of {size}"))),
+            found => counts.note(name, Wrong::Duplicated(format!("{mark}: {found} copies"))),
+        }
+    }
+    let contents = hive.run("verify", &["--artifacts"]);
+    if contents.code != Some(0) {
+        counts.note(name, Wrong::Lost(format!("a stored content: {contents:?}")));
+    }
+    // Derived files are not synced: after a cut they may be old, and are made again.
+    if hive.run("project", &["--check"]).code != Some(0) {
+        hive.run("project", &["--rebuild"]);
+    }
+    counts.check(name, agrees(hive));
+    // The disk has a folder of its own.
+    let _ = fs::remove_dir(hive.dir().join("lost+found"));
+    counts.check(name, check_files(hive));
+}
+
+pub fn run(budget: Budget) -> Option<Counts> {
+    if !can("power cuts", NEEDS) {
+        return None;
+    }
+    let kinds = ["ext4", "xfs"].into_iter().zip(["mkfs.ext4", "mkfs.xfs"]);
+    let kinds: Vec<_> = kinds.filter(|(kind, tool)| can(&format!("power cuts on {kind}"), &[Need::Tool(tool)])).collect();
+    let number = budget.sized(4, 100);
+    let mut counts = Counts::planned(number * kinds.len());
+    for (n, (kind, _)) in kinds.iter().enumerate() {
+        cycles(kind, number, budget.share(1, (kinds.len() - n) as u32), &mut counts);
+    }
+    Some(counts)
+}
