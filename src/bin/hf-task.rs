@@ -155,7 +155,7 @@ fn main() -> ExitCode {
             What::Assign { reference, agent } => task::assign(env, &reference, &agent, key)?,
             What::Start { reference, timeout } => return Ok(started(&task::start(env, &reference, timeout, key)?)),
             What::Heartbeat { reference } => {
-                return Ok(outcome::recorded(&task::heartbeat(env, &reference)?).into());
+                return Ok(outcome::recorded(&task::heartbeat(env, &reference, key)?).into());
             }
             What::Succeed { reference, summary } => task::succeed(env, &reference, summary, key)?,
             What::Fail { reference, class, reason } => task::fail(env, &reference, &class, &reason, key)?,

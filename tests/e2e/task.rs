@@ -93,7 +93,9 @@ fn a_key_repeats_every_step_safely() {
     for line in [
         "hf-task propose Form --key p",
         "hf-task claim T-0001 --key c",
+        "hf-task heartbeat T-0001 --key r",
         "hf-task start T-0001 --key s",
+        "hf-task heartbeat T-0001 --key h",
         "hf-task succeed T-0001 --key d",
     ] {
         let first = ok(&hive, line);

@@ -135,7 +135,7 @@ pub fn start(env: &Env, reference: &str, timeout: Option<u64>, key: Option<Strin
 }
 
 /// Shows that the work goes on, and keeps the claim.
-pub fn heartbeat(env: &Env, reference: &str) -> Result<AppendOutcome> {
+pub fn heartbeat(env: &Env, reference: &str, key: Option<String>) -> Result<AppendOutcome> {
     on_task(env, reference, |desk, task| {
         // A checkpoint is still a sign of life there; this one says that the work goes on.
         if env.actor.kind == ActorKind::Agent {
@@ -146,7 +146,11 @@ pub fn heartbeat(env: &Env, reference: &str) -> Result<AppendOutcome> {
             Some(run) => (Kind::Heartbeat, run),
             None => (Kind::ClaimRenewed, task.subject.clone()),
         };
-        Ok(vec![desk.ask(request(env, kind, Some(&subject.to_string()), json!({})))?])
+        let beat = Request { key: key.clone(), ..request(env, kind, Some(&subject.to_string()), json!({})) };
+        match repeated(desk, &beat)? {
+            Some(first) => Ok(vec![Asked { id: first.asked.id, held: true }]),
+            None => Ok(vec![desk.ask(beat)?]),
+        }
     })
 }
 
