@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{AppendOutcome, Env, project, random_ulid, record_one};
 use crate::base::{EntityType, Error, Result, Subject, limits};
-use crate::event::Kind;
+use crate::event::{Kind, parse_ulid};
 use crate::policy::approval::{Change, Question};
 
 /// Asks an operator to let a constraint hold. `priority` is a task or a requirement that goes first.
@@ -21,8 +21,21 @@ pub fn apply(env: &Env, text: &str, priority: Option<&str>, key: Option<String>)
     });
     let mut change = Map::from_iter([("text".to_owned(), Value::from(text))]);
     change.extend(priority.transpose()?.map(|first| ("priority".to_owned(), first.into())));
-    let target = format!("{}:{}", EntityType::Constraint, random_ulid(env.now)?);
+    let target = match key.as_deref().map(|key| asked_before(env, key)).transpose()?.flatten() {
+        Some(target) => target,
+        None => format!("{}:{}", EntityType::Constraint, random_ulid(env.now)?),
+    };
     ask(env, &target, Change::Apply, change, format!("Apply the constraint: {text}"), key)
+}
+
+/// The constraint that a wish with this key was about: it is named before it is recorded, so a repetition
+/// has to name the same one.
+fn asked_before(env: &Env, key: &str) -> Result<Option<String>> {
+    project::with_view(&env.open()?, |snapshot, state| {
+        let Some(first) = state.keyed(key).or_else(|| parse_ulid(key)) else { return Ok(None) };
+        let event = snapshot.find(first)?.map(|(_, event)| event);
+        Ok(event.and_then(|event| event.payload.get("target")?.as_str().map(str::to_owned)))
+    })
 }
 
 /// Asks an operator to lift a constraint.

@@ -106,3 +106,18 @@ fn a_second_wish_to_lift_it_changes_nothing_more() {
     assert_eq!(state(&hive, "DEC-0002"), "Approved");
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn a_key_repeats_every_wish_safely() {
+    let hive = Hive::new();
+    for line in ["hf-constraint apply Quietly --key a", "hf-constraint remove CON-0001 --key r"] {
+        let first = ok(&hive, line);
+        let recorded = hive.contents();
+        let again = ok(&hive, line);
+        assert_eq!((again.get("STATUS"), again.get("REF")), ("DUPLICATE", first.get("REF")), "{line}");
+        assert!(hive.contents() == recorded, "{line}");
+        ok(&hive, &format!("hf-decide approve {}", first.get("REF")));
+        assert_eq!(ok(&hive, line).get("STATUS"), "DUPLICATE", "{line}");
+    }
+    refuses(&hive, "hf-constraint apply Loudly --key a", 3, "which says something else");
+}
