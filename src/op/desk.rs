@@ -188,11 +188,12 @@ impl<'v> Desk<'v> {
         }
         let events = written?;
         let resumed = |event: &Event| event.event_type.known() == Some(Kind::SystemResumed);
-        if self.writer.is_some()
-            && events.iter().any(resumed)
-            && let Some(flag) = vault.stop_flag()?
-        {
-            vault.lower_stop(&flag)?;
+        if self.writer.is_some() && events.iter().any(resumed) {
+            let lowered = vault.stop_flag().and_then(|flag| flag.map_or(Ok(()), |flag| vault.lower_stop(&flag)));
+            // It is recorded, so it is no refusal any more.
+            if let Err(error) = lowered {
+                self.warnings.push(format!("the stop's flag is still up, the next command lowers it: {error}"));
+            }
         }
         let Desk { writer, snapshot, warnings, .. } = self;
         if writer.is_some() {

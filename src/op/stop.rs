@@ -36,7 +36,11 @@ pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
     let flag = Stop { id: random_ulid(env.now)?.to_string(), reason: reason.to_owned(), by: env.actor.to_string() };
     // Looked at before anything is aborted: jobs are ended by their supervisors, who see the flag.
     let under_way = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
-    vault.raise_stop(&flag)?;
+    if let Err(error) = vault.raise_stop(&flag)
+        && vault.stop_flag()?.is_none()
+    {
+        return Err(error);
+    }
     // Opening the desk records a stop that has only its flag so far.
     let record = || {
         Desk::open(env, &vault, false).map(|mut desk| {

@@ -181,6 +181,21 @@ fn a_stop_needs_no_lock_and_a_resume_records_what_it_lifts() {
     keeps_the_rules(&hive);
 }
 
+#[test]
+fn a_resume_that_is_recorded_is_not_refused_because_the_flag_cannot_be_lowered() {
+    let hive = Hive::new();
+    ok(&hive, "hf-stop fire");
+    let control = File::open(hive.akashic("control")).unwrap();
+    control.lock_exclusive().unwrap();
+    let reply = ok(&hive, "hf-resume --system --lock-timeout 0");
+    assert!(reply.stderr.contains("the next command lowers it"), "{reply:?}");
+    assert!(flag(&hive));
+    FileExt::unlock(&control).unwrap();
+    ok(&hive, "hf-task propose Form");
+    assert!(!flag(&hive));
+    assert_eq!((count(&hive, "EmergencyStopIssued"), count(&hive, "SystemResumed")), (1, 1));
+}
+
 /// A vault whose stop was lifted by somebody who died before he lowered the flag.
 fn with_a_stale_flag() -> Hive {
     let hive = Hive::new();
