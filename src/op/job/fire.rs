@@ -112,7 +112,12 @@ impl Fire<'_> {
                 return Err(error);
             }
         };
-        start_supervisor(held, &self.arguments(&id)?)?;
+        // Its events are recorded, so this is no refusal any more: the job is there, and lost.
+        let started = self.arguments(&id).and_then(|arguments| start_supervisor(held, &arguments));
+        started.map_err(|error| {
+            let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
+            Error::new(ErrorKind::Uncertain { key }, error.message)
+        })?;
         self.outcome(done)
     }
 
