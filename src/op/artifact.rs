@@ -80,6 +80,9 @@ pub fn put(
         let discarded = vault.discard(&incoming);
         return stored.and_then(|done| discarded.map(|()| done));
     }
+    if stored.is_ok() {
+        vault.settle(&incoming);
+    }
     stored
 }
 
@@ -113,6 +116,8 @@ impl Put<'_> {
         let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
         let sound = self.sound(&[&content_key, &own_key])?;
         let mut desk = Desk::open(self.env, self.vault, false)?;
+        let is_recorded = |id: &str| Subject::parse(&format!("{}:{id}", EntityType::Artifact)).is_ok_and(|subject| desk.state().entity(&subject).is_some());
+        self.vault.sweep_incoming(&is_recorded)?;
         let declared = self.request(
             Kind::ArtifactDeclared,
             json!({

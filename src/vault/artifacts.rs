@@ -1,7 +1,11 @@
 //! `Artifacts/<id>/content.*` and `manifest.json`: contents that are too large for an event.
 //!
-//! A content is streamed into a folder of its own beside the others, hashed on the way, and takes its
-//! name only when it is whole and synced. The same content again is a second name for the same bytes.
+//! A content is streamed into `.incoming/<id>/new/`, hashed on the way, and takes its name only when it is
+//! whole and synced. The same content again is a second name for the same bytes.
+//!
+//! `.incoming/<id>` is held locked by whoever brings the content, and goes when its event is recorded. One
+//! that nobody holds was left by somebody who died: the next one to store something removes it, with the
+//! content if the log does not know it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,6 +19,9 @@ use crate::base::{Digest, Error, Result};
 
 pub const ARTIFACTS: &str = "Artifacts";
 const MANIFEST: &str = "manifest.json";
+const INCOMING: &str = ".incoming";
+/// What will take its place, in the folder of an incoming content.
+const NEW: &str = "new";
 /// Bytes that are held at a time.
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -27,10 +34,8 @@ pub struct Incoming {
     pub size_bytes: u64,
     /// How many lines, if it is text.
     pub lines: Option<u64>,
-}
-
-fn folder_of(id: &str) -> String {
-    format!(".incoming-{id}")
+    /// Its folder, locked.
+    folder: Dir,
 }
 
 /// Hands a reader's bytes on in pieces. Gives their hash and count.
@@ -86,15 +91,17 @@ impl Vault {
         self.check_private()?;
         let (artifacts, _) = self.root.make_dir(ARTIFACTS)?;
         artifacts.check_private()?;
-        let (folder, _) = artifacts.make_dir(&folder_of(id))?;
-        let taken = self.write_content(&folder, filename, from);
+        let (incoming, _) = artifacts.make_dir(INCOMING)?;
+        let (folder, _) = incoming.make_dir(id)?;
+        folder.try_lock()?;
+        let taken = folder.make_dir(NEW).and_then(|(new, _)| self.write_content(&new, filename, from));
         match taken {
             Ok((sha256, size_bytes, lines)) => {
-                Ok(Incoming { id: id.to_owned(), filename: filename.to_owned(), sha256, size_bytes, lines })
+                Ok(Incoming { id: id.to_owned(), filename: filename.to_owned(), sha256, size_bytes, lines, folder })
             }
             Err(error) => {
                 // Best effort: the error that matters is the first one.
-                let _ = self.forget(&folder_of(id));
+                let _ = forget_incoming(&incoming, id);
                 Err(error)
             }
         }
@@ -116,8 +123,8 @@ impl Vault {
     /// then they are kept once.
     pub fn keep(&self, incoming: &Incoming, manifest: &Value, same: Option<(&str, &str)>) -> Result<()> {
         let artifacts = self.artifacts()?;
-        let folder = folder_of(&incoming.id);
-        let dir = artifacts.dir(&folder)?.ok_or_else(|| Error::system("cannot keep the content", "it is gone"))?;
+        let gone = || Error::system("cannot keep the content", "it is gone");
+        let dir = incoming.folder.dir(NEW)?.ok_or_else(gone)?;
         if let Some((id, filename)) = same
             && let Some(other) = artifacts.dir(id)?
         {
@@ -127,23 +134,39 @@ impl Vault {
         let mut text = serde_json::to_string_pretty(manifest).expect("a JSON value");
         text.push('\n');
         dir.put(MANIFEST, text.as_bytes())?;
-        artifacts.rename(&folder, &incoming.id)?;
+        incoming.folder.move_to(NEW, &artifacts, &incoming.id)?;
         artifacts.sync()
+    }
+
+    /// Says that the event of a content is recorded. If it cannot be said, the next one finds out.
+    pub fn settle(&self, incoming: &Incoming) {
+        let _ = self.incoming().and_then(|folder| folder.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id)));
     }
 
     /// Removes what was taken in and is not wanted after all, kept already or not.
     pub fn discard(&self, incoming: &Incoming) -> Result<()> {
-        self.forget(&folder_of(&incoming.id))?;
-        self.forget(&incoming.id)
+        forget(&self.artifacts()?, &incoming.id)?;
+        self.incoming()?.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id))
     }
 
-    fn forget(&self, folder: &str) -> Result<()> {
-        let artifacts = self.artifacts()?;
-        let Some(dir) = artifacts.dir(folder)? else { return Ok(()) };
-        for (name, _) in dir.list()? {
-            dir.remove(&name)?;
+    /// Removes what was left by those who died. The caller holds the vault's lock, so `is_recorded` is the last word.
+    pub fn sweep_incoming(&self, is_recorded: &dyn Fn(&str) -> bool) -> Result<()> {
+        let Some(incoming) = self.incoming()? else { return Ok(()) };
+        for (id, is_dir) in incoming.list()? {
+            let Some(folder) = incoming.dir(&id)?.filter(|_| is_dir) else { continue };
+            if !folder.try_lock()? {
+                continue;
+            }
+            if !is_recorded(&id) {
+                forget(&self.artifacts()?, &id)?;
+            }
+            forget_incoming(&incoming, &id)?;
         }
-        artifacts.remove_dir(folder)
+        Ok(())
+    }
+
+    fn incoming(&self) -> Result<Option<Dir>> {
+        self.root.dir(ARTIFACTS)?.map_or(Ok(None), |artifacts| artifacts.dir(INCOMING))
     }
 
     fn artifacts(&self) -> Result<Dir> {
@@ -157,6 +180,22 @@ impl Vault {
             None => Ok(None),
         }
     }
+}
+
+/// Removes a folder of files.
+fn forget(parent: &Dir, name: &str) -> Result<()> {
+    let Some(dir) = parent.dir(name)? else { return Ok(()) };
+    for (file, _) in dir.list()? {
+        dir.remove(&file)?;
+    }
+    parent.remove_dir(name)
+}
+
+fn forget_incoming(incoming: &Dir, id: &str) -> Result<()> {
+    if let Some(folder) = incoming.dir(id)? {
+        forget(&folder, NEW)?;
+    }
+    incoming.remove_dir(id)
 }
 
 /// Reads a content through, handing its bytes on. Gives their hash.

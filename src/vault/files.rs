@@ -231,6 +231,15 @@ impl Dir {
         sys::fsync(&self.fd).map_err(|e| failed("sync", &self.path, e))
     }
 
+    /// Takes the lock of the directory itself for as long as this value lives; says whether it was free.
+    pub fn try_lock(&self) -> Result<bool> {
+        match sys::flock(&self.fd, sys::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(e) => Err(failed("lock", &self.path, e)),
+        }
+    }
+
     /// Refuses a directory that belongs to somebody else or that others can write.
     pub fn check_private(&self) -> Result<()> {
         check_mode(&self.fd, &self.path)

@@ -27,7 +27,9 @@ fn stored(hive: &Hive, reply: &Reply) -> PathBuf {
 /// What is in `Artifacts/`.
 fn folders(hive: &Hive) -> Vec<String> {
     let Ok(entries) = fs::read_dir(hive.vault().join("Artifacts")) else { return Vec::new() };
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let incoming = hive.vault().join("Artifacts/.incoming");
+    names.filter(|name| name != ".incoming" || fs::read_dir(&incoming).unwrap().next().is_some()).collect()
 }
 
 #[test]
@@ -366,4 +368,29 @@ fn a_content_that_is_not_good_is_made_anew_by_a_task_of_its_own() {
     );
     assert_eq!(ok(&hive, "hf-artifact invalidate ART-0001 --reason again").get("STATUS"), "DUPLICATE");
     keeps_the_rules(&hive);
+}
+
+#[test]
+fn what_a_put_left_that_was_killed_is_removed_by_the_next_one() {
+    let hive = Hive::new();
+    let incoming = hive.vault().join("Artifacts/.incoming");
+    // One died while it read, one before its event was recorded.
+    fs::create_dir_all(incoming.join("01KG9YS7G0WRTVCH7P9FWWHB94/new")).unwrap();
+    fs::write(incoming.join("01KG9YS7G0WRTVCH7P9FWWHB94/new/content"), "half").unwrap();
+    fs::create_dir_all(incoming.join("01KG9YS7G0WRTVCH7P9FWWHB95")).unwrap();
+    fs::create_dir_all(hive.vault().join("Artifacts/01KG9YS7G0WRTVCH7P9FWWHB95")).unwrap();
+    fs::write(hive.vault().join("Artifacts/01KG9YS7G0WRTVCH7P9FWWHB95/content"), "whole").unwrap();
+    let first = put(&hive, "a.txt", "x", "");
+    assert_eq!(folders(&hive).len(), 1, "{:?}", folders(&hive));
+    // One died after its event was recorded: its content stays.
+    let id = first.get("SUBJECT").split_once(':').unwrap().1;
+    fs::create_dir_all(incoming.join(id)).unwrap();
+    // One is still at it.
+    fs::create_dir_all(incoming.join("01KG9YS7G0WRTVCH7P9FWWHB96")).unwrap();
+    let at_it = fs::File::open(incoming.join("01KG9YS7G0WRTVCH7P9FWWHB96")).unwrap();
+    fs2::FileExt::lock_exclusive(&at_it).unwrap();
+    put(&hive, "b.txt", "y", "");
+    assert!(stored(&hive, &first).exists());
+    let left: Vec<_> = fs::read_dir(&incoming).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["01KG9YS7G0WRTVCH7P9FWWHB96"]);
 }
