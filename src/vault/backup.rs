@@ -25,15 +25,58 @@ pub struct BackedUp {
 pub fn backup(vault: &Vault, target: &Path, unique: &str) -> Result<BackedUp> {
     refuse_target(vault, target)?;
     let mut name = target.file_name().ok_or_else(|| Error::usage("the backup needs a folder's name"))?.to_owned();
-    name.push(format!(".partial-{unique}"));
+    name.push(format!("{PARTIAL}{unique}"));
     let beside = target.with_file_name(name);
     files::make_parents(target)?;
-    let copied = copy_and_verify(vault, &beside, target);
+    sweep(target)?;
+    let copied = begin(&beside).and_then(|_held| copy_and_verify(vault, &beside, target));
     if copied.is_err() {
         // Our own half-made copy, under a name that only we use.
         let _ = fs::remove_dir_all(&beside);
     }
     copied
+}
+
+/// What stands between the name of a backup and the random end of its half-made copy's.
+const PARTIAL: &str = ".partial-";
+const UNIQUE_CHARS: usize = 8;
+
+/// Makes the folder of the copy, locked for as long as we are at it: one that nobody holds was left by
+/// somebody who died.
+fn begin(beside: &Path) -> Result<Dir> {
+    // Somebody who sweeps can take a new folder for a left one, until it is locked.
+    for _ in 0..3 {
+        DirBuilder::new().mode(0o700).create(beside).map_err(|e| failed("create", beside, e))?;
+        if let Some(held) = Dir::open_root(beside)?.filter(|dir| dir.try_lock().unwrap_or(false))
+            && beside.exists()
+        {
+            return Ok(held);
+        }
+    }
+    Err(Error::system("cannot make the backup", "its folder is gone"))
+}
+
+/// Removes half-made copies for this target that nobody is at.
+fn sweep(target: &Path) -> Result<()> {
+    let (Some(parent), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else {
+        return Ok(());
+    };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let entries = fs::read_dir(parent).map_err(|e| failed("read", parent, e))?;
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let unique = path.file_name().and_then(|n| n.to_str()?.strip_prefix(name)?.strip_prefix(PARTIAL));
+        let ours = |unique: &str| unique.len() == UNIQUE_CHARS && unique.bytes().all(|b| b.is_ascii_hexdigit());
+        if !unique.is_some_and(ours) || !fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir()) {
+            continue;
+        }
+        if let Some(dir) = Dir::open_root(&path)?
+            && dir.check_private().is_ok()
+            && dir.try_lock()?
+        {
+            fs::remove_dir_all(&path).map_err(|e| failed("remove", &path, e))?;
+        }
+    }
+    Ok(())
 }
 
 fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<BackedUp> {
@@ -55,7 +98,10 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
 }
 
 fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result<()> {
-    DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
+    // The outermost one is there already, and held.
+    if !inside.as_os_str().is_empty() {
+        DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
+    }
     for (name, is_dir) in from.list_all()? {
         let odd =
             || Error::refused(Reason::OddName, format!("{} holds a name that is not UTF-8", from.path().display()));

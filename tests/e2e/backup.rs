@@ -112,3 +112,19 @@ fn a_name_that_is_not_utf8_is_refused_and_not_left_out() {
     assert_eq!(reply.get("REASON"), "odd_name");
     assert!(!hive.dir().join("copy").exists());
 }
+
+#[test]
+fn what_a_backup_left_that_was_killed_is_removed_by_the_next_one() {
+    let hive = Hive::new();
+    for name in ["copy.partial-0123abcd", "copy.partial-at-it", "copy.partial-89abcdef", "copying.partial-01234567"] {
+        fs::create_dir(hive.dir().join(name)).unwrap();
+        fs::write(hive.dir().join(name).join("half"), "x").unwrap();
+    }
+    let at_it = fs::File::open(hive.dir().join("copy.partial-89abcdef")).unwrap();
+    fs2::FileExt::lock_exclusive(&at_it).unwrap();
+    hive.run("backup", &["copy"]).expect_exit(0);
+    let mut left: Vec<_> = fs::read_dir(hive.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    // Whose name is not ours, who is still at it, and other backups are left alone.
+    assert_eq!(left, ["Vault", "copy", "copy.partial-89abcdef", "copy.partial-at-it", "copying.partial-01234567"]);
+}
