@@ -101,7 +101,7 @@ pub const ACTS: &[Act] = &[
     Act { again: Again::Another, ..act("checkpoint --state probe", &["checkpoint one"]) },
     Act { again: Again::Another, ..act("activity --kind thinking --title probe", &["checkpoint one"]) },
     Act { again: Again::Another, ..act("deepwork start --strict 45 probe", &[]) },
-    act("deepwork complete", DEEP),
+    Act { again: Again::Another, ..act("deepwork complete", DEEP) },
     Act { again: Again::Another, ..act("deepwork extend 15", DEEP) },
     act("watchdog", STARTED),
     act("backup copy", STORED),

@@ -69,7 +69,7 @@ fn cycles(kind: &str, number: usize, budget: Budget, counts: &mut Counts) {
     while done < number && !budget.is_over() {
         let _mount = disk.mount(hive.dir());
         hive.at(&day(done));
-        if !hive.vault().join("Akashic/chain.json").exists() {
+        if !hive.vault().join("Akashic/events").exists() {
             counts.note(kind, Wrong::Lost("the vault itself".into()));
             return;
         }
