@@ -167,7 +167,12 @@ fn main() -> ExitCode {
                 command,
             } => {
                 let folder = cwd.unwrap_or_else(|| PathBuf::from("."));
-                let cwd = std::path::absolute(&folder).unwrap_or(folder);
+                // A supervisor starts elsewhere: a folder that has no whole name would be another one there.
+                let cwd = match folder.as_os_str().is_empty() {
+                    true => folder,
+                    false => std::path::absolute(&folder)
+                        .map_err(|e| Error::system("cannot name the working directory", e))?,
+                };
                 let request = FireRequest {
                     argv: command,
                     title,

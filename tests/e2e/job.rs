@@ -141,6 +141,19 @@ fn a_job_gets_its_words_its_folder_and_its_variables_and_nothing_to_read() {
 }
 
 #[test]
+fn a_job_whose_folder_has_no_name_any_more_is_not_run_in_another() {
+    let story = Story::new("");
+    let gone = story.dir().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let script = "rmdir ../gone; \"$0\" fire --vault \"$1\" -- pwd";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script]).arg(crate::hive::binary("job")).arg(story.vault()).current_dir(&gone);
+    let reply = crate::hive::Reply::of(shell.env("USER", "jo").output().unwrap());
+    assert_eq!(reply.expect_exit(111).get("STATUS"), "SYSTEM_ERROR");
+    assert_eq!(story.events().len(), 1);
+}
+
+#[test]
 fn jobs_run_in_their_order_and_never_more_than_may() {
     let story = Story::new("jobs:\n  max_parallel: 2\n");
     let mut at = story.gate("at");
