@@ -166,7 +166,7 @@ fn main() -> ExitCode {
         }
     };
     let watch = Watch::start();
-    let budget = Budget::new(wanted.short, wanted.minutes.map(|minutes| Duration::from_secs(minutes * 60)));
+    let budget = Budget::new(wanted.short, wanted.minutes.filter(|n| *n > 0).map(|n| Duration::from_secs(n * 60)));
     if wanted.self_test {
         return self_test(budget);
     }
