@@ -28,6 +28,8 @@ use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
 use crate::vault::{AKASHIC, Dir};
 
 const JOBS: &str = "Jobs";
+/// In `Akashic/`: the name of every job whose folder is made and whose task is not recorded yet.
+const FIRING: &str = "firing";
 const LOCK: &str = "lock";
 const ALIVE: &str = "alive";
 const CONTROL: &str = "control";
@@ -222,6 +224,36 @@ impl JobDir {
         self.dir.remove(WORD)
     }
 
+    /// Says that a job's folder will be made for a task that is not recorded yet, so that `sweep` finds it if
+    /// we die in between.
+    pub fn announce(vault: &Path, task: &EntityId) -> Result<()> {
+        let (akashic, _) = open_vault(vault)?.make_dir(AKASHIC)?;
+        let (firing, _) = akashic.make_dir(FIRING)?;
+        firing.check_private()?;
+        firing.make_file(task.as_str()).map(drop)
+    }
+
+    /// Says that its task is recorded, or that its folder is gone. If it cannot be said, `sweep` finds out.
+    pub fn settle(vault: &Path, task: &EntityId) {
+        let _ = announced(vault).and_then(|firing| firing.map_or(Ok(()), |firing| firing.remove(task.as_str())));
+    }
+
+    /// Removes the folders of those who died before their job began. The caller holds the vault's lock, so
+    /// `is_recorded` is the last word.
+    pub fn sweep(vault: &Path, is_recorded: &dyn Fn(&EntityId) -> bool) -> Result<()> {
+        let Some(firing) = announced(vault)? else { return Ok(()) };
+        for (name, _) in firing.list()? {
+            if let Ok(task) = EntityId::parse(&name)
+                && !is_recorded(&task)
+                && let Some(job) = JobDir::open(vault, &task)?
+            {
+                job.discard()?;
+            }
+            firing.remove(&name)?;
+        }
+        Ok(())
+    }
+
     /// Removes a folder whose job never began.
     pub fn discard(self) -> Result<()> {
         for (name, _) in self.dir.list()? {
@@ -288,6 +320,10 @@ impl JobDir {
             false => Ok(Some(bytes)),
         }
     }
+}
+
+fn announced(vault: &Path) -> Result<Option<Dir>> {
+    open_vault(vault)?.dir(AKASHIC)?.map_or(Ok(None), |akashic| akashic.dir(FIRING))
 }
 
 fn open_vault(path: &Path) -> Result<Dir> {

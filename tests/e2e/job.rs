@@ -154,6 +154,30 @@ fn a_job_whose_folder_has_no_name_any_more_is_not_run_in_another() {
 }
 
 #[test]
+fn what_a_fire_left_that_was_killed_is_removed_by_the_next_one() {
+    let story = Story::new("");
+    ok(&story, "hf-job fire -- true");
+    story.poll("T-0001");
+    let jobs = story.vault().join("Jobs");
+    let recorded = fs::read_dir(&jobs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let recorded = recorded.collect::<Vec<_>>().remove(0);
+    let firing = story.akashic("firing");
+    let dead = "01KG9YS7G0WRTVCH7P9FWWHB94";
+    fs::create_dir(jobs.join(dead)).unwrap();
+    fs::write(jobs.join(dead).join("lock"), "").unwrap();
+    fs::write(jobs.join(dead).join(".spec.json.tmp"), "half").unwrap();
+    for name in [dead, &recorded] {
+        write_private(&firing.join(name), b"");
+    }
+    ok(&story, "hf-job fire -- true");
+    story.poll("T-0002");
+    assert!(!jobs.join(dead).exists());
+    assert!(jobs.join(&recorded).exists());
+    assert_eq!(fs::read_dir(firing).unwrap().count(), 0);
+    story.over();
+}
+
+#[test]
 fn jobs_run_in_their_order_and_never_more_than_may() {
     let story = Story::new("jobs:\n  max_parallel: 2\n");
     let mut at = story.gate("at");

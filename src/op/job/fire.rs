@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{log_reference, queue};
-use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, limits, text};
+use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{Beat, Held, JobDir, RawText, Spec, start_supervisor};
 use crate::machine::State as At;
@@ -90,14 +90,23 @@ impl Fire<'_> {
         }
         let subject = asked.subject.clone().unwrap_or_default();
         let id = EntityId::parse(subject.split_once(':').map_or("", |(_, id)| id))?;
-        let job = JobDir::create(self.vault.path(), &id)?;
+        let (path, is_new) = (self.vault.path(), self.request.task.is_none());
+        let is_recorded = |task: &EntityId| {
+            desk.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some()
+        };
+        JobDir::sweep(path, &is_recorded)?;
+        if is_new {
+            JobDir::announce(path, &id)?;
+        }
+        let job = JobDir::create(path, &id)?;
         let begun = self.begin(&mut desk, &job, asked);
         let (held, first) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 // Its task was never recorded, or belongs to another job: nothing begins here.
-                if self.request.task.is_none() {
+                if is_new {
                     job.discard()?;
+                    JobDir::settle(path, &id);
                 }
                 return Err(error);
             }
@@ -106,12 +115,14 @@ impl Fire<'_> {
             Ok(done) => done,
             Err(error) => {
                 drop(held);
-                if self.request.task.is_none() && !matches!(error.kind, ErrorKind::Uncertain { .. }) {
+                if is_new && !matches!(error.kind, ErrorKind::Uncertain { .. }) {
                     job.discard()?;
+                    JobDir::settle(path, &id);
                 }
                 return Err(error);
             }
         };
+        JobDir::settle(path, &id);
         // Its events are recorded, so this is no refusal any more: the job is there, and lost.
         let started = self.arguments(&id).and_then(|arguments| start_supervisor(held, &arguments));
         started.map_err(|error| {
@@ -129,8 +140,7 @@ impl Fire<'_> {
         let subject = desk.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
         let task = desk.state().entity(&subject).expect("it was just made").into_owned();
         let turn = task.state == At::Ready && queue::has_turn(desk.state(), &desk.config, &desk.governance, &task);
-        let stopped = desk.state().of(&crate::base::Subject::SYSTEM) == At::Stopped;
-        let stopped = stopped || queue::is_held_up(desk.state(), &task);
+        let stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped || queue::is_held_up(desk.state(), &task);
         if turn && !stopped {
             let holder = json!({"holder": self.env.actor.to_string(), "job": true});
             desk.ask(asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
