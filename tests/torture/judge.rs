@@ -69,6 +69,7 @@ pub fn agrees(hive: &Hive) -> Result<(), Wrong> {
 pub fn judge(start: &Start, act: &Act, hive: &Hive, reply: &Reply, whole: &[String]) -> Result<Said, Wrong> {
     let said = said(reply)?;
     start.check_kept(&hive.vault()).map_err(Wrong::Lost)?;
+    check_rolled_back(start, hive, &said)?;
     if act.name() != "init" {
         goes_on(hive)?;
         let there = appended(start, &hive.vault(), act.judged);
@@ -90,6 +91,17 @@ pub fn judge(start: &Start, act: &Act, hive: &Hive, reply: &Reply, whole: &[Stri
     check_files(hive)?;
     start.check_mended(&hive.vault()).map_err(Wrong::Lost)?;
     Ok(said)
+}
+
+/// That nothing unfinished is in the log after a refusal. Over bytes that were unfinished before, a write
+/// is not taken back: they would be gone from the log with no event that says so.
+fn check_rolled_back(start: &Start, hive: &Hive, said: &Said) -> Result<(), Wrong> {
+    let log = log(&hive.vault());
+    let new = log.get(start.kept.len()..).unwrap_or_default();
+    match *said == Said::Refused && start.torn.is_empty() && new.last().is_some_and(|byte| *byte != b'\n') {
+        true => Err(Wrong::LeftOver(format!("refused, but {} bytes of it are in the log", new.len()))),
+        false => Ok(()),
+    }
 }
 
 /// The same command again: as a person would who saw nothing, was refused, or is not certain.
@@ -140,20 +152,19 @@ pub fn check_files(hive: &Hive) -> Result<(), Wrong> {
     };
     match files(hive.dir()).iter().find_map(|path| left(path)) {
         Some(left) => Err(Wrong::LeftOver(format!("{left} was left behind"))),
-        None => check_artifacts(hive),
+        None => check_known(hive, "Artifacts", ".incoming").and_then(|()| check_known(hive, "Jobs", "")),
     }
 }
 
-/// That every stored content is one that the log knows.
-fn check_artifacts(hive: &Hive) -> Result<(), Wrong> {
-    let folder = hive.vault().join("Artifacts");
+/// That everything in a folder is named in the log, and that nothing is `pending`.
+fn check_known(hive: &Hive, folder: &str, pending: &str) -> Result<(), Wrong> {
+    let path = hive.vault().join(folder);
     let log = String::from_utf8_lossy(&log(&hive.vault())).into_owned();
-    let stored = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let mut names = stored.map(|name| name.to_string_lossy().into_owned());
-    let pending = |name: &str| name == ".incoming" && folder.join(name).read_dir().is_ok_and(|mut d| d.next().is_none());
-    let unknown = names.find(|name| !log.contains(name.as_str()) && !pending(name));
-    match unknown {
-        Some(name) => Err(Wrong::LeftOver(format!("Artifacts/{name} is in no event"))),
+    let entries = path.read_dir().into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_empty = |name: &str| path.join(name).read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    match names.find(|name| !log.contains(name.as_str()) && !(name == pending && is_empty(name))) {
+        Some(name) => Err(Wrong::LeftOver(format!("{folder}/{name} is in no event"))),
         None => Ok(()),
     }
 }

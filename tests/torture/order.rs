@@ -19,7 +19,9 @@ fn path(args: &str) -> Option<&str> {
 }
 
 fn is_durable(path: &str) -> bool {
-    DURABLE.iter().any(|folder| path.contains(folder))
+    // A content that is still coming may be lost; where it is going to may not.
+    let coming = path.split_once("/.incoming").is_some_and(|(_, rest)| !rest.contains("/new"));
+    DURABLE.iter().any(|folder| path.contains(folder)) && !coming
 }
 
 /// What was not synced when the first process gave its reply.

@@ -108,6 +108,8 @@ fn cycles(kind: &str, number: usize, budget: Budget, counts: &mut Counts) {
 
 fn check_all(hive: &Hive, acknowledged: &[Told], name: &str, counts: &mut Counts) {
     counts.check(name, check_goes_on(hive).map_err(Wrong::ChainBreak));
+    // What was on its way when the power went goes with the next one.
+    hive.pipe("artifact", &["put", "-"], name);
     let log = log(&hive.vault());
     for (mark, size) in acknowledged {
         match count(&log, mark) {
