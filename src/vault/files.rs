@@ -157,6 +157,14 @@ impl Dir {
         result
     }
 
+    /// Removes what was written beside its place by somebody who died. Only where one writes at a time.
+    pub fn sweep(&self) -> Result<()> {
+        for (name, _) in self.list()?.iter().filter(|(name, _)| name.starts_with('.') && name.ends_with(".tmp")) {
+            self.remove(name)?;
+        }
+        Ok(())
+    }
+
     /// Removes a file if it is there.
     pub fn remove(&self, name: &str) -> Result<()> {
         match sys::unlinkat(&self.fd, name, AtFlags::empty()) {

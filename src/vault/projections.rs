@@ -154,6 +154,7 @@ fn write_active_constraints(vault: &Vault, state: &State) -> Result<()> {
 
 fn write(vault: &Vault, files: Vec<(EntityType, Vec<u8>)>, through: Option<Ulid>) -> Result<()> {
     let (dir, _) = vault.akashic.make_dir(PROJECTIONS)?;
+    dir.sweep()?;
     let mut meta = read_meta(vault)?;
     for (entity, text) in files {
         dir.replace(&file(entity), &text)?;

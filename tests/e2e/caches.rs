@@ -81,3 +81,13 @@ fn archiving_a_task_takes_its_runs_out_of_their_file() {
     let runs = fs::read_to_string(hive.vault().join("Akashic/projections/runs.json")).unwrap();
     assert_eq!(runs, "{}\n");
 }
+
+#[test]
+fn what_was_left_beside_a_projection_by_somebody_who_died_goes_with_the_next_append() {
+    let hive = Hive::new();
+    hive.propose("x");
+    let left = hive.vault().join("Akashic/projections/.tasks.json.tmp");
+    fs::write(&left, "half").unwrap();
+    hive.propose("y");
+    assert!(!left.exists());
+}
