@@ -76,6 +76,9 @@ struct Fire<'a> {
 
 impl Fire<'_> {
     fn at(mut self, mut desk: Desk<'_>) -> Result<FireOutcome> {
+        let is_recorded =
+            |task: &EntityId| desk.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some();
+        JobDir::sweep(self.vault.path(), &is_recorded)?;
         let destructive = self.request.destructive || self.matches(&desk.config.texts(Setting::DestructiveCommands));
         if destructive {
             // What is approved is this very program, not whatever the name leads to on the way to it.
@@ -91,10 +94,6 @@ impl Fire<'_> {
         let subject = asked.subject.clone().unwrap_or_default();
         let id = EntityId::parse(subject.split_once(':').map_or("", |(_, id)| id))?;
         let (path, is_new) = (self.vault.path(), self.request.task.is_none());
-        let is_recorded = |task: &EntityId| {
-            desk.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some()
-        };
-        JobDir::sweep(path, &is_recorded)?;
         if is_new {
             JobDir::announce(path, &id)?;
         }
@@ -123,13 +122,11 @@ impl Fire<'_> {
             }
         };
         JobDir::settle(path, &id);
-        // Its events are recorded, so this is no refusal any more: the job is there, and lost.
+        let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
         let started = self.arguments(&id).and_then(|arguments| start_supervisor(held, &arguments));
-        started.map_err(|error| {
-            let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
-            Error::new(ErrorKind::Uncertain { key }, error.message)
-        })?;
-        self.outcome(done)
+        // Its events are recorded, so nothing is a refusal any more: the job is there, and lost at worst.
+        let told = started.and_then(|_| self.outcome(done));
+        told.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
     }
 
     /// Everything but the commit: the lock, the events, what is to be run.
