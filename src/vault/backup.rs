@@ -141,11 +141,20 @@ fn refuse_target(vault: &Vault, target: &Path) -> Result<()> {
     } else if target.exists() {
         return Err(Error::refused(Reason::NotEmpty, format!("{} exists and is no folder", target.display())));
     }
-    let absolute = |path: &Path| path.ancestors().find_map(|p| fs::canonicalize(p).ok());
-    match (absolute(vault.path()), absolute(target)) {
-        (Some(vault), Some(target)) if target.starts_with(&vault) => {
-            Err(Error::usage("a backup inside the vault itself would not survive it"))
-        }
-        _ => Ok(()),
+    match whole(target)?.starts_with(whole(vault.path())?) {
+        true => Err(Error::usage("a backup inside the vault itself would not survive it")),
+        false => Ok(()),
     }
+}
+
+/// The whole name of the part of a path that is there.
+fn whole(path: &Path) -> Result<PathBuf> {
+    for part in path.ancestors() {
+        match fs::canonicalize(part) {
+            Ok(whole) => return Ok(whole),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed("look at", part, e)),
+        }
+    }
+    fs::canonicalize(".").map_err(|e| failed("look at", Path::new("."), e))
 }
