@@ -24,7 +24,7 @@ use crate::vault::{AgentDir, Vault};
 
 pub use activity::{ActivityOutcome, ActivityRequest, activity};
 pub use checkpoint::{CheckpointOutcome, CheckpointRequest, checkpoint};
-pub(super) use declaration::Declaration;
+pub use declaration::Declaration;
 pub use deepwork::{DeepWorkOutcome, DeepWorkRequest, complete, extend, migrate, start, status};
 
 /// The agent that acts.

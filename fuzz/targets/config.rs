@@ -1,0 +1,24 @@
+//! The settings: read or refused with one line, and every setting has a value of its kind.
+
+use hiveforge::vault::config::{Fallback, Setting, parse};
+
+pub fn run(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match parse(text) {
+        Err(error) => assert_eq!(error.message.lines().count(), 1, "{:?}", error.message),
+        Ok((config, _)) => {
+            for config in [config.for_agent("a"), config] {
+                for setting in Setting::ALL {
+                    match setting.fallback() {
+                        Fallback::Count(_) => assert!(config.count(*setting) > 0, "{setting}"),
+                        Fallback::Flag(_) => drop(config.flag(*setting)),
+                        Fallback::Text(_) => drop(config.text(*setting)),
+                        Fallback::Choice(names) => assert!(names.contains(&config.text(*setting).as_str())),
+                        Fallback::Texts => drop(config.texts(*setting)),
+                        Fallback::Counts(_) => drop(config.counts(*setting)),
+                    }
+                }
+            }
+        }
+    }
+}

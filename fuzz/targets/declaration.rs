@@ -1,0 +1,16 @@
+//! A declaration of deep work as somebody may have written it: read or refused, and what was read says the
+//! same when it is written in either form.
+
+use hiveforge::op::agent::Declaration;
+
+pub fn run(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Declaration::read(text) {
+        Err(why) => assert_eq!(why.lines().count(), 1),
+        Ok(declared) => {
+            for works in [false, true] {
+                assert_eq!(Declaration::read(&declared.write(works)).as_ref(), Ok(&declared));
+            }
+        }
+    }
+}

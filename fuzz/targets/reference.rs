@@ -1,0 +1,50 @@
+//! Names of things: what is read is written as it was read, and what is not read is refused in one line.
+
+use hiveforge::base::{Actor, Digest, EntityId, HeartbeatId, ShortRef, Subject, Timestamp};
+use hiveforge::chain::{Head, SegmentName};
+use hiveforge::event::parse_ulid;
+use hiveforge::state::State;
+
+pub fn run(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Some(reference) = ShortRef::parse(text) {
+        assert_eq!(ShortRef::parse(&reference.to_string()), Some(reference));
+    }
+    if let Ok(id) = EntityId::parse(text) {
+        assert_eq!(id.as_str(), text);
+        // It is safe as a file's name and as a word of a shell.
+        assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') && !text.starts_with('-'));
+    }
+    if let Ok(subject) = Subject::parse(text) {
+        assert_eq!(subject.to_string(), text);
+    }
+    if let Ok(actor) = Actor::parse(text) {
+        assert_eq!(actor.to_string(), text);
+    }
+    if let Some(id) = parse_ulid(text) {
+        assert_eq!(id.to_string(), text);
+    }
+    if let Some(digest) = Digest::parse(text) {
+        assert_eq!(digest.to_string(), text);
+    }
+    if let Some(head) = Head::parse(text) {
+        assert_eq!(head.to_string(), text);
+    }
+    if let Some(time) = Timestamp::parse(text) {
+        assert_eq!(time.to_string(), text);
+    }
+    let _ = Timestamp::parse_lenient(text);
+    if let Some(id) = HeartbeatId::parse(text) {
+        assert_eq!(id.to_string(), text);
+    }
+    if let Some(name) = SegmentName::parse(text) {
+        assert_eq!(name.to_string(), text);
+    }
+    if let Some(name) = SegmentName::parse_file(text) {
+        assert_eq!(name.file(), text);
+    }
+    // Nothing is called anything in an empty vault, but for the system itself.
+    if let Ok(subject) = State::default().resolve(text, None) {
+        assert_eq!(subject, Subject::SYSTEM);
+    }
+}

@@ -1,0 +1,77 @@
+//! `KEY:VALUE`: whatever the values hold, there is one line each, and it says the value.
+
+use hiveforge::base::text;
+use hiveforge::ui::{Key, Report, Status};
+use serde_json::Value;
+
+/// Undoes the escapes of a value.
+fn unescape(line: &str) -> String {
+    let mut value = String::new();
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        match (c, if c == '\\' { rest.next() } else { None }) {
+            ('\\', Some('n')) => value.push('\n'),
+            ('\\', Some('r')) => value.push('\r'),
+            ('\\', Some('t')) => value.push('\t'),
+            ('\\', Some('u')) => {
+                let hex: String = rest.by_ref().skip(1).take_while(|&c| c != '}').collect();
+                let code = u32::from_str_radix(&hex, 16).expect("a number");
+                value.push(char::from_u32(code).expect("a character"));
+            }
+            ('\\', other) => value.push(other.expect("a whole escape")),
+            (c, _) => value.push(c),
+        }
+    }
+    value
+}
+
+/// The first byte of a piece chooses the key, the rest is the value; 0xFF stands between pieces, which no
+/// text holds.
+pub fn run(data: &[u8]) {
+    let mut pieces = data.split(|byte| *byte == 0xff);
+    let sum = String::from_utf8_lossy(pieces.next().unwrap_or_default()).into_owned();
+    let mut fields: Vec<(Key, String)> = Vec::new();
+    let mut block = Vec::new();
+    for piece in pieces {
+        let Some((first, value)) = piece.split_first() else { continue };
+        let value = String::from_utf8_lossy(value).into_owned();
+        let key = Key::ALL[usize::from(*first) % Key::ALL.len()];
+        let first_four = [Key::Exit, Key::Status, Key::Next, Key::Sum].contains(&key);
+        if first_four || (!key.is_list() && fields.iter().any(|(known, _)| *known == key)) {
+            block.push(value);
+        } else {
+            fields.push((key, value));
+        }
+    }
+    let mut report = Report::new(Status::Ok, sum.clone());
+    for (key, value) in &fields {
+        report = report.with(*key, value.clone());
+    }
+    let blocks = usize::from(!block.is_empty());
+    // A block's key may stand only once, too.
+    let with_block = blocks == 1 && !fields.iter().any(|(key, _)| *key == Key::Last5);
+    if with_block {
+        report = report.with_block(Key::Last5, block.clone());
+    }
+    let lines = report.lines(None);
+    let more = if with_block { 1 + block.len() } else { 0 };
+    assert_eq!(lines.split_terminator('\n').count(), 4 + fields.len() + more, "{lines:?}");
+    assert!(lines.chars().all(|c| c == '\n' || !text::is_unsafe(c)), "{lines:?}");
+    let mut said = lines.split_terminator('\n');
+    assert_eq!((said.next(), said.next(), said.next()), (Some("EXIT:0"), Some("STATUS:OK"), Some("NEXT:NONE")));
+    assert_eq!(said.next().and_then(|line| line.strip_prefix("SUM:")).map(unescape), Some(sum.clone()));
+    for (key, value) in &fields {
+        let line = said.next().expect("a line for every field");
+        let (name, shown) = line.split_once(':').expect("a pair");
+        assert_eq!((Key::parse(name), unescape(shown)), (Some(*key), value.clone()));
+    }
+    // None of a block's lines can be taken for a pair.
+    for line in said.skip(1) {
+        let name = line.split_once(':').map_or("", |(name, _)| name);
+        assert_eq!(Key::parse(name), None, "{line:?}");
+    }
+    let json = report.json(None);
+    assert_eq!(json.split_terminator('\n').count(), 1);
+    let value: Value = serde_json::from_str(&json).expect("one JSON object");
+    assert_eq!(value["SUM"], Value::from(sum));
+}

@@ -1,0 +1,90 @@
+//! Every Unicode scalar through every output: the number of lines never changes.
+
+use hiveforge::base::text::is_unsafe;
+use hiveforge::ui::{Key, Report, Status};
+use serde_json::{Value, json};
+
+use crate::hive::{Hive, jsonl};
+use crate::sized;
+
+/// What fits a title that is shown whole.
+const TITLE_CHARS: usize = 50;
+const PAGE: usize = 500;
+
+#[test]
+fn every_character_in_every_field_stays_on_its_line() {
+    let all: String = ('\0'..=char::MAX).collect();
+    let mut fields = 0;
+    for key in Key::ALL.iter().filter(|key| ![Key::Exit, Key::Status, Key::Next, Key::Sum].contains(key)) {
+        let lines = Report::new(Status::Ok, "sum").with(*key, all.clone()).lines(None);
+        assert_eq!(lines.split_terminator('\n').count(), 5, "{key}");
+        assert!(!lines.replace('\n', "").chars().any(is_unsafe), "{key}");
+        fields += 1;
+    }
+    let sum = Report::new(Status::Ok, all.clone()).lines(None);
+    assert_eq!(sum.split_terminator('\n').count(), 4);
+    // A block's line is cut, so it gets them in pieces.
+    let pieces: Vec<String> = all.chars().collect::<Vec<_>>().chunks(300).map(|piece| piece.iter().collect()).collect();
+    let block = Report::new(Status::Ok, "sum").with_block(Key::Last5, pieces.clone()).lines(None);
+    assert_eq!(block.split_terminator('\n').count(), 5 + pieces.len());
+    println!("CHARACTERS:{}\nFIELDS:{}\nLINES_MORE:0\n", all.chars().count(), fields + 2);
+}
+
+/// Requirements whose titles hold these characters.
+fn titles(characters: &[char]) -> Vec<Value> {
+    let titles = characters.chunks(TITLE_CHARS).map(|piece| piece.iter().collect::<String>());
+    titles.map(|title| json!({"event_type": "RequirementProposed", "payload": {"title": format!("x{title}x")}})).collect()
+}
+
+#[test]
+fn every_character_stays_on_its_line_in_the_replies_of_real_commands() {
+    // NUL is refused at intake. A short run has all that is escaped, and its surroundings.
+    let step = sized(97, 1);
+    let near = |c: char| (-2..=2).any(|d| char::from_u32((c as u32).wrapping_add_signed(d)).is_some_and(is_unsafe));
+    let characters: Vec<char> =
+        ('\u{1}'..=char::MAX).filter(|c| step == 1 || near(*c) && (*c as u32) < 0xe_0100 || *c as usize % step == 0).collect();
+    let hive = Hive::new();
+    let wishes = titles(&characters);
+    for batch in wishes.chunks(5_000) {
+        hive.pipe("append", &["--batch"], jsonl(batch)).expect_exit(0);
+    }
+    let (mut shown, mut replies, mut cursor) = (0, 0, None::<String>);
+    loop {
+        let limit = PAGE.to_string();
+        let mut args = vec!["list", "--limit", &limit];
+        args.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]));
+        let page = hive.run("require", &args).expect_exit(0);
+        let listed = page.all("ENTITY").len();
+        let more = page.get("HAS_MORE") == "yes";
+        // EXIT, STATUS, NEXT, SUM, COUNT, HAS_MORE, and NEXT_CURSOR if there is more.
+        assert_eq!(page.stdout.split('\n').count(), 1 + 6 + usize::from(more) + listed, "{cursor:?}");
+        assert!(!page.stdout.replace('\n', "").chars().any(is_unsafe), "{cursor:?}");
+        let json = hive.run("require", &[&args[..], &["--json"]].concat());
+        assert_eq!(json.stdout.split('\n').count(), 2);
+        let value: Value = serde_json::from_str(&json.stdout).expect("one JSON object");
+        assert_eq!(value["ENTITY"].as_array().map(Vec::len), Some(listed));
+        shown += listed;
+        replies += 2;
+        match more {
+            true => cursor = Some(page.get("NEXT_CURSOR").to_owned()),
+            false => break,
+        }
+    }
+    assert_eq!(shown, wishes.len());
+    // Other fields and other commands, on a sample.
+    for n in (1..=wishes.len()).step_by(wishes.len() / sized(8, 200) + 1) {
+        let reference = format!("REQ-{n:04}");
+        for (command, args) in
+            [("require", &["show", reference.as_str()][..]), ("lineage", &[&reference]), ("log", &["--subject", &reference])]
+        {
+            let reply = hive.run(command, args).expect_exit(0);
+            let plain = reply.stdout.lines().count();
+            assert_eq!(reply.stdout.split('\n').count(), plain + 1, "hf-{command} {reference}");
+            assert!(!reply.stdout.replace('\n', "").chars().any(is_unsafe), "hf-{command} {reference}");
+            let keys = reply.stdout.lines().filter_map(|line| Key::parse(line.split_once(':')?.0)).count();
+            assert_eq!(keys, plain, "hf-{command} {reference}: {}", reply.stdout);
+            replies += 1;
+        }
+    }
+    println!("CHARACTERS:{}\nTITLES:{shown}\nREPLIES:{replies}\nLINES_MORE:0\n", characters.len());
+}
