@@ -116,7 +116,10 @@ impl Put<'_> {
         let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
         let sound = self.sound(&[&content_key, &own_key])?;
         let mut desk = Desk::open(self.env, self.vault, false)?;
-        let is_recorded = |id: &str| Subject::parse(&format!("{}:{id}", EntityType::Artifact)).is_ok_and(|subject| desk.state().entity(&subject).is_some());
+        let is_recorded = |id: &str| {
+            Subject::parse(&format!("{}:{id}", EntityType::Artifact))
+                .is_ok_and(|subject| desk.state().entity(&subject).is_some())
+        };
         self.vault.sweep_incoming(&is_recorded)?;
         let declared = self.request(
             Kind::ArtifactDeclared,

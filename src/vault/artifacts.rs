@@ -140,7 +140,8 @@ impl Vault {
 
     /// Says that the event of a content is recorded. If it cannot be said, the next one finds out.
     pub fn settle(&self, incoming: &Incoming) {
-        let _ = self.incoming().and_then(|folder| folder.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id)));
+        let _ =
+            self.incoming().and_then(|folder| folder.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id)));
     }
 
     /// Removes what was taken in and is not wanted after all, kept already or not.

@@ -37,9 +37,11 @@ impl Writer {
             3 => format!("{}.{:03}", bits % 1000, (bits >> 20) % 1000),
             4 => format!("-{}.{}e{}", bits % 10, (bits >> 8) % 100_000, (bits >> 32) % 40),
             5 => format!("{}E-{}", bits % 10_000, (bits >> 32) % 40),
-            _ => ["0", "-0", "-0.0", "1e21", "1e-7", "5e-324", "1.7976931348623157e308", "9007199254740991", "0.000001"]
-                [(bits % 9) as usize]
-                .to_owned(),
+            _ => {
+                ["0", "-0", "-0.0", "1e21", "1e-7", "5e-324", "1.7976931348623157e308", "9007199254740991", "0.000001"]
+                    [(bits % 9) as usize]
+                    .to_owned()
+            }
         };
     }
 
@@ -56,7 +58,8 @@ impl Writer {
             let c = self.character();
             match self.random.below(3) {
                 0 => {
-                    let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect::<String>();
+                    let units =
+                        c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect::<String>();
                     self.text += &units;
                 }
                 _ if (c as u32) < 0x20 || c == '"' || c == '\\' => self.text += &format!("\\u{:04x}", c as u32),

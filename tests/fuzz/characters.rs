@@ -33,7 +33,9 @@ fn every_character_in_every_field_stays_on_its_line() {
 /// Requirements whose titles hold these characters.
 fn titles(characters: &[char]) -> Vec<Value> {
     let titles = characters.chunks(TITLE_CHARS).map(|piece| piece.iter().collect::<String>());
-    titles.map(|title| json!({"event_type": "RequirementProposed", "payload": {"title": format!("x{title}x")}})).collect()
+    titles
+        .map(|title| json!({"event_type": "RequirementProposed", "payload": {"title": format!("x{title}x")}}))
+        .collect()
 }
 
 #[test]
@@ -41,8 +43,9 @@ fn every_character_stays_on_its_line_in_the_replies_of_real_commands() {
     // NUL is refused at intake. A short run has all that is escaped, and its surroundings.
     let step = sized(97, 1);
     let near = |c: char| (-2..=2).any(|d| char::from_u32((c as u32).wrapping_add_signed(d)).is_some_and(is_unsafe));
-    let characters: Vec<char> =
-        ('\u{1}'..=char::MAX).filter(|c| step == 1 || near(*c) && (*c as u32) < 0xe_0100 || *c as usize % step == 0).collect();
+    let characters: Vec<char> = ('\u{1}'..=char::MAX)
+        .filter(|c| step == 1 || near(*c) && (*c as u32) < 0xe_0100 || (*c as usize).is_multiple_of(step))
+        .collect();
     let hive = Hive::new();
     let wishes = titles(&characters);
     for batch in wishes.chunks(5_000) {
@@ -74,9 +77,11 @@ fn every_character_stays_on_its_line_in_the_replies_of_real_commands() {
     // Other fields and other commands, on a sample.
     for n in (1..=wishes.len()).step_by(wishes.len() / sized(8, 200) + 1) {
         let reference = format!("REQ-{n:04}");
-        for (command, args) in
-            [("require", &["show", reference.as_str()][..]), ("lineage", &[&reference]), ("log", &["--subject", &reference])]
-        {
+        for (command, args) in [
+            ("require", &["show", reference.as_str()][..]),
+            ("lineage", &[&reference]),
+            ("log", &["--subject", &reference]),
+        ] {
             let reply = hive.run(command, args).expect_exit(0);
             let plain = reply.stdout.lines().count();
             assert_eq!(reply.stdout.split('\n').count(), plain + 1, "hf-{command} {reference}");

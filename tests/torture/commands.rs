@@ -56,10 +56,8 @@ const STORED: &[&str] = &["artifact put stored"];
 const CONSTRAINED: &[&str] = &["constraint apply one", "decide approve DEC-0001"];
 const DEEP: &[&str] = &["deepwork start --strict 45 one"];
 
-pub const APPEND: Act = Act {
-    again: Again::WithPrintedKey,
-    ..act(r#"append RequirementProposed --payload {"title":"probe"}"#, &[])
-};
+pub const APPEND: Act =
+    Act { again: Again::WithPrintedKey, ..act(r#"append RequirementProposed --payload {"title":"probe"}"#, &[]) };
 pub const BATCH: Act = Act { again: Again::WithPrintedKey, input: LINES, ..act("append --batch", &[]) };
 pub const INIT: Act = act("init", &[]);
 

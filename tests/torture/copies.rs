@@ -45,7 +45,8 @@ fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
                         return;
                     }
                     let key = format!("w{worker}-{n}");
-                    let reply = hive.run("append", &["RequirementProposed", "--key", &key, "--payload", &payload(&key)]);
+                    let reply =
+                        hive.run("append", &["RequirementProposed", "--key", &key, "--payload", &payload(&key)]);
                     if reply.all("STATUS") == ["APPENDED"] {
                         acknowledged.lock().expect("no panic").push(key);
                     }

@@ -63,7 +63,9 @@ fn check_full(hive: &mut Hive, name: &str, counts: &mut Counts) {
             match said(&reply) {
                 Ok(Said::Recorded) => acknowledged += 1,
                 Ok(Said::Refused) if before == after => {}
-                Ok(Said::Refused) => counts.note(name, Wrong::LeftOver(format!("refused, but the log grew: {reply:?}"))),
+                Ok(Said::Refused) => {
+                    counts.note(name, Wrong::LeftOver(format!("refused, but the log grew: {reply:?}")))
+                }
                 Ok(other) => counts.note(name, Wrong::ChainBreak(format!("{other:?}: {reply:?}"))),
                 Err(wrong) => counts.note(name, wrong),
             }

@@ -118,7 +118,10 @@ impl Case<'_> {
     }
 
     fn name(&self) -> String {
-        format!("{} from {}: {:?} at {} {}", self.act.line, self.start.name, self.fault, self.point.call, self.point.nth)
+        format!(
+            "{} from {}: {:?} at {} {}",
+            self.act.line, self.start.name, self.fault, self.point.call, self.point.nth
+        )
     }
 }
 

@@ -49,7 +49,11 @@ pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
         Judged::Only(only) => name == only,
         Judged::None => false,
     };
-    events.filter(ours).map(|event| event["event_type"].as_str().unwrap_or_default().to_owned()).filter(judged).collect()
+    events
+        .filter(ours)
+        .map(|event| event["event_type"].as_str().unwrap_or_default().to_owned())
+        .filter(judged)
+        .collect()
 }
 
 fn goes_on(hive: &Hive) -> Result<(), Wrong> {

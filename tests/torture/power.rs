@@ -137,7 +137,8 @@ pub fn run(budget: Budget) -> Option<Counts> {
         return None;
     }
     let kinds = ["ext4", "xfs"].into_iter().zip(["mkfs.ext4", "mkfs.xfs"]);
-    let kinds: Vec<_> = kinds.filter(|(kind, tool)| can(&format!("power cuts on {kind}"), &[Need::Tool(tool)])).collect();
+    let kinds: Vec<_> =
+        kinds.filter(|(kind, tool)| can(&format!("power cuts on {kind}"), &[Need::Tool(tool)])).collect();
     let number = budget.sized(4, 100);
     let mut counts = Counts::planned(number * kinds.len());
     for (n, (kind, _)) in kinds.iter().enumerate() {

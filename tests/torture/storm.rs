@@ -39,7 +39,9 @@ impl Wish {
     }
 
     fn args(&self) -> Vec<String> {
-        let one = |key: &str| vec!["RequirementProposed".into(), "--key".into(), key.to_owned(), "--payload".into(), payload(key)];
+        let one = |key: &str| {
+            vec!["RequirementProposed".into(), "--key".into(), key.to_owned(), "--payload".into(), payload(key)]
+        };
         if self.keys.len() > 1 { vec!["--batch".into()] } else { one(&self.keys[0]) }
     }
 
