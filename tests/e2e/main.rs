@@ -33,6 +33,7 @@ mod policy;
 mod poll;
 mod project;
 mod readme;
+mod reference;
 mod refuse;
 mod require;
 mod scripts;
