@@ -154,7 +154,12 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String,
     if constraints > most {
         return Err(Error::usage(format!("there are {constraints} constraints: at most {most}")));
     }
-    file.constraints.iter().try_for_each(|constraint| check_line("a constraint", constraint))?;
+    for constraint in &file.constraints {
+        if constraint.trim().is_empty() {
+            return Err(Error::usage("a constraint is empty"));
+        }
+        check_line("a constraint", constraint)?;
+    }
     check_short("the state file", &file.render())
 }
 
