@@ -1,8 +1,9 @@
 //! `Autonomous/`: the files that agents of a workflow read. All but `CHECKPOINTS.md` can be made again
 //! from the log.
 //!
-//! `M1.md` has a layout that leaves no room for a checksum, so the hash of what was last written is
-//! kept in `Akashic/m1.json`: a file that is neither that nor what it should be was edited by hand.
+//! `M1.md` has a layout that leaves no room for a checksum, so the hashes of what is written and of what
+//! was there before are put into `Akashic/m1.json` first: whenever a writer is killed, the file is one of
+//! the two. One that is neither, nor what it should be, was edited by hand.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -23,6 +24,9 @@ const FILE_MAX_BYTES: u64 = 64 * 1024;
 #[derive(Serialize, Deserialize)]
 struct Written {
     sha256: String,
+    /// What it takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
 }
 
 /// What `M1.md` is.
@@ -62,45 +66,54 @@ impl Vault {
 
     /// How `M1.md` stands, if it should be this.
     pub fn look_at_m1(&self, wanted: Option<&str>) -> Result<M1File> {
-        let state = self.root.dir(AUTONOMOUS)?.map(|autonomous| autonomous.dir(STATE)).transpose()?.flatten();
-        let file = state.as_ref().map(|state| state.open_file(M1)).transpose()?.flatten();
-        let found = match file {
-            None => None,
-            Some(file) => {
-                let mut bytes = Vec::new();
-                let read = file.take(FILE_MAX_BYTES).read_to_end(&mut bytes);
-                read.map_err(|e| files::failed("read", &self.path.join(AUTONOMOUS).join(STATE).join(M1), e))?;
-                Some(bytes)
-            }
-        };
-        Ok(match (found, wanted) {
+        Ok(match (self.read_m1()?, wanted) {
             (None, None) => M1File::Current,
             (Some(found), Some(wanted)) if found == wanted.as_bytes() => M1File::Current,
             (None, Some(_)) => M1File::Old,
-            (Some(found), _) => match self.m1_written()? == Some(Digest::of(&found).to_string()) {
+            (Some(found), _) => match self.is_ours(&Digest::of(&found).to_string())? {
                 true => M1File::Old,
                 false => M1File::Edited,
             },
         })
     }
 
-    fn m1_written(&self) -> Result<Option<String>> {
-        let record = self.akashic.read(M1_SEAL)?;
-        Ok(record.and_then(|bytes| seal::open::<Written>(&bytes).ok()).map(|written| written.sha256))
+    /// The beginning of `M1.md`, which is all of it if it is ours.
+    fn read_m1(&self) -> Result<Option<Vec<u8>>> {
+        let state = self.root.dir(AUTONOMOUS)?.map(|autonomous| autonomous.dir(STATE)).transpose()?.flatten();
+        let Some(file) = state.as_ref().map(|state| state.open_file(M1)).transpose()?.flatten() else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(FILE_MAX_BYTES).read_to_end(&mut bytes);
+        read.map_err(|e| files::failed("read", &self.path.join(AUTONOMOUS).join(STATE).join(M1), e))?;
+        Ok(Some(bytes))
     }
 
-    /// Rewrites `M1.md` whole.
+    fn m1_written(&self) -> Result<Option<Written>> {
+        Ok(self.akashic.read(M1_SEAL)?.and_then(|bytes| seal::open(&bytes).ok()))
+    }
+
+    /// Whether a content of `M1.md` with this hash was written by us.
+    fn is_ours(&self, sha256: &str) -> Result<bool> {
+        let written = self.m1_written()?;
+        Ok(written.is_some_and(|w| w.sha256 == sha256 || w.before.as_deref() == Some(sha256)))
+    }
+
+    /// Rewrites `M1.md` whole. What is there now is ours, or was set aside.
     pub fn put_m1(&self, text: &str) -> Result<()> {
-        self.autonomous(STATE)?.put(M1, text.as_bytes())?;
-        self.seal_m1(text)
+        let before = self.read_m1()?.map(|found| Digest::of(&found).to_string());
+        let sha256 = Digest::of(text.as_bytes()).to_string();
+        let state = self.autonomous(STATE)?;
+        self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before }))?;
+        state.put(M1, text.as_bytes())
     }
 
     /// Keeps the hash of what `M1.md` says now.
     pub fn seal_m1(&self, text: &str) -> Result<()> {
         let sha256 = Digest::of(text.as_bytes()).to_string();
-        match self.m1_written()? == Some(sha256.clone()) {
+        match self.is_ours(&sha256)? {
             true => Ok(()),
-            false => self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256 })),
+            false => self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before: None })),
         }
     }
 
@@ -117,6 +130,12 @@ impl Vault {
         state.rename(M1, &name)?;
         state.sync()?;
         Ok(format!("{AUTONOMOUS}/{STATE}/{name}"))
+    }
+
+    /// Whether the file of a reply is there.
+    pub fn has_review(&self, id: &str) -> Result<bool> {
+        let reviews = self.root.dir(AUTONOMOUS)?.map(|autonomous| autonomous.dir(REVIEWS)).transpose()?.flatten();
+        Ok(reviews.map(|reviews| reviews.open_file(&format!("{id}.md"))).transpose()?.flatten().is_some())
     }
 
     /// Writes a reply of a reviewer. Gives where, relative to `Autonomous/`.
