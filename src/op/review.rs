@@ -17,7 +17,7 @@ use crate::machine::State as At;
 use crate::policy::{Request, mission, review};
 use crate::state::{Entity, State};
 use crate::vault::config::{Config, Setting};
-use crate::vault::{Vault, review_path};
+use crate::vault::{Snapshot, Vault, review_path};
 
 /// How the debate stands.
 #[derive(Debug)]
@@ -54,7 +54,25 @@ fn fails_of(review: &Entity) -> Vec<String> {
 pub fn status(env: &Env) -> Result<DebateView> {
     let vault = env.open()?;
     let (config, _) = vault.config()?;
-    with_view(&vault, |_, state| Ok(look(state, &config)))
+    with_view(&vault, |snapshot, state| {
+        let view = look(state, &config);
+        view.newest.iter().for_each(|review| keep_file(&vault, snapshot, review));
+        Ok(view)
+    })
+}
+
+/// Writes the file of a reply again if whoever recorded it did not come to that. Best effort: what it
+/// says is in the log.
+fn keep_file(vault: &Vault, snapshot: &Snapshot, review: &Entity) {
+    let id = review.subject.id();
+    if vault.has_review(id).unwrap_or(true) {
+        return;
+    }
+    if let Ok(Some((_, event))) = snapshot.find(review.first_event)
+        && let Some(text) = event.payload.get("text").and_then(Value::as_str)
+    {
+        let _ = vault.put_review(id, &format!("{}\n", text.trim()));
+    }
 }
 
 fn look(state: &State, config: &Config) -> DebateView {
@@ -77,10 +95,10 @@ fn look(state: &State, config: &Config) -> DebateView {
 pub fn prompt(env: &Env, spec: &str, reviewer: Option<&str>) -> Result<String> {
     let vault = env.open()?;
     let (config, _) = vault.config()?;
-    if let Some(reviewer) = reviewer {
-        check_known(&config, reviewer)?;
-    }
     with_view(&vault, |_, state| {
+        if let Some(reviewer) = reviewer {
+            check_known(state, &config, reviewer)?;
+        }
         let view = look(state, &config);
         if view.is(At::Exhausted) {
             return Err(review::out_of_rounds());
@@ -89,8 +107,13 @@ pub fn prompt(env: &Env, spec: &str, reviewer: Option<&str>) -> Result<String> {
     })
 }
 
-fn check_known(config: &Config, reviewer: &str) -> Result<()> {
-    let known = config.texts(Setting::ReviewersOrder);
+/// Whether somebody reviews: by the settings, or by those of when the debate that is open began.
+fn check_known(state: &State, config: &Config, reviewer: &str) -> Result<()> {
+    let open = review::open(state);
+    let known = match &open {
+        Some(debate) => debate.texts("reviewers").map(str::to_owned).collect(),
+        None => config.texts(Setting::ReviewersOrder),
+    };
     match known.iter().any(|name| name == reviewer) {
         true => Ok(()),
         false => {
@@ -115,11 +138,11 @@ pub struct ReviewOutcome {
 
 /// Records a reviewer's reply.
 pub fn record(env: &Env, reviewer: &str, reply: &str, key: Option<String>) -> Result<ReviewOutcome> {
-    let parsed = review::parse(reply)?;
     let reply = reply.trim();
+    let parsed = review::parse(reply)?;
     let vault = env.open()?;
     let mut desk = Desk::open(env, &vault, false)?;
-    check_known(&desk.config, reviewer)?;
+    check_known(desk.state(), &desk.config, reviewer)?;
     let mut asked = Request { key, ..request(env, Kind::ReviewRecorded, None, said(reviewer, reply, &parsed.fails)) };
     let mut recorded = match before(&desk, &mut asked)? {
         Some(first) => first,
@@ -190,7 +213,7 @@ pub fn reopen(env: &Env) -> Result<AppendOutcome> {
 pub fn fails(env: &Env, reference: Option<&str>) -> Result<(String, Vec<String>)> {
     let vault = env.open()?;
     let (config, _) = vault.config()?;
-    with_view(&vault, |_, state| {
+    with_view(&vault, |snapshot, state| {
         let review = match reference {
             Some(reference) => {
                 let subject = state.find(reference, EntityType::Review)?;
@@ -199,6 +222,7 @@ pub fn fails(env: &Env, reference: Option<&str>) -> Result<(String, Vec<String>)
             None => look(state, &config).newest,
         };
         let review = review.ok_or_else(|| Error::not_found("there is no reply of a reviewer yet"))?;
+        keep_file(&vault, snapshot, &review);
         Ok((review.subject.id().to_owned(), fails_of(&review)))
     })
 }

@@ -24,10 +24,14 @@ pub fn parse(reply: &str) -> Result<Reply> {
     let (mut passes, mut fails) = (Vec::new(), Vec::new());
     for line in reply.lines().map(bare).filter(|line| !line.is_empty() && !line.starts_with("```")) {
         let shown = || text::cut(line, limits::SUMMARY_MAX_CHARS);
-        if line.contains(|c: char| c.is_control() && c != '\t') {
+        // A line is a line to whoever reads it: some take U+2028 for its end, too.
+        if line.contains(|c: char| c.is_control() && c != '\t' || matches!(c, '\u{2028}' | '\u{2029}')) {
             return Err(Error::usage("a line of the reply holds control characters"));
         }
         if let Some(item) = line.strip_prefix("PASS:") {
+            if item.trim().is_empty() {
+                return Err(Error::usage(format!("a PASS line names nothing: {}", shown())));
+            }
             passes.push(item.trim().to_owned());
         } else if let Some(item) = line.strip_prefix("FAIL:") {
             let (what, fix) = item
@@ -36,6 +40,9 @@ pub fn parse(reply: &str) -> Result<Reply> {
                 .ok_or_else(|| Error::usage(format!("a FAIL line has no '-> FIX:': {}", shown())))?;
             if fix.trim().is_empty() {
                 return Err(Error::usage(format!("a FAIL line has an empty FIX: {}", shown())));
+            }
+            if what.trim().is_empty() {
+                return Err(Error::usage(format!("a FAIL line names nothing: {}", shown())));
             }
             fails.push(format!("{} -> FIX: {}", what.trim(), fix.trim()));
         } else {
@@ -137,6 +144,12 @@ fn check_opening(state: &State, actor: &Actor, payload: &Map<String, Value>) -> 
     if let Some(other) = open(state) {
         let why = format!("{} is Open: one debate at a time", other.name());
         return Err(Error::refused(Reason::IllegalTransition, why));
+    }
+    // Else its rounds would not be counted for what is under way.
+    let mission = mission::running(state);
+    if payload.get("mission_id").and_then(Value::as_str) != mission.as_ref().map(|mission| mission.subject.id()) {
+        let name = mission.map_or_else(|| mission::NONE.to_owned(), |mission| mission.name());
+        return Err(Error::usage(format!("a debate is about the mission under way, which is {name}")));
     }
     match exhausted(state) {
         Some(_) if actor.is_autonomous() => Err(out_of_rounds()),

@@ -36,6 +36,7 @@ mod readme;
 mod reference;
 mod refuse;
 mod require;
+mod review;
 mod scripts;
 mod status;
 mod stop;
