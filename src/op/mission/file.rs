@@ -9,31 +9,35 @@ use crate::state::State;
 use crate::vault::{M1File, Vault};
 
 /// What the file should be.
-fn wanted(state: &State) -> Option<String> {
+pub fn wanted(state: &State) -> Option<String> {
     mission::newest(state).map(|mission| M1::of(state, &mission).render())
 }
 
-/// Looks at the file, and mends it under the lock if that is needed.
+/// Looks at the file, and mends it under the lock if that is needed. Before there is a mission it is
+/// nobody's business.
 pub fn settle(env: &Env, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
     let (_, state) = vault.view()?;
+    if mission::newest(&state).is_none() {
+        return Ok(());
+    }
     if vault.look_at_m1(wanted(&state).as_deref())? == M1File::Current {
         return Ok(());
     }
     let mut writer = vault.write(env.write_options(vault, &mut Vec::new())?)?;
     let (_, state) = writer.view()?;
-    mend(vault, &state, env.now.timestamp(), warnings)
+    mend(vault, wanted(&state), env.now.timestamp(), warnings)
 }
 
-/// The same for who holds the lock and is about to record something: afterwards the file is ours.
-pub fn settle_at(desk: &mut Desk<'_>, vault: &Vault, env: &Env) -> Result<()> {
+/// The same for who holds the lock and is about to record something: afterwards the file is ours. `wanted`
+/// is what it should have been before.
+pub fn settle_at(desk: &mut Desk<'_>, vault: &Vault, env: &Env, wanted: Option<String>) -> Result<()> {
     let mut warnings = Vec::new();
-    mend(vault, desk.state(), env.now.timestamp(), &mut warnings)?;
+    mend(vault, wanted, env.now.timestamp(), &mut warnings)?;
     desk.warnings.append(&mut warnings);
     Ok(())
 }
 
-fn mend(vault: &Vault, state: &State, now: Timestamp, warnings: &mut Vec<String>) -> Result<()> {
-    let wanted = wanted(state);
+fn mend(vault: &Vault, wanted: Option<String>, now: Timestamp, warnings: &mut Vec<String>) -> Result<()> {
     let found = vault.look_at_m1(wanted.as_deref())?;
     if found == M1File::Edited {
         let aside = vault.set_m1_aside(now)?;

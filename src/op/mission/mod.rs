@@ -17,7 +17,7 @@ use super::project::with_view;
 use super::task::request;
 use super::{AppendOutcome, Env, require};
 use crate::base::{EntityType, Error, Result};
-use crate::event::Kind;
+use crate::event::{Kind, parse_ulid};
 use crate::machine::State as At;
 use crate::policy::Request;
 use crate::policy::mission::{self, LINES, M1, NONE};
@@ -56,7 +56,10 @@ pub fn show(env: &Env) -> Result<MissionView> {
 }
 
 fn view(state: &State) -> Result<MissionView> {
-    let mission = mission::newest(state).ok_or_else(no_mission)?;
+    mission::newest(state).ok_or_else(no_mission).map(|mission| view_of(state, mission))
+}
+
+fn view_of(state: &State, mission: Entity) -> MissionView {
     let task = mission.named("task_id", EntityType::Task).and_then(|task| state.entity(&task));
     let at_it = |task: &Entity| match task.state {
         At::Assigned | At::Running | At::Retrying => true,
@@ -64,7 +67,7 @@ fn view(state: &State) -> Result<MissionView> {
         _ => false,
     };
     let busy = task.map(|task| task.into_owned()).filter(|task| mission.state == At::Running && at_it(task));
-    Ok(MissionView { m1: M1::of(state, &mission), mission, busy, warnings: Vec::new() })
+    MissionView { m1: M1::of(state, &mission), mission, busy, warnings: Vec::new() }
 }
 
 fn no_mission() -> Error {
@@ -89,13 +92,17 @@ pub fn start(
 }
 
 fn list(constraints: &[String]) -> Value {
-    if constraints.is_empty() { Value::Null } else { json!(constraints) }
+    let trimmed: Vec<&str> = constraints.iter().map(|constraint| constraint.trim()).collect();
+    if trimmed.is_empty() { Value::Null } else { json!(trimmed) }
 }
 
 /// Changes what the file says: `KEY=VALUE` pairs, and the constraints if any are given.
 pub fn set(env: &Env, pairs: &[String], constraints: &[String], key: Option<String>) -> Result<MissionOutcome> {
     on_mission(env, |desk, mission| {
-        let mut members = members(mission);
+        // The whole content is recorded: said again, it goes with what else was so the first time.
+        let first = first_with(desk, key.as_deref(), Kind::MissionChanged)?;
+        let again = first.is_some();
+        let mut members = first.unwrap_or_else(|| members(mission));
         let mut given = Vec::new();
         for pair in pairs {
             let (name, value) = pair.split_once('=').ok_or_else(|| not_a_pair(pair))?;
@@ -108,9 +115,9 @@ pub fn set(env: &Env, pairs: &[String], constraints: &[String], key: Option<Stri
             given.push(name);
         }
         if !constraints.is_empty() {
-            members.insert("constraints".to_owned(), json!(constraints));
+            members.insert("constraints".to_owned(), list(constraints));
         }
-        if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) {
+        if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) && !again {
             members.remove("logref");
             let log = members.get("task_id").and_then(Value::as_str).and_then(|task| log_of(desk.state(), task));
             members.extend(log.map(|log| ("logref".to_owned(), log.into())));
@@ -118,6 +125,13 @@ pub fn set(env: &Env, pairs: &[String], constraints: &[String], key: Option<Stri
         let subject = mission.subject.to_string();
         Ok(Request { key, ..request(env, Kind::MissionChanged, Some(&subject), Value::Object(members)) })
     })
+}
+
+/// What the event with this key says, if it is one of this kind.
+fn first_with(desk: &Desk<'_>, key: Option<&str>, kind: Kind) -> Result<Option<Map<String, Value>>> {
+    let Some(id) = key.and_then(|key| desk.state().keyed(key).or_else(|| parse_ulid(key))) else { return Ok(None) };
+    let first = desk.snapshot.find(id)?.map(|(_, event)| event);
+    Ok(first.filter(|event| event.event_type.known() == Some(kind)).map(|event| event.payload))
 }
 
 fn not_a_pair(pair: &str) -> Error {
@@ -186,7 +200,12 @@ fn log_of(state: &State, task: &str) -> Option<String> {
 
 /// Begins the next round.
 pub fn round(env: &Env, key: Option<String>) -> Result<MissionOutcome> {
-    on_mission(env, |_, mission| Ok(Request { key, ..next_round(env, mission) }))
+    on_mission(env, |desk, mission| {
+        let mut asked = next_round(env, mission);
+        // Said again, it is the round of the first time.
+        asked.payload = first_with(desk, key.as_deref(), Kind::MissionRoundBegun)?.unwrap_or(asked.payload);
+        Ok(Request { key, ..asked })
+    })
 }
 
 fn next_round(env: &Env, mission: &Entity) -> Request {
@@ -196,18 +215,18 @@ fn next_round(env: &Env, mission: &Entity) -> Request {
 
 /// It is done, or given up.
 pub fn end(env: &Env, passed: bool, text: Option<String>, key: Option<String>) -> Result<MissionOutcome> {
-    let kind = if passed { Kind::MissionPassed } else { Kind::MissionFailed };
-    let payload = json!({"last_action": text});
-    let vault = env.open()?;
-    let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?;
-    record(env, Request { key, ..request(env, kind, Some(&mission.subject.to_string()), payload) })
+    on_mission(env, |_, mission| Ok(Request { key, ..ending(env, mission, passed, text) }))
 }
 
-/// Opens the desk, finds the mission that is under way, and records what `ask` gives.
+fn ending(env: &Env, mission: &Entity, passed: bool, text: Option<String>) -> Request {
+    let kind = if passed { Kind::MissionPassed } else { Kind::MissionFailed };
+    request(env, kind, Some(&mission.subject.to_string()), json!({"last_action": text}))
+}
+
+/// Opens the desk, finds the newest mission, and records what `ask` gives.
 fn on_mission(env: &Env, ask: impl FnOnce(&Desk<'_>, &Entity) -> Result<Request>) -> Result<MissionOutcome> {
     let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    file::settle_at(&mut desk, &vault, env)?;
+    let desk = Desk::open(env, &vault, false)?;
     let mission = mission::newest(desk.state()).ok_or_else(no_mission)?;
     let asked = ask(&desk, &mission)?;
     record_at(env, &vault, desk, asked)
@@ -215,19 +234,26 @@ fn on_mission(env: &Env, ask: impl FnOnce(&Desk<'_>, &Entity) -> Result<Request>
 
 fn record(env: &Env, asked: Request) -> Result<MissionOutcome> {
     let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    file::settle_at(&mut desk, &vault, env)?;
+    let desk = Desk::open(env, &vault, false)?;
     record_at(env, &vault, desk, asked)
 }
 
 fn record_at(env: &Env, vault: &Vault, mut desk: Desk<'_>, asked: Request) -> Result<MissionOutcome> {
-    let mut recorded = match repeated(&desk, &asked)? {
-        Some(first) => first,
+    // Nobody names the mission: a key says which one was meant.
+    let mut recorded = match repeated(&desk, &Request { subject: None, ..asked.clone() })? {
+        Some(first) => {
+            // The file is looked after under the same lock.
+            drop(desk);
+            first
+        }
         None => {
+            let before = file::wanted(desk.state());
             let asked = match unchanged(&desk, &asked) {
                 Some(held) => held,
                 None => desk.ask(asked)?,
             };
+            // Only now: what is refused leaves the file alone.
+            file::settle_at(&mut desk, vault, env, before)?;
             finish(vault, desk, &[asked])?
         }
     };
