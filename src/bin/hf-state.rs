@@ -128,7 +128,7 @@ fn lines(status: Status, sum: String, view: MissionView) -> Report {
 }
 
 fn show(view: MissionView) -> Report {
-    let (next, sum) = (next(&view), format!("{} is {}", view.mission.name(), view.mission.state));
+    let (next, sum) = (next(&view), format!("{}: {}", view.mission.name(), view.mission.state));
     lines(Status::Ok, sum, view).next(next)
 }
 
@@ -158,6 +158,7 @@ fn went(done: GoOutcome) -> Report {
         GoStanding::Running => (Status::Running, Next::run("hf-state").word("go")),
         GoStanding::WaitsForApproval => (Status::ApprovalRequired, Next::OPERATOR),
         GoStanding::Failed => (Status::Fail, Next::Patch),
+        GoStanding::GivenUp => (Status::Fail, Next::OPERATOR),
         GoStanding::OutOfRounds => (Status::RoundLimit, Next::OPERATOR),
     };
     let m1 = &done.view.m1;

@@ -38,6 +38,7 @@ mod refuse;
 mod require;
 mod review;
 mod scripts;
+mod state;
 mod status;
 mod stop;
 mod task;

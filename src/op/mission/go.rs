@@ -2,25 +2,27 @@
 //!
 //! Every step is found in the log before it is taken: a run and a mending are jobs with a key of
 //! their mission and round, so whoever begins again goes on where another was killed, and nothing is
-//! done twice (`killed_anywhere_and_started_again_it_does_nothing_twice`).
+//! done twice (`killed_anywhere_and_started_again_it_does_nothing_twice`). A job whose command never
+//! began, because who fired it was killed before its supervisor lived, is fired again in its round.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{MissionView, end, log_name, members, next_round, no_mission, record, view};
+use super::{MissionView, ending, log_name, members, next_round, no_mission, record, view_of};
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{self as engine, Beat, Signals};
+use crate::job::{self as engine, Beat, JobDir, Order, Signals};
 use crate::machine::State as At;
 use crate::op::Env;
-use crate::op::job::{FireRequest, JobStanding, JobView, fire, log_path, newest_log, wait_at};
+use crate::op::append::is_stopped;
+use crate::op::job::{FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_at};
 use crate::op::project::with_view;
 use crate::op::task::request;
 use crate::policy::Request;
 use crate::policy::approval::{self, Question};
-use crate::policy::mission;
+use crate::policy::{mission, rules};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 use crate::vault::config::Setting;
@@ -47,6 +49,38 @@ pub enum GoStanding {
     Failed,
     /// All rounds are used.
     OutOfRounds,
+    /// Somebody said that it is over.
+    GivenUp,
+}
+
+/// What a failure asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// The fixer looks at it.
+    Mend,
+    /// It was cut off, and there is nothing to mend: the next round begins.
+    Again,
+    /// Somebody wanted it so.
+    ByHand,
+}
+
+/// How a task is called that a stop ended.
+const STOPPED: &str = "emergency_stop";
+/// A job that never begins is fired so often in one round.
+const ATTEMPTS_MAX_COUNT: u64 = 8;
+
+fn after(job: &JobView) -> After {
+    let reason = job.task.text("abort_reason").unwrap_or_default();
+    match job.standing {
+        JobStanding::Lost => After::Again,
+        _ if reason == STOPPED => After::Again,
+        _ if reason == Order::Cancelled.as_str() || job.record.is_none() => After::ByHand,
+        _ => After::Mend,
+    }
+}
+
+fn waits_for_approval(task: &Entity) -> bool {
+    task.state == At::Proposed && task.facts.contains_key("destructive")
 }
 
 /// The two commands of a round.
@@ -77,7 +111,8 @@ pub fn go(env: &Env, max: Duration) -> Result<GoOutcome> {
     let vault = env.open()?;
     let signals = Signals::of_waiter()?;
     let until = engine::moment().checked_add(max);
-    let mut going = Going { env: env.clone(), vault: &vault, signals, until, warnings: Vec::new() };
+    let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?.subject;
+    let mut going = Going { env: env.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
     let mut outcome = loop {
         if let Some(outcome) = going.step()? {
             break outcome;
@@ -91,6 +126,8 @@ pub fn go(env: &Env, max: Duration) -> Result<GoOutcome> {
 struct Going<'a> {
     env: Env,
     vault: &'a Vault,
+    /// The mission that it began with, whatever begins meanwhile.
+    mission: Subject,
     signals: Signals,
     until: Option<Instant>,
     warnings: Vec<String>,
@@ -99,21 +136,26 @@ struct Going<'a> {
 impl Going<'_> {
     /// Looks where the mission stands and takes it one step further; gives the outcome if there is one.
     fn step(&mut self) -> Result<Option<GoOutcome>> {
-        let mission = with_view(self.vault, |_, state| mission::newest(state).ok_or_else(no_mission))?;
-        match mission.state {
-            At::Passed => return self.outcome(GoStanding::Passed, None, None).map(Some),
-            At::Failed => return self.outcome(GoStanding::OutOfRounds, None, None).map(Some),
-            _ => {}
+        let mission = self.look()?;
+        if mission.state != At::Running {
+            return self.ended(&mission).map(Some);
         }
-        if !self.is_bound(&mission)? {
-            return Ok(None);
-        }
+        self.check_not_stopped()?;
+        let bound = with_view(self.vault, |_, state| requirement(state, &mission))?;
         let round = mission.count("round");
+        if round == 0 {
+            // Nothing is recorded for a mission that cannot begin.
+            self.command(Part::Run)?;
+        }
+        if mission.text("requirement_id") != Some(bound.id()) {
+            return self.bind(&mission, &bound).map(|()| None);
+        }
         if round == 0 {
             return self.begin_round(&mission).map(|()| None);
         }
         let run = self.ensure(&mission, Part::Run, None)?;
         match run.standing {
+            _ if self.moved_on(&mission)? => Ok(None),
             JobStanding::Done => {
                 let summary = format!("round {round}: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
                 self.finish(&mission, true, summary)?;
@@ -124,44 +166,104 @@ impl Going<'_> {
         }
     }
 
+    /// The mission as it stands now.
+    fn look(&self) -> Result<Entity> {
+        let found = |state: &State| state.entity(&self.mission).map(|mission| mission.into_owned());
+        with_view(self.vault, |_, state| found(state).ok_or_else(no_mission))
+    }
+
+    /// Whether somebody took the mission elsewhere while a job was waited for.
+    fn moved_on(&self, mission: &Entity) -> Result<bool> {
+        let now = self.look()?;
+        Ok(now.state != At::Running || now.count("round") != mission.count("round"))
+    }
+
+    fn check_not_stopped(&self) -> Result<()> {
+        with_view(self.vault, |_, state| match is_stopped(state) {
+            true => Err(rules::stopped(state)),
+            false => Ok(()),
+        })
+    }
+
+    /// The reply for a mission that is over, the same as often as it is asked for.
+    fn ended(&self, mission: &Entity) -> Result<GoOutcome> {
+        let standing = match mission.state {
+            At::Passed => GoStanding::Passed,
+            _ if mission.count("round") >= limits::ROUNDS_MAX_COUNT => GoStanding::OutOfRounds,
+            _ => GoStanding::GivenUp,
+        };
+        let run = match (standing, self.fired(mission, Part::Run)?) {
+            (GoStanding::OutOfRounds, Some((run, _))) => Some(check(&self.env, &run.to_string())?),
+            _ => None,
+        };
+        let failed = run.filter(|run| matches!(run.standing, JobStanding::Fail | JobStanding::Lost));
+        self.outcome(standing, None, failed.as_ref())
+    }
+
     /// What comes after a run that failed: its mending and the next round, or the end.
     fn after_failure(&mut self, mission: &Entity, run: &JobView) -> Result<Option<GoOutcome>> {
+        let after = after(run);
+        if after == After::Again {
+            self.check_not_cut_off(run)?;
+        }
         let round = mission.count("round");
         let why = format!("round {round} failed: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
         if round >= limits::ROUNDS_MAX_COUNT {
             self.finish(mission, false, why.clone())?;
             return self.outcome(GoStanding::OutOfRounds, Some(why), Some(run)).map(Some);
         }
-        // What was lost with its machine has nothing to be mended.
-        if run.standing == JobStanding::Lost {
-            return self.begin_round(mission).map(|()| None);
-        }
-        let (config, _) = self.vault.config()?;
         let begun = self.fired(mission, Part::Fix)?.is_some();
-        if !begun && config.command(Setting::FixerCommand)?.is_none() {
-            self.note(&[&why, "failed"], "mend it, then hf-state round and hf-state go")?;
-            return self.outcome(GoStanding::Failed, Some(why), Some(run)).map(Some);
+        match after {
+            After::Again => return self.begin_round(mission).map(|()| None),
+            After::ByHand => return self.by_hand(why, run).map(Some),
+            After::Mend if !begun && self.config(Part::Fix)?.is_none() => return self.by_hand(why, run).map(Some),
+            After::Mend => {}
         }
         let fix = self.ensure(mission, Part::Fix, Some(run))?;
         match fix.standing {
-            JobStanding::Done | JobStanding::Lost => self.begin_round(mission).map(|()| None),
-            JobStanding::Fail => {
+            _ if self.moved_on(mission)? => Ok(None),
+            JobStanding::Done => self.begin_round(mission).map(|()| None),
+            JobStanding::Fail | JobStanding::Lost if self::after(&fix) == After::Again => {
+                self.check_not_cut_off(&fix)?;
+                self.begin_round(mission).map(|()| None)
+            }
+            JobStanding::Fail | JobStanding::Lost => {
                 let why = format!("{why}; the fixer failed: {}", text::cut(&fix.summary(), limits::SUMMARY_MAX_CHARS));
-                self.note(&[&why, "failed"], "mend it, then hf-state round and hf-state go")?;
-                self.outcome(GoStanding::Failed, Some(why), Some(run)).map(Some)
+                self.by_hand(why, run).map(Some)
             }
             _ => self.under_way(&fix).map(Some),
         }
     }
 
+    /// Refuses to go on while a stop that ended a job holds: its flag is up before its event is there.
+    fn check_not_cut_off(&self, job: &JobView) -> Result<()> {
+        self.check_not_stopped()?;
+        match self.vault.stop_flag()?.filter(|_| job.task.text("abort_reason") == Some(STOPPED)) {
+            Some(stop) => {
+                let why = format!("everything is stopped: {}", text::cut(&stop.reason, limits::SUMMARY_MAX_CHARS));
+                Err(Error::refused(Reason::SystemStopped, why))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Somebody has to see to it before the next round.
+    fn by_hand(&mut self, why: String, run: &JobView) -> Result<GoOutcome> {
+        let mission = self.look()?;
+        let mut members = members(&mission);
+        members.insert("next_action".to_owned(), "mend it, then hf-state round and hf-state go".into());
+        self.say(&mission, members.into(), &[&why, "failed"])?;
+        self.outcome(GoStanding::Failed, Some(why), Some(run))
+    }
+
     fn under_way(&self, job: &JobView) -> Result<GoOutcome> {
-        let waits = job.task.state == At::Proposed && job.task.facts.contains_key("destructive");
-        let standing = if waits { GoStanding::WaitsForApproval } else { GoStanding::Running };
+        let standing = if waits_for_approval(&job.task) { GoStanding::WaitsForApproval } else { GoStanding::Running };
         self.outcome(standing, Some(format!("{}: {}", job.task.name(), job.summary())), None)
     }
 
     fn outcome(&self, standing: GoStanding, summary: Option<String>, failed: Option<&JobView>) -> Result<GoOutcome> {
-        let view = with_view(self.vault, |_, state| view(state))?;
+        let mission = self.look()?;
+        let view = with_view(self.vault, |_, state| Ok(view_of(state, mission)))?;
         let record = failed.and_then(|job| job.record.as_ref());
         Ok(GoOutcome {
             standing,
@@ -172,21 +274,24 @@ impl Going<'_> {
         })
     }
 
-    /// Whether the mission names a requirement that an operator approved. If it names none and only one
-    /// is approved, it is that one from now on.
-    fn is_bound(&mut self, mission: &Entity) -> Result<bool> {
-        let bound = with_view(self.vault, |_, state| requirement(state, mission))?;
-        if mission.text("requirement_id") == Some(bound.id()) {
-            return Ok(true);
-        }
+    /// A mission that names no requirement is for the only one that is approved, from now on.
+    fn bind(&mut self, mission: &Entity, requirement: &Subject) -> Result<()> {
         let mut members = members(mission);
-        members.insert("requirement_id".to_owned(), bound.id().into());
-        self.change(mission, members.into())?;
-        Ok(false)
+        members.insert("requirement_id".to_owned(), requirement.id().into());
+        self.change(mission, members.into())
+    }
+
+    /// The command of a part, if it has one.
+    fn config(&self, part: Part) -> Result<Option<String>> {
+        self.vault.config()?.0.command(part.setting())
+    }
+
+    fn command(&self, part: Part) -> Result<String> {
+        self.config(part)?.ok_or_else(|| Error::usage(format!("{} is not set", part.setting())))
     }
 
     fn begin_round(&mut self, mission: &Entity) -> Result<()> {
-        let key = Some(key(mission, "round", mission.count("round") + 1));
+        let key = Some(key(mission, "round", mission.count("round") + 1, 1));
         let done = record(&self.env, Request { key, ..next_round(&self.env, mission) })?;
         self.warnings.extend(done.recorded.warnings);
         Ok(())
@@ -200,52 +305,73 @@ impl Going<'_> {
             with_view(self.vault, |_, state| mission::check(state, kind, &mission.subject, payload)).is_ok()
         };
         let text = Some(text).filter(|text| fits(text));
-        let done = end(&self.env, passed, text, Some(format!("{}:end", mission.subject.id())))?;
+        let key = Some(format!("{}:end", mission.subject.id()));
+        let done = record(&self.env, Request { key, ..ending(&self.env, mission, passed, text) })?;
         self.warnings.extend(done.recorded.warnings);
         Ok(())
     }
 
     /// The job of this part of the round, fired if it was not, and waited for.
     fn ensure(&mut self, mission: &Entity, part: Part, failed: Option<&JobView>) -> Result<JobView> {
-        let task = match self.fired(mission, part)? {
-            Some(task) => task,
-            None => self.fire(mission, part, failed)?,
-        };
-        if mission.text("task_id") != Some(task.id()) {
-            let name = with_view(self.vault, |_, state| Ok(state.entity(&task).map(|task| task.name())))?;
-            let text = format!("round {}: {} is {}", mission.count("round"), part.name(), name.unwrap_or_default());
-            self.note_task(&task, &[&text, "fired"])?;
+        loop {
+            let (task, attempt) = match self.fired(mission, part)? {
+                Some(fired) => fired,
+                None => (self.fire(mission, part, failed, 1)?, 1),
+            };
+            // The file names what is under way: a run only until its mending was fired.
+            if matches!(part, Part::Fix) || self.fired(mission, Part::Fix)?.is_none() {
+                self.note_task(&task, part)?;
+            }
+            let job = check(&self.env, &task.to_string())?;
+            if waits_for_approval(&job.task) {
+                return Ok(job);
+            }
+            let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(engine::moment()));
+            let job = wait_at(&self.env, self.vault, &task.to_string(), left, &self.signals)?;
+            if attempt >= ATTEMPTS_MAX_COUNT || !self.never_began(&job)? || self.moved_on(mission)? {
+                return Ok(job);
+            }
+            self.fire(mission, part, failed, attempt + 1)?;
         }
-        let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(engine::moment()));
-        wait_at(&self.env, self.vault, &task.to_string(), left, &self.signals)
     }
 
-    /// The task of a part of the round, if it was fired.
-    fn fired(&self, mission: &Entity, part: Part) -> Result<Option<Subject>> {
-        let key = key(mission, part.name(), mission.count("round"));
+    /// Whether a job is lost before its command was begun: that is published before it is let go.
+    fn never_began(&self, job: &JobView) -> Result<bool> {
+        if job.standing != JobStanding::Lost {
+            return Ok(false);
+        }
+        let folder = JobDir::open(self.vault.path(), &EntityId::parse(job.task.subject.id())?)?;
+        let identity = folder.map(|folder| folder.identity()).transpose();
+        Ok(matches!(identity, Ok(Some(None))))
+    }
+
+    /// The task of a part of the round, if it was fired, and how often it was.
+    fn fired(&self, mission: &Entity, part: Part) -> Result<Option<(Subject, u64)>> {
+        let round = mission.count("round");
         with_view(self.vault, |snapshot, state| {
-            let Some(id) = state.keyed(&key) else { return Ok(None) };
+            let fired = |attempt| state.keyed(&key(mission, part.name(), round, attempt));
+            let Some((attempt, id)) = (1..).map_while(|n| Some((n, fired(n)?))).last() else { return Ok(None) };
             let event = snapshot.find(id)?.map(|(_, event)| event);
-            event.map(|event| Subject::parse(&event.subject)).transpose()
+            event.map(|event| Ok((Subject::parse(&event.subject)?, attempt))).transpose()
         })
     }
 
-    fn fire(&mut self, mission: &Entity, part: Part, failed: Option<&JobView>) -> Result<Subject> {
-        let (config, _) = self.vault.config()?;
-        let command = config.command(part.setting())?;
-        let command = command.ok_or_else(|| Error::usage(format!("{} is not set", part.setting())))?;
+    fn fire(&mut self, mission: &Entity, part: Part, failed: Option<&JobView>, attempt: u64) -> Result<Subject> {
+        let command = self.command(part)?;
         let (round, name) = (mission.count("round"), mission.name());
         let mut env = vec![
             ("HF_MISSION", name.clone()),
             ("HF_ROUND", round.to_string()),
             ("HF_GOAL", mission.text("goal").unwrap_or_default().to_owned()),
         ];
+        let folder = std::path::absolute(self.vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
         if let Some(job) = failed {
             let last5 = job.record.as_ref().map(|record| record.last5.join("\n")).unwrap_or_default();
-            let log = self.vault.path().join(log_path(&job.logref));
+            let log = folder.join(log_path(&job.logref));
             env.extend([
                 ("HF_LAST5", last5.replace('\0', " ")),
-                ("HF_TASK_ID", job.task.name()),
+                // HF_TASK_ID is the job itself.
+                ("HF_FAILED_TASK", job.task.name()),
                 ("HF_LOG", log.to_string_lossy().into_owned()),
             ]);
         }
@@ -254,7 +380,6 @@ impl Going<'_> {
             // It reads the last lines as its input.
             Part::Fix => format!("printf '%s\\n' \"$HF_LAST5\" | (\n{command}\n)"),
         };
-        let folder = std::path::absolute(self.vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
         let request = FireRequest {
             argv: vec!["sh".into(), "-c".into(), script.into()],
             title: Some(format!("{name} round {round}: {}", part.name())),
@@ -268,29 +393,27 @@ impl Going<'_> {
             beat: Beat::Timer,
             destructive: false,
         };
-        let done = fire(&self.env, request, Some(key(mission, part.name(), round)))?;
+        let done = fire(&self.env, request, Some(key(mission, part.name(), round, attempt)))?;
         self.warnings.extend(done.recorded.warnings);
         Ok(done.task.subject)
     }
 
-    /// Lets the file say what was done last and what comes next.
-    fn note(&mut self, last: &[&str], next: &str) -> Result<()> {
-        let mission = with_view(self.vault, |_, state| mission::newest(state).ok_or_else(no_mission))?;
-        let mut members = members(&mission);
-        members.insert("next_action".to_owned(), next.into());
-        self.say(&mission, members.into(), last)
-    }
-
-    fn note_task(&mut self, task: &Subject, last: &[&str]) -> Result<()> {
-        let (mission, log) = with_view(self.vault, |_, state| {
-            let log = state.entity(task).map(|task| newest_log(state, &task));
-            Ok((mission::newest(state).ok_or_else(no_mission)?, log))
+    /// Lets the file name the job that is under way.
+    fn note_task(&mut self, task: &Subject, part: Part) -> Result<()> {
+        let mission = self.look()?;
+        if mission.state != At::Running || mission.text("task_id") == Some(task.id()) {
+            return Ok(());
+        }
+        let (name, log) = with_view(self.vault, |_, state| {
+            let task = state.entity(task).map(|task| task.into_owned());
+            Ok((task.as_ref().map(Entity::name), task.map(|task| newest_log(state, &task))))
         })?;
+        let text = format!("round {}: {} is {}", mission.count("round"), part.name(), name.unwrap_or_default());
         let mut members = members(&mission);
         members.insert("task_id".to_owned(), task.id().into());
         members.extend(log.and_then(|log| log_name(&log).ok()).map(|log| ("logref".to_owned(), log.into())));
         members.insert("next_action".to_owned(), "hf-state go".into());
-        self.say(&mission, members.into(), last)
+        self.say(&mission, members.into(), &[&text, "fired"])
     }
 
     /// Records a change with the first of these texts that the file has room for. One that has none is
@@ -319,8 +442,9 @@ impl Going<'_> {
 }
 
 /// The key of a step: the same for whoever takes it.
-fn key(mission: &Entity, what: &str, round: u64) -> String {
-    format!("{}:{what}:{round}", mission.subject.id())
+fn key(mission: &Entity, what: &str, round: u64, attempt: u64) -> String {
+    let first = format!("{}:{what}:{round}", mission.subject.id());
+    if attempt == 1 { first } else { format!("{first}:{attempt}") }
 }
 
 /// The requirement that the mission is for, if an operator approved it.
