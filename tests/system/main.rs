@@ -7,6 +7,7 @@ mod hive;
 
 #[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod machine;
+mod mission;
 mod refusals;
 mod terminal;
 mod tmux;
