@@ -27,7 +27,7 @@ fn a_file_has_a_number_and_four_digits_of_its_content() {
     assert_eq!((reply.get("REF"), reply.get("SHA256")), (first.as_str(), Digest::of(b"one").hex().as_str()));
     assert_eq!(ok(&hive, "hf-ref add spec.md").get("STATUS"), "DUPLICATE");
     assert_eq!(ok(&hive, "hf-ref add ./spec.md").get("STATUS"), "DUPLICATE", "one path, however it is written");
-    for text in [first.clone(), first.to_uppercase().replace('@', "@"), "D0001".to_owned(), "d0001".to_owned()] {
+    for text in [first.clone(), first.to_uppercase(), "D0001".to_owned(), "d0001".to_owned()] {
         let reply = ok(&hive, &format!("hf-ref resolve {text}"));
         assert_eq!((reply.get("STATUS"), reply.get("REF")), ("OK", first.as_str()), "{text}");
     }
