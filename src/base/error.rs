@@ -69,6 +69,8 @@ names! {
         ProjectArchived = "project_archived",
         /// A session that is over, or was never there.
         SessionVoid = "session_void",
+        /// Whoever leaves a branch says where it stands.
+        SummaryRequired = "summary_required",
     }
 }
 

@@ -22,6 +22,9 @@ names! {
         Document = "document",
         Project = "project",
         Session = "session",
+        Branch = "branch",
+        Thread = "thread",
+        Message = "message",
     }
 }
 
@@ -50,6 +53,9 @@ impl EntityType {
             | EntityType::Review
             | EntityType::Document
             | EntityType::Project => None,
+            EntityType::Branch => Some("BR"),
+            EntityType::Thread => Some("TH"),
+            EntityType::Message => Some("MSG"),
         }
     }
 
@@ -71,6 +77,9 @@ impl EntityType {
             EntityType::Document => "documents",
             EntityType::Project => "projects",
             EntityType::Session => "sessions",
+            EntityType::Branch => "branches",
+            EntityType::Thread => "threads",
+            EntityType::Message => "messages",
         }
     }
 

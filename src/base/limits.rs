@@ -52,3 +52,13 @@ pub const CONSTRAINTS_MAX_COUNT: usize = 3;
 pub const PAST_HOLDERS_MAX_COUNT: usize = 8;
 /// A text of a payload as an entity remembers it; longer ones are cut there, not in the event.
 pub const FACT_MAX_CHARS: usize = 1000;
+/// The last messages of a thread that it remembers by their events.
+pub const TAIL_MAX_COUNT: usize = 20;
+/// The last threads of other branches that the root remembers.
+pub const ANCHORS_MAX_COUNT: usize = 10;
+/// Personas that get to know each other by themselves; the others when one first tells another something.
+pub const PERSONAS_MAX_COUNT: usize = 32;
+/// How a branch stands, in one line.
+pub const BRIEF_MAX_CHARS: usize = 120;
+/// A text of a thread that stays in its event; a longer one is an artifact.
+pub const INLINE_MAX_CHARS: usize = 2000;

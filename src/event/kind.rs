@@ -84,6 +84,14 @@ names! {
         SessionCut = "SessionCut",
         SessionEnded = "SessionEnded",
         SessionExpired = "SessionExpired",
+        BranchCreated = "BranchCreated",
+        BranchCompleted = "BranchCompleted",
+        ThreadOpened = "ThreadOpened",
+        NoteRecorded = "NoteRecorded",
+        ThreadCompleted = "ThreadCompleted",
+        ThreadAborted = "ThreadAborted",
+        MessageSent = "MessageSent",
+        MessageRead = "MessageRead",
     }
 }
 
@@ -169,6 +177,9 @@ const REVIEW: About = About::One(EntityType::Review);
 const DOCUMENT: About = About::One(EntityType::Document);
 const PROJECT: About = About::One(EntityType::Project);
 const SESSION: About = About::One(EntityType::Session);
+const BRANCH: About = About::One(EntityType::Branch);
+const THREAD: About = About::One(EntityType::Thread);
+const MESSAGE: About = About::One(EntityType::Message);
 
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
@@ -191,6 +202,9 @@ const MISSION_FIELDS: &[Field] = &[
 /// What ends a session in time: the agent's word, another session in its place, or the end of its project.
 pub const SESSION_ENDS: &[&str] = &["logout", "replaced", "archived"];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
+
+/// What a branch is for; that of the user is the root.
+pub const BRANCH_TYPES: &[&str] = &["user", "task", "social", "free"];
 
 /// The list itself, in the order of `Kind`.
 #[rustfmt::skip]
@@ -270,6 +284,14 @@ pub const TABLE: &[Row] = &[
     row(Kind::SessionCut, SESSION, &[must("seconds", Is::Count)], "it has so long to leave"),
     row(Kind::SessionEnded, SESSION, &[must("reason", Is::OneOf(SESSION_ENDS))], "it left"),
     row(Kind::SessionExpired, SESSION, &[], "it stayed longer than it may"),
+    row(Kind::BranchCreated, BRANCH, &[must("persona_id", Is::Id(EntityType::Agent)), must("branch_type", Is::OneOf(BRANCH_TYPES)), must("label", Is::Text), may("task_id", Is::Id(EntityType::Task)), may("partner_persona_id", Is::Id(EntityType::Agent))], "an agent has one activity more"),
+    row(Kind::BranchCompleted, BRANCH, &[], "an activity is over for good"),
+    row(Kind::ThreadOpened, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), may("anchor_id", Is::Id(EntityType::Thread))], "an agent is at a branch, from here on"),
+    row(Kind::NoteRecorded, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), must("text", Is::Text), may("artifact_id", Is::Id(EntityType::Artifact))], "something was said or done in a thread"),
+    row(Kind::ThreadCompleted, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), must("summary", Is::Text), may("summary_artifact_id", Is::Id(EntityType::Artifact)), may("tail", Is::Text), may("tail_artifact_id", Is::Id(EntityType::Artifact))], "an agent left a branch, and said where it stands"),
+    row(Kind::ThreadAborted, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), may("reason", Is::Text), may("message_id", Is::Id(EntityType::Message)), may("tail", Is::Text), may("tail_artifact_id", Is::Id(EntityType::Artifact))], "an agent left a branch without a summary"),
+    row(Kind::MessageSent, MESSAGE, &[must("to", Is::Id(EntityType::Agent)), must("text", Is::Text), may("artifact_id", Is::Id(EntityType::Artifact))], "somebody told an agent something"),
+    row(Kind::MessageRead, MESSAGE, &[must("to", Is::Id(EntityType::Agent))], "the agent has read it"),
 ];
 
 impl Kind {

@@ -49,6 +49,9 @@ names! {
         Kept = "Kept",
         Paused = "Paused",
         Ended = "Ended",
+        Suspended = "Suspended",
+        Unread = "Unread",
+        Read = "Read",
     }
 }
 
@@ -193,6 +196,30 @@ const SESSION: &[Rule] = &[
     (Active, SessionEnded, Ended),
     (Active, SessionExpired, Expired),
 ];
+/// A branch is where its threads take it. The root steps back while another branch of its persona is
+/// active: see `state::branch`.
+const BRANCH: &[Rule] = &[
+    (Absent, BranchCreated, Suspended),
+    (Suspended, ThreadOpened, Active),
+    (Active, ThreadCompleted, Suspended),
+    (Active, ThreadAborted, Suspended),
+    (Suspended, BranchCompleted, Completed),
+    (Active, NoteRecorded, Active),
+    (Suspended, NoteRecorded, Suspended),
+    (Active, MessageSent, Active),
+    (Suspended, MessageSent, Suspended),
+    (Active, MessageRead, Active),
+    (Suspended, MessageRead, Suspended),
+];
+
+const THREAD: &[Rule] = &[
+    (Absent, ThreadOpened, Active),
+    (Active, NoteRecorded, Active),
+    (Active, ThreadCompleted, Completed),
+    (Active, ThreadAborted, Aborted),
+];
+
+const MESSAGE: &[Rule] = &[(Absent, MessageSent, Unread), (Unread, MessageRead, Read)];
 
 /// The table of an entity.
 pub const fn table(entity: EntityType) -> &'static [Rule] {
@@ -212,6 +239,9 @@ pub const fn table(entity: EntityType) -> &'static [Rule] {
         EntityType::Document => DOCUMENT,
         EntityType::Project => PROJECT,
         EntityType::Session => SESSION,
+        EntityType::Branch => BRANCH,
+        EntityType::Thread => THREAD,
+        EntityType::Message => MESSAGE,
     }
 }
 
@@ -255,6 +285,9 @@ mod tests {
             EntityType::Document => &[],
             EntityType::Project => &[Archived],
             EntityType::Session => &[Ended, Expired],
+            EntityType::Branch => &[Completed],
+            EntityType::Thread => &[Completed, Aborted],
+            EntityType::Message => &[Read],
         }
     }
 

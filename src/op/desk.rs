@@ -149,11 +149,12 @@ impl<'v> Desk<'v> {
     fn follow(&mut self, mut at: usize) -> Result<()> {
         while at < self.unit.events().len() {
             let mut ids = Vec::new();
-            // One reaction makes at most two entities; ids that are not used cost nothing.
-            for _ in 0..2 {
+            // Ids that are not used cost nothing.
+            for _ in 0..policy::makes_at_most(&self.unit.events()[at]) {
                 ids.push(self.unit.mint()?);
             }
-            let mut mint = || ids.pop().expect("a reaction makes at most two");
+            ids.reverse();
+            let mut mint = || ids.pop().expect("a reaction makes no more");
             let cause = &self.unit.events()[at];
             let drafts = policy::react(self.unit.state(), &self.governance, cause, &mut mint);
             for draft in drafts {

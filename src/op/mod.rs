@@ -6,6 +6,7 @@ pub mod agent;
 mod append;
 pub mod artifact;
 mod backup;
+pub mod branch;
 pub mod constraint;
 pub mod decide;
 mod desk;

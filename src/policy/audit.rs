@@ -5,10 +5,11 @@
 
 use std::collections::HashSet;
 
+use super::react::react;
 use super::rules::{self, Step};
-use super::{Governance, react};
-use crate::base::{Actor, Subject, Ulid};
-use crate::event::{Event, Kind};
+use super::{Governance, branch};
+use crate::base::{Actor, EntityType, Subject, Ulid};
+use crate::event::{Draft, Event, Kind};
 use crate::state::State;
 
 /// What has been seen so far.
@@ -86,10 +87,16 @@ impl Audit {
         let mut wrong = Vec::new();
         for event in &unit {
             let follows = react(&self.state, &settings, event, &mut Ulid::nil);
-            let missing = follows.iter().filter(|draft| !depends_on_settings(draft.kind));
+            let known = |draft: &&Draft| !(self.is_before_branches() && branch::is_of_branches(draft.kind));
+            let missing = follows.iter().filter(|draft| !depends_on_settings(draft.kind)).filter(known);
             wrong.extend(missing.map(|d| format!("event {}: {} of {} should follow", event.id, d.kind, d.subject)));
         }
         wrong
+    }
+
+    /// Versions that knew no branches wrote logs without any, and kept their rules.
+    fn is_before_branches(&self) -> bool {
+        self.state.tally().made(EntityType::Branch) == 0
     }
 }
 

@@ -14,6 +14,8 @@ const NAMED: &[(Kind, EntityType, &str)] = &[
     (Kind::MissionStarted, EntityType::Requirement, "requirement_id"),
     (Kind::DebateOpened, EntityType::Mission, "mission_id"),
     (Kind::ReviewRecorded, EntityType::Debate, "debate_id"),
+    (Kind::BranchCreated, EntityType::Task, "task_id"),
+    (Kind::ThreadOpened, EntityType::Branch, "branch_id"),
 ];
 
 /// The entity's last change; for a new one, what its payload names; else the agent's start, else the

@@ -11,11 +11,13 @@
 //! | `overdue` | what the passing of time asks for |
 //! | `mission`, `review` | how short the state of a mission is, and how reviewers take turns |
 //! | `project` | what belongs to which project, and what a pause forbids |
+//! | `branch` | what a persona's branches keep, and what they follow |
 //! | `cause` | the natural parents of an event |
 //! | `audit` | a whole log replayed |
 
 pub mod approval;
 pub mod audit;
+pub mod branch;
 mod cause;
 mod governance;
 pub mod liveness;
@@ -36,7 +38,7 @@ use crate::machine;
 use crate::state::{Entity, State};
 
 pub use governance::Governance;
-pub use react::{REACTOR, react};
+pub use react::{REACTOR, makes_at_most, react};
 use rules::Step;
 
 /// Somebody's wish to record an event.
@@ -119,7 +121,7 @@ pub fn holds(state: &State, request: &Request) -> Option<Ulid> {
 }
 
 /// Members that are filled in if the author says nothing.
-const FILLED_IN: &[&str] = &["target_hash"];
+const FILLED_IN: &[&str] = &["target_hash", "anchor_id"];
 
 /// Binds a question, and its answer, to what it is about.
 fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<String, Value>) {
@@ -130,6 +132,9 @@ fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<Strin
         Kind::DecisionApproved => state.entity(subject).and_then(|d| d.text("target_hash").map(str::to_owned)),
         _ => None,
     };
+    if let Some(anchor) = branch::anchor(state, kind, payload).filter(|_| !payload.contains_key("anchor_id")) {
+        payload.insert("anchor_id".to_owned(), anchor.into());
+    }
     if let Some(hash) = hash.filter(|_| !payload.contains_key("target_hash")) {
         payload.insert("target_hash".to_owned(), hash.into());
     }

@@ -85,6 +85,8 @@ const fn is_tidying(kind: Kind) -> bool {
             | Kind::ArtifactDeclared
             | Kind::ArtifactMaterialized
             | Kind::ArtifactCorrupted
+            | Kind::MessageSent
+            | Kind::MessageRead
             | Kind::EmergencyStopIssued
             | Kind::EscalationRequired
             | Kind::HookFailed

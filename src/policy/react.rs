@@ -29,16 +29,26 @@ pub fn react(state: &State, rules: &Governance, cause: &Event, mint: &mut dyn Fn
     };
     let mut reactor = Reactor { state, rules, cause, subject, mint, drafts: Vec::new() };
     reactor.follow(kind);
+    reactor.follow_branches(kind);
     reactor.drafts
 }
 
-struct Reactor<'a> {
-    state: &'a State,
+/// How many entities what follows from an event makes at most.
+pub fn makes_at_most(cause: &Event) -> usize {
+    match cause.event_type.known() {
+        // A thread, and two branches for every acquaintance.
+        Some(Kind::BranchCreated) => 1 + 2 * limits::PERSONAS_MAX_COUNT,
+        _ => 2,
+    }
+}
+
+pub(super) struct Reactor<'a> {
+    pub(super) state: &'a State,
     rules: &'a Governance,
-    cause: &'a Event,
-    subject: Subject,
+    pub(super) cause: &'a Event,
+    pub(super) subject: Subject,
     mint: &'a mut dyn FnMut() -> Ulid,
-    drafts: Vec<Draft>,
+    pub(super) drafts: Vec<Draft>,
 }
 
 impl Reactor<'_> {
@@ -78,7 +88,7 @@ impl Reactor<'_> {
     }
 
     /// Adds an event with the cause as its parent.
-    fn say(&mut self, kind: Kind, subject: Subject, payload: Value) {
+    pub(super) fn say(&mut self, kind: Kind, subject: Subject, payload: Value) {
         let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
         let (actor, parents) = (Actor::core(REACTOR), vec![self.cause.id]);
         self.drafts.push(Draft { kind, subject, actor, parents, key: None, payload });
@@ -90,11 +100,11 @@ impl Reactor<'_> {
         }
     }
 
-    fn entity(&self, subject: &Subject) -> Option<Entity> {
+    pub(super) fn entity(&self, subject: &Subject) -> Option<Entity> {
         self.state.entity(subject).map(|entity| entity.into_owned())
     }
 
-    fn new_subject(&mut self, entity: EntityType) -> Subject {
+    pub(super) fn new_subject(&mut self, entity: EntityType) -> Subject {
         Subject::new(entity, EntityId::parse(&(self.mint)().to_string()).expect("a ULID is an id"))
     }
 

@@ -23,7 +23,7 @@ pub struct Step<'a> {
 
 impl Step<'_> {
     /// A member of the payload that is a text.
-    fn text(&self, member: &str) -> Option<&str> {
+    pub(super) fn text(&self, member: &str) -> Option<&str> {
         self.payload.get(member).and_then(Value::as_str)
     }
 }
@@ -43,6 +43,7 @@ const RULES: &[Rule] = &[
     gate_is_open,
     stays_short,
     takes_turns,
+    super::branch::keeps_branches,
 ];
 
 /// Whether the rules allow this where the state stands now.
@@ -163,7 +164,7 @@ fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
     }
 }
 
-fn illegal(state: &State, subject: &Subject, kind: Kind) -> Error {
+pub(super) fn illegal(state: &State, subject: &Subject, kind: Kind) -> Error {
     let from = state.of(subject);
     let legal: Vec<&str> = machine::legal(subject.entity, from).into_iter().map(Kind::as_str).collect();
     let legal = if legal.is_empty() { "nothing".to_owned() } else { legal.join(", ") };

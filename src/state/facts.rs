@@ -39,6 +39,10 @@ enum From {
     /// One more than before.
     Next,
     Null,
+    /// The first line of a member of the payload, and not much of it.
+    Brief(&'static str),
+    /// The event's id, behind those of the last few before.
+    Tail,
 }
 
 use From::*;
@@ -203,6 +207,47 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Session, Kind::SessionEnded, "ended_at", Time),
     (EntityType::Session, Kind::SessionEnded, "end_reason", Payload("reason")),
     (EntityType::Session, Kind::SessionExpired, "ended_at", Time),
+    (EntityType::Branch, Kind::BranchCreated, "persona_id", Payload("persona_id")),
+    (EntityType::Branch, Kind::BranchCreated, "branch_type", Payload("branch_type")),
+    (EntityType::Branch, Kind::BranchCreated, "label", Payload("label")),
+    (EntityType::Branch, Kind::BranchCreated, "task_id", Payload("task_id")),
+    (EntityType::Branch, Kind::BranchCreated, "partner_persona_id", Payload("partner_persona_id")),
+    (EntityType::Branch, Kind::BranchCreated, "threads", Zero),
+    (EntityType::Branch, Kind::BranchCreated, "suspended_at", Time),
+    (EntityType::Branch, Kind::BranchCreated, "last_activity", Time),
+    (EntityType::Branch, Kind::ThreadOpened, "threads", Next),
+    (EntityType::Branch, Kind::ThreadOpened, "current_thread_id", SubjectId),
+    (EntityType::Branch, Kind::ThreadOpened, "last_thread_id", SubjectId),
+    (EntityType::Branch, Kind::ThreadOpened, "suspended_at", Gone),
+    (EntityType::Branch, Kind::ThreadOpened, "last_activity", Time),
+    (EntityType::Branch, Kind::NoteRecorded, "last_activity", Time),
+    (EntityType::Branch, Kind::NoteRecorded, "brief_state", Brief("text")),
+    (EntityType::Branch, Kind::ThreadCompleted, "current_thread_id", Gone),
+    (EntityType::Branch, Kind::ThreadCompleted, "suspended_at", Time),
+    (EntityType::Branch, Kind::ThreadCompleted, "last_activity", Time),
+    (EntityType::Branch, Kind::ThreadCompleted, "brief_state", Brief("summary")),
+    (EntityType::Branch, Kind::ThreadAborted, "current_thread_id", Gone),
+    (EntityType::Branch, Kind::ThreadAborted, "suspended_at", Time),
+    (EntityType::Branch, Kind::ThreadAborted, "last_activity", Time),
+    (EntityType::Branch, Kind::BranchCompleted, "suspended_at", Gone),
+    (EntityType::Branch, Kind::BranchCompleted, "completed_at", Time),
+    (EntityType::Branch, Kind::BranchCompleted, "last_activity", Time),
+    (EntityType::Branch, Kind::MessageSent, "unread", Next),
+    (EntityType::Thread, Kind::ThreadOpened, "branch_id", Payload("branch_id")),
+    (EntityType::Thread, Kind::ThreadOpened, "anchor_id", Payload("anchor_id")),
+    (EntityType::Thread, Kind::ThreadOpened, "messages", Zero),
+    (EntityType::Thread, Kind::ThreadOpened, "opened_at", Time),
+    (EntityType::Thread, Kind::NoteRecorded, "messages", Next),
+    (EntityType::Thread, Kind::NoteRecorded, "tail", Tail),
+    (EntityType::Thread, Kind::ThreadCompleted, "summary", Payload("summary")),
+    (EntityType::Thread, Kind::ThreadCompleted, "closed_at", Time),
+    (EntityType::Thread, Kind::ThreadAborted, "reason", Payload("reason")),
+    (EntityType::Thread, Kind::ThreadAborted, "closed_at", Time),
+    (EntityType::Message, Kind::MessageSent, "to", Payload("to")),
+    (EntityType::Message, Kind::MessageSent, "from", Actor),
+    (EntityType::Message, Kind::MessageSent, "text", Payload("text")),
+    (EntityType::Message, Kind::MessageSent, "sent_at", Time),
+    (EntityType::Message, Kind::MessageRead, "read_at", Time),
 ];
 
 /// Takes the facts of one event into an entity that it moved.
@@ -259,6 +304,11 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
         Zero => 0.into(),
         Next => (entity.count(name) + 1).into(),
         Null => Value::Null,
+        Brief(member) => match event.payload.get(*member).and_then(Value::as_str) {
+            Some(said) => super::branch::brief(said).into(),
+            None => return Found::AsBefore,
+        },
+        Tail => super::branch::and_then(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT),
     })
 }
 

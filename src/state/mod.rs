@@ -4,6 +4,7 @@
 //! stands changes nothing, so an old log replays the same for ever.
 
 mod base;
+pub mod branch;
 mod entity;
 mod facts;
 mod resolve;
@@ -117,6 +118,7 @@ impl State {
         if let Some(linked) = linked(kind, &event.payload) {
             self.advance(kind, linked, event);
         }
+        self.keep_branches(kind, event);
     }
 
     /// Keeps what was noted about an entity without moving it: which rules of the watchdog fail, since when.
@@ -171,7 +173,8 @@ impl State {
         self.count_task(&entity, from);
         if next == machine::State::Archived {
             let runs = self.made_for(&entity.subject, EntityType::Run);
-            runs.into_iter().chain([entity]).for_each(|e| self.archive(&e.subject));
+            let branches = self.made_for(&entity.subject, EntityType::Branch);
+            runs.into_iter().chain(branches).chain([entity]).for_each(|e| self.archive(&e.subject));
         }
     }
 
@@ -225,6 +228,11 @@ pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {
         Kind::DeepWorkStarted | Kind::DeepWorkExtended | Kind::DeepWorkCompleted | Kind::DeepWorkExpired => {
             (EntityType::Agent, "agent_id")
         }
+        Kind::ThreadOpened | Kind::NoteRecorded | Kind::ThreadCompleted | Kind::ThreadAborted => {
+            (EntityType::Branch, "branch_id")
+        }
+        // The root of an agent has its name.
+        Kind::MessageSent | Kind::MessageRead => (EntityType::Branch, "to"),
         _ => return None,
     };
     let id = EntityId::parse(payload.get(member)?.as_str()?).ok()?;

@@ -6,6 +6,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("append", "record events"),
     ("artifact", "store, read and judge what work brings forth"),
     ("backup", "make a consistent, verified copy of the vault"),
+    ("branch", "live several activities as one mind: branches, threads, messages"),
     ("checkpoint", "say in one short line what you are doing"),
     ("constraint", "ask for a constraint to hold, or no longer"),
     ("decide", "ask an operator, and answer as one"),

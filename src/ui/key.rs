@@ -104,6 +104,15 @@ names! {
         Project = "PROJECT",
         ResumedFromPause = "RESUMED_FROM_PAUSE",
         Instruction = "INSTRUCTION",
+        Branch = "BRANCH",
+        Active = "ACTIVE",
+        Thread = "THREAD",
+        Message = "MESSAGE",
+        Unread = "UNREAD",
+        Choice = "CHOICE",
+        Candidate = "CANDIDATE",
+        Words = "WORDS",
+        LeftOut = "LEFT_OUT",
     }
 }
 
@@ -137,6 +146,10 @@ impl Key {
                 | Key::Fail
                 | Key::Document
                 | Key::Project
+                | Key::Branch
+                | Key::Message
+                | Key::Choice
+                | Key::Candidate
         )
     }
 
@@ -245,6 +258,15 @@ impl Key {
             }
             Key::ResumedFromPause => "true if the project was paused and goes on",
             Key::Instruction => "what to do first",
+            Key::Branch => "one branch: reference, type, state, last activity, and its label",
+            Key::Active => "the branch that the persona is at, the same way",
+            Key::Thread => "the thread that the persona is in: reference and number",
+            Key::Message => "one message: reference, state, time, from whom, and its text",
+            Key::Unread => "how many messages were not read yet",
+            Key::Choice => "what a persona can do now: REACT, RESUME, CREATE or WAIT",
+            Key::Candidate => "one branch that waits: reference, type, seconds that it has waited, and its label",
+            Key::Words => "how many words the document has",
+            Key::LeftOut => "how many messages found no room in it",
         }
     }
 }

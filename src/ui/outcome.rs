@@ -29,7 +29,7 @@ pub fn as_status(status: Status, done: &AppendOutcome) -> Report {
 
 /// `T-0001 is Ready: Login form`.
 pub fn sentence(entity: &Entity) -> String {
-    let title = ["title", "summary", "text", "activity", "filename"].iter().find_map(|fact| entity.text(fact));
+    let title = ["title", "summary", "text", "activity", "filename", "label"].iter().find_map(|fact| entity.text(fact));
     let title = title.map(|title| format!(": {}", text::cut(title, limits::SUMMARY_MAX_CHARS))).unwrap_or_default();
     format!("{} is {}{title}", entity.name(), entity.state)
 }

@@ -83,8 +83,10 @@ pub fn report_error<A: Cli>(error: &anyhow::Error) -> Report {
         ErrorKind::Usage | ErrorKind::InvalidCursor | ErrorKind::LimitExceeded => {
             Next::run(leak_name::<A>()).word("--help")
         }
-        ErrorKind::Refused(Reason::IllegalTransition | Reason::KeyConflict | Reason::NotHolder) => Next::None,
         ErrorKind::Refused(Reason::NotYourTurn) => Next::run("hf-review").word("status"),
+        ErrorKind::Refused(
+            Reason::IllegalTransition | Reason::KeyConflict | Reason::NotHolder | Reason::SummaryRequired,
+        ) => Next::None,
         ErrorKind::Refused(Reason::ClaimLost) => Next::run("hf-task").word("claim"),
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,

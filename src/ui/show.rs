@@ -17,8 +17,9 @@ pub fn event(event: &Event) -> String {
 pub fn entity(entity: &Entity) -> String {
     let reference = entity.reference().map_or("-".to_owned(), |r| r.to_string());
     let words = format!("{} {reference} {}", entity.subject, entity.state);
-    let title =
-        ["title", "summary", "text", "kind"].iter().find_map(|name| entity.facts.get(*name).and_then(Value::as_str));
+    let title = ["title", "summary", "text", "kind", "label"]
+        .iter()
+        .find_map(|name| entity.facts.get(*name).and_then(Value::as_str));
     with_text(words, title.map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS)))
 }
 

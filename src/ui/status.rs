@@ -55,6 +55,7 @@ names! {
         NoVault = "NO_VAULT",
         SystemError = "SYSTEM_ERROR",
         Uncertain = "UNCERTAIN",
+        Interrupted = "INTERRUPTED",
     }
 }
 
@@ -93,7 +94,12 @@ impl Status {
             | Status::Paused
             | Status::Archived
             | Status::Warning => 0,
-            Status::Failed | Status::Fail | Status::Lost | Status::NoTask | Status::AnomalyFound => 1,
+            Status::Failed
+            | Status::Fail
+            | Status::Lost
+            | Status::NoTask
+            | Status::AnomalyFound
+            | Status::Interrupted => 1,
             Status::Usage | Status::InvalidCursor | Status::LimitExceeded => 2,
             Status::Refused
             | Status::ApprovalRequired

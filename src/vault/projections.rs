@@ -93,11 +93,19 @@ fn file(entity: EntityType) -> String {
 pub fn touched(event: &Event) -> Vec<EntityType> {
     let Some(kind) = event.event_type.known().filter(|kind| *kind != Kind::Heartbeat) else { return Vec::new() };
     let subjects = Subject::parse(&event.subject).ok().into_iter().chain(linked(kind, &event.payload));
-    // A task's runs leave the projections with it.
-    let runs = (kind == Kind::TaskArchived).then_some(EntityType::Run);
+    // A task's runs and branches leave the projections with it.
+    let runs = (kind == Kind::TaskArchived).then_some([EntityType::Run, EntityType::Branch]).into_iter().flatten();
     // A requirement counts its tasks.
     let counted = matches!(kind, Kind::TaskSucceeded | Kind::TaskAborted).then_some(EntityType::Requirement);
-    subjects.map(|subject| subject.entity).chain(runs).chain(counted).filter(|entity| entity.has_id()).collect()
+    // What is told is part of a conversation; what is over leaves its last thread behind.
+    let threads = matches!(kind, Kind::MessageSent | Kind::BranchCompleted).then_some(EntityType::Thread);
+    subjects
+        .map(|subject| subject.entity)
+        .chain(runs)
+        .chain(counted)
+        .chain(threads)
+        .filter(|entity| entity.has_id())
+        .collect()
 }
 
 /// Rewrites the small files of the types that these events touched. They are a convenience: what

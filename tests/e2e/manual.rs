@@ -37,6 +37,7 @@ commands! {
     "../../src/bin/hf-append.rs" => append,
     "../../src/bin/hf-artifact.rs" => artifact,
     "../../src/bin/hf-backup.rs" => backup,
+    "../../src/bin/hf-branch.rs" => branch,
     "../../src/bin/hf-checkpoint.rs" => checkpoint,
     "../../src/bin/hf-constraint.rs" => constraint,
     "../../src/bin/hf-decide.rs" => decide,

@@ -39,7 +39,7 @@ mod key {
     use crate::state::Entity;
 
     /// Its number is that of the format: an index of another one has no mark, and is written anew.
-    pub const MARK: &[u8] = b"m:mark.3";
+    pub const MARK: &[u8] = b"m:mark.4";
     pub const TALLY: &[u8] = b"m:tally";
 
     /// Live and archived entities stand apart, so that listing the live ones stays cheap.

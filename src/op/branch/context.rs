@@ -1,0 +1,336 @@
+//! What a persona has to know when it is at a branch again, in this order: the newest of its root, the
+//! anchor (where the thread before ended), and the thread itself. It has a budget of words: the oldest
+//! messages go first, the summary last.
+
+use serde_json::{Map, Value, json};
+
+use super::super::project::with_view;
+use super::super::{AppendOutcome, Env, artifact};
+use super::{Told, words};
+use crate::base::{EntityId, EntityType, Error, Result, Subject, Ulid, limits, text};
+use crate::event::{Event, parse_ulid};
+use crate::state::{Entity, State};
+use crate::vault::{Snapshot, Vault};
+
+/// No message takes more of the budget than one part in so many.
+const PARTS: usize = 4;
+/// Words of a label that a heading repeats.
+const LABEL_MAX_WORDS: usize = 12;
+/// Lines of a tail that was handed in.
+const TAIL_MAX_LINES: usize = 50;
+
+/// A branch that was gone to, and what is to be known there.
+#[derive(Debug)]
+pub struct ContextOutcome {
+    pub recorded: AppendOutcome,
+    pub branch: Entity,
+    pub thread: Option<Entity>,
+    pub context: Context,
+}
+
+/// Something that was said: when, by whom. Its place in the order of all that was.
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    place: (Ulid, usize),
+    at: String,
+    who: String,
+    text: String,
+}
+
+/// Where a thread of another branch ended.
+#[derive(Clone, Debug)]
+struct Elsewhere {
+    branch: String,
+    thread: Entity,
+    said: String,
+}
+
+/// What was the last thread before, or nothing if this is the first.
+#[derive(Clone, Debug, Default)]
+struct Anchor {
+    thread: Option<Entity>,
+    summary: Option<String>,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Context {
+    root: Entity,
+    branch: Entity,
+    thread: Option<Entity>,
+    root_lines: Vec<Line>,
+    elsewhere: Vec<Elsewhere>,
+    anchor: Anchor,
+    lines: Vec<Line>,
+    /// Messages that found no room.
+    pub left_out: usize,
+    /// Words that it may have.
+    pub budget: usize,
+}
+
+/// The events and contents that a context is made of.
+pub(super) struct Memory<'a> {
+    pub env: &'a Env,
+    pub snapshot: &'a Snapshot,
+    pub state: &'a State,
+}
+
+impl Memory<'_> {
+    pub fn event(&self, id: Ulid) -> Result<Event> {
+        let gone = || Error::corrupt(format!("event {id} is gone"));
+        self.snapshot.find(id)?.map(|(_, event)| event).ok_or_else(gone)
+    }
+
+    /// A text of an event, all of it where it is an artifact and more than so many words are wanted. One
+    /// that is damaged is what is left of it in the event.
+    pub fn text(&self, payload: &Map<String, Value>, member: &str, artifact: &str, wanted: usize) -> Option<String> {
+        let short = payload.get(member)?.as_str()?.to_owned();
+        let Some(id) = payload.get(artifact).and_then(Value::as_str) else { return Some(short) };
+        if words::count(&short) >= wanted {
+            return Some(short);
+        }
+        let mut bytes = Vec::new();
+        let read = artifact::get(self.env, &format!("{}:{id}", EntityType::Artifact)).and_then(|mut found| {
+            found.write(&mut |piece| {
+                bytes.extend(&piece[..piece.len().min(limits::EVENT_MAX_BYTES.saturating_sub(bytes.len()))]);
+                Ok(())
+            })
+        });
+        Some(read.ok().map_or(short, |()| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// A message with all of its text.
+    pub fn told(&self, message: Entity) -> Result<Told> {
+        let said = self.event(message.first_event)?;
+        let text = self.text(&said.payload, "text", "artifact_id", usize::MAX).unwrap_or_default();
+        Ok(Told { message, text })
+    }
+
+    /// What was said in an event of a thread.
+    pub fn line(&self, event: &Event, wanted: usize) -> (String, String, String) {
+        let said = self.text(&event.payload, "text", "artifact_id", wanted).unwrap_or_default();
+        (event.timestamp.to_string(), event.actor.clone(), said)
+    }
+
+    /// The last messages of a thread.
+    fn tail(&self, thread: &Entity, wanted: usize) -> Result<Vec<Line>> {
+        let ids = thread.texts("tail").filter_map(parse_ulid);
+        ids.map(|id| {
+            let (at, who, said) = self.line(&self.event(id)?, wanted);
+            Ok(Line { place: (id, 0), at, who, text: words::cut(&said, wanted) })
+        })
+        .collect()
+    }
+
+    /// What was said when a thread was left.
+    pub fn left(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
+        if !thread.facts.contains_key("closed_at") {
+            return Ok((None, Vec::new()));
+        }
+        let event = self.event(thread.last_event)?;
+        let summary = self.text(&event.payload, "summary", "summary_artifact_id", wanted);
+        let tail = self.text(&event.payload, "tail", "tail_artifact_id", wanted).unwrap_or_default();
+        let all: Vec<String> = tail.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+        Ok((summary, all))
+    }
+
+    fn anchor(&self, thread: Option<&Entity>, budget: usize, wanted: usize) -> Result<Anchor> {
+        let before = thread.and_then(|thread| thread.named("anchor_id", EntityType::Thread));
+        let Some(before) = before.and_then(|before| self.state.entity(&before)) else { return Ok(Anchor::default()) };
+        let before = before.into_owned();
+        let (summary, handed_in) = self.left(&before, budget)?;
+        let mut lines = self.tail(&before, wanted)?;
+        let from = handed_in.len().saturating_sub(TAIL_MAX_LINES);
+        for (n, line) in handed_in[from..].iter().enumerate() {
+            lines.push(Line {
+                place: (before.last_event, n),
+                at: before.text("closed_at").unwrap_or_default().to_owned(),
+                who: String::new(),
+                text: words::cut(line, wanted),
+            });
+        }
+        Ok(Anchor { thread: Some(before), summary, lines })
+    }
+
+    /// How the last threads of other branches ended.
+    fn elsewhere(&self, root: &Entity, but: &Entity) -> Vec<Elsewhere> {
+        let ids = root.texts("anchors").filter_map(|id| EntityId::parse(id).ok());
+        let threads = ids.filter_map(|id| self.state.entity(&Subject::new(EntityType::Thread, id)));
+        let others = threads.filter(|thread| thread.text("branch_id") != Some(but.subject.id()));
+        let said = |thread: &Entity| thread.text("summary").or(thread.text("reason")).unwrap_or("-").to_owned();
+        others
+            .map(|thread| Elsewhere {
+                branch: thread
+                    .named("branch_id", EntityType::Branch)
+                    .and_then(|branch| self.state.entity(&branch))
+                    .map_or_else(String::new, |branch| branch.name()),
+                said: text::cut(&said(&thread), limits::BRIEF_MAX_CHARS),
+                thread: thread.into_owned(),
+            })
+            .collect()
+    }
+}
+
+/// The context of a branch that a persona is at now.
+pub(super) fn of(
+    env: &Env,
+    vault: &Vault,
+    persona: &EntityId,
+    branch: &Subject,
+    budget: usize,
+    recorded: AppendOutcome,
+) -> Result<ContextOutcome> {
+    with_view(vault, |snapshot, state| {
+        let gone = || Error::corrupt(format!("{branch} is gone"));
+        let branch = state.entity(branch).ok_or_else(gone)?.into_owned();
+        let root = state.root(persona).ok_or_else(gone)?;
+        let memory = Memory { env, snapshot, state };
+        let thread_of = |branch: &Entity| {
+            let thread = branch.named("current_thread_id", EntityType::Thread);
+            thread.and_then(|thread| state.entity(&thread).map(|thread| thread.into_owned()))
+        };
+        let (thread, at_root) = (thread_of(&branch), branch.is_root());
+        let wanted = budget / PARTS;
+        let tail = |thread: Option<&Entity>| thread.map_or(Ok(Vec::new()), |thread| memory.tail(thread, wanted));
+        let root_lines = if at_root { Vec::new() } else { tail(thread_of(&root).as_ref())? };
+        let context = Context {
+            elsewhere: memory.elsewhere(&root, &branch),
+            anchor: memory.anchor(thread.as_ref(), budget, wanted)?,
+            lines: tail(thread.as_ref())?,
+            root_lines,
+            root,
+            branch: branch.clone(),
+            thread: thread.clone(),
+            left_out: 0,
+            budget,
+        };
+        Ok(ContextOutcome { recorded, branch, thread, context: context.fitted() })
+    })
+}
+
+/// A text below a heading: none of its lines can be taken for one.
+pub(super) fn indented(out: &mut String, first: &str, said: &str) {
+    for (n, line) in said.lines().enumerate() {
+        let lead = if n == 0 { first } else { "  " };
+        out.push_str("  ");
+        out.push_str(lead);
+        out.push_str(&text::escape(line));
+        out.push('\n');
+    }
+}
+
+fn say(out: &mut String, lines: &[Line]) {
+    for line in lines {
+        let lead = if line.who.is_empty() { String::new() } else { format!("{} {}: ", line.at, line.who) };
+        indented(out, &lead, &line.text);
+    }
+}
+
+impl Context {
+    /// With what there is room for: the oldest messages go first, then how other branches ended, and
+    /// from the summary only what cannot be helped.
+    fn fitted(mut self) -> Self {
+        while self.words() > self.budget {
+            let all = [&self.root_lines, &self.anchor.lines, &self.lines];
+            let oldest =
+                all.iter().enumerate().filter_map(|(n, lines)| lines.first().map(|line| (line.place, n))).min();
+            match oldest {
+                Some((_, n)) => {
+                    [&mut self.root_lines, &mut self.anchor.lines, &mut self.lines][n].remove(0);
+                    self.left_out += 1;
+                }
+                None if !self.elsewhere.is_empty() => drop(self.elsewhere.remove(0)),
+                None => {
+                    let over = self.words() - self.budget;
+                    let Some(summary) = self.anchor.summary.take() else { break };
+                    let room = words::count(&summary).saturating_sub(over);
+                    self.anchor.summary = Some(words::cut(&summary, room)).filter(|_| room > 0);
+                }
+            }
+        }
+        self
+    }
+
+    /// How many words it has.
+    pub fn words(&self) -> usize {
+        words::count(&self.plain())
+    }
+
+    /// For a model.
+    pub fn plain(&self) -> String {
+        let mut out = String::new();
+        let heading = |out: &mut String, line: String| {
+            out.push_str("# ");
+            out.push_str(&text::escape(&line));
+            out.push('\n');
+        };
+        let label = words::cut(self.branch.text("label").unwrap_or_default(), LABEL_MAX_WORDS);
+        if !self.branch.is_root() {
+            heading(&mut out, format!("Root {}", self.root.name()));
+            say(&mut out, &self.root_lines);
+        }
+        for end in &self.elsewhere {
+            let lead = format!("{} thread {} {}: ", end.branch, end.thread.count("number"), end.thread.state);
+            indented(&mut out, &lead, &end.said);
+        }
+        if let Some(thread) = &self.anchor.thread {
+            let closed = thread.text("closed_at").unwrap_or_default();
+            heading(&mut out, format!("Anchor thread {}, {} {closed}", thread.count("number"), thread.state));
+            if let Some(summary) = &self.anchor.summary {
+                indented(&mut out, "Summary: ", summary);
+            }
+            say(&mut out, &self.anchor.lines);
+        }
+        let thread = self.thread.as_ref().map_or(0, |thread| thread.count("number"));
+        let since = self.thread.as_ref().and_then(|thread| thread.text("opened_at")).unwrap_or("-");
+        heading(&mut out, format!("Now {} {label}, thread {thread} since {since}", self.branch.name()));
+        say(&mut out, &self.lines);
+        out
+    }
+
+    /// For a program.
+    pub fn json(&self) -> Value {
+        let lines = |lines: &[Line]| -> Vec<Value> {
+            let who = |who: &str| if who.is_empty() { Value::Null } else { who.into() };
+            lines.iter().map(|line| json!({"at": line.at, "from": who(&line.who), "text": line.text})).collect()
+        };
+        let of_thread = |thread: &Entity| {
+            let fact = |name: &str| thread.facts.get(name).cloned().unwrap_or_default();
+            json!({
+                "thread_id": thread.subject.id(), "number": fact("number"),
+                "status": thread.state.as_str().to_lowercase(), "opened_at": fact("opened_at"),
+                "closed_at": fact("closed_at"),
+            })
+        };
+        let with = |mut object: Value, more: Value| {
+            if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+                object.extend(more);
+            }
+            object
+        };
+        let elsewhere = self
+            .elsewhere
+            .iter()
+            .map(|end| with(of_thread(&end.thread), json!({"branch": end.branch, "summary": end.said})));
+        let anchor = self.anchor.thread.as_ref().map(|thread| {
+            with(of_thread(thread), json!({"summary": self.anchor.summary, "messages": lines(&self.anchor.lines)}))
+        });
+        let thread =
+            self.thread.as_ref().map(|thread| with(of_thread(thread), json!({"messages": lines(&self.lines)})));
+        json!({
+            "schema": 1,
+            "root": {"ref": self.root.name(), "messages": lines(&self.root_lines), "anchors": elsewhere.collect::<Vec<_>>()},
+            "anchor": anchor,
+            "thread": thread,
+            "branch": {
+                "branch_id": self.branch.subject.id(), "ref": self.branch.name(),
+                "branch_type": self.branch.text("branch_type"), "label": self.branch.text("label"),
+                "status": self.branch.state.as_str().to_lowercase(), "task_id": self.branch.text("task_id"),
+                "partner_persona_id": self.branch.text("partner_persona_id"),
+            },
+            "words": self.words(),
+            "budget": self.budget,
+            "left_out": self.left_out,
+        })
+    }
+}

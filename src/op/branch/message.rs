@@ -1,0 +1,137 @@
+//! Messages between personas, and from the user.
+
+use serde_json::json;
+
+use super::super::append::{finish, repeated};
+use super::super::desk::Desk;
+use super::super::project::with_view;
+use super::super::task::request as asking;
+use super::super::{AppendOutcome, Env};
+use super::context::Memory;
+use super::{keep, known, make_persona, me, settle_before_looking, sit_down};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits};
+use crate::event::Kind;
+use crate::machine::State as At;
+use crate::policy::Request;
+use crate::state::{Entity, State};
+
+/// Tells an agent something.
+pub fn tell(env: &Env, to: &str, text: &str, key: Option<String>) -> Result<AppendOutcome> {
+    let vault = env.open()?;
+    let to = with_view(&vault, |_, state| known(state, to))?;
+    if env.actor.agent().as_ref() == Some(&to) {
+        return Err(Error::usage(format!("agent:{to} cannot tell itself something: that is a note")));
+    }
+    let kept = keep(env, "the message", Some(text))?;
+    let mut desk = match env.actor.agent() {
+        Some(_) => sit_down(env, &vault)?.0,
+        None => Desk::open(env, &vault, false)?,
+    };
+    make_persona(&mut desk, &to)?;
+    let payload = json!({"to": to.as_str(), "text": kept.text, "artifact_id": kept.artifact});
+    let told = Request { key, ..asking(env, Kind::MessageSent, None, payload) };
+    if let Some(first) = repeated(&desk, &told)? {
+        return Ok(first);
+    }
+    let asked = desk.ask(told)?;
+    finish(&vault, desk, &[asked])
+}
+
+/// Messages, oldest first.
+#[derive(Debug)]
+pub struct InboxOutcome {
+    pub messages: Vec<Told>,
+    pub unread: u64,
+    /// Whether there are older ones.
+    pub more: bool,
+    /// The branch that was left for them, if one was.
+    pub left: Option<Entity>,
+}
+
+/// A message with all of its text.
+#[derive(Debug)]
+pub struct Told {
+    pub message: Entity,
+    pub text: String,
+}
+
+/// The unread messages of a persona, oldest first.
+pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
+    let some = state.root(persona).is_some_and(|root| root.count("unread") > 0);
+    let all = if some { state.in_state(EntityType::Message, At::Unread, usize::MAX) } else { Vec::new() };
+    all.into_iter().filter(|message| message.text("to") == Some(persona.as_str())).collect()
+}
+
+/// What was told to a persona: what it has not read yet, or all of it.
+pub fn inbox(env: &Env, only_unread: bool, limit: usize) -> Result<InboxOutcome> {
+    let most = limits::LOG_PAGE_MAX_EVENTS;
+    if limit == 0 || limit > most {
+        return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
+    }
+    let (name, vault) = (me(env)?, env.open()?);
+    let left = settle_before_looking(env, &vault)?;
+    with_view(&vault, |snapshot, state| {
+        let mut found = match only_unread {
+            true => unread(state, &name),
+            false => {
+                let agent = Subject::new(EntityType::Agent, name.clone());
+                let mut all = state.made_for(&agent, EntityType::Message);
+                all.sort_by_key(|message| message.ordinal);
+                all
+            }
+        };
+        let more = found.len() > limit;
+        // Whoever reads what is new begins with the oldest, whoever looks back with the newest.
+        let found = if only_unread {
+            found.drain(..limit.min(found.len())).collect()
+        } else {
+            found.split_off(found.len().saturating_sub(limit))
+        };
+        let memory = Memory { env, snapshot, state };
+        let messages = found.into_iter().map(|message| memory.told(message)).collect::<Result<_>>()?;
+        let unread = state.root(&name).map_or(0, |root| root.count("unread"));
+        Ok(InboxOutcome { messages, unread, more, left })
+    })
+}
+
+#[derive(Debug)]
+pub struct ReadOutcome {
+    pub recorded: AppendOutcome,
+    pub messages: Vec<Told>,
+    pub unread: u64,
+}
+
+/// Reads messages: those that are named, or all that are new. Nothing if there is none.
+pub fn read(env: &Env, references: &[String]) -> Result<Option<ReadOutcome>> {
+    let (name, vault) = (me(env)?, env.open()?);
+    let (mut desk, _) = sit_down(env, &vault)?;
+    let messages: Vec<Entity> = match references {
+        [] => unread(desk.state(), &name).into_iter().take(limits::LOG_PAGE_MAX_EVENTS).collect(),
+        some => some.iter().map(|reference| own_message(desk.state(), &name, reference)).collect::<Result<_>>()?,
+    };
+    if messages.is_empty() {
+        return Ok(None);
+    }
+    let mut asked = Vec::new();
+    for message in &messages {
+        let subject = message.subject.to_string();
+        asked.push(desk.ask(asking(env, Kind::MessageRead, Some(&subject), json!({"to": name.as_str()})))?);
+    }
+    let recorded = finish(&vault, desk, &asked)?;
+    with_view(&vault, |snapshot, state| {
+        let memory = Memory { env, snapshot, state };
+        let now = |message: Entity| state.entity(&message.subject).map_or(message, |now| now.into_owned());
+        let messages = messages.into_iter().map(|message| memory.told(now(message))).collect::<Result<_>>()?;
+        let unread = state.root(&name).map_or(0, |root| root.count("unread"));
+        Ok(Some(ReadOutcome { recorded, messages, unread }))
+    })
+}
+
+fn own_message(state: &State, name: &EntityId, reference: &str) -> Result<Entity> {
+    let subject = state.find(reference, EntityType::Message)?;
+    let message = state.entity(&subject).expect("it was resolved").into_owned();
+    match message.text("to") == Some(name.as_str()) {
+        true => Ok(message),
+        false => Err(Error::refused(Reason::NotHolder, format!("{} was told to somebody else", message.name()))),
+    }
+}

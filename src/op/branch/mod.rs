@@ -1,0 +1,426 @@
+//! hf-branch: many activities, one mind. A persona goes from one branch to another, and finds again what
+//! it was at: the summary and the last messages of the thread before.
+
+mod context;
+mod message;
+mod pulse;
+mod recall;
+mod words;
+
+use serde_json::{Value, json};
+
+use super::append::{finish, repeated};
+use super::desk::{Asked, Desk};
+use super::project::with_view;
+use super::task::request as asking;
+use super::{AppendOutcome, Env, artifact};
+use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits};
+use crate::event::Kind;
+use crate::machine::State as At;
+use crate::policy::{Request, branch as policy};
+use crate::state::branch::root_of;
+use crate::state::{Entity, State};
+use crate::vault::Vault;
+
+pub use context::{Context, ContextOutcome};
+pub use message::{InboxOutcome, ReadOutcome, Told, inbox, read, tell};
+pub use pulse::{BranchesOutcome, DecideOutcome, branches, decide, working};
+pub use recall::{RecallOutcome, RecallRequest, recall};
+pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
+
+/// A label is short.
+const LABEL_MAX_CHARS: usize = 80;
+
+/// What was said of a branch that is left.
+#[derive(Debug, Default)]
+pub struct Leaving {
+    /// Where it stands.
+    pub summary: Option<String>,
+    /// Its last messages, one a line.
+    pub tail: Option<String>,
+    /// Whether it may be left without a summary.
+    pub abort: bool,
+}
+
+/// What becomes of a step that a user may have come before.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    Done(T),
+    /// Somebody told the persona something: it is at its root again, and nothing else was done.
+    Interrupted {
+        left: Box<Entity>,
+    },
+}
+
+/// The agent that acts, which is a persona.
+fn me(env: &Env) -> Result<EntityId> {
+    env.actor.agent().ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", env.actor)))
+}
+
+/// The desk with a persona at it, whose root is there.
+fn sit_down<'v>(env: &Env, vault: &'v Vault) -> Result<(Desk<'v>, Entity)> {
+    me(env)?;
+    announced(env, Desk::open(env, vault, false)?)
+}
+
+/// The same, unless a user came before: then the persona is at its root again, and nothing else is done.
+fn sit_down_unless_called<'v>(env: &Env, vault: &'v Vault) -> Result<Outcome<(Desk<'v>, Entity)>> {
+    let name = me(env)?;
+    let mut desk = Desk::open(env, vault, false)?;
+    match settle(&mut desk, &name)? {
+        None => announced(env, desk).map(Outcome::Done),
+        Some((left, asked)) => {
+            desk.commit(vault, asked.id)?;
+            Ok(Outcome::Interrupted { left: Box::new(left) })
+        }
+    }
+}
+
+fn announced<'v>(env: &Env, mut desk: Desk<'v>) -> Result<(Desk<'v>, Entity)> {
+    let name = me(env)?;
+    let agent = Subject::new(EntityType::Agent, name.clone());
+    if desk.state().of(&agent) != At::Active {
+        desk.ask(asking(env, Kind::AgentStarted, None, json!({"announced": true})))?;
+    }
+    let root = make_persona(&mut desk, &name)?;
+    Ok((desk, root))
+}
+
+/// The root of an agent, made if it is the first time.
+fn make_persona(desk: &mut Desk<'_>, name: &EntityId) -> Result<Entity> {
+    if desk.state().root(name).is_none() {
+        if desk.state().entity(&root_of(name)).is_some() {
+            let why = format!("branch:{name} is no root, and agent:{name} can have no other");
+            return Err(Error::refused(Reason::IllegalTransition, why));
+        }
+        desk.add(policy::root_draft(desk.state(), name, None))?;
+    }
+    desk.state().root(name).ok_or_else(|| Error::corrupt(format!("the root of agent:{name} is gone")))
+}
+
+/// The branch that a persona is at: its root, if no other.
+fn at_branch(state: &State, root: &Entity) -> Entity {
+    state.active_branch(root).unwrap_or_else(|| state.entity(&root.subject).expect("it is there").into_owned())
+}
+
+/// Records that a user came before, if one did. Gives the branch that was left.
+fn settle(desk: &mut Desk<'_>, name: &EntityId) -> Result<Option<(Entity, Asked)>> {
+    let Some(draft) = policy::interruption(desk.state(), name) else { return Ok(None) };
+    let left = desk.state().root(name).map(|root| at_branch(desk.state(), &root));
+    desk.add(draft)?;
+    let id = desk.unit().events().last().expect("it was just added").id;
+    Ok(left.map(|left| (left, Asked { id, held: false })))
+}
+
+/// The same for a command that only looks: nothing is written if nobody came.
+fn settle_before_looking(env: &Env, vault: &Vault) -> Result<Option<Entity>> {
+    let name = me(env)?;
+    let due = with_view(vault, |_, state| Ok(policy::interruption(state, &name).is_some()))?;
+    if !due {
+        return Ok(None);
+    }
+    let mut desk = Desk::open(env, vault, false)?;
+    match settle(&mut desk, &name)? {
+        None => Ok(None),
+        Some((left, asked)) => desk.commit(vault, asked.id).map(|_| Some(left)),
+    }
+}
+
+/// A text as an event keeps it: the beginning, and all of it as an artifact if it is long.
+#[derive(Debug, Default)]
+struct Kept {
+    text: Option<String>,
+    artifact: Option<String>,
+}
+
+/// Stores a text that is too long for an event. Nobody holds the lock meanwhile.
+fn keep(env: &Env, what: &str, text: Option<&str>) -> Result<Kept> {
+    let Some(text) = text else { return Ok(Kept::default()) };
+    let text = text.trim_end();
+    if text.trim().is_empty() {
+        return Err(Error::usage(format!("{what} is empty")));
+    }
+    if text.contains('\0') {
+        return Err(Error::usage(format!("{what} has a NUL character in it")));
+    }
+    let short = crate::base::text::cut(text, limits::INLINE_MAX_CHARS);
+    if short.len() == text.len() {
+        return Ok(Kept { text: Some(short), artifact: None });
+    }
+    let request = artifact::PutRequest { kind: Some("text".to_owned()), task: None };
+    let stored = artifact::put(env, &mut text.as_bytes(), None, None, request, None)?;
+    let id = Subject::parse(&stored.asked.subject)?.id().to_owned();
+    Ok(Kept { text: Some(short), artifact: Some(id) })
+}
+
+/// What was said of a branch that is left, stored where it is long.
+#[derive(Default)]
+struct Said {
+    summary: Kept,
+    tail: Kept,
+    abort: bool,
+}
+
+/// Keeps what was said, unless nothing is left by it.
+fn keep_said(env: &Env, vault: &Vault, leaving: &Leaving) -> Result<Said> {
+    let name = me(env)?;
+    if leaving.summary.is_none() && leaving.tail.is_none() {
+        return Ok(Said { abort: leaving.abort, ..Said::default() });
+    }
+    let leaves = with_view(vault, |_, state| Ok(state.root(&name).is_some_and(|r| state.active_branch(&r).is_some())))?;
+    if !leaves {
+        return Err(Error::usage("there is no branch that is left: a summary or a tail would be of nothing"));
+    }
+    Ok(Said {
+        summary: keep(env, "the summary", leaving.summary.as_deref())?,
+        tail: keep(env, "the tail", leaving.tail.as_deref())?,
+        abort: leaving.abort,
+    })
+}
+
+/// Leaves the branch that the persona is at, if it is not the root.
+fn leave(env: &Env, desk: &mut Desk<'_>, root: &Entity, said: Said) -> Result<Option<Asked>> {
+    let Some(branch) = desk.state().active_branch(root) else { return Ok(None) };
+    let thread = branch.named("current_thread_id", EntityType::Thread);
+    let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
+    let mut payload = json!({
+        "branch_id": branch.subject.id(), "tail": said.tail.text, "tail_artifact_id": said.tail.artifact,
+    });
+    let kind = match said.summary.text {
+        Some(summary) => {
+            payload["summary"] = summary.into();
+            payload["summary_artifact_id"] = said.summary.artifact.into();
+            Kind::ThreadCompleted
+        }
+        None if said.abort => Kind::ThreadAborted,
+        None => {
+            return Err(Error::refused(
+                Reason::SummaryRequired,
+                format!("{} is Active: say where it stands with --summary, or leave it with --abort", branch.name()),
+            ));
+        }
+    };
+    desk.ask(asking(env, kind, Some(&thread.to_string()), payload)).map(Some)
+}
+
+/// An activity that somebody wants to begin.
+#[derive(Debug)]
+pub struct CreateRequest {
+    pub label: String,
+    /// task, social or free.
+    pub branch_type: String,
+    pub task: Option<String>,
+    pub partner: Option<String>,
+    pub leaving: Leaving,
+}
+
+/// Begins a branch and is at it; a social one only if it is resumed.
+pub fn create(env: &Env, request: CreateRequest, key: Option<String>) -> Result<Outcome<AppendOutcome>> {
+    let label = one_line("the label", &request.label, LABEL_MAX_CHARS)?;
+    let name = me(env)?;
+    let vault = env.open()?;
+    let (kind, given) = (request.branch_type.as_str(), (request.task.is_some(), request.partner.is_some()));
+    if given != (kind == "task", kind == "social") {
+        let wants = match kind {
+            "task" => "a task branch needs --task, and no --partner",
+            "social" => "a social branch needs --partner, and no --task",
+            _ => "a free branch has neither --task nor --partner",
+        };
+        return Err(Error::usage(wants));
+    }
+    let (task, partner) = with_view(&vault, |_, state| {
+        let task = request.task.as_deref().map(|task| state.find(task, EntityType::Task)).transpose()?;
+        let partner = request.partner.as_deref().map(|partner| known(state, partner)).transpose()?;
+        Ok((task, partner))
+    })?;
+    let said = keep_said(env, &vault, &request.leaving)?;
+    let (mut desk, root) = match sit_down_unless_called(env, &vault)? {
+        Outcome::Done(seated) => seated,
+        Outcome::Interrupted { left } => return Ok(Outcome::Interrupted { left }),
+    };
+    if let Some(partner) = &partner {
+        make_persona(&mut desk, partner)?;
+    }
+    let made = json!({
+        "persona_id": name.as_str(), "branch_type": kind, "label": label,
+        "task_id": task.as_ref().map(Subject::id), "partner_persona_id": partner.as_ref().map(EntityId::as_str),
+    });
+    let made = Request { key, ..asking(env, Kind::BranchCreated, None, made) };
+    if let Some(first) = repeated(&desk, &made)? {
+        return Ok(Outcome::Done(first));
+    }
+    let there = match (&task, &partner) {
+        (Some(task), _) => desk
+            .state()
+            .made_for(task, EntityType::Branch)
+            .into_iter()
+            .find(|branch| branch.text("persona_id") == Some(name.as_str())),
+        (_, Some(partner)) => policy::social(desk.state(), &name, partner),
+        _ => None,
+    };
+    if let Some(there) = there {
+        let held = desk.unit().event(there.first_event).is_none();
+        return finish(&vault, desk, &[Asked { id: there.first_event, held }]).map(Outcome::Done);
+    }
+    if kind != "social" {
+        leave(env, &mut desk, &root, said)?;
+    }
+    let asked = desk.ask(made)?;
+    finish(&vault, desk, &[asked]).map(Outcome::Done)
+}
+
+/// An agent that is known by a name.
+fn known(state: &State, name: &str) -> Result<EntityId> {
+    let id = EntityId::parse(name.strip_prefix("agent:").unwrap_or(name))?;
+    let agent = Subject::new(EntityType::Agent, id.clone());
+    match state.entity(&agent).is_some() || state.root(&id).is_some() {
+        true => Ok(id),
+        false => Err(Error::not_found(format!("agent:{id} is not known here"))),
+    }
+}
+
+/// One line of text that is neither empty nor long.
+fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
+    let text = text.trim();
+    let (lines, length) = (text.lines().count(), text.chars().count());
+    match (lines, length) {
+        (0, _) => Err(Error::usage(format!("{what} is empty: say it in one line"))),
+        (1, length) if length <= most => Ok(text.to_owned()),
+        (1, _) => Err(Error::usage(format!("{what} has {length} characters: at most {most}"))),
+        _ => Err(Error::usage(format!("{what} has {lines} lines: say it in one"))),
+    }
+}
+
+/// A branch by a reference, if it is one of this persona's.
+fn own_branch(state: &State, persona: &EntityId, reference: &str) -> Result<Entity> {
+    let subject = state.find(reference, EntityType::Branch)?;
+    let branch = state.entity(&subject).expect("it was resolved").into_owned();
+    match branch.text("persona_id") == Some(persona.as_str()) {
+        true => Ok(branch),
+        false => {
+            Err(Error::refused(Reason::NotHolder, format!("{} is not a branch of agent:{persona}", branch.name())))
+        }
+    }
+}
+
+/// Goes to a branch, and says what is to be known there.
+pub fn resume(env: &Env, reference: &str, words: usize, leaving: &Leaving) -> Result<Outcome<ContextOutcome>> {
+    words::check(words)?;
+    let name = me(env)?;
+    let vault = env.open()?;
+    // Whoever has no branch yet still has a root to go to.
+    let goes = with_view(&vault, |_, state| match state.root(&name) {
+        None if reference == name.as_str() => Ok(true),
+        root => {
+            let branch = own_branch(state, &name, reference)?;
+            Ok(root.is_some_and(|root| at_branch(state, &root).subject != branch.subject))
+        }
+    })?;
+    if !goes && (leaving.summary.is_some() || leaving.tail.is_some()) {
+        return Err(Error::usage("you are there already: a summary or a tail would be of nothing"));
+    }
+    let said = keep_said(env, &vault, leaving)?;
+    let (mut desk, root) = match sit_down_unless_called(env, &vault)? {
+        Outcome::Done(seated) => seated,
+        Outcome::Interrupted { left } => return Ok(Outcome::Interrupted { left }),
+    };
+    let branch = own_branch(desk.state(), &name, reference)?;
+    let asked = match at_branch(desk.state(), &root).subject == branch.subject {
+        // It may have been made just now.
+        true => Asked { id: branch.last_event, held: desk.unit().event(branch.last_event).is_none() },
+        false => {
+            let left = leave(env, &mut desk, &root, said)?;
+            match branch.is_root() {
+                true => left.ok_or_else(|| Error::corrupt("the root is Suspended, and no branch is Active"))?,
+                false => desk.ask(asking(env, Kind::ThreadOpened, None, json!({"branch_id": branch.subject.id()})))?,
+            }
+        }
+    };
+    let recorded = finish(&vault, desk, &[asked])?;
+    context::of(env, &vault, &name, &branch.subject, words, recorded).map(Outcome::Done)
+}
+
+/// Leaves the branch that the persona is at: with a summary it can go on from, or without.
+pub fn suspend(env: &Env, leaving: &Leaving) -> Result<AppendOutcome> {
+    let vault = env.open()?;
+    let said = keep_said(env, &vault, leaving)?;
+    let (mut desk, root) = sit_down(env, &vault)?;
+    let left = leave(env, &mut desk, &root, Said { abort: true, ..said })?;
+    let root = at_branch(desk.state(), &root);
+    let held = desk.unit().event(root.last_event).is_none();
+    let asked = left.unwrap_or(Asked { id: root.last_event, held });
+    finish(&vault, desk, &[asked])
+}
+
+/// What is said of a thread whose branch was completed without a word.
+const COMPLETED: &str = "completed";
+
+/// Says that a branch is over: one by name, or the one that the persona is at.
+pub fn complete(env: &Env, reference: Option<&str>, leaving: Leaving) -> Result<AppendOutcome> {
+    let (name, vault) = (me(env)?, env.open()?);
+    let find = |state: &State| match reference {
+        Some(reference) => own_branch(state, &name, reference),
+        None => {
+            let active = state.root(&name).and_then(|root| state.active_branch(&root));
+            active.ok_or_else(|| Error::not_found(format!("agent:{name} is at no branch but its root")))
+        }
+    };
+    let active = with_view(&vault, |_, state| Ok(find(state)?.state == At::Active))?;
+    let said = match active {
+        true => {
+            keep_said(env, &vault, &Leaving { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
+        }
+        false if leaving.summary.is_some() || leaving.tail.is_some() => {
+            return Err(Error::usage("nobody is at that branch: a summary or a tail would be of nothing"));
+        }
+        false => Said::default(),
+    };
+    let (mut desk, root) = sit_down(env, &vault)?;
+    let branch = find(desk.state())?;
+    if branch.state == At::Active && !branch.is_root() {
+        leave(env, &mut desk, &root, said)?;
+    }
+    let asked = desk.ask(asking(env, Kind::BranchCompleted, Some(&branch.subject.to_string()), json!({})))?;
+    finish(&vault, desk, &[asked])
+}
+
+/// Something that was noted, and where.
+#[derive(Debug)]
+pub struct NoteOutcome {
+    pub recorded: AppendOutcome,
+    pub branch: Entity,
+    /// Whether the persona is at its root again, because somebody told it something.
+    pub interrupted: bool,
+}
+
+/// Notes something in the thread that the persona is in.
+pub fn note(env: &Env, text: &str, key: Option<String>) -> Result<NoteOutcome> {
+    me(env)?;
+    let vault = env.open()?;
+    let kept = keep(env, "the note", Some(text))?;
+    let (mut desk, root) = sit_down(env, &vault)?;
+    let branch = at_branch(desk.state(), &root);
+    let thread = branch.named("current_thread_id", EntityType::Thread);
+    let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
+    let payload = json!({"branch_id": branch.subject.id(), "text": kept.text, "artifact_id": kept.artifact});
+    let mut noted = Request { key, ..asking(env, Kind::NoteRecorded, Some(&thread.to_string()), payload) };
+    if let Some(first) = repeated_note(&desk, &mut noted)? {
+        return Ok(NoteOutcome { recorded: first, branch, interrupted: false });
+    }
+    let asked = desk.ask(noted)?;
+    let interrupted = desk.state().of(&branch.subject) == At::Suspended && !branch.is_root();
+    let branch = desk.state().entity(&branch.subject).expect("it was there").into_owned();
+    Ok(NoteOutcome { recorded: finish(&vault, desk, &[asked])?, branch, interrupted })
+}
+
+/// A note that is repeated may find its persona elsewhere: it was said where it was said.
+fn repeated_note(desk: &Desk<'_>, noted: &mut Request) -> Result<Option<AppendOutcome>> {
+    let first = noted.key.as_deref().and_then(|key| desk.state().keyed(key));
+    if let Some((_, first)) = first.map(|id| desk.snapshot.find(id)).transpose()?.flatten()
+        && first.event_type.known() == Some(Kind::NoteRecorded)
+    {
+        noted.subject = Some(first.subject.clone());
+        noted.payload.extend(first.payload.get("branch_id").map(|id: &Value| ("branch_id".to_owned(), id.clone())));
+    }
+    repeated(desk, noted)
+}

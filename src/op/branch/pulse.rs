@@ -1,0 +1,122 @@
+//! The pulse: what a persona can do now; and its working memory, for a prompt.
+
+use serde_json::{Value, json};
+
+use super::super::Env;
+use super::super::project::{ListOutcome, Listed, with_view};
+use super::context::Memory;
+use super::message::{Told, unread};
+use super::{at_branch, me, settle_before_looking};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
+use crate::machine::State as At;
+use crate::state::{Entity, State};
+
+/// Branches in a working memory.
+const WORKING_MAX: usize = 10;
+
+/// Every branch of a persona, in the order in which they were made.
+fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
+    let agent = Subject::new(EntityType::Agent, persona.clone());
+    let mut all = state.made_for(&agent, EntityType::Branch);
+    all.retain(|branch| branch.text("persona_id") == Some(persona.as_str()));
+    all.sort_by_key(|branch| branch.ordinal);
+    all
+}
+
+/// One page of a persona's branches.
+#[derive(Debug)]
+pub struct BranchesOutcome {
+    pub page: ListOutcome,
+    pub active: Option<Entity>,
+}
+
+/// The branches of a persona; it only looks.
+pub fn branches(env: &Env, states: &[At], limit: usize, cursor: Option<&str>) -> Result<BranchesOutcome> {
+    let most = limits::LOG_PAGE_MAX_EVENTS;
+    if limit == 0 || limit > most {
+        return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
+    }
+    let name = me(env)?;
+    with_view(&env.open()?, |snapshot, state| {
+        let mut all = all_of(state, &name);
+        if let Some(cursor) = cursor {
+            let at = all.iter().position(|branch| branch.subject.id() == cursor);
+            let behind = || Error::new(ErrorKind::InvalidCursor, "the cursor is not the id of one of these branches");
+            all.drain(..=at.ok_or_else(behind)?);
+        }
+        let wanted = |branch: &Entity| match states {
+            [] => !branch.archived,
+            some => some.contains(&branch.state),
+        };
+        all.retain(wanted);
+        let more = all.len() > limit;
+        all.truncate(limit);
+        let next_cursor = all.last().filter(|_| more).and_then(|last| EntityId::parse(last.subject.id()).ok());
+        let entries = all.into_iter().map(|branch| Listed::Entity(Box::new(branch))).collect();
+        let active = state.root(&name).map(|root| at_branch(state, &root));
+        Ok(BranchesOutcome { page: ListOutcome { entries, next_cursor, more, head: snapshot.head }, active })
+    })
+}
+
+/// What a persona has in mind: the newest of its branches that are not over.
+pub fn working(env: &Env) -> Result<(Value, usize)> {
+    let name = me(env)?;
+    with_view(&env.open()?, |_, state| {
+        let mut open = all_of(state, &name);
+        open.retain(|branch| branch.state != At::Completed);
+        open.sort_by(|a, b| (b.text("last_activity"), b.ordinal).cmp(&(a.text("last_activity"), a.ordinal)));
+        open.truncate(WORKING_MAX);
+        let entries: Vec<Value> = open.iter().map(entry).collect();
+        let count = entries.len();
+        Ok((json!({"branches": entries}), count))
+    })
+}
+
+fn entry(branch: &Entity) -> Value {
+    json!({
+        "branch_id": branch.subject.id(),
+        "ref": branch.name(),
+        "branch_type": branch.text("branch_type"),
+        "label": branch.text("label"),
+        "status": branch.state.as_str().to_lowercase(),
+        "last_activity": branch.text("last_activity"),
+        "brief_state": branch.text("brief_state").unwrap_or_default(),
+    })
+}
+
+/// What there is to choose from. The choice is the caller's.
+#[derive(Debug)]
+pub struct DecideOutcome {
+    /// The branch that the persona is at.
+    pub active: Option<Entity>,
+    /// What was told to it and not read; if there is something, the rest comes later.
+    pub unread: Vec<Told>,
+    /// Suspended branches with the seconds that they have waited, the longest first.
+    pub candidates: Vec<(Entity, u64)>,
+    /// The branch that was left because a user came, if one was.
+    pub left: Option<Entity>,
+}
+
+/// Looks at everything that waits for a persona.
+pub fn decide(env: &Env) -> Result<DecideOutcome> {
+    let (name, vault) = (me(env)?, env.open()?);
+    let left = settle_before_looking(env, &vault)?;
+    with_view(&vault, |snapshot, state| {
+        let active = state.root(&name).map(|root| at_branch(state, &root));
+        let memory = Memory { env, snapshot, state };
+        let told = unread(state, &name).into_iter().take(limits::LOG_PAGE_DEFAULT_EVENTS);
+        let unread: Vec<Told> = told.map(|message| memory.told(message)).collect::<Result<_>>()?;
+        let waiting = |branch: &Entity| branch.state == At::Suspended && !branch.is_root();
+        let now = env.now.timestamp();
+        let waited = |branch: &Entity| {
+            let since = branch.time("suspended_at").unwrap_or(branch.created_at);
+            now.0.saturating_sub(since.0).max(0) as u64
+        };
+        let mut candidates: Vec<(Entity, u64)> = match unread.is_empty() {
+            true => all_of(state, &name).into_iter().filter(waiting).map(|b| (b.clone(), waited(&b))).collect(),
+            false => Vec::new(),
+        };
+        candidates.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.ordinal.cmp(&b.0.ordinal)));
+        Ok(DecideOutcome { active, unread, candidates, left })
+    })
+}

@@ -1,0 +1,211 @@
+//! Remembering in detail: what was said in threads that are over, and how they ended.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use super::super::Env;
+use super::super::project::with_view;
+use super::context::{Memory, indented};
+use super::{me, own_branch};
+use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, Ulid, text};
+use crate::event::{Event, Kind};
+use crate::machine::State as At;
+use crate::state::Entity;
+
+#[derive(Debug, Default)]
+pub struct RecallRequest {
+    /// A branch; else all of them.
+    pub reference: Option<String>,
+    /// Only this thread, with everything that was said in it.
+    pub thread: Option<u64>,
+    /// Only what has this in it, in whatever case.
+    pub grep: Option<String>,
+}
+
+/// A thread that was remembered: when, by whom and what, in the order of the log.
+#[derive(Debug)]
+struct Recalled {
+    thread: Entity,
+    summary: Option<String>,
+    said: Vec<(String, String, String)>,
+    tail: Vec<String>,
+}
+
+#[derive(Debug)]
+pub struct RecallOutcome {
+    branches: Vec<(Entity, Vec<Recalled>)>,
+    pub threads: usize,
+    pub messages: usize,
+}
+
+/// Looks back. Without a thread or a word to look for, how every thread ended.
+pub fn recall(env: &Env, request: &RecallRequest) -> Result<RecallOutcome> {
+    let name = me(env)?;
+    with_view(&env.open()?, |snapshot, state| {
+        let branches = match &request.reference {
+            Some(reference) => vec![own_branch(state, &name, reference)?],
+            None => {
+                let agent = Subject::new(EntityType::Agent, name.clone());
+                let mut all = state.made_for(&agent, EntityType::Branch);
+                all.retain(|branch| branch.text("persona_id") == Some(name.as_str()));
+                all.sort_by_key(|branch| branch.ordinal);
+                all
+            }
+        };
+        let memory = Memory { env, snapshot, state };
+        let grep = request.grep.as_ref().map(|word| word.to_lowercase());
+        let in_detail = request.thread.is_some() || grep.is_some();
+        let mut found = Vec::new();
+        for branch in branches {
+            // A branch that was gone to names itself; the threads that name other threads are its own too.
+            let mut threads = state.made_for(&branch.subject, EntityType::Thread);
+            threads.sort_by_key(|thread| thread.count("number"));
+            if let Some(number) = request.thread {
+                threads.retain(|thread| thread.count("number") == number);
+                if threads.is_empty() {
+                    let why =
+                        format!("{} has {} threads, and no thread {number}", branch.name(), branch.count("threads"));
+                    return Err(Error::not_found(why));
+                }
+            }
+            let recalled = threads.into_iter().map(|thread| {
+                let (summary, tail) = memory.left(&thread, usize::MAX)?;
+                Ok(Recalled { thread, summary, said: Vec::new(), tail: if in_detail { tail } else { Vec::new() } })
+            });
+            found.push((branch, recalled.collect::<Result<Vec<_>>>()?));
+        }
+        if in_detail {
+            listen(&memory, &mut found)?;
+        }
+        if let Some(word) = &grep {
+            let has = |text: &str| text.to_lowercase().contains(word);
+            for (_, threads) in &mut found {
+                for recalled in threads.iter_mut() {
+                    recalled.said.retain(|(_, _, text)| has(text));
+                    recalled.tail.retain(|line| has(line));
+                    recalled.summary = recalled.summary.take().filter(|summary| has(summary));
+                }
+                threads.retain(|r| !r.said.is_empty() || !r.tail.is_empty() || r.summary.is_some());
+            }
+            found.retain(|(_, threads)| !threads.is_empty());
+        }
+        let threads = found.iter().map(|(_, threads)| threads.len()).sum();
+        let messages = found.iter().flat_map(|(_, threads)| threads).map(|r| r.said.len() + r.tail.len()).sum();
+        Ok(RecallOutcome { branches: found, threads, messages })
+    })
+}
+
+/// Which messages belong to a thread, by who talks with whom while it is open.
+struct Talk {
+    at: (usize, usize),
+    from: Ulid,
+    to: Option<Ulid>,
+    persona: EntityId,
+    /// The other persona; with none, the user.
+    partner: Option<EntityId>,
+}
+
+/// Reads the part of the log in which these threads were open, once, and no further than they need.
+fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<Recalled>)]) -> Result<()> {
+    let (mut by_thread, mut talks) = (BTreeMap::new(), Vec::new());
+    let (mut missing, mut begin) = (0, None);
+    for (b, (branch, threads)) in found.iter().enumerate() {
+        for (t, recalled) in threads.iter().enumerate() {
+            let thread = &recalled.thread;
+            missing += thread.count("messages");
+            by_thread.insert(thread.subject.to_string(), (b, t));
+            begin = Some(begin.map_or(thread.first_event, |begin: Ulid| begin.min(thread.first_event)));
+            let persona = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok());
+            let partner = branch.text("partner_persona_id").and_then(|name| EntityId::parse(name).ok());
+            if let Some(persona) = persona.filter(|_| branch.is_root() || partner.is_some()) {
+                let to = (thread.state != At::Active).then_some(thread.last_event);
+                talks.push(Talk { at: (b, t), from: thread.first_event, to, persona, partner });
+            }
+        }
+    }
+    let Some(begin) = begin else { return Ok(()) };
+    if missing == 0 {
+        return Ok(());
+    }
+    memory.snapshot.events(memory.snapshot.seek(begin)?, &mut |_, event, _| {
+        let places: Vec<(usize, usize)> = match event.event_type.known() {
+            Some(Kind::NoteRecorded) => by_thread.get(&event.subject).copied().into_iter().collect(),
+            Some(Kind::MessageSent) => talks.iter().filter(|talk| talk.has(&event)).map(|talk| talk.at).collect(),
+            _ => Vec::new(),
+        };
+        for (b, t) in places {
+            found[b].1[t].said.push(memory.line(&event, usize::MAX));
+            missing = missing.saturating_sub(1);
+        }
+        Ok(if missing == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })
+}
+
+impl Talk {
+    fn has(&self, event: &Event) -> bool {
+        let from = Actor::parse(&event.actor).ok().and_then(|actor| actor.agent());
+        let to = event.payload.get("to").and_then(Value::as_str);
+        let between = |a: &EntityId, b: &EntityId| from.as_ref() == Some(a) && to == Some(b.as_str());
+        let open = event.id > self.from && self.to.is_none_or(|end| event.id < end);
+        open && match &self.partner {
+            Some(partner) => between(&self.persona, partner) || between(partner, &self.persona),
+            None => from.is_none() && to == Some(self.persona.as_str()),
+        }
+    }
+}
+
+impl RecallOutcome {
+    /// For a model.
+    pub fn plain(&self) -> String {
+        let mut out = String::new();
+        for (branch, threads) in &self.branches {
+            let label = text::escape(branch.text("label").unwrap_or_default());
+            let kind = branch.text("branch_type").unwrap_or_default();
+            out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.state);
+            for Recalled { thread, summary, said, tail } in threads {
+                let moment = |fact: &str| thread.text(fact).unwrap_or("-");
+                let (number, count) = (thread.count("number"), thread.count("messages"));
+                out += &format!(
+                    "## Thread {number} {}, {} to {}, {count} messages\n",
+                    thread.state,
+                    moment("opened_at"),
+                    moment("closed_at")
+                );
+                if let Some(summary) = summary {
+                    indented(&mut out, "Summary: ", summary);
+                }
+                for (at, who, text) in said {
+                    indented(&mut out, &format!("{at} {who}: "), text);
+                }
+                for line in tail {
+                    indented(&mut out, "", line);
+                }
+            }
+        }
+        out
+    }
+
+    /// For a program.
+    pub fn json(&self) -> Value {
+        let of_thread = |recalled: &Recalled| {
+            let fact = |name: &str| recalled.thread.facts.get(name).cloned().unwrap_or_default();
+            let said = |(at, who, text): &(String, String, String)| json!({"at": at, "from": who, "text": text});
+            json!({
+                "thread_id": recalled.thread.subject.id(), "number": fact("number"),
+                "status": recalled.thread.state.as_str().to_lowercase(), "opened_at": fact("opened_at"),
+                "closed_at": fact("closed_at"), "summary": recalled.summary,
+                "messages": recalled.said.iter().map(said).collect::<Vec<_>>(), "tail": recalled.tail,
+            })
+        };
+        let of_branch = |(branch, threads): &(Entity, Vec<Recalled>)| {
+            json!({
+                "branch_id": branch.subject.id(), "ref": branch.name(), "branch_type": branch.text("branch_type"),
+                "label": branch.text("label"), "status": branch.state.as_str().to_lowercase(),
+                "threads": threads.iter().map(of_thread).collect::<Vec<_>>(),
+            })
+        };
+        json!({"schema": 1, "branches": self.branches.iter().map(of_branch).collect::<Vec<_>>()})
+    }
+}

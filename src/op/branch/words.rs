@@ -1,0 +1,109 @@
+//! How long a text is for a model: its words.
+//!
+//! Scripts that are written without spaces count by the character, and a word without an end by its
+//! length, so that no text is short only because nothing in it is separated.
+
+use crate::base::{Error, ErrorKind, Result};
+
+/// Words of a context if nothing is said.
+pub const WORDS_DEFAULT: usize = 800;
+/// Fewer leave no room for what a context always says.
+pub const WORDS_MIN: usize = 60;
+/// More than this is no context any more.
+const WORDS_MAX: usize = 1_000_000;
+/// The longest run of characters that is one word.
+const WORD_MAX_CHARS: usize = 20;
+
+pub(super) fn check(words: usize) -> Result<()> {
+    match (WORDS_MIN..=WORDS_MAX).contains(&words) {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::LimitExceeded,
+            format!("a context has {WORDS_MIN} to {WORDS_MAX} words, not {words}"),
+        )),
+    }
+}
+
+/// Whether a script that this belongs to is written without spaces.
+fn stands_alone(c: char) -> bool {
+    matches!(c,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+        | '\u{2e80}'..='\u{9fff}' | '\u{a960}'..='\u{a97f}' | '\u{ac00}'..='\u{d7ff}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{1f000}'..='\u{1faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Where each word of a text ends.
+fn ends(text: &str) -> impl Iterator<Item = usize> {
+    let mut run = 0;
+    let mut chars = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let (at, c) = chars.next()?;
+            let end = at + c.len_utf8();
+            if c.is_whitespace() {
+                run = 0;
+                continue;
+            }
+            run += 1;
+            let next = chars.peek().map(|(_, next)| *next);
+            let over = next.is_none_or(|next| next.is_whitespace() || stands_alone(next));
+            if over || stands_alone(c) || run == WORD_MAX_CHARS {
+                run = 0;
+                return Some(end);
+            }
+        }
+    })
+}
+
+/// How many words a text has.
+pub fn count(text: &str) -> usize {
+    ends(text).count()
+}
+
+/// The first words of a text, with `…` where something was cut.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if ends(text).nth(most).is_none() {
+        return text.to_owned();
+    }
+    // The sign can be a word of its own, behind one that stands alone or is as long as one can be.
+    let first = |words: usize| {
+        let end = words.checked_sub(1).and_then(|last| ends(text).nth(last)).unwrap_or(0);
+        format!("{}…", &text[..end])
+    };
+    let all = first(most);
+    if count(&all) <= most { all } else { first(most.saturating_sub(1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_counted_in_every_script() {
+        for (text, words) in [
+            ("", 0),
+            ("  \n ", 0),
+            ("one", 1),
+            ("one two\nthree", 3),
+            ("第3章を書く", 6),
+            ("chapter 第三章", 4),
+            (&"x".repeat(20), 1),
+            (&"x".repeat(41), 3),
+        ] {
+            assert_eq!(count(text), words, "{text:?}");
+            // Whoever counts by spaces finds no more.
+            assert!(text.split_whitespace().count() <= words, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_behind_a_word() {
+        assert_eq!(cut("one two three", 3), "one two three");
+        assert_eq!(cut("one two three", 2), "one two…");
+        assert_eq!(cut("第三章", 2), "第…");
+        assert_eq!(cut("one", 0), "…");
+        for most in 0..9 {
+            assert!(count(&cut("a bb 内省 cccc ddddd eeeeee", most)) <= most.max(1));
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Branches: many activities, one mind.
+//!
+//! Invariant: a persona is at one branch at most, and its threads are a chain: each has the one before as
+//! its anchor (`any_sequence_of_steps_keeps_one_mind`). Nothing is completed that may not be.
+
+use serde_json::{Map, Value, json};
+
+use super::react::Reactor;
+use super::rules::{Step, illegal};
+use crate::base::actor::ActorKind;
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid, limits, text};
+use crate::event::{Draft, Kind};
+use crate::machine::{self, State as At};
+use crate::state::branch::root_of;
+use crate::state::{Entity, State, linked};
+
+/// How the root is called.
+pub const ROOT_LABEL: &str = "the user";
+
+/// Why a thread ended when somebody wanted something else of its persona.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// Whether an event of this kind is about branches, threads or messages.
+pub fn is_of_branches(kind: Kind) -> bool {
+    use crate::event::kind::About;
+    let of = [EntityType::Branch, EntityType::Thread, EntityType::Message];
+    of.iter().any(|entity| kind.row().about == About::One(*entity))
+}
+
+/// The thread that a new one goes on from.
+pub fn anchor(state: &State, kind: Kind, payload: &Map<String, Value>) -> Option<String> {
+    let branch = linked(kind, payload).filter(|_| kind == Kind::ThreadOpened)?;
+    state.entity(&branch)?.text("last_thread_id").map(str::to_owned)
+}
+
+/// Whether a task is over, so that nobody can be at it.
+fn is_over(task: &Entity) -> bool {
+    matches!(task.state, At::Succeeded | At::Aborted | At::Archived)
+}
+
+/// The branch that a persona has for something, if it has one.
+fn branch_for(state: &State, about: &Subject, fits: impl Fn(&Entity) -> bool) -> Option<Entity> {
+    state.made_for(about, EntityType::Branch).into_iter().find(fits)
+}
+
+/// The branch in which a persona talks with a partner.
+pub fn social(state: &State, persona: &EntityId, partner: &EntityId) -> Option<Entity> {
+    let agent = Subject::new(EntityType::Agent, persona.clone());
+    branch_for(state, &agent, |branch| branch.is_social(persona.as_str(), partner.as_str()))
+}
+
+/// The branch in which a persona works on a task.
+fn of_task(state: &State, persona: &str, task: &Subject) -> Option<Entity> {
+    branch_for(state, task, |branch| branch.text("persona_id") == Some(persona))
+}
+
+/// The event that makes an agent a persona.
+pub fn root_draft(state: &State, persona: &EntityId, parent: Option<Ulid>) -> Draft {
+    let payload = json!({"persona_id": persona.as_str(), "branch_type": "user", "label": ROOT_LABEL});
+    let agent = state.entity(&Subject::new(EntityType::Agent, persona.clone())).map(|agent| agent.first_event);
+    Draft {
+        kind: Kind::BranchCreated,
+        subject: root_of(persona),
+        actor: Actor::core(super::REACTOR),
+        parents: parent.or(agent).or(state.first_event()).into_iter().collect(),
+        key: None,
+        payload: payload.as_object().expect("an object").clone(),
+    }
+}
+
+/// The event that ends the thread of a persona which a user wants to talk to.
+pub fn interruption(state: &State, persona: &EntityId) -> Option<Draft> {
+    let root = state.root(persona)?;
+    let message = root.named("interrupt_id", EntityType::Message)?;
+    let branch = state.active_branch(&root)?;
+    let thread = branch.named("current_thread_id", EntityType::Thread)?;
+    let payload = json!({"branch_id": branch.subject.id(), "reason": INTERRUPTED, "message_id": message.id()});
+    Some(Draft {
+        kind: Kind::ThreadAborted,
+        subject: thread,
+        actor: Actor::core(super::REACTOR),
+        parents: state.entity(&message).map(|message| message.first_event).into_iter().collect(),
+        key: None,
+        payload: payload.as_object().expect("an object").clone(),
+    })
+}
+
+/// The rules, asked before an event is recorded and again by the audit.
+pub(super) fn keeps_branches(state: &State, step: &Step<'_>) -> Result<()> {
+    match step.kind {
+        Kind::BranchCreated => can_be_made(state, step),
+        Kind::BranchCompleted => can_be_completed(state, step),
+        Kind::ThreadOpened => can_be_opened(state, step),
+        Kind::NoteRecorded => is_of_its_branch(state, step).map(drop),
+        Kind::ThreadCompleted | Kind::ThreadAborted => can_be_closed(state, step),
+        Kind::MessageSent => can_be_told(state, step),
+        Kind::MessageRead => can_be_read(state, step),
+        _ => Ok(()),
+    }
+}
+
+/// An agent is at its own branches only.
+fn is_own(step: &Step<'_>, persona: &str) -> Result<()> {
+    match step.actor.agent() {
+        Some(me) if me.as_str() != persona => {
+            Err(Error::refused(Reason::NotHolder, format!("{} cannot act for agent:{persona}", step.actor)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn named(step: &Step<'_>, member: &str) -> Option<EntityId> {
+    step.text(member).and_then(|id| EntityId::parse(id).ok())
+}
+
+fn can_be_made(state: &State, step: &Step<'_>) -> Result<()> {
+    let Some(persona) = named(step, "persona_id") else { return Ok(()) };
+    is_own(step, persona.as_str())?;
+    let (task, partner) = (named(step, "task_id"), named(step, "partner_persona_id"));
+    let (kind, id) = (step.text("branch_type").unwrap_or_default(), step.subject.id());
+    if (task.is_some(), partner.is_some()) != (kind == "task", kind == "social") {
+        return Err(Error::usage("a task branch has a task_id, a social one a partner_persona_id, the others neither"));
+    }
+    if kind == "user" {
+        return match id == persona.as_str() {
+            true => Ok(()),
+            false => Err(Error::usage(format!("the root of agent:{persona} is branch:{persona}"))),
+        };
+    }
+    if crate::event::parse_ulid(id).is_none() {
+        return Err(Error::usage("the id of a branch that is no root is a ULID"));
+    }
+    is_persona(state, &persona)?;
+    if let Some(task) = task.map(|task| Subject::new(EntityType::Task, task)) {
+        let other = of_task(state, persona.as_str(), &task);
+        if let Some(other) = other {
+            return Err(exists(&other));
+        }
+        if let Some(over) = state.entity(&task).filter(|task| is_over(task)) {
+            return Err(Error::refused(Reason::NotReady, format!("{} is {}", over.name(), over.state)));
+        }
+    }
+    if let Some(partner) = partner {
+        if partner == persona {
+            return Err(Error::usage(format!("agent:{persona} cannot be its own partner")));
+        }
+        is_persona(state, &partner)?;
+        if let Some(other) = social(state, &persona, &partner) {
+            return Err(exists(&other));
+        }
+    }
+    Ok(())
+}
+
+fn exists(branch: &Entity) -> Error {
+    Error::refused(Reason::IllegalTransition, format!("there is one: {}, which is {}", branch.name(), branch.state))
+}
+
+fn is_persona(state: &State, name: &EntityId) -> Result<()> {
+    match state.root(name) {
+        Some(_) => Ok(()),
+        None => Err(Error::not_found(format!("agent:{name} has no branches yet"))),
+    }
+}
+
+fn can_be_completed(state: &State, step: &Step<'_>) -> Result<()> {
+    let Some(branch) = state.entity(step.subject) else { return Ok(()) };
+    let persona = branch.text("persona_id").unwrap_or_default();
+    is_own(step, persona)?;
+    let never = |what: &str| Err(Error::refused(Reason::IllegalTransition, format!("{} {what}", branch.name())));
+    match branch.text("branch_type") {
+        Some("user") => never("is the root, which is never over"),
+        Some("social") => never("is social, which is never over"),
+        Some("task") => match branch.named("task_id", EntityType::Task).and_then(|task| state.entity(&task)) {
+            Some(task) if !is_over(&task) => Err(Error::refused(
+                Reason::NotReady,
+                format!("{} is over when {} is, which is {}", branch.name(), task.name(), task.state),
+            )),
+            _ => Ok(()),
+        },
+        _ if step.actor.kind != ActorKind::Agent => {
+            Err(Error::refused(Reason::NotHolder, format!("agent:{persona} says when {} is over", branch.name())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn can_be_opened(state: &State, step: &Step<'_>) -> Result<()> {
+    let Some(branch) = linked(step.kind, step.payload).and_then(|branch| state.entity(&branch)) else { return Ok(()) };
+    is_own(step, branch.text("persona_id").unwrap_or_default())?;
+    let again = branch.is_root() && branch.count("threads") > 0;
+    if again || machine::step(EntityType::Branch, branch.state, step.kind).is_none() {
+        return Err(illegal(state, &branch.subject, step.kind));
+    }
+    let root = branch.text("persona_id").and_then(|name| state.root(&EntityId::parse(name).ok()?));
+    if let Some(other) = root.and_then(|root| state.active_branch(&root)) {
+        let why = format!("{} is Active: it has to be left first", other.name());
+        return Err(Error::refused(Reason::IllegalTransition, why));
+    }
+    if step.text("anchor_id") != branch.text("last_thread_id") {
+        let last = branch.text("last_thread_id").map_or("nothing".to_owned(), |last| format!("thread:{last}"));
+        return Err(Error::usage(format!("{} goes on from {last}", branch.name())));
+    }
+    Ok(())
+}
+
+/// The branch of a thread, which its events name.
+fn is_of_its_branch(state: &State, step: &Step<'_>) -> Result<Option<Entity>> {
+    let Some(thread) = state.entity(step.subject) else { return Ok(None) };
+    if step.text("branch_id") != thread.text("branch_id") {
+        return Err(Error::usage(format!("{} is no thread of that branch", thread.name())));
+    }
+    let branch = thread.named("branch_id", EntityType::Branch).and_then(|branch| state.entity(&branch));
+    if let Some(branch) = &branch {
+        is_own(step, branch.text("persona_id").unwrap_or_default())?;
+    }
+    Ok(branch.map(|branch| branch.into_owned()))
+}
+
+fn can_be_closed(state: &State, step: &Step<'_>) -> Result<()> {
+    match is_of_its_branch(state, step)?.filter(Entity::is_root) {
+        Some(root) => Err(Error::refused(
+            Reason::IllegalTransition,
+            format!("{} is the root: it steps back for another branch, and is never left", root.name()),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn can_be_told(state: &State, step: &Step<'_>) -> Result<()> {
+    let Some(to) = named(step, "to") else { return Ok(()) };
+    if step.actor.agent().as_ref() == Some(&to) {
+        return Err(Error::usage(format!("agent:{to} cannot tell itself something: that is a note")));
+    }
+    is_persona(state, &to)
+}
+
+fn can_be_read(state: &State, step: &Step<'_>) -> Result<()> {
+    let message = state.entity(step.subject);
+    let to = message.as_ref().and_then(|message| message.text("to"));
+    if step.text("to") != to {
+        return Err(Error::usage("it was told to somebody else"));
+    }
+    match (step.actor.agent(), to) {
+        (Some(me), Some(to)) if me.as_str() == to => Ok(()),
+        _ => Err(Error::refused(
+            Reason::NotHolder,
+            format!("agent:{} reads it, and not {}", to.unwrap_or_default(), step.actor),
+        )),
+    }
+}
+
+impl Reactor<'_> {
+    /// What follows from an event for the branches of those whom it is about.
+    pub(super) fn follow_branches(&mut self, kind: Kind) {
+        match kind {
+            Kind::TaskAssigned => self.begin_task_branch(),
+            Kind::TaskSucceeded | Kind::TaskAborted => self.end_task_branches(),
+            Kind::BranchCreated => self.begin_branch(),
+            Kind::MessageSent => self.introduce(),
+            _ => {}
+        }
+        self.interrupt(kind);
+    }
+
+    /// Whoever is given a task has a branch for it. A job is not lived through by anybody.
+    fn begin_task_branch(&mut self) {
+        let said = |member: &str| self.cause.payload.get(member);
+        let holder = said("holder").and_then(Value::as_str).and_then(|holder| Actor::parse(holder).ok());
+        let Some(persona) = holder.and_then(|holder| holder.agent()) else { return };
+        let task = self.entity(&self.subject.clone()).filter(|task| !task.is_job() && !is_over(task));
+        let Some(task) = task.filter(|_| said("job") != Some(&Value::Bool(true))) else { return };
+        if of_task(self.state, persona.as_str(), &task.subject).is_some() {
+            return;
+        }
+        let root = root_of(&persona);
+        match self.entity(&root) {
+            Some(known) if !known.is_root() => return,
+            Some(_) => {}
+            None => {
+                let draft = root_draft(self.state, &persona, Some(self.cause.id));
+                self.drafts.push(draft);
+            }
+        }
+        let label = text::cut(task.text("title").unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+        let subject = self.new_subject(EntityType::Branch);
+        let payload = json!({
+            "persona_id": persona.as_str(), "branch_type": "task", "label": label, "task_id": task.subject.id(),
+        });
+        self.say(Kind::BranchCreated, subject, payload);
+    }
+
+    /// The branches of a task are over when it is.
+    fn end_task_branches(&mut self) {
+        let Some(task) = self.entity(&self.subject.clone()).filter(is_over) else { return };
+        for branch in self.state.made_for(&task.subject, EntityType::Branch) {
+            if !matches!(branch.state, At::Active | At::Suspended) {
+                continue;
+            }
+            let open = branch.named("current_thread_id", EntityType::Thread);
+            if let Some(thread) = open.filter(|_| branch.state == At::Active) {
+                let (id, how) = (branch.subject.id(), format!("{} is {}", task.name(), task.state));
+                match task.state {
+                    At::Aborted => self.say(Kind::ThreadAborted, thread, json!({"branch_id": id, "reason": how})),
+                    _ => self.say(Kind::ThreadCompleted, thread, json!({"branch_id": id, "summary": how})),
+                }
+            }
+            self.say(Kind::BranchCompleted, branch.subject, json!({}));
+        }
+    }
+
+    /// A branch begins with its first thread, a social one when its persona first goes there; whoever is
+    /// elsewhere leaves. A new persona gets to know those that are there.
+    fn begin_branch(&mut self) {
+        let Some(branch) = self.entity(&self.subject.clone()) else { return };
+        let persona = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok());
+        let Some(persona) = persona else { return };
+        let waits = branch.state == At::Suspended && branch.count("threads") == 0;
+        if waits && branch.text("branch_type") != Some("social") {
+            let active = self.state.root(&persona).and_then(|root| self.state.active_branch(&root));
+            if let Some((other, thread)) = active.and_then(|other| {
+                let thread = other.named("current_thread_id", EntityType::Thread)?;
+                Some((other, thread))
+            }) {
+                let reason = format!("{} began", branch.name());
+                self.say(Kind::ThreadAborted, thread, json!({"branch_id": other.subject.id(), "reason": reason}));
+            }
+            let thread = self.new_subject(EntityType::Thread);
+            self.say(Kind::ThreadOpened, thread, json!({"branch_id": branch.subject.id()}));
+        }
+        let personas = self.state.personas();
+        if branch.is_root() && personas.contains(&persona) {
+            for other in personas.iter().filter(|other| **other != persona) {
+                self.introduce_to(&persona, other);
+                self.introduce_to(other, &persona);
+            }
+        }
+    }
+
+    /// Whoever tells another something has a branch with it.
+    fn introduce(&mut self) {
+        let from = Actor::parse(&self.cause.actor).ok().and_then(|actor| actor.agent());
+        let to = self.cause.payload.get("to").and_then(Value::as_str).and_then(|to| EntityId::parse(to).ok());
+        if let (Some(from), Some(to)) = (from, to) {
+            self.introduce_to(&from, &to);
+            self.introduce_to(&to, &from);
+        }
+    }
+
+    fn introduce_to(&mut self, persona: &EntityId, partner: &EntityId) {
+        let both = [persona, partner].iter().all(|name| self.state.root(name).is_some());
+        if persona == partner || !both || social(self.state, persona, partner).is_some() {
+            return;
+        }
+        let subject = self.new_subject(EntityType::Branch);
+        let payload = json!({
+            "persona_id": persona.as_str(), "branch_type": "social", "label": format!("with {partner}"),
+            "partner_persona_id": partner.as_str(),
+        });
+        self.say(Kind::BranchCreated, subject, payload);
+    }
+
+    /// Somebody who is told something by a user is back at the root with its next step.
+    fn interrupt(&mut self, kind: Kind) {
+        let actor = Actor::parse(&self.cause.actor).ok().and_then(|actor| actor.agent());
+        let Some(persona) = actor.filter(|_| !self.is_of_a_job(kind)) else { return };
+        let Some(mut draft) = interruption(self.state, &persona) else { return };
+        if !self.drafts.iter().any(|other| other.subject == draft.subject) {
+            draft.parents.push(self.cause.id);
+            self.drafts.push(draft);
+        }
+    }
+
+    /// What a job's supervisor records is not a step of the agent that fired it.
+    fn is_of_a_job(&self, kind: Kind) -> bool {
+        let run = |subject: &Subject| self.entity(subject).and_then(|run| run.named("task_id", EntityType::Task));
+        let task = match self.subject.entity {
+            EntityType::Task => Some(self.subject.clone()),
+            EntityType::Run => run(&self.subject).or_else(|| linked(kind, &self.cause.payload)),
+            _ => None,
+        };
+        task.and_then(|task| self.entity(&task)).is_some_and(|task| task.is_job())
+    }
+}
