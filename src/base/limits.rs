@@ -32,8 +32,9 @@ pub const DURATION_MAX_SECONDS: u64 = 10 * 365 * 24 * 60 * 60;
 pub const HEAD_RECORD_BYTES: usize = 512;
 /// The stop flag's record, of a fixed size and written in place.
 pub const CONTROL_RECORD_BYTES: usize = 2048;
-/// Tasks that may be under way at once, whatever the settings say: a stop ends them in one batch.
-pub const TASKS_AT_ONCE_MAX_COUNT: u64 = 4000;
+/// Tasks that may be under way at once, whatever the settings say: a stop ends them in one batch, each
+/// with its run and its branch.
+pub const TASKS_AT_ONCE_MAX_COUNT: u64 = 2000;
 /// The short text behind an event in a listing.
 pub const SUMMARY_MAX_CHARS: usize = 80;
 /// A projection file up to this size is rewritten with every event that touches it.

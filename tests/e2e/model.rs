@@ -63,6 +63,10 @@ const RULES: &str = "
     artifact: Materialized ArtifactInvalidated Invalidated ArtifactCorrupted Corrupted
     artifact: Materialized ArtifactCorrupted Corrupted
     constraint: - ConstraintApplied Active ConstraintRemoved Removed
+    branch: - BranchCreated Suspended ThreadOpened Active ThreadCompleted Suspended BranchCompleted Completed
+    branch: Active ThreadAborted Suspended
+    thread: - ThreadOpened Active ThreadCompleted Completed
+    thread: Active ThreadAborted Aborted
 ";
 
 /// Steps that an event about something else makes.
@@ -91,6 +95,8 @@ const OFTEN: [&str; 10] =
 
 /// What must have followed by itself, some time or other.
 const FOLLOW: &[&str] = &[
+    "BranchCompleted",
+    "BranchCreated",
     "ConstraintApplied",
     "DecisionRequested",
     "DecisionSuperseded",
@@ -106,6 +112,9 @@ const FOLLOW: &[&str] = &[
     "TaskProposed",
     "TaskReady",
     "TaskRetrying",
+    "ThreadAborted",
+    "ThreadCompleted",
+    "ThreadOpened",
 ];
 
 /// (type, state, event) → state.
@@ -434,7 +443,12 @@ impl Model {
     /// Takes one event in, which the log must have next. Gives it with its id.
     fn record(&mut self, rules: &Rules, mut step: Step, cause: Option<&str>, trial: &mut Trial<'_>) -> (Step, String) {
         let mints = step.subject.is_empty();
-        let entity = if step.kind == "TaskProposed" { "task" } else { "decision" };
+        let entity = match step.kind {
+            "TaskProposed" => "task",
+            "BranchCreated" => "branch",
+            "ThreadOpened" => "thread",
+            _ => "decision",
+        };
         let id = match trial {
             Trial::Paper => {
                 if mints {
@@ -475,13 +489,21 @@ impl Model {
         let moved = match step.kind {
             "RunStarted" => linked("task_id", "task"),
             "TaskProposed" => linked("requirement_id", "requirement"),
+            "ThreadOpened" | "ThreadCompleted" | "ThreadAborted" => linked("branch_id", "branch"),
             _ => None,
         };
         if let Some(moved) = moved {
             self.advance(rules, step, &moved);
+            if entity_of(&moved) == "branch" {
+                self.keep_root(step, &moved);
+            }
+        }
+        if step.kind == "BranchCompleted" {
+            self.archived.extend(self.other(&subject, "last_thread_id", "thread"));
         }
         if step.kind == "TaskArchived" {
             self.archived.extend(self.with("run", "task_id", id_of(&subject)));
+            self.archived.extend(self.with("branch", "task_id", id_of(&subject)));
             self.archived.insert(subject);
         }
     }
@@ -593,7 +615,123 @@ impl Model {
                 said(facts, &["text"]);
                 set(facts, "applied_at", now.clone());
             }
+            ("branch", "BranchCreated") => {
+                said(facts, &["persona_id", "branch_type", "label", "task_id", "partner_persona_id"]);
+                set(facts, "threads", json!(0));
+                set(facts, "suspended_at", now.clone());
+                set(facts, "last_activity", now.clone());
+            }
+            ("branch", "ThreadOpened") => {
+                set(facts, "threads", next(facts, "threads"));
+                set(facts, "current_thread_id", json!(id_of(&step.subject)));
+                set(facts, "last_thread_id", json!(id_of(&step.subject)));
+                set(facts, "last_activity", now.clone());
+                facts.remove("suspended_at");
+            }
+            ("branch", "ThreadCompleted" | "ThreadAborted") => {
+                facts.extend(step.payload.get("summary").map(|summary| ("brief_state".to_owned(), summary.clone())));
+                set(facts, "suspended_at", now.clone());
+                set(facts, "last_activity", now.clone());
+                facts.remove("current_thread_id");
+            }
+            ("branch", "BranchCompleted") => {
+                set(facts, "completed_at", now.clone());
+                set(facts, "last_activity", now.clone());
+                facts.remove("suspended_at");
+            }
+            ("thread", "ThreadOpened") => {
+                said(facts, &["branch_id"]);
+                set(facts, "messages", json!(0));
+                set(facts, "number", json!(1));
+                set(facts, "opened_at", now.clone());
+            }
+            ("thread", _) => {
+                said(facts, &["summary", "reason"]);
+                set(facts, "closed_at", now.clone());
+            }
             _ => {}
+        }
+    }
+
+    /// Where the root of a persona stands when another of its branches came to an end, or was gone to.
+    fn keep_root(&mut self, step: &Step, branch: &str) {
+        let root = self.other(branch, "persona_id", "branch").unwrap();
+        if root == branch {
+            return;
+        }
+        let opened = step.kind == "ThreadOpened";
+        self.set(&root, if opened { "Suspended" } else { "Active" });
+        let now = json!(self.now);
+        let facts = self.facts.get_mut(&root).unwrap();
+        if opened {
+            facts.insert("active_branch_id".to_owned(), json!(id_of(branch)));
+            facts.insert("suspended_at".to_owned(), now);
+            return;
+        }
+        facts.remove("active_branch_id");
+        facts.remove("suspended_at");
+        let mut ends = facts.get("anchors").map_or(Vec::new(), |ends| ends.as_array().unwrap().clone());
+        ends.push(json!(id_of(&step.subject)));
+        let ends = ends.split_off(ends.len().saturating_sub(10));
+        facts.insert("anchors".to_owned(), json!(ends));
+    }
+
+    /// The branches of an agent that is given a task, and what it leaves for it.
+    fn begin_task_branch(&self, task: &str, cause: &Step, follows: &mut Follows) {
+        let holder = cause.payload.get("holder").and_then(Value::as_str);
+        let Some(persona) = holder.and_then(|holder| holder.strip_prefix("agent:")) else { return };
+        let of_task = self.with("branch", "task_id", id_of(task));
+        if of_task.iter().any(|branch| self.text(branch, "persona_id") == Some(persona)) {
+            return;
+        }
+        let root = format!("branch:{persona}");
+        if self.state(&root) == "-" {
+            let payload = json!({"persona_id": persona, "branch_type": "user", "label": "the user"});
+            follows.push(("BranchCreated", Some(root), payload));
+        }
+        let label = self.text(task, "title").unwrap();
+        let payload = json!({"persona_id": persona, "branch_type": "task", "label": label, "task_id": id_of(task)});
+        follows.push(("BranchCreated", None, payload));
+    }
+
+    /// What a new branch begins with.
+    fn begin_branch(&self, branch: &str, follows: &mut Follows) {
+        let persona = self.text(branch, "persona_id").unwrap();
+        let (root, kind) = (format!("branch:{persona}"), self.text(branch, "branch_type").unwrap());
+        if kind != "social" {
+            if let Some(other) = self.other(&root, "active_branch_id", "branch") {
+                let thread = self.other(&other, "current_thread_id", "thread").unwrap();
+                let reason = format!("{} began", self.reference(branch).unwrap());
+                let payload = json!({"branch_id": id_of(&other), "reason": reason});
+                follows.push(("ThreadAborted", Some(thread), payload));
+            }
+            follows.push(("ThreadOpened", None, json!({"branch_id": id_of(branch)})));
+        }
+        if kind == "user" {
+            let known = self.made["branch"].iter().filter(|other| self.text(other, "branch_type") == Some("user"));
+            for other in known.map(|other| id_of(other)).filter(|other| *other != persona) {
+                for (one, another) in [(persona, other), (other, persona)] {
+                    let payload = json!({"persona_id": one, "branch_type": "social",
+                        "label": format!("with {another}"), "partner_persona_id": another});
+                    follows.push(("BranchCreated", None, payload));
+                }
+            }
+        }
+    }
+
+    /// The branches of a task that is over.
+    fn end_task_branches(&self, task: &str, follows: &mut Follows) {
+        for branch in self.with("branch", "task_id", id_of(task)) {
+            let (id, how) = (id_of(&branch), format!("{} is {}", self.reference(task).unwrap(), self.state(task)));
+            if let Some(thread) = self.other(&branch, "current_thread_id", "thread") {
+                follows.push(match self.state(task) {
+                    "Aborted" => ("ThreadAborted", Some(thread), json!({"branch_id": id, "reason": how})),
+                    _ => ("ThreadCompleted", Some(thread), json!({"branch_id": id, "summary": how})),
+                });
+            }
+            if self.state(&branch) != "Completed" {
+                follows.push(("BranchCompleted", Some(branch), json!({})));
+            }
         }
     }
 
@@ -700,7 +838,10 @@ impl Model {
                 if let Some(requirement) = requirement.filter(|r| self.state(r) == "Approved" && done(r)) {
                     follows.push(("RequirementImplemented", Some(requirement), json!({})));
                 }
+                self.end_task_branches(subject, &mut follows);
             }
+            "TaskAssigned" => self.begin_task_branch(subject, cause, &mut follows),
+            "BranchCreated" => self.begin_branch(subject, &mut follows),
             "RunTimedOut" | "RunCrashed" => {
                 let task = self.other(subject, "task_id", "task").unwrap();
                 let reason = match cause.kind {
@@ -775,6 +916,8 @@ impl Model {
             "run" => "RUN",
             "artifact" => "ART",
             "constraint" => "CON",
+            "branch" => "BR",
+            "thread" => "TH",
             _ => return None,
         };
         let place = self.made.get(entity_of(subject))?.iter().position(|made| made == subject)?;
@@ -782,7 +925,7 @@ impl Model {
     }
 }
 
-const ENTITIES: [&str; 6] = ["requirement", "decision", "task", "run", "artifact", "constraint"];
+const ENTITIES: [&str; 8] = ["requirement", "decision", "task", "run", "artifact", "constraint", "branch", "thread"];
 
 fn entity_of(subject: &str) -> &'static str {
     let name = subject.split(':').next().unwrap();
@@ -809,8 +952,8 @@ fn payload(dice: &mut Dice, kind: &str, agent: Option<&str>) -> Value {
         "TaskProposed" if dice.one_in(3) => json!({"title": "job"}),
         "TaskProposed" => json!({"title": "job", "requirement_id": requirement}),
         "TaskAssigned" if dice.one_in(3) => {
-            let stranger = if dice.one_in(5) { Some("agent:z1") } else { agent };
-            json!({"holder": stranger.unwrap_or("user:jo"), "lease_seconds": 60})
+            let stranger = dice.one_in(2).then(|| format!("agent:z{}", dice.roll(6)));
+            json!({"holder": stranger.as_deref().or(agent).unwrap_or("user:jo"), "lease_seconds": 60})
         }
         "DecisionRequested" if dice.one_in(2) => {
             json!({"kind": "requirement_approval", "target": format!("requirement:{requirement}"), "summary": "?"})
@@ -886,6 +1029,10 @@ fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut u64) -> As
     if !fitting.is_empty() && !dice.one_in(5) {
         payload[member] = json!(id_of(fitting[dice.roll(fitting.len())]));
     }
+    // Mostly, whoever holds a task begins it.
+    let begins = payload.get("task_id").filter(|_| kind == "RunStarted").and_then(Value::as_str);
+    let begins = begins.and_then(|task| model.held_by("task", &format!("task:{task}")));
+    let agent = begins.filter(|holder| holder.starts_with("agent:") && !dice.one_in(8)).or(agent);
     *serial += 1;
     Asked {
         kind,
@@ -980,7 +1127,8 @@ fn meddle(dice: &mut Dice, hive: &Hive) {
 /// Fails unless every projection says what the model says.
 fn compare(env: &Env, model: &Model, place: &str) {
     for entity in ENTITIES.into_iter().chain(["agent"]) {
-        let (map, _) = project::map(env, Projection::parse(&format!("{entity}s")).unwrap()).unwrap();
+        let several = if entity == "branch" { "branches".to_owned() } else { format!("{entity}s") };
+        let (map, _) = project::map(env, Projection::parse(&several).unwrap()).unwrap();
         let mut found = BTreeMap::new();
         for (id, entry) in &map {
             let mut facts = object(entry.clone());

@@ -50,8 +50,8 @@ fn a_log_that_the_commands_wrote_keeps_the_rules() {
     let reply = hive.run("verify", &["--policy"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:17 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
-         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nEVENTS:17\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
+         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }
 

@@ -37,11 +37,13 @@ fn a_stop_ends_all_work_in_one_write_and_a_resume_lets_it_begin_again() {
         hive.run("stop", &["It deletes the wrong files"]).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:STOPPED\nNEXT:ASK operator\nSUM:everything is stopped: It deletes the wrong files\nDRAINED:yes\n"
     );
-    assert_eq!(kinds_since(&hive, before), ["EmergencyStopIssued", "TaskAborted", "RunCrashed", "TaskAborted"]);
+    let ends = ["ThreadAborted", "BranchCompleted"];
+    let all = [&["EmergencyStopIssued", "TaskAborted", "RunCrashed", "TaskAborted"][..], &ends, &ends].concat();
+    assert_eq!(kinds_since(&hive, before), all);
     for event in &hive.events()[before..] {
-        assert_eq!(event["batch"]["of"], json!(4), "all of it is one write");
+        assert_eq!(event["batch"]["of"], json!(8), "all of it is one write");
     }
-    for event in &hive.events()[before + 1..] {
+    for event in &hive.events()[before + 1..before + 4] {
         assert_eq!(event["payload"]["reason"], "emergency_stop");
     }
     assert_eq!(["T-0001", "T-0002", "T-0003"].map(|t| state(&hive, t)), ["Aborted", "Aborted", "Ready"]);
