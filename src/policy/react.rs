@@ -160,6 +160,8 @@ impl Reactor<'_> {
         let (Some(question), Some(target)) = (Question::of(&decision), target) else { return };
         let id = json!({"decision_id": decision.subject.id()});
         match (question, yes) {
+            // Asked again after a batch, what was approved may have been analysed anew since.
+            (Question::Requirement, true) if !approval::still_fits(self.state, &decision) => {}
             (Question::Requirement, true) => self.say_if_legal(Kind::RequirementApproved, &target, id),
             (Question::Requirement, false) => {
                 let reason = decision.text("rationale").unwrap_or("an operator said no");

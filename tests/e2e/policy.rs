@@ -206,3 +206,16 @@ fn the_rules_are_not_judged_on_bytes_that_are_not_good() {
     let reply = hive.run("verify", &["--policy", "--projections"]).expect_exit(1);
     assert_eq!(["CHAIN", "POLICY", "PROJECTIONS"].map(|key| reply.get(key)), ["BROKEN", "NOT_CHECKED", "NOT_CHECKED"]);
 }
+
+#[test]
+fn an_approval_of_what_is_analysed_anew_in_the_same_batch_leads_nowhere() {
+    let hive = Hive::new();
+    hive.append("RequirementProposed", "requirement:r", json!({"title": "x"}));
+    let asked = json!({"kind": "requirement_approval", "target": "requirement:r", "summary": "?"});
+    hive.batch(&[
+        json!({"event_type": "DecisionRequested", "subject": "decision:d", "payload": asked}),
+        json!({"event_type": "DecisionApproved", "subject": "decision:d", "payload": {}}),
+        json!({"event_type": "RequirementAnalyzed", "subject": "requirement:r", "payload": {}}),
+    ]);
+    hive.run("verify", &["--policy"]).expect_exit(0);
+}
