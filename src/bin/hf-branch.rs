@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args as Arguments, Parser, Subcommand};
-use hiveforge::base::{EntityType, limits, text};
-use hiveforge::op::branch::{self, CreateRequest, Leaving, Outcome, RecallRequest, Told, WORDS_DEFAULT};
-use hiveforge::op::{self, Env, Listed, project};
-use hiveforge::state::Entity;
-use hiveforge::ui::{self, Cli, Common, Key, Keyed, Next, Out, Output, Paged, Report, Status, outcome};
+use hiveforge::base::{EntityType, limits};
+use hiveforge::op::branch::{self, CreateRequest, Leaving, Outcome, RecallRequest, WORDS_DEFAULT};
+use hiveforge::op::{self, project};
+use hiveforge::ui::branch as replies;
+use hiveforge::ui::{self, Cli, Common, Key, Keyed, Output, Paged, Report, outcome};
 
 /// Live several activities as one mind: branches, threads, messages
 #[derive(Parser, Debug)]
@@ -191,68 +191,53 @@ impl Cli for Args {
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, out| {
         let named = args.agent.as_deref();
-        match args.what {
+        Ok(match args.what {
             What::Create { label, branch_type, task, partner, left, abort, keyed } => {
                 let leaving = leaving(left, abort)?;
                 let request = CreateRequest { label, branch_type, task, partner, leaving };
-                match branch::create(env, request, keyed.key)? {
-                    Outcome::Interrupted { left } => Ok(interrupted(&left, named).into()),
-                    Outcome::Done(done) => {
-                        let social = done.entity.as_ref().filter(|b| b.text("branch_type") == Some("social"));
-                        let next = social.map_or(Next::None, |b| outcome::next_about("hf-branch", "resume", b));
-                        Ok(outcome::recorded(&done).next(next.of_agent(named)).into())
-                    }
-                }
+                replies::created(&branch::create(env, request, keyed.key)?, named).into()
             }
-            What::List { working: true, .. } => working(env),
-            What::List { status, paged, .. } => list(env, status.as_deref(), paged, named),
-            What::Show { reference } => Ok(outcome::shown(&op::show(env, &reference, EntityType::Branch)?).into()),
+            What::List { working: true, .. } => {
+                let (memory, count) = branch::working(env)?;
+                return document(format!("{memory}\n"), replies::worked(count), None);
+            }
+            What::List { status, paged, .. } => {
+                let state = status.as_deref().map(project::parse_status).transpose()?;
+                let states: Vec<_> = state.into_iter().collect();
+                let done = branch::branches(env, &states, paged.limit, paged.cursor.as_deref())?;
+                replies::listed(&done, state, paged.limit, named).into()
+            }
+            What::Show { reference } => outcome::shown(&op::show(env, &reference, EntityType::Branch)?).into(),
             What::Resume { reference, left, abort, words, out: file } => {
-                resume(env, &reference, &leaving(left, abort)?, words, file.as_deref(), out, named)
+                return match branch::resume(env, &reference, words, &leaving(left, abort)?)? {
+                    Outcome::Interrupted { left } => match file {
+                        Some(_) => Ok(replies::interrupted(&left, named).into()),
+                        None => Ok(Output::Document(Vec::new(), replies::interrupted(&left, named))),
+                    },
+                    Outcome::Done(done) => {
+                        let context = &done.context;
+                        let text = if out.json { format!("{}\n", context.json()) } else { context.plain() };
+                        document(text, replies::resumed(&done), file.as_deref())
+                    }
+                };
             }
-            What::Suspend { left } => {
-                let done = branch::suspend(env, &leaving(left, true)?)?;
-                Ok(outcome::recorded(&done).into())
-            }
+            What::Suspend { left } => outcome::recorded(&branch::suspend(env, &leaving(left, true)?)?).into(),
             What::Complete { reference, left } => {
-                let done = branch::complete(env, reference.as_deref(), leaving(left, false)?)?;
-                Ok(outcome::recorded(&done).into())
+                outcome::recorded(&branch::complete(env, reference.as_deref(), leaving(left, false)?)?).into()
             }
             What::Recall { reference, thread, grep, out: file, .. } => {
                 let found = branch::recall(env, &RecallRequest { reference, thread, grep })?;
-                let report = Report::new(Status::Ok, format!("{} threads, {} messages", found.threads, found.messages));
                 let text = if out.json { format!("{}\n", found.json()) } else { found.plain() };
-                document(text, report.with(Key::Count, found.messages as u64), file.as_deref())
+                return document(text, replies::recalled(&found), file.as_deref());
             }
-            What::Note { text, keyed } => {
-                let done = branch::note(env, &whole(text)?, keyed.key)?;
-                let next = if done.interrupted { inbox(named) } else { Next::None };
-                Ok(outcome::recorded(&done.recorded).next(next).with_each(Key::Branch, [line(&done.branch)]).into())
-            }
-            What::Decide => decide(env, named),
+            What::Note { text, keyed } => replies::noted(&branch::note(env, &whole(text)?, keyed.key)?, named).into(),
+            What::Decide => replies::decided(&branch::decide(env)?, named).into(),
             What::Tell { to, text, keyed } => {
-                Ok(outcome::recorded(&branch::tell(env, &to, &whole(text)?, keyed.key)?).into())
+                outcome::recorded(&branch::tell(env, &to, &whole(text)?, keyed.key)?).into()
             }
-            What::Inbox { unread, limit } => {
-                let done = branch::inbox(env, unread, limit)?;
-                let next =
-                    if done.unread > 0 { Next::run("hf-branch").word("read").of_agent(named) } else { Next::None };
-                Ok(Report::new(Status::Ok, format!("{} messages, {} unread", done.messages.len(), done.unread))
-                    .next(next)
-                    .with(Key::Count, done.messages.len() as u64)
-                    .with(Key::HasMore, if done.more { "yes" } else { "no" })
-                    .with(Key::Unread, done.unread)
-                    .with_each(Key::Message, done.messages.iter().map(|told| message(told, true)))
-                    .into())
-            }
-            What::Read { references } => Ok(match branch::read(env, &references)? {
-                None => Report::new(Status::Duplicate, "nothing is unread").with(Key::Unread, 0),
-                Some(done) => outcome::recorded(&done.recorded)
-                    .with(Key::Unread, done.unread)
-                    .with_each(Key::Message, done.messages.iter().map(|told| message(told, false))),
-            }
-            .into()),
-        }
+            What::Inbox { unread, limit } => replies::inbox(&branch::inbox(env, unread, limit)?, named).into(),
+            What::Read { references } => replies::read(branch::read(env, &references)?.as_ref()).into(),
+        })
     })
 }
 
@@ -268,28 +253,6 @@ fn whole(text: String) -> anyhow::Result<String> {
     Ok(ui::read_text(Some(text), None)?.unwrap_or_default())
 }
 
-fn inbox(named: Option<&str>) -> Next {
-    Next::run("hf-branch").word("inbox --unread").of_agent(named)
-}
-
-/// `BR-0002 free Active 2026-01-31T12:00:00Z A walk round the lake`.
-fn line(branch: &Entity) -> String {
-    let fact = |name: &str| branch.text(name).unwrap_or("-");
-    format!("{} {} {} {} {}", branch.name(), fact("branch_type"), branch.state, fact("last_activity"), fact("label"))
-}
-
-/// `MSG-0001 Unread 2026-01-31T12:00:00Z user:jo How far are you?`; in a list, not all of a long one.
-fn message(told: &Told, listed: bool) -> String {
-    let fact = |name: &str| told.message.text(name).unwrap_or("-");
-    let said = if listed { text::cut(&told.text, limits::BLOCK_LINE_MAX_CHARS) } else { told.text.clone() };
-    format!("{} {} {} {} {said}", told.message.name(), told.message.state, fact("sent_at"), fact("from"))
-}
-
-fn interrupted(left: &Entity, named: Option<&str>) -> Report {
-    let sum = format!("somebody told you something: {} is left, and the root is active", left.name());
-    Report::new(Status::Interrupted, sum).next(inbox(named))
-}
-
 /// Writes a document to standard output, or to a file.
 fn document(text: String, report: Report, file: Option<&Path>) -> anyhow::Result<Output> {
     match file {
@@ -299,78 +262,4 @@ fn document(text: String, report: Report, file: Option<&Path>) -> anyhow::Result
             Ok(report.with(Key::Path, file.display().to_string()).into())
         }
     }
-}
-
-fn working(env: &Env) -> anyhow::Result<Output> {
-    let (memory, count) = branch::working(env)?;
-    let report = Report::new(Status::Ok, format!("{count} branches")).with(Key::Count, count as u64);
-    document(format!("{memory}\n"), report, None)
-}
-
-fn list(env: &Env, status: Option<&str>, paged: Paged, named: Option<&str>) -> anyhow::Result<Output> {
-    let state = status.map(project::parse_status).transpose()?;
-    let states: Vec<_> = state.into_iter().collect();
-    let done = branch::branches(env, &states, paged.limit, paged.cursor.as_deref())?;
-    let mut next = Next::run("hf-branch").word("list").arg("--limit", &paged.limit).of_agent(named);
-    if let Some(state) = state {
-        next = next.word("--status").word(state.as_str());
-    }
-    let lines = done.page.entries.iter().filter_map(|entry| match entry {
-        Listed::Entity(branch) => Some(line(branch)),
-        Listed::Key(..) => None,
-    });
-    let report = outcome::page(&done.page, EntityType::Branch.plural(), next);
-    Ok(report.with_some(Key::Active, done.active.as_ref().map(line)).with_each(Key::Branch, lines).into())
-}
-
-fn resume(
-    env: &Env,
-    reference: &str,
-    leaving: &Leaving,
-    words: usize,
-    file: Option<&Path>,
-    out: Out,
-    named: Option<&str>,
-) -> anyhow::Result<Output> {
-    let done = match branch::resume(env, reference, words, leaving)? {
-        Outcome::Interrupted { left } => {
-            let report = interrupted(&left, named);
-            return Ok(if file.is_some() { report.into() } else { Output::Document(Vec::new(), report) });
-        }
-        Outcome::Done(done) => done,
-    };
-    let status = if done.recorded.duplicate { Status::Duplicate } else { Status::Resumed };
-    let thread = done.thread.as_ref().map(|thread| format!("{} {}", thread.name(), thread.count("number")));
-    let report = Report::new(status, outcome::sentence(&done.branch))
-        .with_each(Key::EventId, done.recorded.ids.iter().map(ToString::to_string))
-        .with(Key::Subject, done.branch.subject.to_string())
-        .with_some(Key::Ref, done.branch.reference().map(|reference| reference.to_string()))
-        .with(Key::State, done.branch.state.as_str())
-        .with_some(Key::Thread, thread)
-        .with(Key::Words, done.context.words() as u64)
-        .with(Key::LeftOut, done.context.left_out as u64)
-        .warn(done.recorded.warnings.clone());
-    let text = if out.json { format!("{}\n", done.context.json()) } else { done.context.plain() };
-    document(text, report, file)
-}
-
-fn decide(env: &Env, named: Option<&str>) -> anyhow::Result<Output> {
-    let done = branch::decide(env)?;
-    let (choices, sum): (&[&str], String) = match (done.unread.len(), done.candidates.len()) {
-        (0, 0) => (&["CREATE", "WAIT"], "nothing waits for you".to_owned()),
-        (0, waiting) => (&["RESUME"], format!("{waiting} branches wait for you")),
-        (unread, _) => (&["REACT"], format!("{unread} messages are unread")),
-    };
-    let next = if done.unread.is_empty() { Next::None } else { inbox(named) };
-    let candidate = |(branch, waited): &(Entity, u64)| {
-        let fact = |name: &str| branch.text(name).unwrap_or("-");
-        format!("{} {} {waited} {}", branch.name(), fact("branch_type"), fact("label"))
-    };
-    Ok(Report::new(Status::Ok, sum)
-        .next(next)
-        .with_some(Key::Active, done.active.as_ref().map(line))
-        .with_each(Key::Choice, choices.iter().copied())
-        .with_each(Key::Message, done.unread.iter().map(|told| message(told, true)))
-        .with_each(Key::Candidate, done.candidates.iter().map(candidate))
-        .into())
 }

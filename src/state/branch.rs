@@ -8,6 +8,7 @@
 use serde_json::Value;
 
 use super::{Entity, State};
+use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, limits, text};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
@@ -159,19 +160,22 @@ impl State {
         let new = self.entity(message).is_some_and(|message| message.first_event == event.id);
         let to = event.payload.get("to").and_then(Value::as_str).and_then(|to| EntityId::parse(to).ok());
         let (true, Some(to)) = (new, to) else { return };
-        match Actor::parse(&event.actor).ok().and_then(|actor| actor.agent()) {
+        let actor = Actor::parse(&event.actor).ok();
+        match actor.as_ref().and_then(Actor::agent) {
             Some(from) => {
                 self.add_to_talk(&to, &from, event);
                 self.add_to_talk(&from, &to, event);
             }
             None => {
                 let Some(root) = self.root(&to) else { return };
-                let busy = root.facts.contains_key("active_branch_id");
+                // Only a person's word is more than what its reader is at.
+                let calls = actor.is_some_and(|actor| actor.kind == ActorKind::User);
+                let calls = calls && root.facts.contains_key("active_branch_id");
                 self.change(&root.subject, |root| {
                     root.facts.insert("last_activity".to_owned(), event.timestamp.to_string().into());
                     let said = event.payload.get("text").and_then(Value::as_str).unwrap_or_default();
                     root.facts.insert("brief_state".to_owned(), brief(said).into());
-                    if busy {
+                    if calls {
                         root.facts.insert("interrupt_id".to_owned(), message.id().into());
                     }
                 });

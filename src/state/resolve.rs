@@ -101,7 +101,10 @@ impl State {
     /// The entities of a type that named this one when they were made, by id.
     pub fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Entity> {
         let known = self.base.as_ref().map(|base| base.made_for(subject, entity)).unwrap_or_default();
-        let new = self.changes.links.iter().filter(|(from, to)| from == subject && to.entity == entity);
+        // Nothing comes before the system.
+        let since = (subject.clone(), Subject::SYSTEM);
+        let new = self.changes.links.range(since..).take_while(|(from, _)| from == subject);
+        let new = new.filter(|(_, to)| to.entity == entity);
         let all: BTreeSet<Subject> = known.into_iter().chain(new.map(|(_, to)| to.clone())).collect();
         all.iter().filter_map(|subject| self.entity(subject).map(Cow::into_owned)).collect()
     }

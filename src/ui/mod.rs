@@ -3,6 +3,7 @@
 //! Every command is `run::<Args>(|args, env| …)`: only this layer parses, writes and maps errors.
 
 mod args;
+pub mod branch;
 pub mod commands;
 mod env;
 pub mod graph;

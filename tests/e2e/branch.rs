@@ -505,19 +505,37 @@ fn whoever_would_go_elsewhere_is_told_first() {
 #[test]
 fn a_job_that_goes_on_is_no_call_of_its_agent() {
     let hive = Hive::new();
-    hive.command("job")
-        .args(["fire", "--", "sh", "-c", "read x < go"])
-        .env("HF_AGENT", "ann")
-        .current_dir(hive.dir())
-        .output()
-        .unwrap();
-    let fifo = hive.dir().join("go");
+    let pipe = hive.dir().join("go");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let fire = ["fire", "--", "sh", "-c", "read x < go"];
+    let fired = Reply::of(hive.command("job").args(fire).env("HF_AGENT", "ann").output().unwrap());
+    assert_eq!(fired.expect_exit(0).get("TASK_ID"), "T-0001");
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     hive.run("branch", &["tell", "ann", "Come here"]).expect_exit(0);
-    // It fails at once where there is no such file, and waits where there is: either way it ends by itself.
-    fs::write(&fifo, "x\n").unwrap();
-    hive.run("job", &["wait", "T-0001"]);
+    let before = kinds(&hive).len();
+    fs::write(&pipe, "x\n").unwrap();
+    ok(&hive, "hf-job wait T-0001");
+    let since = kinds_since(&hive, before);
+    assert!(since.contains(&"RunFinished".to_owned()) && !since.contains(&"ThreadAborted".to_owned()), "{since:?}");
     assert_eq!(active(&hive, "ann"), "BR-0002");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn only_a_persons_word_interrupts_and_no_agent_speaks_as_a_person() {
+    let hive = written();
+    does(&hive, "ann", &["resume", "BR-0002"]);
+    let told = json!({"to": "ann", "text": "A new issue"}).to_string();
+    hive.run("append", &["MessageSent", "--actor", "external:tracker", "--payload", &told]).expect_exit(0);
+    does(&hive, "ann", &["note", "On with it"]);
+    assert_eq!(active(&hive, "ann"), "BR-0002");
+    let output = hive.command("branch").args(["tell", "ann", "Stop"]).env("HF_SESSION", "s1").output().unwrap();
+    assert_eq!(Reply::of(output).expect_exit(3).get("REASON"), "operator_only");
+    // In the shell of an agent, it is the agent that tells.
+    does(&hive, "ben", &["note", "I am ben"]);
+    let output = hive.command("branch").args(["tell", "ann", "Tea?"]).env("HF_AGENT", "ben").output().unwrap();
+    Reply::of(output).expect_exit(0);
+    assert_eq!(hive.events().last().unwrap()["actor"], "agent:ben");
     keeps_the_rules(&hive);
 }
 

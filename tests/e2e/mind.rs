@@ -380,7 +380,7 @@ fn any_sequence_of_steps_keeps_one_mind() {
         }
         *seen.entry((what, legal)).or_default() += 1;
         // Everything is looked at often, and in the end.
-        if step % 50 == 0 || step + 1 == STEPS {
+        if step % 200 == 0 || step + 1 == STEPS {
             compare(&lab, &model, &place);
         }
     }

@@ -2,6 +2,8 @@
 //! anchor (where the thread before ended), and the thread itself. It has a budget of words: the oldest
 //! messages go first, the summary last.
 
+use std::ops::ControlFlow;
+
 use serde_json::{Map, Value, json};
 
 use super::super::project::with_view;
@@ -18,6 +20,9 @@ const PARTS: usize = 4;
 const LABEL_MAX_WORDS: usize = 12;
 /// Lines of a tail that was handed in.
 const TAIL_MAX_LINES: usize = 50;
+
+/// Other events that are passed over in search of the next, before it is searched for anew.
+const PASSED_MAX: usize = 32;
 
 /// A branch that was gone to, and what is to be known there.
 #[derive(Debug)]
@@ -81,6 +86,26 @@ impl Memory<'_> {
         self.snapshot.find(id)?.map(|(_, event)| event).ok_or_else(gone)
     }
 
+    /// Events in the order of the log. They mostly stand close together, so one search finds many.
+    fn events(&self, ids: &[Ulid]) -> Result<Vec<Event>> {
+        let mut found: Vec<Event> = Vec::with_capacity(ids.len());
+        while let Some(next) = ids.get(found.len()) {
+            let (before, mut passed) = (found.len(), 0);
+            self.snapshot.events(self.snapshot.seek(*next)?, &mut |_, event, _| {
+                match ids.get(found.len()) == Some(&event.id) {
+                    true => found.push(event),
+                    false => passed += 1,
+                }
+                let enough = found.len() == ids.len() || passed > PASSED_MAX;
+                Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+            if found.len() == before {
+                return Err(Error::corrupt(format!("event {next} is gone")));
+            }
+        }
+        Ok(found)
+    }
+
     /// A text of an event, all of it where it is an artifact and more than so many words are wanted. One
     /// that is damaged is what is left of it in the event.
     pub fn text(&self, payload: &Map<String, Value>, member: &str, artifact: &str, wanted: usize) -> Option<String> {
@@ -114,12 +139,12 @@ impl Memory<'_> {
 
     /// The last messages of a thread.
     fn tail(&self, thread: &Entity, wanted: usize) -> Result<Vec<Line>> {
-        let ids = thread.texts("tail").filter_map(parse_ulid);
-        ids.map(|id| {
-            let (at, who, said) = self.line(&self.event(id)?, wanted);
-            Ok(Line { place: (id, 0), at, who, text: words::cut(&said, wanted) })
-        })
-        .collect()
+        let ids: Vec<Ulid> = thread.texts("tail").filter_map(parse_ulid).collect();
+        let line = |event: &Event| {
+            let (at, who, said) = self.line(event, wanted);
+            Line { place: (event.id, 0), at, who, text: words::cut(&said, wanted) }
+        };
+        Ok(self.events(&ids)?.iter().map(line).collect())
     }
 
     /// What was said when a thread was left.

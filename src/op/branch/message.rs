@@ -6,7 +6,7 @@ use super::super::append::{finish, repeated};
 use super::super::desk::Desk;
 use super::super::project::with_view;
 use super::super::task::request as asking;
-use super::super::{AppendOutcome, Env};
+use super::super::{AppendOutcome, Env, check_actor};
 use super::context::Memory;
 use super::{keep, known, make_persona, me, settle_before_looking, sit_down};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits};
@@ -17,6 +17,8 @@ use crate::state::{Entity, State};
 
 /// Tells an agent something.
 pub fn tell(env: &Env, to: &str, text: &str, key: Option<String>) -> Result<AppendOutcome> {
+    // A user's word interrupts, so no agent may speak as one.
+    check_actor(&env.actor, &env.shell)?;
     let vault = env.open()?;
     let to = with_view(&vault, |_, state| known(state, to))?;
     if env.actor.agent().as_ref() == Some(&to) {
