@@ -292,9 +292,7 @@ impl Going<'_> {
 
     fn begin_round(&mut self, mission: &Entity) -> Result<()> {
         let key = Some(key(mission, "round", mission.count("round") + 1, 1));
-        let done = record(&self.env, Request { key, ..next_round(&self.env, mission) })?;
-        self.warnings.extend(done.recorded.warnings);
-        Ok(())
+        self.record(Request { key, ..next_round(&self.env, mission) })
     }
 
     fn finish(&mut self, mission: &Entity, passed: bool, text: String) -> Result<()> {
@@ -306,9 +304,7 @@ impl Going<'_> {
         };
         let text = Some(text).filter(|text| fits(text));
         let key = Some(format!("{}:end", mission.subject.id()));
-        let done = record(&self.env, Request { key, ..ending(&self.env, mission, passed, text) })?;
-        self.warnings.extend(done.recorded.warnings);
-        Ok(())
+        self.record(Request { key, ..ending(&self.env, mission, passed, text) })
     }
 
     /// The job of this part of the round, fired if it was not, and waited for.
@@ -435,9 +431,22 @@ impl Going<'_> {
 
     fn change(&mut self, mission: &Entity, members: Value) -> Result<()> {
         let asked = request(&self.env, Kind::MissionChanged, Some(&mission.subject.to_string()), members);
-        let done = record(&self.env, asked)?;
-        self.warnings.extend(done.recorded.warnings);
-        Ok(())
+        self.record(asked)
+    }
+
+    /// Records a step of the mission. One that somebody ended meanwhile takes none, and the next look
+    /// says so.
+    fn record(&mut self, asked: Request) -> Result<()> {
+        match record(&self.env, asked) {
+            Ok(done) => {
+                self.warnings.extend(done.recorded.warnings);
+                Ok(())
+            }
+            Err(error) => match self.look()?.state {
+                At::Running => Err(error),
+                _ => Ok(()),
+            },
+        }
     }
 }
 
