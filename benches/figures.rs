@@ -564,7 +564,7 @@ fn rebuild(table: &mut Table) {
 /// million events.
 fn tick(table: &mut Table) {
     let place = Place::new();
-    let settings = "governance:\n  max_concurrent_tasks: 4000\n  heartbeat_interval_seconds: 100000\n";
+    let settings = "governance:\n  max_concurrent_tasks: 2000\n  heartbeat_interval_seconds: 100000\n";
     fs::write(place.dir.path().join("Vault/hiveforge.config.yaml"), settings).expect("our own vault");
     let task = |n| format!(r#"{{"event_type":"TaskProposed","subject":"task:l{n}","payload":{{"title":"Live {n}"}}}}"#);
     let run = |n| {
@@ -573,7 +573,7 @@ fn tick(table: &mut Table) {
         let started = format!(r#"{{"event_type":"RunStarted","subject":"run:l{n}","payload":{{"task_id":"l{n}"}}}}"#);
         [assigned, started]
     };
-    let live = (0..10_000).map(task).chain((0..3_900).flat_map(run));
+    let live = (0..10_000).map(task).chain((0..1_900).flat_map(run));
     place.stream(&mut (0..10_000).flat_map(life).chain(live));
     // The first one may have to merge the index.
     let mut times: Vec<Duration> = (0..20).map(|_| time(&mut place.command("hf-watchdog", &[]))).skip(1).collect();

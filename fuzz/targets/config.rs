@@ -14,7 +14,7 @@ pub fn run(data: &[u8]) {
                         Fallback::Flag(_) => drop(config.flag(*setting)),
                         Fallback::Text(_) => drop(config.text(*setting)),
                         Fallback::Choice(names) => assert!(names.contains(&config.text(*setting).as_str())),
-                        Fallback::Texts => drop(config.texts(*setting)),
+                        Fallback::Texts(_) => drop(config.texts(*setting)),
                         Fallback::Counts(_) => drop(config.counts(*setting)),
                     }
                 }

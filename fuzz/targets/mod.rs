@@ -9,6 +9,7 @@ mod declaration;
 mod event_line;
 mod reference;
 mod report;
+mod review_reply;
 
 /// A name, which is also that of its seeds, and what takes the input.
 pub type Target = (&'static str, fn(&[u8]));
@@ -19,4 +20,5 @@ pub const TARGETS: &[Target] = &[
     ("event_line", event_line::run),
     ("reference", reference::run),
     ("report", report::run),
+    ("review_reply", review_reply::run),
 ];

@@ -54,6 +54,9 @@ const CLAIMED: &[&str] = &["task propose one", "HF_AGENT=bee task claim T-0001"]
 const STARTED: &[&str] = &["task propose one", "HF_AGENT=bee task claim T-0001", "HF_AGENT=bee task start T-0001"];
 const STORED: &[&str] = &["artifact put stored"];
 const CONSTRAINED: &[&str] = &["constraint apply one", "decide approve DEC-0001"];
+const MISSION: &[&str] = &["state start one"];
+const LOGGED_IN: &[&str] = &["session login --agent bee"];
+const BRANCH: &[&str] = &["branch create one --type free"];
 const DEEP: &[&str] = &["deepwork start --strict 45 one"];
 
 pub const APPEND: Act =
@@ -101,6 +104,26 @@ pub const ACTS: &[Act] = &[
     Act { again: Again::Another, ..act("deepwork start --strict 45 probe", &[]) },
     Act { again: Again::Another, ..act("deepwork complete", DEEP) },
     Act { again: Again::Another, ..act("deepwork extend 15", DEEP) },
+    act("task assign T-0001 bee --key probe", READY),
+    act("state start probe --key probe", &[]),
+    act("state set OPEN_K=probe --key probe", MISSION),
+    act("state round --key probe", MISSION),
+    act("state done --key probe", MISSION),
+    Act { input: "PASS: probe\n", ..act("review record --reviewer gpt --key probe", MISSION) },
+    act("review open", &[]),
+    act("ref add probe", &[]),
+    act("pause probe", STARTED),
+    act("pause --archive", STARTED),
+    act("resume --project main", &["pause one"]),
+    Act { again: Again::Another, ..act("session login --agent bee", &[]) },
+    Act { again: Again::Another, ..act("session renew --session S-0001", LOGGED_IN) },
+    act("session logout --session S-0001", LOGGED_IN),
+    act("branch create probe --type free --key probe", &["branch create one --type free", "branch suspend"]),
+    act("branch note probe --key probe", BRANCH),
+    Act { again: Again::Another, ..act("branch suspend --summary probe", BRANCH) },
+    Act { again: Again::Another, ..act("branch resume BR-0002", &["branch create one --type free", "branch suspend"]) },
+    act("branch tell main probe --key probe", BRANCH),
+    Act { again: Again::Another, ..act("branch read", &["branch create one --type free", "branch tell main one"]) },
     act("watchdog", STARTED),
     act("backup copy", STORED),
 ];
