@@ -167,7 +167,8 @@ fn check_known(hive: &Hive, folder: &str, pending: &str) -> Result<(), Wrong> {
     let entries = path.read_dir().into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let is_empty = |name: &str| path.join(name).read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    match names.find(|name| !log.contains(name.as_str()) && !(name == pending && is_empty(name))) {
+    let is_known = |name: &String| log.contains(name.as_str()) || name == pending && is_empty(name);
+    match names.find(|name| !is_known(name)) {
         Some(name) => Err(Wrong::LeftOver(format!("{folder}/{name} is in no event"))),
         None => Ok(()),
     }
