@@ -93,7 +93,11 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
     }
     (done.head, done.events) = (verified.head, verified.count);
     fs::rename(beside, target).map_err(|e| failed("rename", target, e))?;
-    files::sync_parent(target)?;
+    if let Err(error) = files::sync_parent(target) {
+        // It may be gone after a power cut, so it was not made; what was not made is not there.
+        let _ = fs::remove_dir_all(target);
+        return Err(error);
+    }
     Ok(done)
 }
 
