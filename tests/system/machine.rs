@@ -160,4 +160,11 @@ impl Dice {
         self.0 ^= self.0 << 17;
         self.0 % limit
     }
+
+    /// Puts things in any order, so that whatever part of them there is time for is a sample of all.
+    pub fn shuffle<T>(&mut self, things: &mut [T]) {
+        for n in (1..things.len()).rev() {
+            things.swap(n, self.below(n as u64 + 1) as usize);
+        }
+    }
 }

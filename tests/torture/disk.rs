@@ -7,7 +7,7 @@ use crate::counts::{Budget, Counts, Wrong};
 use crate::hive::{Hive, START};
 use crate::inject::Ground;
 use crate::judge::{Said, agrees, check_files, judge, said};
-use crate::machine::{Disk, Mount, Need, can, fill};
+use crate::machine::{Dice, Disk, Mount, Need, can, fill};
 use crate::vaults::{NEXT_DAY, check_goes_on, log};
 
 /// Cuts the log's write short after every so many bytes.
@@ -26,9 +26,8 @@ pub fn short_writes(budget: Budget, grounds: &[Ground]) -> Option<Counts> {
         cases.extend((from..to).step_by(step).chain([to - 1]).map(|limit| (ground, limit)));
     }
     counts.planned = cases.len();
-    // Every nth first, so that what there is time for is a sample of all.
-    let stride = (cases.len() / budget.sized(60, usize::MAX)).max(1);
-    for (ground, limit) in cases.into_iter().step_by(stride) {
+    Dice::new(cases.len() as u64).shuffle(&mut cases);
+    for (ground, limit) in cases.into_iter().take(budget.sized(60, usize::MAX)) {
         if budget.is_over() {
             break;
         }

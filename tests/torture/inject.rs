@@ -180,11 +180,7 @@ pub fn run(budget: Budget, grounds: &[Ground]) -> Option<Counts> {
             }
         }
     }
-    // In any order, so that whatever part there is time for is a sample of all.
-    let mut dice = Dice::new(cases.len() as u64);
-    for n in (1..cases.len()).rev() {
-        cases.swap(n, dice.below(n as u64 + 1) as usize);
-    }
+    Dice::new(cases.len() as u64).shuffle(&mut cases);
     let counts = Mutex::new(Counts::planned(cases.len()));
     cases.truncate(budget.sized(150, usize::MAX));
     let next = AtomicUsize::new(0);

@@ -31,6 +31,8 @@ pub fn said(reply: &Reply) -> Result<Said, Wrong> {
         // hf-watchdog says with its code that something is wrong, and has recorded it.
         (Some(0), _) | (Some(1), ["ANOMALY"]) => Ok(Said::Recorded),
         (Some(111), ["SYSTEM_ERROR"]) => Ok(Said::Refused),
+        // A file of the caller's own that cannot be read is a mistake of his to the command.
+        (Some(2), ["USAGE"]) if reply.get("SUM").starts_with("cannot read ") => Ok(Said::Refused),
         _ => Err(Wrong::ChainBreak(format!("no reply that fits a fault of the system: {reply:?}"))),
     }
 }
