@@ -81,8 +81,9 @@ fn change(env: &Env, kind: Kind, payload: serde_json::Value) -> Result<PauseOutc
         }
         None => desk.ask(asked)?,
     };
+    // Looked at before it is recorded: what is recorded is never refused.
+    let (project, drained, left) = look(desk.state(), &project)?;
     let recorded = finish(&vault, desk, &[asked])?;
-    let (project, drained, left) = with_view(&vault, |_, state| look(state, &project))?;
     Ok(PauseOutcome { recorded, project, drained, left })
 }
 

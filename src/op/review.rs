@@ -144,14 +144,16 @@ pub fn record(env: &Env, reviewer: &str, reply: &str, key: Option<String>) -> Re
     let mut desk = Desk::open(env, &vault, false)?;
     check_known(desk.state(), &desk.config, reviewer)?;
     let mut asked = Request { key, ..request(env, Kind::ReviewRecorded, None, said(reviewer, reply, &parsed.fails)) };
-    let mut recorded = match before(&desk, &mut asked)? {
-        Some(first) => first,
+    let (mut recorded, view) = match before(&desk, &mut asked)? {
+        Some(first) => (first, look(desk.state(), &desk.config)),
         None => {
             asked.payload.insert("debate_id".to_owned(), open(env, &mut desk)?.id().into());
             let number = desk.state().free_number(EntityType::Review, |n| review::id(reviewer, n));
             asked.subject = Some(format!("{}:{}", EntityType::Review, review::id(reviewer, number)));
             let asked = desk.ask(asked)?;
-            finish(&vault, desk, &[asked])?
+            // Looked at before it is recorded: what is recorded is never refused.
+            let view = look(desk.state(), &desk.config);
+            (finish(&vault, desk, &[asked])?, view)
         }
     };
     let id = Subject::parse(&recorded.asked.subject)?.id().to_owned();
@@ -159,8 +161,6 @@ pub fn record(env: &Env, reviewer: &str, reply: &str, key: Option<String>) -> Re
         recorded.warnings.push(format!("the reply is recorded, but its file could not be written: {error}"));
         review_path(&id)
     });
-    let (config, _) = vault.config()?;
-    let view = with_view(&vault, |_, state| Ok(look(state, &config)))?;
     Ok(ReviewOutcome { recorded, review: id, file, passes: parsed.passes.len(), fails: parsed.fails, view })
 }
 

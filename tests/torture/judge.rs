@@ -184,7 +184,7 @@ fn is_expected(parts: &[&str]) -> bool {
         // A copy that was made is like the vault.
         ["copy", rest @ ..] => is_expected(&[&["Vault"], rest].concat()),
         ["Vault", "hiveforge.config.yaml"] => true,
-        ["Vault", "Akashic", ".lock" | "control" | "chain.json" | "watchdog.json"] => true,
+        ["Vault", "Akashic", ".lock" | "control" | "chain.json" | "watchdog.json" | "m1.json"] => true,
         ["Vault", "Akashic", "index", ".lock" | "data.mdb" | "seal.json"] => true,
         ["Vault", "Akashic", "events", _, _] => name.ends_with(".jsonl") && !hidden(name),
         ["Vault", "Akashic", "projections" | "snapshots" | "schemas", _] => name.ends_with(".json") && !hidden(name),

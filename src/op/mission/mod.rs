@@ -240,11 +240,12 @@ fn record(env: &Env, asked: Request) -> Result<MissionOutcome> {
 
 fn record_at(env: &Env, vault: &Vault, mut desk: Desk<'_>, asked: Request) -> Result<MissionOutcome> {
     // Nobody names the mission: a key says which one was meant.
-    let mut recorded = match repeated(&desk, &Request { subject: None, ..asked.clone() })? {
+    let (mut recorded, view) = match repeated(&desk, &Request { subject: None, ..asked.clone() })? {
         Some(first) => {
+            let view = view(desk.state())?;
             // The file is looked after under the same lock.
             drop(desk);
-            first
+            (first, view)
         }
         None => {
             let before = file::wanted(desk.state());
@@ -254,13 +255,14 @@ fn record_at(env: &Env, vault: &Vault, mut desk: Desk<'_>, asked: Request) -> Re
             };
             // Only now: what is refused leaves the file alone.
             file::settle_at(&mut desk, vault, env, before)?;
-            finish(vault, desk, &[asked])?
+            // Looked at before it is recorded: what is recorded is never refused.
+            let view = view(desk.state())?;
+            (finish(vault, desk, &[asked])?, view)
         }
     };
     if let Err(error) = file::settle(env, vault, &mut recorded.warnings) {
         recorded.warnings.push(format!("it is recorded, but M1.md could not be written: {error}"));
     }
-    let view = with_view(vault, |_, state| view(state))?;
     Ok(MissionOutcome { recorded, view })
 }
 
