@@ -113,7 +113,7 @@ pub const ACTS: &[Act] = &[
     act("review open", &[]),
     act("ref add probe", &[]),
     act("pause probe", STARTED),
-    act("pause --archive", STARTED),
+    act("pause --archive --project side", &["task propose one --project side"]),
     act("resume --project main", &["pause one"]),
     Act { again: Again::Another, ..act("session login --agent bee", &[]) },
     Act { again: Again::Another, ..act("session renew --session S-0001", LOGGED_IN) },

@@ -196,41 +196,51 @@ impl Memory<'_> {
     }
 }
 
+/// Where a persona is now, and what is to be known there.
+type Place = (Entity, Option<Entity>, Context);
+
 /// The context of a branch that a persona is at now.
-pub(super) fn of(
-    env: &Env,
-    vault: &Vault,
-    persona: &EntityId,
-    branch: &Subject,
-    budget: usize,
-    recorded: AppendOutcome,
-) -> Result<ContextOutcome> {
+pub(super) fn of(env: &Env, vault: &Vault, persona: &EntityId, branch: &Subject, budget: usize) -> Result<Place> {
     with_view(vault, |snapshot, state| {
-        let gone = || Error::corrupt(format!("{branch} is gone"));
-        let branch = state.entity(branch).ok_or_else(gone)?.into_owned();
-        let root = state.root(persona).ok_or_else(gone)?;
+        let (branch, thread, bare) = bare(state, persona, branch, budget)?;
         let memory = Memory { env, snapshot, state };
-        let thread_of = |branch: &Entity| {
-            let thread = branch.named("current_thread_id", EntityType::Thread);
-            thread.and_then(|thread| state.entity(&thread).map(|thread| thread.into_owned()))
-        };
-        let (thread, at_root) = (thread_of(&branch), branch.is_root());
         let wanted = budget / PARTS;
         let tail = |thread: Option<&Entity>| thread.map_or(Ok(Vec::new()), |thread| memory.tail(thread, wanted));
-        let root_lines = if at_root { Vec::new() } else { tail(thread_of(&root).as_ref())? };
+        let root_lines = if branch.is_root() { Vec::new() } else { tail(thread_of(state, &bare.root).as_ref())? };
         let context = Context {
-            elsewhere: memory.elsewhere(&root, &branch),
+            elsewhere: memory.elsewhere(&bare.root, &branch),
             anchor: memory.anchor(thread.as_ref(), budget, wanted)?,
             lines: tail(thread.as_ref())?,
             root_lines,
-            root,
-            branch: branch.clone(),
-            thread: thread.clone(),
-            left_out: 0,
-            budget,
+            ..bare
         };
-        Ok(ContextOutcome { recorded, branch, thread, context: context.fitted() })
+        Ok((branch, thread, context.fitted()))
     })
+}
+
+/// The same without anything that was said.
+pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: usize) -> Result<Place> {
+    let gone = || Error::corrupt(format!("{branch} is gone"));
+    let branch = state.entity(branch).ok_or_else(gone)?.into_owned();
+    let root = state.root(persona).ok_or_else(gone)?;
+    let thread = thread_of(state, &branch);
+    let context = Context {
+        elsewhere: Vec::new(),
+        anchor: Anchor::default(),
+        lines: Vec::new(),
+        root_lines: Vec::new(),
+        root,
+        branch: branch.clone(),
+        thread: thread.clone(),
+        left_out: 0,
+        budget,
+    };
+    Ok((branch, thread, context))
+}
+
+/// The thread that a branch is in.
+fn thread_of(state: &State, branch: &Entity) -> Option<Entity> {
+    state.entity(&branch.named("current_thread_id", EntityType::Thread)?).map(|thread| thread.into_owned())
 }
 
 /// A text below a heading: none of its lines can be taken for one.

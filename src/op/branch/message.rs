@@ -119,14 +119,21 @@ pub fn read(env: &Env, references: &[String]) -> Result<Option<ReadOutcome>> {
         let subject = message.subject.to_string();
         asked.push(desk.ask(asking(env, Kind::MessageRead, Some(&subject), json!({"to": name.as_str()})))?);
     }
-    let recorded = finish(&vault, desk, &asked)?;
-    with_view(&vault, |snapshot, state| {
+    let now = |message: Entity| desk.state().entity(&message.subject).map_or(message, |now| now.into_owned());
+    let messages: Vec<Entity> = messages.into_iter().map(now).collect();
+    let unread = desk.state().root(&name).map_or(0, |root| root.count("unread"));
+    let mut recorded = finish(&vault, desk, &asked)?;
+    let told = with_view(&vault, |snapshot, state| {
         let memory = Memory { env, snapshot, state };
-        let now = |message: Entity| state.entity(&message.subject).map_or(message, |now| now.into_owned());
-        let messages = messages.into_iter().map(|message| memory.told(now(message))).collect::<Result<_>>()?;
-        let unread = state.root(&name).map_or(0, |root| root.count("unread"));
-        Ok(Some(ReadOutcome { recorded, messages, unread }))
-    })
+        messages.iter().cloned().map(|message| memory.told(message)).collect::<Result<Vec<_>>>()
+    });
+    // They are read whatever happens now: what is remembered of them has to do.
+    let messages = told.unwrap_or_else(|error| {
+        recorded.warnings.push(format!("long messages are cut, they could not be read: {error}"));
+        let cut = |message: Entity| Told { text: message.text("text").unwrap_or_default().to_owned(), message };
+        messages.into_iter().map(cut).collect()
+    });
+    Ok(Some(ReadOutcome { recorded, messages, unread }))
 }
 
 fn own_message(state: &State, name: &EntityId, reference: &str) -> Result<Entity> {

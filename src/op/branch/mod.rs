@@ -336,8 +336,14 @@ pub fn resume(env: &Env, reference: &str, words: usize, leaving: &Leaving) -> Re
             }
         }
     };
-    let recorded = finish(&vault, desk, &[asked])?;
-    context::of(env, &vault, &name, &branch.subject, words, recorded).map(Outcome::Done)
+    let bare = context::bare(desk.state(), &name, &branch.subject, words)?;
+    let mut recorded = finish(&vault, desk, &[asked])?;
+    // The persona is there whatever happens now, and can ask again.
+    let (branch, thread, context) = context::of(env, &vault, &name, &branch.subject, words).unwrap_or_else(|error| {
+        recorded.warnings.push(format!("what was said there could not be read: {error}"));
+        bare
+    });
+    Ok(Outcome::Done(ContextOutcome { recorded, branch, thread, context }))
 }
 
 /// Leaves the branch that the persona is at: with a summary it can go on from, or without.
