@@ -21,7 +21,7 @@ fn told(hive: &Hive, reply: &Reply) -> String {
 const TASKS_ALONE: &str = "liveness:\n  never_seen_seconds: 1000000\nwatchdog:\n  interval_seconds: 1000000\n";
 
 /// A vault with these settings.
-fn of_tasks_alone() -> Hive {
+pub fn of_tasks_alone() -> Hive {
     let hive = Hive::new();
     write_private(&hive.vault().join("hiveforge.config.yaml"), TASKS_ALONE.as_bytes());
     hive
