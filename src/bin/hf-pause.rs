@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use hiveforge::op::pause;
-use hiveforge::ui::{self, Acting, Common, Key, Projected, Report, Status, outcome};
+use hiveforge::machine::State;
+use hiveforge::op::pause::{self, Standing};
+use hiveforge::ui::{self, Acting, Common, Key, Projected, Report, Status};
 
 /// Hold a project up: nothing starts in it, and its agents are asked to leave (for an operator)
 #[derive(Parser, Debug)]
@@ -46,31 +47,33 @@ hiveforge::cli!(Args, with acting, in project);
 fn main() -> ExitCode {
     ui::run::<Args>(|args, env, _| {
         let done = match (args.archive, &args.reason) {
-            (true, reason) => pause::archive(env, reason.as_deref())?,
-            (false, Some(reason)) => pause::pause(env, reason)?,
-            (false, None) => {
-                return Ok(rest(Status::Paused, pause::wait_until_drained(env, Duration::from_secs(args.max))?).into());
-            }
+            (true, reason) => Some(pause::archive(env, reason.as_deref())?),
+            (false, Some(reason)) => Some(pause::pause(env, reason)?),
+            (false, None) => None,
         };
-        let (project, drained, left) = match args.wait {
-            true => pause::wait_until_drained(env, Duration::from_secs(args.max))?,
-            false => (done.project.clone(), done.drained, done.left.clone()),
+        let (recorded, paused) = done.map_or((None, None), |done| (done.recorded, Some(done.project)));
+        let project = match paused.filter(|_| !args.wait) {
+            Some(project) => project,
+            None => pause::wait_until_drained(env, Duration::from_secs(args.max))?,
         };
-        let status = match (done.recorded.duplicate, args.archive) {
-            (true, _) => Status::Duplicate,
-            (false, true) => Status::Archived,
-            (false, false) => Status::Paused,
+        let status = match (&recorded, args.archive) {
+            (Some(recorded), _) if recorded.duplicate => Status::Duplicate,
+            (Some(_), true) => Status::Archived,
+            (Some(_), false) => Status::Paused,
+            // Whoever only waited is told how it stands.
+            (None, _) if project.state == State::Paused => Status::Paused,
+            (None, _) => Status::Ok,
         };
-        let ids = done.recorded.ids.iter().map(ToString::to_string);
-        let report = rest(status, (project, drained, left)).with_each(Key::EventId, ids);
-        Ok(report.warn(done.recorded.warnings).into())
+        let ids = recorded.iter().flat_map(|recorded| &recorded.ids).map(ToString::to_string);
+        let report = rest(status, &project).with_each(Key::EventId, ids);
+        Ok(report.warn(recorded.map(|recorded| recorded.warnings).unwrap_or_default()).into())
     })
 }
 
 /// How far a project has come to rest.
-fn rest(status: Status, (project, drained, left): (hiveforge::state::Entity, bool, Vec<String>)) -> Report {
-    Report::new(status, outcome::sentence(&project))
+fn rest(status: Status, project: &Standing) -> Report {
+    Report::new(status, format!("{} is {}", project.subject, project.state))
         .with(Key::State, project.state.as_str())
-        .with(Key::Drained, if drained { "yes" } else { "no" })
-        .with_each(Key::Left, left)
+        .with(Key::Drained, if project.left.is_empty() { "yes" } else { "no" })
+        .with_each(Key::Left, project.left.clone())
 }

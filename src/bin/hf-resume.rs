@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use hiveforge::op::{self, pause};
-use hiveforge::ui::{self, Acting, Common, Projected, Status, outcome};
+use hiveforge::ui::{self, Acting, Common, Key, Projected, Report, Status, outcome};
 
 /// Let a paused project go on, or everything after a stop (for an operator)
 #[derive(Parser, Debug)]
@@ -39,7 +39,19 @@ fn main() -> ExitCode {
         let comment = args.comment.as_deref();
         let done = match args.system {
             true => op::resume_system(env, comment)?,
-            false => pause::resume_project(env, comment)?.recorded,
+            false => {
+                let done = pause::resume_project(env, comment)?;
+                match done.recorded {
+                    Some(recorded) => recorded,
+                    None => {
+                        let project = done.project;
+                        let report =
+                            Report::new(Status::Duplicate, format!("{} is {}", project.subject, project.state));
+                        let report = report.with(Key::Subject, project.subject.to_string());
+                        return Ok(report.with(Key::State, project.state.as_str()).into());
+                    }
+                }
+            }
         };
         let status = if done.duplicate { Status::Duplicate } else { Status::Resumed };
         Ok(outcome::as_status(status, &done).into())

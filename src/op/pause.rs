@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::append::{finish, is_stopped};
-use super::desk::{Asked, Desk};
+use super::desk::Desk;
 use super::project::with_view;
 use super::task::request;
 use super::{AppendOutcome, Env, job};
@@ -14,7 +14,7 @@ use crate::event::Kind;
 use crate::job::Signals;
 use crate::machine::State as At;
 use crate::policy::{overdue, project, rules};
-use crate::state::{Entity, State};
+use crate::state::State;
 use crate::vault::Vault;
 use crate::vault::config::Setting;
 
@@ -23,10 +23,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct PauseOutcome {
-    pub recorded: AppendOutcome,
-    pub project: Entity,
-    /// Whether nobody is logged in and no job runs any more.
-    pub drained: bool,
+    /// Nothing where there was nothing to record, ever: what nobody paused goes on already.
+    pub recorded: Option<AppendOutcome>,
+    pub project: Standing,
+}
+
+/// How far a project has come to rest.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub subject: Subject,
+    pub state: At,
     /// Who is still there: sessions and jobs, by name.
     pub left: Vec<String>,
 }
@@ -68,23 +74,16 @@ fn change(env: &Env, kind: Kind, payload: serde_json::Value) -> Result<PauseOutc
     if kind == Kind::ProjectResumed && is_stopped(desk.state()) {
         return Err(rules::stopped(desk.state()));
     }
-    let asked = request(env, kind, Some(&project.to_string()), payload);
-    let asked = match project::opening(desk.state(), &project, &asked) {
-        // What nobody ever paused goes on already.
-        Some(opening) if kind == Kind::ProjectResumed => {
-            desk.add(opening)?;
-            Asked { id: desk.unit().events()[0].id, held: true }
-        }
-        Some(opening) => {
-            desk.add(opening)?;
-            desk.ask(asked)?
-        }
-        None => desk.ask(asked)?,
-    };
     // Looked at before it is recorded: what is recorded is never refused.
-    let (project, drained, left) = look(desk.state(), &project)?;
-    let recorded = finish(&vault, desk, &[asked])?;
-    Ok(PauseOutcome { recorded, project, drained, left })
+    let (recorded, project) = match desk.state().of(&project) {
+        At::Absent if kind == Kind::ProjectResumed => (None, look(desk.state(), &project)),
+        _ => {
+            let asked = desk.ask(request(env, kind, Some(&project.to_string()), payload))?;
+            let seen = look(desk.state(), &project);
+            (Some(finish(&vault, desk, &[asked])?), seen)
+        }
+    };
+    Ok(PauseOutcome { recorded, project })
 }
 
 /// A name that nothing belongs to is more likely a slip than a project.
@@ -95,27 +94,26 @@ fn check_known(state: &State, project: &Subject) -> Result<()> {
     }
 }
 
-fn look(state: &State, project: &Subject) -> Result<(Entity, bool, Vec<String>)> {
-    let gone = || Error::corrupt(format!("{project} is gone"));
-    let entity = state.entity(project).ok_or_else(gone)?.into_owned();
-    let there = project::sessions(state, project).into_iter().chain(project::jobs(state, project));
-    let left: Vec<String> = there.map(|entity| entity.name()).collect();
-    Ok((entity, left.is_empty(), left))
+fn look(state: &State, project: &Subject) -> Standing {
+    let left = project::still_there(state, project);
+    Standing { subject: project.clone(), state: project::standing(state, project), left }
 }
 
 /// Waits until a paused project has come to rest, at most so long. What is overdue is recorded on the way,
 /// so that no watchdog is needed.
-pub fn wait_until_drained(env: &Env, max: Duration) -> Result<(Entity, bool, Vec<String>)> {
+pub fn wait_until_drained(env: &Env, max: Duration) -> Result<Standing> {
+    env.check_operator("waiting for a pause")?;
     let vault = env.open()?;
     let signals = Signals::of_waiter()?;
     let until = crate::job::moment().checked_add(max);
     let project = of(env);
+    with_view(&vault, |_, state| check_known(state, &project))?;
     loop {
         let env = Env { now: (env.clock)(), ..env.clone() };
         settle(&env, &vault, &project)?;
-        let seen = with_view(&vault, |_, state| look(state, &project))?;
+        let seen = with_view(&vault, |_, state| Ok(look(state, &project)))?;
         let over = until.is_some_and(|until| crate::job::moment() >= until);
-        if seen.1 || over || signals.asked().is_some() || seen.0.state != At::Paused {
+        if seen.left.is_empty() || over || signals.asked().is_some() || seen.state != At::Paused {
             return Ok(seen);
         }
         signals.pause(LOOK_EVERY)?;

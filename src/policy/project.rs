@@ -192,20 +192,22 @@ pub fn of_request(state: &State, request: &Request) -> Option<Subject> {
     of_step(state, &Step { kind: *kind, subject: &subject, actor, payload })
 }
 
-/// The project that a request is the first to name, and the event that opens it.
+/// The project that a request is the first to name, and the event that opens it. `main` is there before
+/// anything names it, so that it can be paused; a pause of another one is more likely a slip.
 pub fn open(state: &State, request: &Request) -> Option<Draft> {
-    if !matches!(request.kind, Kind::RequirementProposed | Kind::TaskProposed | Kind::SessionStarted) {
-        return None;
-    }
-    let project = named(&request.payload, "project_id", EntityType::Project)?;
-    opening(state, &project, request)
-}
-
-/// The event that opens a project, if it is not there yet.
-pub fn opening(state: &State, project: &Subject, request: &Request) -> Option<Draft> {
-    (state.of(project) == At::Absent).then(|| Draft {
+    let project = match request.kind {
+        Kind::RequirementProposed | Kind::TaskProposed | Kind::SessionStarted => {
+            named(&request.payload, "project_id", EntityType::Project)?
+        }
+        Kind::ProjectPaused | Kind::ProjectArchived => {
+            let is_main = |name: &&str| *name == MAIN || *name == main().to_string();
+            request.subject.as_deref().filter(is_main).map(|_| main())?
+        }
+        _ => return None,
+    };
+    (state.of(&project) == At::Absent).then(|| Draft {
         kind: Kind::ProjectOpened,
-        subject: project.clone(),
+        subject: project,
         actor: request.actor.clone(),
         parents: state.first_event().into_iter().collect(),
         key: None,
@@ -261,6 +263,12 @@ pub fn jobs(state: &State, project: &Subject) -> Vec<Entity> {
     let mut running = state.in_state(EntityType::Task, At::Running, usize::MAX);
     running.retain(|task| task.is_job() && of(state, task).as_ref() == Some(project));
     running
+}
+
+/// Who is still there in a project: sessions and jobs, by name.
+pub fn still_there(state: &State, project: &Subject) -> Vec<String> {
+    let there = sessions(state, project).into_iter().chain(jobs(state, project));
+    there.map(|entity| entity.name()).collect()
 }
 
 /// Whether a paused project has just come to rest: nobody is logged in and no job runs.
