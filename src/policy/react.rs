@@ -362,7 +362,8 @@ impl Reactor<'_> {
         let seconds = self.cause.payload.get("grace_seconds").and_then(Value::as_u64).unwrap_or(0);
         let until = Timestamp(self.cause.timestamp.0.saturating_add_unsigned(seconds));
         for session in project::sessions(self.state, &self.subject.clone()) {
-            if session.time("expires_at").is_some_and(|expires| expires > until) {
+            // One that ends further away than a time can be written is cut like any other.
+            if session.time("expires_at").is_none_or(|expires| expires > until) {
                 self.say(Kind::SessionCut, session.subject, json!({"seconds": seconds}));
             }
         }
