@@ -91,6 +91,11 @@ impl Event {
         }
     }
 
+    /// When it happened in the log's own time: that of its id, which never goes back where a clock may.
+    pub fn log_time(&self) -> Timestamp {
+        self.timestamp.max(Timestamp((self.id.timestamp_ms() / 1000) as i64))
+    }
+
     /// Links the event behind `prev`, computes its hash, and gives its line without the line end.
     ///
     /// The text is made once, member by member in their canonical order, and hashed; then `hash`,

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::append::{finish, is_stopped};
 use super::desk::Desk;
 use super::project::with_view;
+use super::session::log_time;
 use super::task::request;
 use super::{AppendOutcome, Env, job};
 use crate::base::{EntityId, Error, Result, Subject};
@@ -122,8 +123,8 @@ pub fn wait_until_drained(env: &Env, max: Duration) -> Result<Standing> {
 
 /// Sessions whose time is over are ended, and jobs that ended without a word are made up for.
 fn settle(env: &Env, vault: &Vault, project: &Subject) -> Result<()> {
-    let (jobs, late) = with_view(vault, |_, state| {
-        Ok((project::jobs(state, project), !overdue::sessions(state, env.now.timestamp()).is_empty()))
+    let (jobs, late) = with_view(vault, |snapshot, state| {
+        Ok((project::jobs(state, project), !overdue::sessions(state, log_time(env, snapshot)).is_empty()))
     })?;
     for task in &jobs {
         job::settle(env, vault, task)?;
@@ -132,7 +133,7 @@ fn settle(env: &Env, vault: &Vault, project: &Subject) -> Result<()> {
         return Ok(());
     }
     let mut desk = Desk::open(env, vault, false)?;
-    for late in overdue::sessions(desk.state(), env.now.timestamp()) {
+    for late in overdue::sessions(desk.state(), log_time(env, &desk.snapshot)) {
         desk.add(late.draft())?;
     }
     match desk.unit().events().first().map(|event| event.id) {

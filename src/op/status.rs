@@ -51,6 +51,9 @@ pub fn status(env: &Env) -> Result<StatusOutcome> {
         let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
         let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
         let mut problems = problems(state, &governance, now);
+        for late in overdue::sessions(state, super::session::log_time(env, snapshot)) {
+            problems.push((Timestamp(now.0 - late.seconds as i64), format!("{} {}", late.code, late.name)));
+        }
         if stopped {
             let recorded = system.as_ref().filter(|system| system.state == At::Stopped);
             let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));

@@ -116,14 +116,13 @@ impl Overdue {
     }
 }
 
-/// Everything that is overdue, in the order of the rules.
+/// Everything that is overdue, in the order of the rules, but sessions: those go by the log's own time.
 ///
 /// Silence and leases do not count from before `armed_at`: nobody could have been heard then.
 pub fn overdue(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
     let mut all = leases(state, now, armed_at);
     all.extend(runs(state, rules, now, armed_at));
     all.extend(approvals(state, rules, now));
-    all.extend(sessions(state, now));
     all.extend(archive(state, rules, now));
     all
 }
@@ -190,7 +189,8 @@ fn runs(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Time
     running.iter().filter_map(late).collect()
 }
 
-/// Sessions whose time is over.
+/// Sessions whose time is over. `now` is the log's own time: a clock that was set back makes nobody's
+/// session good again.
 pub fn sessions(state: &State, now: Timestamp) -> Vec<Overdue> {
     let open = state.in_state(EntityType::Session, At::Active, LOOK_MAX);
     let late = |session: &Entity| {

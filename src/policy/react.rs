@@ -360,7 +360,7 @@ impl Reactor<'_> {
     /// Whoever is logged in has a little time to tidy up.
     fn ask_to_leave(&mut self) {
         let seconds = self.cause.payload.get("grace_seconds").and_then(Value::as_u64).unwrap_or(0);
-        let until = Timestamp(self.cause.timestamp.0.saturating_add_unsigned(seconds));
+        let until = Timestamp(self.cause.log_time().0.saturating_add_unsigned(seconds));
         for session in project::sessions(self.state, &self.subject.clone()) {
             // One that ends further away than a time can be written is cut like any other.
             if session.time("expires_at").is_none_or(|expires| expires > until) {

@@ -312,10 +312,10 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
     })
 }
 
-/// So many seconds after an event.
+/// So many seconds after an event, in the log's own time, which never goes back.
 fn after(event: &Event, member: &str) -> Timestamp {
     let seconds = event.payload.get(member).and_then(Value::as_u64).unwrap_or(0);
-    Timestamp(event.timestamp.0.saturating_add_unsigned(seconds))
+    Timestamp(event.log_time().0.saturating_add_unsigned(seconds))
 }
 
 /// The event has the whole text; what is carried along stays small.

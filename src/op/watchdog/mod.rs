@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::desk::Desk;
+use super::session::log_time;
 use super::{Env, agent, job};
 use crate::base::{Actor, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
@@ -194,7 +195,8 @@ impl<'a> Ticking<'a> {
     /// What time asks for, with what follows. Gives whether some is left.
     fn overdue(&mut self, desk: &mut Desk<'_>) -> Result<bool> {
         let strict = self.in_strict_work(desk);
-        let all = overdue::overdue(desk.state(), &desk.governance, self.now, self.armed_at());
+        let mut all = overdue::overdue(desk.state(), &desk.governance, self.now, self.armed_at());
+        all.extend(overdue::sessions(desk.state(), log_time(self.env, &desk.snapshot)));
         for late in all {
             if desk.unit().events().len() > ROUND_EVENTS {
                 return Ok(true);
