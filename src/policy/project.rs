@@ -324,7 +324,9 @@ impl Calendar {
         let tasks = held.iter().filter(|task| task.text("holder") == Some(&actor));
         let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(|entity| of(state, entity)).collect();
         if at.is_empty() {
-            at.push(main());
+            // Whoever left when it was asked to is still of the project that it left.
+            let last = state.made_for(agent, EntityType::Session).into_iter().max_by_key(|session| session.ordinal);
+            at.push(last.and_then(|session| of(state, &session)).unwrap_or_else(main));
         }
         let going = at.iter().map(|project| self.project(project)).filter(|(at, _)| *at == At::Active);
         going.map(|(_, resumed)| resumed.unwrap_or(Timestamp(i64::MIN))).max()
