@@ -153,11 +153,13 @@ pub fn lease(task: &Entity) -> Option<u64> {
     task.facts.get("lease_seconds").and_then(serde_json::Value::as_u64)
 }
 
-/// Until when a claim holds: from the claim, its renewal, or the last heartbeat of its run.
+/// Until when a claim holds: from the claim, its renewal, the last heartbeat of its run, or the resume of
+/// its project. Nothing while that stands still.
 pub fn held_until(state: &State, task: &Entity) -> Option<Timestamp> {
+    let counts = Calendar::of(state).counts_from(state, task)?;
     let run = task.named("last_run_id", EntityType::Run).and_then(|run| state.entity(&run));
     let beat = run.filter(|_| task.state == At::Running).and_then(|run| run.time("last_heartbeat_at"));
-    let from = task.time("claimed_at")?.max(beat.unwrap_or(Timestamp(0)));
+    let from = task.time("claimed_at")?.max(beat.unwrap_or(Timestamp(0))).max(counts);
     Some(Timestamp(from.0.saturating_add(lease(task)? as i64)))
 }
 

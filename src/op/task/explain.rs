@@ -1,6 +1,6 @@
 //! `hf-task explain`: in one chain, why a task stands where it stands.
 
-use crate::base::{EntityType, Result, Subject, Timestamp, limits, text};
+use crate::base::{EntityType, Result, Subject, limits, text};
 use crate::machine::State as At;
 use crate::op::Env;
 use crate::op::project::with_view;
@@ -138,7 +138,16 @@ impl Chain<'_> {
     }
 
     fn until(&self, task: &Entity) -> String {
-        overdue::held_until(self.state, task).map_or(String::new(), |until: Timestamp| format!(" until {until}"))
+        let project = project::of(self.state, task);
+        match overdue::held_until(self.state, task) {
+            Some(until) => format!(" until {until}"),
+            None if overdue::lease(task).is_some()
+                && project.is_some_and(|project| project::standing(self.state, &project) == At::Paused) =>
+            {
+                " until a lease after the resume".to_owned()
+            }
+            None => String::new(),
+        }
     }
 
     /// The task that took the place of one whose result was not good.
