@@ -68,6 +68,8 @@ impl Reactor<'_> {
             }
             Kind::TaskProposed => self.task_proposed(),
             Kind::TaskReady | Kind::ClaimExpired => self.assign_next(),
+            // There may be room for one more.
+            Kind::TaskAssigned if self.cause.actor == Actor::core(REACTOR).to_string() => self.assign_next(),
             Kind::TaskRetrying => self.assign_again(),
             Kind::TaskFailed => self.task_failed(),
             Kind::TaskSucceeded => self.task_ended(Kind::RunFinished, json!({"success": true})),
