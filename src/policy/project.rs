@@ -136,6 +136,13 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
     if state.tally().made(EntityType::Project) == 0 {
         return Ok(());
     }
+    if step.kind == Kind::PauseDrained && !has_drained(state, step.subject) {
+        let why = match still_there(state, step.subject).first() {
+            Some(first) => format!("project {} has not come to rest: {first} is still there", step.subject.id()),
+            None => format!("project {} has come to rest before", step.subject.id()),
+        };
+        return Err(Error::refused(Reason::IllegalTransition, why));
+    }
     let Some(project) = of_step(state, step) else { return Ok(()) };
     match standing(state, &project) {
         At::Paused if ends_by_itself(state, step) => Ok(()),
