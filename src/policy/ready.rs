@@ -45,8 +45,22 @@ fn prefers(preferred: &Subject, task: &Entity) -> bool {
     *preferred == task.subject || task.named("requirement_id", EntityType::Requirement).as_ref() == Some(preferred)
 }
 
-/// Tasks that somebody is at.
+/// Tasks that somebody is at. What stands still with its project takes nobody's place.
 pub fn active(state: &State) -> u64 {
-    use machine::State::{Assigned, Retrying, Running};
-    [Assigned, Running, Retrying].iter().map(|at| state.tally().in_state(EntityType::Task, *at)).sum()
+    use machine::State::{Archived, Assigned, Paused, Retrying, Running};
+    let under_way = [Assigned, Running, Retrying];
+    let all: u64 = under_way.iter().map(|at| state.tally().in_state(EntityType::Task, *at)).sum();
+    let held_up: u64 = [Paused, Archived].iter().map(|at| state.tally().in_state(EntityType::Project, *at)).sum();
+    if all == 0 || held_up == 0 {
+        return all;
+    }
+    let tasks = under_way.iter().flat_map(|at| state.in_state(EntityType::Task, *at, usize::MAX));
+    tasks.filter(|task| !stands_still(state, task)).count() as u64
+}
+
+/// Whether a task waits for its project to go on; a job that runs goes on to its end.
+pub fn stands_still(state: &State, task: &Entity) -> bool {
+    let runs = task.is_job() && task.state == machine::State::Running;
+    let project = project::of(state, task);
+    !runs && project.is_some_and(|project| project::standing(state, &project) != machine::State::Active)
 }

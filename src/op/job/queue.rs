@@ -33,7 +33,8 @@ fn next(state: &State, config: &Config, governance: &Governance) -> Vec<Entity> 
     }
     let mut waiting = jobs(state, At::Ready);
     waiting.retain(|task| !is_held_up(state, task));
-    let under_way = [At::Assigned, At::Running, At::Retrying].iter().map(|at| jobs(state, *at).len() as u64).sum();
+    let under_way = [At::Assigned, At::Running, At::Retrying].iter().flat_map(|at| jobs(state, *at));
+    let under_way = under_way.filter(|job| !ready::stands_still(state, job)).count() as u64;
     let room = most(config, governance).saturating_sub(under_way);
     let all = governance.max_concurrent_tasks.saturating_sub(ready::active(state));
     waiting.truncate(room.min(all) as usize);
@@ -43,6 +44,12 @@ fn next(state: &State, config: &Config, governance: &Governance) -> Vec<Entity> 
 /// Whether a job's project does not let it begin.
 pub fn is_held_up(state: &State, task: &Entity) -> bool {
     project::of(state, task).is_some_and(|project| project::standing(state, &project) != At::Active)
+}
+
+/// Whether there is room for a job that is tried again. While its project stood still it kept nobody
+/// waiting, so that others may run by now.
+pub fn has_room(state: &State, config: &Config, governance: &Governance) -> bool {
+    (jobs(state, At::Running).len() as u64) < most(config, governance)
 }
 
 /// Whether it is a job's turn.

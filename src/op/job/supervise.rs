@@ -123,7 +123,7 @@ impl Supervisor<'_> {
                 let holder = json!({"holder": env.actor.to_string(), "job": true});
                 desk.ask(asking(env, Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
             }
-            At::Assigned if !stopped => {}
+            At::Assigned if !stopped && queue::has_room(desk.state(), &desk.config, &desk.governance) => {}
             At::Proposed | At::Ready | At::Retrying | At::Assigned => return Ok(Look::Wait),
             _ => return Ok(Look::Over),
         }
