@@ -127,6 +127,21 @@ fn ends_by_itself(state: &State, step: &Step<'_>) -> bool {
     is_end(step.kind) && (job || step.actor.kind == ActorKind::Core || step.subject.entity == EntityType::Session)
 }
 
+/// What the toolkit itself records because something ended, or because its time is over.
+fn follows_an_end(step: &Step<'_>) -> bool {
+    let follows = matches!(
+        step.kind,
+        Kind::TaskReady
+            | Kind::ClaimExpired
+            | Kind::RequirementImplemented
+            | Kind::RequirementRejected
+            | Kind::DecisionSuperseded
+            | Kind::DecisionRejected
+            | Kind::ApprovalTimedOut
+    );
+    follows && step.actor.kind == ActorKind::Core
+}
+
 /// Refuses what a paused or archived project does not allow.
 pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
     if step.kind == Kind::ProjectResumed && state.of(&Subject::SYSTEM) == At::Stopped {
@@ -148,7 +163,7 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
         At::Paused if ends_by_itself(state, step) => Ok(()),
         At::Paused if step.actor.kind == ActorKind::Agent && !is_tidying(step.kind) => Err(leave(state, &project)),
         At::Paused if starts(state, step) => Err(Error::refused(Reason::ProjectPaused, paused(state, &project))),
-        At::Archived if !ends_by_itself(state, step) => {
+        At::Archived if !ends_by_itself(state, step) && !follows_an_end(step) => {
             let why = format!("project {} is archived: it can only be read", project.id());
             Err(Error::refused(Reason::ProjectArchived, why))
         }

@@ -82,7 +82,7 @@ impl Reactor<'_> {
             Kind::ReviewRecorded => self.judge(),
             Kind::ProjectPaused => self.ask_to_leave(),
             Kind::ProjectResumed => self.assign_next(),
-            Kind::ProjectArchived => self.end_sessions(),
+            Kind::ProjectArchived => self.close_project(),
             Kind::SessionEnded | Kind::SessionExpired => self.drain(),
             Kind::MissionStarted | Kind::MissionPassed | Kind::MissionFailed => self.close_debate(),
             _ => {}
@@ -252,7 +252,9 @@ impl Reactor<'_> {
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
         let most = task.facts.get("max_retries").and_then(Value::as_u64).unwrap_or(self.rules.max_retries);
         let (transient, tried) = (text("error_class") == "transient", task.count("retry_count"));
-        if transient && tried < most {
+        let project = project::of(self.state, &task);
+        let archived = project.is_some_and(|project| project::standing(self.state, &project) == At::Archived);
+        if transient && tried < most && !archived {
             return self.say(Kind::TaskRetrying, task.subject, json!({"attempt": tried + 1, "of": most}));
         }
         let failure = text("reason").to_owned();
@@ -372,9 +374,23 @@ impl Reactor<'_> {
         self.drain_of(&self.subject.clone());
     }
 
-    fn end_sessions(&mut self) {
+    /// Nobody is left in it, nobody holds anything of it, and no job waits for what will never be. A job
+    /// that runs ends by itself.
+    fn close_project(&mut self) {
+        let archived = json!({"reason": "archived"});
         for session in project::sessions(self.state, &self.subject.clone()) {
-            self.say(Kind::SessionEnded, session.subject, json!({"reason": "archived"}));
+            self.say(Kind::SessionEnded, session.subject, archived.clone());
+        }
+        for at in [At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying] {
+            for task in self.state.in_state(EntityType::Task, at, REACHED_MAX) {
+                let given_up = match task.is_job() {
+                    true => at != At::Running,
+                    false => !matches!(at, At::Proposed | At::Ready),
+                };
+                if given_up && project::of(self.state, &task).as_ref() == Some(&self.subject) {
+                    self.say(Kind::TaskAborted, task.subject, archived.clone());
+                }
+            }
         }
     }
 
