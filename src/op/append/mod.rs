@@ -30,7 +30,7 @@ pub struct AppendOutcome {
     /// The hash before the first event that was asked for.
     pub prev_hash: String,
     pub duplicate: bool,
-    /// Whether everything is stopped, so that no work can begin.
+    /// Whether everything is stopped, or its project is held up, so that no work can begin.
     pub stopped: bool,
     pub warnings: Vec<String>,
 }
@@ -105,7 +105,7 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
         subjects.filter_map(|(id, s)| desk.state().entity(&s).filter(|e| e.first_event == id).map(Cow::into_owned));
     let other = |made: &Entity| made.subject.to_string() != subject && !keeps_quiet(made.subject.entity);
     let followed: Vec<Entity> = made.filter(other).collect();
-    let stopped = is_stopped(desk.state());
+    let stopped = is_held_up(desk.state(), entity.as_ref());
     let done = desk.commit(vault, first)?;
     let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
     ids.extend(done.events.iter().map(|event| event.id).filter(|id| !asked.iter().any(|asked| asked.id == *id)));
@@ -128,6 +128,13 @@ const fn keeps_quiet(entity: EntityType) -> bool {
 
 pub(super) fn is_stopped(state: &State) -> bool {
     state.of(&Subject::SYSTEM) == machine::State::Stopped
+}
+
+/// Whether no work on an entity can begin now.
+fn is_held_up(state: &State, entity: Option<&Entity>) -> bool {
+    let project = entity.and_then(|entity| policy::project::of(state, entity));
+    let standing = project.map(|project| policy::project::standing(state, &project));
+    is_stopped(state) || standing.is_some_and(|at| at != machine::State::Active)
 }
 
 /// An entity whose first event may have got its hash only now.

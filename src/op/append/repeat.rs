@@ -52,14 +52,15 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
         }
     };
     let last = &asked[asked.len() - 1];
+    let entity = Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned));
     Ok(Some(AppendOutcome {
-        entity: Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned)),
         followed: Vec::new(),
         ids: asked.iter().chain(&others).map(|e| e.id).collect(),
         prev_hash: asked[0].prev_hash.to_string(),
         asked: last.clone(),
         duplicate: true,
-        stopped: super::is_stopped(state),
+        stopped: super::is_held_up(state, entity.as_ref()),
+        entity,
         warnings: Vec::new(),
     }))
 }
