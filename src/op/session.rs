@@ -43,6 +43,14 @@ names! {
     }
 }
 
+/// The agent and the project of a session, for a shell in which nothing else is named.
+pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)> {
+    let (_, state) = crate::vault::Vault::open(vault).ok()?.view().ok()?;
+    let session = state.entity(&state.find(name, EntityType::Session).ok()?)?;
+    let project = EntityId::parse(project::of(&state, &session)?.id()).ok()?;
+    Some((EntityId::parse(session.text("agent_id")?).ok()?, project))
+}
+
 /// The session of this shell, as it stands.
 fn mine(env: &Env, state: &State) -> Result<Entity> {
     let name =

@@ -129,7 +129,7 @@ pub struct Acting {
 /// For commands about a project, or about what belongs to one.
 #[derive(Args, Clone, Debug)]
 pub struct Projected {
-    /// The project; else $HF_PROJECT, else main
+    /// The project; else $HF_PROJECT, else that of $HF_SESSION, else main
     #[arg(long, value_name = "NAME", global = true)]
     pub project: Option<String>,
 }

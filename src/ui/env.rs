@@ -92,46 +92,58 @@ impl Outer {
             Some(path) => path,
             None => self.nearest()?,
         };
+        let vault = self.folder.join(vault);
+        // Where only the session is named, it says whose shell this is, and for which project.
+        let session = self.session.as_deref().and_then(|name| op::session::whose(&vault, name));
+        let (of_session, project_of_session) = session.unzip();
+        let agent = self.agent.clone().or_else(|| of_session.map(|agent: EntityId| agent.to_string()));
+        let shell = self.shell(agent.as_deref());
         Ok(Env {
-            vault: self.folder.join(vault),
+            vault,
             now: self.now,
             actor: match args.agent() {
-                None => self.actor(args.acting().and_then(|acting| acting.actor.as_deref()))?,
+                None => {
+                    let given = args.acting().and_then(|acting| acting.actor.as_deref());
+                    self.actor(given, agent.as_deref(), &shell)?
+                }
                 Some(named) => {
-                    let name = named.or(self.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
+                    let name = named.or(agent.as_deref()).unwrap_or(DEFAULT_AGENT);
                     EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME))?;
                     let actor = Actor::parse(&format!("agent:{name}"))?;
-                    op::check_actor(&actor, &self.shell())?;
+                    op::check_actor(&actor, &shell)?;
                     actor
                 }
             },
-            shell: self.shell(),
+            shell,
             lock_timeout: Duration::from_secs(common.lock_timeout),
             clock,
             check_cmd: self.check_cmd.clone(),
             poll_as: self.poll_as.clone(),
             search_path: self.search_path.clone(),
             works: args.works().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
-            project: args.project().or(self.project.as_deref()).map(project).transpose()?,
+            project: match args.project().or(self.project.as_deref()) {
+                Some(named) => Some(project(named)?),
+                None => project_of_session,
+            },
             session: args.session().map(str::to_owned).or_else(|| self.session.clone()),
             utc_offset_seconds: local_offset(self.now),
         })
     }
 
     /// Whose shell this is.
-    fn shell(&self) -> Shell {
-        match (&self.agent, &self.session) {
-            (Some(name), _) => Shell::Agents(name.clone()),
+    fn shell(&self, agent: Option<&str>) -> Shell {
+        match (agent, &self.session) {
+            (Some(name), _) => Shell::Agents(name.to_owned()),
             (None, Some(_)) => Shell::SomeAgents,
             (None, None) => Shell::Persons,
         }
     }
 
-    fn actor(&self, given: Option<&str>) -> Result<Actor> {
-        match (given, &self.agent) {
+    fn actor(&self, given: Option<&str>, agent: Option<&str>, shell: &Shell) -> Result<Actor> {
+        match (given, agent) {
             (Some(actor), _) => {
                 let actor = Actor::parse(actor)?;
-                op::check_actor(&actor, &self.shell())?;
+                op::check_actor(&actor, shell)?;
                 Ok(actor)
             }
             (None, Some(agent)) => Actor::parse(&format!("agent:{agent}")),
