@@ -68,8 +68,8 @@ fn mine(env: &Env, state: &State) -> Result<Entity> {
 /// The environment of the agent whose session this is.
 fn as_agent(env: &Env, session: &Entity) -> Result<Env> {
     let actor = Actor::parse(&format!("agent:{}", session.text("agent_id").unwrap_or_default()))?;
-    let project = session.text("project_id").map(EntityId::parse).transpose()?;
-    Ok(Env { actor, project, ..env.clone() })
+    let project = EntityId::parse(session.text("project_id").unwrap_or(project::MAIN))?;
+    Ok(Env { actor, project: Some(project), ..env.clone() })
 }
 
 fn agent_of(env: &Env) -> Result<EntityId> {
