@@ -80,7 +80,9 @@ impl<'v> Desk<'v> {
         }
         request.autonomous |= request.actor.is_autonomous();
         self.check_declared(&request)?;
-        if request.actor.kind == ActorKind::Agent {
+        // What the toolkit finds is recorded whoever looks; what is a person's is refused as that.
+        let persons = request.autonomous && policy::rules::is_operators(request.kind);
+        if request.actor.kind != ActorKind::Core && !persons {
             let own = project::of_request(self.state(), &request);
             self.seat.check(self.state(), request.kind, own.as_ref())?;
         }
@@ -302,6 +304,11 @@ fn seat(env: &Env, snapshot: &Snapshot, state: &State) -> Result<Seat> {
         let why = format!("there is no session '{}'", text::cut(name, 40));
         return Ok(Seat::Void(why));
     };
+    if let (super::Shell::Agents(me), Some(agent)) = (&env.shell, session.text("agent_id"))
+        && me != agent
+    {
+        return Ok(Seat::Foreign(format!("{} is a session of agent {agent}", session.name())));
+    }
     let over = session.state != machine::State::Active
         || project::has_expired(&session, super::session::log_time(env, snapshot));
     Ok(match project::of(state, &session) {

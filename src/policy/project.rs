@@ -246,6 +246,8 @@ pub enum Seat {
     Agent(Subject),
     /// An agent in a session that is void, and why.
     Void(String),
+    /// An agent that names the session of another one.
+    Foreign(String),
     /// An agent in a session that holds, of this project.
     Session(Subject),
 }
@@ -256,7 +258,8 @@ impl Seat {
     pub fn check(&self, state: &State, kind: Kind, own: Option<&Subject>) -> Result<()> {
         let project = match self {
             Seat::Free => return Ok(()),
-            Seat::Void(_) if kind == Kind::SessionEnded => return Ok(()),
+            Seat::Foreign(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
+            Seat::Void(_) if matches!(kind, Kind::SessionEnded | Kind::EmergencyStopIssued) => return Ok(()),
             Seat::Void(why) => return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone())),
             Seat::Session(project) => project,
             Seat::Agent(_) if own.is_some() => return Ok(()),
