@@ -301,22 +301,27 @@ pub enum Report {
 /// The agent is done with its task.
 pub fn report(env: &Env, reference: Option<&str>, report: Report, key: Option<String>) -> Result<AppendOutcome> {
     let vault = env.open()?;
-    let (session, mine) = {
-        let desk = Desk::open(env, &vault, false)?;
-        let session = mine(env, desk.state())?;
-        desk.seat.check(desk.state(), Kind::TaskSucceeded, None)?;
-        let env = as_agent(env, &session)?;
-        let held = held(desk.state(), &agent_of(&env)?, &pause::of(&env));
-        (session, held)
-    };
+    let desk = Desk::open(env, &vault, false)?;
+    let session = mine(env, desk.state())?;
+    desk.seat.check(desk.state(), Kind::TaskSucceeded, None)?;
     let env = &as_agent(env, &session)?;
-    let reference = match (reference, &mine) {
-        (Some(reference), _) => reference.to_owned(),
-        (None, Some(task)) => task.subject.to_string(),
-        (None, None) => return Err(Error::not_found("you hold no task")),
+    let first = key.as_ref().and_then(|key| desk.state().keyed(key)).map(|id| desk.snapshot.find(id)).transpose()?;
+    let first = first.flatten().map(|(_, event)| event);
+    let subject = match (reference, &first) {
+        (Some(reference), _) => desk.state().find(reference, EntityType::Task)?,
+        // Said again, it is about the same task, whatever is held by now.
+        (None, Some(first)) => Subject::parse(&first.subject)?,
+        (None, None) => {
+            let held = held(desk.state(), &agent_of(env)?, &pause::of(env));
+            held.map(|task| task.subject).ok_or_else(|| Error::not_found("you hold no task"))?
+        }
     };
+    let mine = desk.state().entity(&subject).is_some_and(|task| task.text("holder") == Some(&env.actor.to_string()));
     // One that was taken and never begun is begun, so that what was done has a run.
-    if mine.is_some_and(|task| task.state == At::Assigned && task.subject.to_string() == reference) {
+    let begins = mine && first.is_none() && desk.state().of(&subject) == At::Assigned;
+    drop(desk);
+    let reference = subject.to_string();
+    if begins {
         task::start(env, &reference, None, None)?;
     }
     match report {
