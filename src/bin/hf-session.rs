@@ -124,7 +124,7 @@ fn main() -> ExitCode {
             }
             What::Renew { ttl } => held(&session::renew(env, ttl)?),
             What::Next => next(&session::next(env)?, named),
-            What::Task => task(session::my_task(env)?),
+            What::Task => task(session::my_task(env)?, named),
             What::Report { task, summary, failed, class, key } => {
                 let report = match failed {
                     Some(reason) => session::Report::Failed { class, reason },
@@ -182,7 +182,7 @@ fn next(done: &NextOutcome, named: Option<&str>) -> Report {
         .with_some(Key::TaskId, done.task.as_ref().map(|task| task.name()))
 }
 
-fn task(done: MyTaskOutcome) -> Report {
+fn task(done: MyTaskOutcome, named: Option<&str>) -> Report {
     let resumed = done.resumed_from_pause;
     let report = match &done.task {
         None => Report::new(Status::NoTask, "there is nothing to do"),
@@ -191,6 +191,8 @@ fn task(done: MyTaskOutcome) -> Report {
                 State::Assigned => outcome::next_about("hf-task", "start", task),
                 _ => Next::None,
             };
+            // Where the session is named by a flag, the shell does not say whose it is.
+            let next = if named.is_some() { next.arg("--actor", &done.agent) } else { next };
             let status = if done.claimed { Status::Claimed } else { Status::Ok };
             Report::new(status, outcome::sentence(task)).next(next).with(Key::TaskId, task.name())
         }

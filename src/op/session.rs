@@ -210,6 +210,8 @@ fn held(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
 
 #[derive(Debug)]
 pub struct MyTaskOutcome {
+    /// Whose it is.
+    pub agent: Actor,
     pub task: Option<Entity>,
     /// Whether it was taken just now.
     pub claimed: bool,
@@ -242,6 +244,7 @@ pub fn my_task(env: &Env) -> Result<MyTaskOutcome> {
     };
     let resumed = with_view(&vault, |_, state| Ok(begins_after_resume(state, &session, &project)))?;
     let mut done = MyTaskOutcome {
+        agent: env.actor.clone(),
         claimed,
         events: Vec::new(),
         checkpoint: None,

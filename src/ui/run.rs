@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use clap::error::ErrorKind as ClapKind;
 
 use super::{Cli, Key, Next, Outer, Report, Status};
-use crate::base::{Error, ErrorKind, Reason, Result};
+use crate::base::{Actor, EntityId, Error, ErrorKind, Reason, Result, ShortRef};
 use crate::op::Env;
 
 /// What a poll says for a request that is wrong; 2 means that the job still runs.
@@ -66,12 +66,34 @@ pub fn run<A: Cli>(command: impl FnOnce(A, &Env, Out) -> anyhow::Result<Output>)
         // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
         std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
     });
+    let leave = leave(&args);
     let result = match outer.env(&args) {
         Ok(env) => command(args, &env, Out { json }),
         Err(error) => Err(error.into()),
     };
-    let output = result.unwrap_or_else(|error| answer::<A>(report_error::<A>(&error)));
+    let output = result.unwrap_or_else(|error| {
+        let report = report_error::<A>(&error);
+        let asked = error.downcast_ref::<Error>().is_some_and(|e| matches!(e.kind, ErrorKind::ExitRequested(_)));
+        answer::<A>(if asked { report.next(leave) } else { report })
+    });
     emit::<A>(&outer, json, vault_flag.as_deref(), output)
+}
+
+/// How whoever is asked to leave does so: the session or the agent that a flag named is named again, or
+/// another one would be logged out.
+fn leave<A: Cli>(args: &A) -> Next {
+    let leave = Next::run("hf-session").word("logout");
+    let actor = args.acting().and_then(|acting| acting.actor.as_deref()).and_then(|actor| Actor::parse(actor).ok());
+    match (args.session(), args.agent().flatten(), actor.and_then(|actor| actor.agent())) {
+        (Some(session), ..) => match (ShortRef::parse(session), EntityId::parse(session)) {
+            (Some(reference), _) => leave.arg("--session", &reference),
+            (None, Ok(id)) => leave.arg("--session", &id),
+            (None, Err(_)) => Next::OPERATOR,
+        },
+        (None, Some(agent), _) => leave.of_agent(Some(agent)),
+        (None, None, Some(agent)) => leave.arg("--agent", &agent),
+        (None, None, None) => leave,
+    }
 }
 
 /// The reply for an error: its kind gives the status and the next step.
