@@ -10,8 +10,10 @@ use crate::base::{EntityType, Error, Reason, Result, names};
 use crate::event::Kind;
 use crate::job::{ExitRecord, JobDir, Need, Order, Signals, Standing, kill_orphan, probe, wait_for_end};
 use crate::machine::State as At;
+use crate::op::desk::Desk;
 use crate::op::project::with_view;
 use crate::op::{Env, record_one};
+use crate::policy::project;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 use crate::vault::config::Setting;
@@ -149,6 +151,7 @@ const END_MARGIN: Duration = Duration::from_secs(3);
 pub fn cancel(env: &Env, reference: &str) -> Result<(JobView, bool)> {
     let vault = env.open()?;
     let view = job_of(env, &vault, reference)?;
+    check_seat(env, &vault, &view.task)?;
     let holder = view.task.text("holder").unwrap_or_default();
     if env.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != env.actor.to_string() {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
@@ -173,6 +176,16 @@ pub fn cancel(env: &Env, reference: &str) -> Result<(JobView, bool)> {
         record_one(env, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
     Ok((job_of(env, &vault, reference)?, false))
+}
+
+/// Its processes are ended before anything is recorded, so that an agent which is to leave is told here.
+fn check_seat(env: &Env, vault: &Vault, task: &Entity) -> Result<()> {
+    let desk = Desk::open(env, vault, true)?;
+    desk.seat.check(desk.state(), Kind::TaskAborted, project::of(desk.state(), task).as_ref())?;
+    match env.actor.kind == ActorKind::Agent {
+        true => project::check_going_on(desk.state(), task),
+        false => Ok(()),
+    }
 }
 
 fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration) -> Result<()> {
