@@ -25,7 +25,7 @@ function __fish_hf_job_using_subcommand
 end
 
 complete -c hf-job -n "__fish_hf_job_needs_command" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_needs_command" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_needs_command" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_needs_command" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_needs_command" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_needs_command" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -51,7 +51,7 @@ complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l env -d 'A variabl
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l heartbeat -d 'What shows that it is alive: that it runs (timer), or that it prints (output)' -r -f -a "timer\t''
 output\t''"
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -59,7 +59,7 @@ complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l destructive -d 'I
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -l json -d 'Reply with one JSON object'
 complete -c hf-job -n "__fish_hf_job_using_subcommand fire" -s h -l help -d 'Print help'
 complete -c hf-job -n "__fish_hf_job_using_subcommand check" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_using_subcommand check" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand check" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand check" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand check" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_using_subcommand check" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -67,7 +67,7 @@ complete -c hf-job -n "__fish_hf_job_using_subcommand check" -l json -d 'Reply w
 complete -c hf-job -n "__fish_hf_job_using_subcommand check" -s h -l help -d 'Print help'
 complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l limit -d 'How many, 500 at most' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -76,7 +76,7 @@ complete -c hf-job -n "__fish_hf_job_using_subcommand list" -l json -d 'Reply wi
 complete -c hf-job -n "__fish_hf_job_using_subcommand list" -s h -l help -d 'Print help'
 complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l tail -d 'Only the last lines' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -84,7 +84,7 @@ complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l follow -d 'Go on a
 complete -c hf-job -n "__fish_hf_job_using_subcommand log" -l json -d 'Reply with one JSON object'
 complete -c hf-job -n "__fish_hf_job_using_subcommand log" -s h -l help -d 'Print help'
 complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -92,7 +92,7 @@ complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -l json -d 'Reply 
 complete -c hf-job -n "__fish_hf_job_using_subcommand cancel" -s h -l help -d 'Print help'
 complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l max -d 'At most this long' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -101,7 +101,7 @@ complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l all -d 'Until all
 complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -l json -d 'Reply with one JSON object'
 complete -c hf-job -n "__fish_hf_job_using_subcommand wait" -s h -l help -d 'Print help'
 complete -c hf-job -n "__fish_hf_job_using_subcommand supervise" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-job -n "__fish_hf_job_using_subcommand supervise" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-job -n "__fish_hf_job_using_subcommand supervise" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand supervise" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-job -n "__fish_hf_job_using_subcommand supervise" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-job -n "__fish_hf_job_using_subcommand supervise" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r

@@ -1,5 +1,5 @@
 complete -c hf-pause -l max -d 'Wait at most this long' -r
-complete -c hf-pause -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-pause -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-pause -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-pause -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-pause -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r

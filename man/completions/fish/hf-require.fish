@@ -25,7 +25,7 @@ function __fish_hf_require_using_subcommand
 end
 
 complete -c hf-require -n "__fish_hf_require_needs_command" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_needs_command" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_needs_command" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_needs_command" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_needs_command" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_needs_command" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -42,7 +42,7 @@ complete -c hf-require -n "__fish_hf_require_needs_command" -f -a "reject" -d 'G
 complete -c hf-require -n "__fish_hf_require_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l description -d 'More about it; - reads standard input' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -50,7 +50,7 @@ complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -l json -
 complete -c hf-require -n "__fish_hf_require_using_subcommand propose" -s h -l help -d 'Print help'
 complete -c hf-require -n "__fish_hf_require_using_subcommand analyze" -l file -d 'A file that holds the analysis' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand analyze" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_using_subcommand analyze" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_using_subcommand analyze" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand analyze" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand analyze" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand analyze" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -60,14 +60,14 @@ complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l status -d
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l limit -d 'Entries on a page, 500 at most' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l cursor -d 'Go on behind this id, the NEXT_CURSOR of the page before' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -l json -d 'Reply with one JSON object'
 complete -c hf-require -n "__fish_hf_require_using_subcommand list" -s h -l help -d 'Print help'
 complete -c hf-require -n "__fish_hf_require_using_subcommand show" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_using_subcommand show" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_using_subcommand show" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand show" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand show" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand show" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -75,14 +75,14 @@ complete -c hf-require -n "__fish_hf_require_using_subcommand show" -l json -d '
 complete -c hf-require -n "__fish_hf_require_using_subcommand show" -s h -l help -d 'Print help'
 complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l by -d 'The one that took its place' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -l json -d 'Reply with one JSON object'
 complete -c hf-require -n "__fish_hf_require_using_subcommand supersede" -s h -l help -d 'Print help'
 complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -90,7 +90,7 @@ complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -l json -d
 complete -c hf-require -n "__fish_hf_require_using_subcommand verify" -s h -l help -d 'Print help'
 complete -c hf-require -n "__fish_hf_require_using_subcommand reject" -l reason -d 'Why' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand reject" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-require -n "__fish_hf_require_using_subcommand reject" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-require -n "__fish_hf_require_using_subcommand reject" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand reject" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-require -n "__fish_hf_require_using_subcommand reject" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-require -n "__fish_hf_require_using_subcommand reject" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r

@@ -26,7 +26,7 @@ end
 
 complete -c hf-session -n "__fish_hf_session_needs_command" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_needs_command" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_needs_command" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_needs_command" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_needs_command" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_needs_command" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_needs_command" -l json -d 'Reply with one JSON object'
@@ -43,7 +43,7 @@ complete -c hf-session -n "__fish_hf_session_needs_command" -f -a "help" -d 'Pri
 complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l ttl -d 'How long it holds without being renewed; else session.ttl_seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand login" -l json -d 'Reply with one JSON object'
@@ -51,21 +51,21 @@ complete -c hf-session -n "__fish_hf_session_using_subcommand login" -s h -l hel
 complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l ttl -d 'How long it holds from now on; else session.ttl_seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -l json -d 'Reply with one JSON object'
 complete -c hf-session -n "__fish_hf_session_using_subcommand renew" -s h -l help -d 'Print help'
 complete -c hf-session -n "__fish_hf_session_using_subcommand next" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand next" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_using_subcommand next" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_using_subcommand next" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand next" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_using_subcommand next" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand next" -l json -d 'Reply with one JSON object'
 complete -c hf-session -n "__fish_hf_session_using_subcommand next" -s h -l help -d 'Print help'
 complete -c hf-session -n "__fish_hf_session_using_subcommand task" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand task" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_using_subcommand task" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_using_subcommand task" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand task" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_using_subcommand task" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand task" -l json -d 'Reply with one JSON object'
@@ -78,14 +78,14 @@ permanent\t''"
 complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l key -d 'Idempotency key' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand report" -l json -d 'Reply with one JSON object'
 complete -c hf-session -n "__fish_hf_session_using_subcommand report" -s h -l help -d 'Print help'
 complete -c hf-session -n "__fish_hf_session_using_subcommand logout" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand logout" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_using_subcommand logout" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_using_subcommand logout" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand logout" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_using_subcommand logout" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand logout" -l json -d 'Reply with one JSON object'
@@ -94,7 +94,7 @@ complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l limit -d 
 complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l cursor -d 'Go on behind this id, the NEXT_CURSOR of the page before' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l agent -d 'The agent; else $HF_AGENT, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l session -d 'The session; else $HF_SESSION' -r
-complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-session -n "__fish_hf_session_using_subcommand list" -l all -d 'Also those that are over'

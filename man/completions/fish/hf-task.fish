@@ -25,7 +25,7 @@ function __fish_hf_task_using_subcommand
 end
 
 complete -c hf-task -n "__fish_hf_task_needs_command" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_needs_command" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_needs_command" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_needs_command" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_needs_command" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_needs_command" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -49,7 +49,7 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l requirement 
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l after -d 'A task that has to succeed first (repeatable)' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l retries -d 'How often it is tried again; else governance.max_retries' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -57,7 +57,7 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l destructive 
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -l json -d 'Reply with one JSON object'
 complete -c hf-task -n "__fish_hf_task_using_subcommand propose" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -65,14 +65,14 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -l json -d 'Reply
 complete -c hf-task -n "__fish_hf_task_using_subcommand ready" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l lease -d 'How long the claim holds without a heartbeat, such as 15m; else governance.lease_seconds' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -l json -d 'Reply with one JSON object'
 complete -c hf-task -n "__fish_hf_task_using_subcommand claim" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -80,14 +80,14 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -l json -d 'Repl
 complete -c hf-task -n "__fish_hf_task_using_subcommand assign" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l timeout -d 'How long the work may take' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand start" -l json -d 'Reply with one JSON object'
 complete -c hf-task -n "__fish_hf_task_using_subcommand start" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -95,7 +95,7 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -l json -d 'R
 complete -c hf-task -n "__fish_hf_task_using_subcommand heartbeat" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand succeed" -l summary -d 'What came out, in one line' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand succeed" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand succeed" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand succeed" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand succeed" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand succeed" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand succeed" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -105,7 +105,7 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l class -d 'trans
 permanent\t''"
 complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l reason -d 'Why' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -113,7 +113,7 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -l json -d 'Reply 
 complete -c hf-task -n "__fish_hf_task_using_subcommand fail" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand abort" -l reason -d 'Why' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand abort" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand abort" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand abort" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand abort" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand abort" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand abort" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -124,7 +124,7 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l requirement -d 
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l limit -d 'Entries on a page, 500 at most' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l cursor -d 'Go on behind this id, the NEXT_CURSOR of the page before' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
@@ -132,14 +132,14 @@ complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l ready -d 'Only 
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -l json -d 'Reply with one JSON object'
 complete -c hf-task -n "__fish_hf_task_using_subcommand list" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand show" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand show" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand show" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand show" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand show" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand show" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand show" -l json -d 'Reply with one JSON object'
 complete -c hf-task -n "__fish_hf_task_using_subcommand show" -s h -l help -d 'Print help'
 complete -c hf-task -n "__fish_hf_task_using_subcommand explain" -l key -d 'Idempotency key: the same key again records nothing and replies with the first event' -r
-complete -c hf-task -n "__fish_hf_task_using_subcommand explain" -l project -d 'The project; else $HF_PROJECT, else main' -r
+complete -c hf-task -n "__fish_hf_task_using_subcommand explain" -l project -d 'The project; else $HF_PROJECT, else that of $HF_SESSION, else main' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand explain" -l actor -d 'Who acts: user:NAME, agent:NAME, core:NAME or external:NAME; else agent:$HF_AGENT, else you' -r
 complete -c hf-task -n "__fish_hf_task_using_subcommand explain" -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
 complete -c hf-task -n "__fish_hf_task_using_subcommand explain" -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
