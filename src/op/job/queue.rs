@@ -76,8 +76,9 @@ pub fn waiting(state: &State, config: &Config, governance: &Governance, events: 
         return Vec::new();
     }
     let mut told: Vec<EntityId> = next(state, config, governance).iter().map(super::id_of).collect();
-    // A job that is tried again waits with its place in the queue behind it.
-    if events.iter().any(|event| event.event_type.known() == Some(Kind::ProjectResumed)) {
+    // A job that is tried again waits with its place in the queue behind it: for its project to go on, and
+    // then for room.
+    if state.tally().made(EntityType::Project) > 0 {
         told.extend(jobs(state, At::Assigned).iter().map(super::id_of));
     }
     // A job that was given up while it waited has to know, too.
