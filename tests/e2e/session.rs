@@ -86,7 +86,7 @@ fn every_reply_of_a_session_is_whole() {
          EVENT:<ulid> 2026-01-31T12:00:00Z TaskReady task:<ulid> core:reactor\n\
          EVENT:<ulid> 2026-01-31T12:00:00Z TaskAssigned task:<ulid> agent:a\n\
          EVENT:<ulid> 2026-01-31T12:00:00Z RunStarted run:<ulid> agent:a\n\
-         ENTITY:artifact:<ulid> ART-0001@<tag> Materialized form.html\n"
+         ENTITY:artifact:<ulid> ART-0001@<tag> Materialized code\n"
     );
     assert_eq!(
         within(&hive, &shell, "hf-session renew --ttl 2h").expect_exit(0).masked(&hive),
@@ -405,7 +405,7 @@ fn a_session_that_begins_within_five_minutes_after_a_resume_is_told_of_it() {
     };
     let at_once = logged_in(&hive, "a", "main");
     assert!(!told(&hive, &old), "it was there before the pause");
-    let reply = ok(&hive, &format!("hf-session task --session {at_once}"));
+    let reply = sh(&hive, &format!("hf-session task --session {at_once}"));
     assert_eq!(
         reply.get("INSTRUCTION"),
         "work was paused and goes on: check where things stood, tidy up what is half done; the repository and its \
@@ -488,7 +488,8 @@ fn an_agent_speaks_for_its_own_sessions_only() {
         ("SessionRenewed", "S-0001", &renewed),
         ("SessionEnded", "S-0001", &ended),
     ] {
-        let reply = hive.refuses("append", &[kind, "--subject", subject, "--payload", payload, "--actor", "agent:b"], 3);
+        let reply =
+            hive.refuses("append", &[kind, "--subject", subject, "--payload", payload, "--actor", "agent:b"], 3);
         assert_eq!(reply.get("REASON"), "not_holder", "{kind}");
     }
     for (kind, payload) in [("SessionExpired", "{}"), ("SessionCut", "{\"seconds\":1}")] {
