@@ -123,6 +123,9 @@ pub fn start(env: &Env, reference: &str, timeout: Option<u64>, key: Option<Strin
         let run = task.named("last_run_id", EntityType::Run).and_then(|run| desk.state().entity(&run));
         let mine = task.text("holder").is_none_or(|holder| holder == env.actor.to_string());
         if let Some(run) = run.filter(|run| run.state == At::Running && mine && key.is_none()) {
+            if env.actor.kind == ActorKind::Agent {
+                project::check_going_on(desk.state(), task)?;
+            }
             return Ok(vec![Asked { id: run.first_event, held: true }]);
         }
         let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout});
