@@ -293,6 +293,9 @@ impl Committed {
 
 /// Whose shell a command was started in, as far as sessions and projects go.
 fn seat(env: &Env, snapshot: &Snapshot, state: &State) -> Result<Seat> {
+    if env.shell == super::Shell::Supervisors {
+        return Ok(Seat::Free);
+    }
     let Some(name) = &env.session else {
         return Ok(match env.actor.kind == ActorKind::Agent || env.in_agent_shell() {
             true => Seat::Agent(super::pause::of(env)),

@@ -82,7 +82,7 @@ pub struct Env {
 impl Env {
     /// Whether the shell belongs to an agent.
     pub fn in_agent_shell(&self) -> bool {
-        self.shell != Shell::Persons
+        matches!(self.shell, Shell::SomeAgents | Shell::Agents(_))
     }
 
     fn open(&self) -> Result<Vault> {
@@ -118,7 +118,7 @@ impl Env {
 /// In an agent's shell nobody but an agent acts, whoever is named; where it has a name, no other one.
 pub fn check_actor(actor: &Actor, shell: &Shell) -> Result<()> {
     let other = match shell {
-        Shell::Persons => false,
+        Shell::Persons | Shell::Supervisors => false,
         Shell::SomeAgents => actor.kind != ActorKind::Agent,
         Shell::Agents(name) => actor.to_string() != format!("agent:{name}"),
     };
@@ -137,6 +137,8 @@ pub enum Shell {
     /// An agent's whose name is not known.
     SomeAgents,
     Agents(String),
+    /// None: a job's supervisor acts for whoever fired it, and records its end whatever became of him.
+    Supervisors,
 }
 
 /// Records one event of a kind, for a command that needs nothing more.

@@ -253,8 +253,7 @@ pub enum Seat {
 }
 
 impl Seat {
-    /// Refuses what may not be recorded from here. `own` is the project of what it is about, which the
-    /// rules look after.
+    /// Refuses what may not be recorded from here. `own` is the project of what it is about.
     pub fn check(&self, state: &State, kind: Kind, own: Option<&Subject>) -> Result<()> {
         let project = match self {
             Seat::Free => return Ok(()),
@@ -262,8 +261,9 @@ impl Seat {
             Seat::Void(_) if matches!(kind, Kind::SessionEnded | Kind::EmergencyStopIssued) => return Ok(()),
             Seat::Void(why) => return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone())),
             Seat::Session(project) => project,
-            Seat::Agent(_) if own.is_some() => return Ok(()),
-            Seat::Agent(project) => project,
+            // A job may end in a pause; that is its supervisor's to say.
+            Seat::Agent(_) if own.is_some_and(|own| standing(state, own) != At::Paused) => return Ok(()),
+            Seat::Agent(project) => own.unwrap_or(project),
         };
         match standing(state, project) {
             At::Paused if !is_tidying(kind) => Err(leave(state, project)),

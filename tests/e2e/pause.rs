@@ -370,6 +370,8 @@ const WORK: &[&str] = &[
     "hf-task claim",
     "hf-task claim T-0002",
     "hf-task start T-0003",
+    "hf-task start T-0001",
+    "hf-task claim T-0003",
     "hf-task heartbeat T-0001",
     "hf-task heartbeat T-0003",
     "hf-task succeed T-0001",
@@ -390,6 +392,9 @@ const WORK: &[&str] = &[
     "hf-job fire -- true",
     "hf-job fire --task T-0002 -- true",
     "hf-job cancel T-0004",
+    "hf-task abort T-0004",
+    "hf-task succeed T-0004",
+    "hf-append RunFinished --subject RUN-0002 --payload {\"success\":true}",
     "hf-state start Login",
     "hf-ref add x --kind design",
     "hf-append RunFinished --subject RUN-0001 --payload {\"success\":true}",
@@ -1315,9 +1320,9 @@ fn step(hive: &mut Hive, model: &mut Model, random: &mut Random) -> (String, Str
         6 => {
             let line = format!("hf-task claim {task} --actor agent:{agent}");
             let expected = match is {
-                Is::Assigned(holder) if holder == a => "DUPLICATE".to_owned(),
+                Is::Assigned(holder) if holder == a => of_task(model, "DUPLICATE"),
                 Is::Ready => of_task(model, "CLAIMED"),
-                _ => "REFUSED".to_owned(),
+                _ => of_task(model, "REFUSED"),
             };
             if expected == "CLAIMED" {
                 model.tasks[t].1 = Is::Assigned(a);
@@ -1327,9 +1332,9 @@ fn step(hive: &mut Hive, model: &mut Model, random: &mut Random) -> (String, Str
         7 => {
             let line = format!("hf-task start {task} --actor agent:{agent}");
             let expected = match is {
-                Is::Running(holder) if holder == a => "DUPLICATE".to_owned(),
+                Is::Running(holder) if holder == a => of_task(model, "DUPLICATE"),
                 Is::Assigned(holder) if holder == a => of_task(model, "RECORDED"),
-                _ => "REFUSED".to_owned(),
+                _ => of_task(model, "REFUSED"),
             };
             if expected == "RECORDED" {
                 model.tasks[t].1 = Is::Running(a);
@@ -1341,7 +1346,7 @@ fn step(hive: &mut Hive, model: &mut Model, random: &mut Random) -> (String, Str
             let how = if fails { "fail T --class permanent --reason x" } else { "succeed T" };
             let line = format!("hf-task {} --actor agent:{agent}", how.replace('T', &task));
             let mine = is == Is::Running(a);
-            let expected = if mine { of_task(model, "RECORDED") } else { "REFUSED".to_owned() };
+            let expected = of_task(model, if mine { "RECORDED" } else { "REFUSED" });
             if expected == "RECORDED" {
                 model.tasks[t].1 = Is::Over;
             }

@@ -16,7 +16,7 @@ use crate::job::{ExitRecord, Halt, Identity, JobDir, Observer, Order, Run, Signa
 use crate::machine::State as At;
 use crate::op::desk::Desk;
 use crate::op::task::request as asking;
-use crate::op::{Env, hook};
+use crate::op::{Env, Shell, hook};
 use crate::policy::Request;
 use crate::state::Entity;
 use crate::vault::Vault;
@@ -41,7 +41,8 @@ pub fn supervise(env: &Env, task: &str) -> Result<()> {
     let spec = job.spec()?;
     let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
     // A job goes on after the session that fired it.
-    let env = Env { actor: Actor::parse(actor)?, session: None, project: None, ..env.clone() };
+    let shell = Shell::Supervisors;
+    let env = Env { actor: Actor::parse(actor)?, shell, session: None, project: None, ..env.clone() };
     // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
     let words = Words::of(&job);
     let supervisor = Supervisor { env: &env, vault: &vault, job: &job, spec: &spec, signals: &signals, words: &words };
