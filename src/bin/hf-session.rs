@@ -7,6 +7,7 @@ use hiveforge::base::{EntityId, EntityType, ShortRef};
 use hiveforge::event::kind::ERROR_CLASSES;
 use hiveforge::machine::State;
 use hiveforge::op::session::{self, Action, MyTaskOutcome, NextOutcome};
+use hiveforge::op::task::End;
 use hiveforge::op::{AppendOutcome, Env, ListRequest, Projection, project};
 use hiveforge::ui::{self, Common, Key, Next, Output, Paged, Projected, Report, Status, outcome, show};
 
@@ -127,8 +128,8 @@ fn main() -> ExitCode {
             What::Task => task(session::my_task(env)?, named),
             What::Report { task, summary, failed, class, key } => {
                 let report = match failed {
-                    Some(reason) => session::Report::Failed { class, reason },
-                    None => session::Report::Done { summary },
+                    Some(reason) => End::Failed { class, reason },
+                    None => End::Succeeded { summary },
                 };
                 let done = session::report(env, task.as_deref(), report, key)?;
                 outcome::recorded(&done).next(of_session(Next::run("hf-session").word("next"), named))

@@ -23,7 +23,9 @@ use hiveforge::ui::{self, Acting, Common, Key, Keyed, Next, Output, Report, Stat
   hf-state done 'all tests pass'
 
 The state is also in Autonomous/state/M1.md, which is always written whole. hf-state go needs
-runner.command in hiveforge.config.yaml and a requirement that an operator approved."
+runner.command in hiveforge.config.yaml and a requirement that an operator approved. Both commands get HF_MISSION,
+HF_ROUND and HF_GOAL; fixer.command also the last lines of the failed run on standard input and in HF_LAST5, its
+whole log in HF_LOG, and its task in HF_FAILED_TASK."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -5,15 +5,15 @@ use serde_json::json;
 use super::append::finish;
 use super::desk::{Asked, Desk};
 use super::project::with_view;
-use super::task::{self, ClaimOutcome, request};
+use super::task::{self, ClaimOutcome, End, request};
 use super::{AppendOutcome, Env, pause};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, names};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
 use crate::policy::{project, ready};
 use crate::state::{Entity, State};
-use crate::vault::Snapshot;
 use crate::vault::config::Setting;
+use crate::vault::{Snapshot, Vault};
 
 /// How long after a resume a session that begins is told of it.
 const RESUMED_SECONDS: i64 = 300;
@@ -234,6 +234,7 @@ pub fn my_task(env: &Env) -> Result<MyTaskOutcome> {
     desk.seat.check(desk.state(), Kind::TaskAssigned, None)?;
     let (agent, project) = (agent_of(env)?, pause::of(env));
     let had = held(desk.state(), &agent, &project);
+    let resumed = begins_after_resume(desk.state(), &session, &project);
     drop(desk);
     let (task, claimed, warnings) = match had {
         Some(task) => (Some(task), false, Vec::new()),
@@ -242,7 +243,7 @@ pub fn my_task(env: &Env) -> Result<MyTaskOutcome> {
             ClaimOutcome::NoTask { .. } => (None, false, Vec::new()),
         },
     };
-    let resumed = with_view(&vault, |_, state| Ok(begins_after_resume(state, &session, &project)))?;
+    // Looked at before: what was taken is never answered as refused.
     let mut done = MyTaskOutcome {
         agent: env.actor.clone(),
         claimed,
@@ -253,14 +254,24 @@ pub fn my_task(env: &Env) -> Result<MyTaskOutcome> {
         warnings,
         task,
     };
-    if let Some(task) = &done.task {
-        let (snapshot, state) = vault.view()?;
-        done.events = newest_events(&snapshot, task)?;
-        done.artifacts = state.made_for(&task.subject, EntityType::Artifact);
-        let me = Subject::new(EntityType::Agent, agent);
-        done.checkpoint = state.entity(&me).and_then(|me| me.text("last_checkpoint").map(str::to_owned));
+    if let Some(task) = done.task.clone()
+        && let Err(error) = done.remember(&vault, &task, agent)
+    {
+        done.warnings.push(format!("what is known of it could not be read: {error}"));
     }
     Ok(done)
+}
+
+impl MyTaskOutcome {
+    /// Adds what an agent needs to go on with its task.
+    fn remember(&mut self, vault: &Vault, task: &Entity, agent: EntityId) -> Result<()> {
+        let (snapshot, state) = vault.view()?;
+        self.events = newest_events(&snapshot, task)?;
+        self.artifacts = state.made_for(&task.subject, EntityType::Artifact);
+        let me = Subject::new(EntityType::Agent, agent);
+        self.checkpoint = state.entity(&me).and_then(|me| me.text("last_checkpoint").map(str::to_owned));
+        Ok(())
+    }
 }
 
 /// Whether a session began shortly after its project went on.
@@ -294,15 +305,8 @@ fn newest_events(snapshot: &Snapshot, task: &Entity) -> Result<Vec<Event>> {
     Ok(found)
 }
 
-/// How a task went.
-#[derive(Debug)]
-pub enum Report {
-    Done { summary: Option<String> },
-    Failed { class: String, reason: String },
-}
-
 /// The agent is done with its task.
-pub fn report(env: &Env, reference: Option<&str>, report: Report, key: Option<String>) -> Result<AppendOutcome> {
+pub fn report(env: &Env, reference: Option<&str>, report: End, key: Option<String>) -> Result<AppendOutcome> {
     let vault = env.open()?;
     let desk = Desk::open(env, &vault, false)?;
     let session = mine(env, desk.state())?;
@@ -323,12 +327,5 @@ pub fn report(env: &Env, reference: Option<&str>, report: Report, key: Option<St
     // One that was taken and never begun is begun, so that what was done has a run.
     let begins = mine && first.is_none() && desk.state().of(&subject) == At::Assigned;
     drop(desk);
-    let reference = subject.to_string();
-    if begins {
-        task::start(env, &reference, None, None)?;
-    }
-    match report {
-        Report::Done { summary } => task::succeed(env, &reference, summary, key),
-        Report::Failed { class, reason } => task::fail(env, &reference, &class, &reason, key),
-    }
+    task::end(env, &subject.to_string(), report, begins, key)
 }

@@ -290,15 +290,20 @@ fn a_destructive_command_waits_for_a_person_and_runs_once_it_is_allowed() {
     assert!(!story.dir().join("precious").exists());
     let again = story.run("job", &["fire", "--key", "rm", "--", "/bin/rm", "precious"]).expect_exit(0);
     assert_eq!((again.get("STATUS"), again.get("NEXT")), ("DUPLICATE", "ACTION hf-poll T-0001"));
+    // A shell in front of it makes no difference.
+    let shell = story.run("job", &["fire", "--", "sh", "-c", " rm precious"]).expect_exit(3);
+    assert_eq!(shell.get("STATUS"), "APPROVAL_REQUIRED");
+    ok(&story, "hf-decide reject DEC-0002 --reason No");
+    assert_eq!(story.poll("T-0002").get("STATUS"), "FAIL");
     // And no.
     assert_eq!(story.fires(&["--destructive"], "touch ran").expect_exit(3).get("STATUS"), "APPROVAL_REQUIRED");
-    ok(&story, "hf-decide reject DEC-0002 --reason No");
-    let reply = story.poll("T-0002");
+    ok(&story, "hf-decide reject DEC-0003 --reason No");
+    let reply = story.poll("T-0003");
     assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "an operator said no"));
     assert!(!story.dir().join("ran").exists());
     // A destructive command cannot be slipped under a task that was allowed something else.
     ok(&story, "hf-task propose Plain");
-    let reply = story.run("job", &["fire", "--task", "T-0003", "--", "rm", "x"]).expect_exit(3);
+    let reply = story.run("job", &["fire", "--task", "T-0004", "--", "rm", "x"]).expect_exit(3);
     assert_eq!(reply.get("REASON"), "approval_required");
     story.over();
 }

@@ -348,6 +348,10 @@ fn for_agents() -> Vec<Part> {
         Reply("RESUMED_FROM_PAUSE:true", "Work was paused. Check where things stood before you go on: files and dependencies may have changed."),
         Reply("STATUS:EXIT_REQUESTED", "Your project is paused, or your session is over. Tidy up what is half done, then run NEXT. Nothing else is taken from you."),
         Run("hf-session logout --session S-0001", "Leave. Your task waits for you.".into()),
+        Heading("MANY ACTIVITIES"),
+        Run("hf-branch decide", "Messages first, then what you left behind. What you do is up to you.".into()),
+        Run("hf-branch create 'A walk round the lake' --type free --abort", "Begin something of your own; you are at one branch at a time.".into()),
+        Run("hf-branch suspend --summary 'Half way round'", "Leave it, and say where it stands: hf-branch resume gives that back to you.".into()),
         Heading("WHAT YOU CANNOT DO"),
         Say("Approve or reject a decision, lift a stop, pause, resume, archive, act as a person. Such a command is refused. Ask the operator, and do something else that is yours meanwhile.".into()),
         Run("hf-status", "How everything stands, and what waits for a person.".into()),
@@ -407,7 +411,7 @@ fn the_page_for_agents_is_current() {
             Part::Reply(tag, text) => format!("  {tag}\n{}", wrapped(text, 6)),
         };
     }
-    assert!(out.lines().count() < 150, "one page, not a book");
+    assert!(out.lines().count() < 170, "one page, not a book");
     is_current(&man().join("hf-agent.txt"), &out);
 }
 

@@ -219,7 +219,15 @@ impl Fire<'_> {
         let plain = words.join(" ");
         let name = words[0].rsplit('/').next().unwrap_or_default();
         let by_name = std::iter::once(name).chain(words[1..].iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
-        patterns.iter().any(|pattern| fits(pattern, &plain) || fits(pattern, &by_name))
+        // What a shell is given to run counts for itself.
+        let script = match (name, words.get(1).map(String::as_str)) {
+            ("sh" | "bash" | "dash" | "ksh" | "zsh", Some("-c")) => words.get(2).map(|script| script.trim()),
+            _ => None,
+        };
+        let fits_one = |pattern: &String| {
+            fits(pattern, &plain) || fits(pattern, &by_name) || script.is_some_and(|script| fits(pattern, script))
+        };
+        patterns.iter().any(fits_one)
     }
 
     fn spec(&self, desk: &Desk<'_>, run: &str) -> Spec {

@@ -8,7 +8,7 @@ use super::append::{finish, repeated};
 use super::desk::{Asked, Desk};
 use super::{AppendOutcome, Env, record_one, require};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Result, Subject};
+use crate::base::{EntityId, EntityType, Result};
 use crate::event::Kind;
 use crate::machine::State as At;
 use crate::policy::{Request, overdue, project, ready, rules};
@@ -55,8 +55,8 @@ pub fn abort(env: &Env, reference: &str, reason: Option<String>, key: Option<Str
 
 /// It failed: tried again if the cause may pass, given up if not.
 pub fn fail(env: &Env, reference: &str, class: &str, reason: &str, key: Option<String>) -> Result<AppendOutcome> {
-    let payload = json!({"error_class": class, "reason": reason});
-    record_one(env, Kind::TaskFailed, Some(reference), payload, key)
+    let failed = End::Failed { class: class.to_owned(), reason: reason.to_owned() };
+    end(env, reference, failed, false, key)
 }
 
 #[derive(Debug)]
@@ -159,17 +159,38 @@ pub fn heartbeat(env: &Env, reference: &str, key: Option<String>) -> Result<Appe
 
 /// It is done.
 pub fn succeed(env: &Env, reference: &str, summary: Option<String>, key: Option<String>) -> Result<AppendOutcome> {
+    end(env, reference, End::Succeeded { summary }, false, key)
+}
+
+/// How a task went.
+#[derive(Debug)]
+pub enum End {
+    Succeeded { summary: Option<String> },
+    Failed { class: String, reason: String },
+}
+
+/// It is over. With `begins`, it is begun first, so that what was done has a run.
+pub fn end(env: &Env, reference: &str, end: End, begins: bool, key: Option<String>) -> Result<AppendOutcome> {
     on_task(env, reference, |desk, task| {
         let subject = task.subject.to_string();
-        let done = Request { key: key.clone(), ..request(env, Kind::TaskSucceeded, Some(&subject), json!({})) };
+        let (kind, said) = match &end {
+            End::Succeeded { .. } => (Kind::TaskSucceeded, json!({})),
+            End::Failed { class, reason } => (Kind::TaskFailed, json!({"error_class": class, "reason": reason})),
+        };
+        let done = Request { key: key.clone(), ..request(env, kind, Some(&subject), said) };
         if let Some(first) = repeated(desk, &done)? {
             return Ok(vec![Asked { id: first.asked.id, held: true }]);
         }
-        let run = task.named("last_run_id", EntityType::Run).map(|run| run.to_string());
-        let running = run.filter(|_| task.state == At::Running);
-        if let Some(run) = running.filter(|run| Subject::parse(run).is_ok_and(|r| desk.state().of(&r) == At::Running)) {
-            let end = json!({"success": true, "summary": summary});
-            desk.ask(request(env, Kind::RunFinished, Some(&run), end))?;
+        if begins {
+            desk.ask(request(env, Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
+        }
+        if let End::Succeeded { summary } = &end {
+            let now = desk.state().entity(&task.subject).filter(|task| task.state == At::Running);
+            let run = now.and_then(|task| task.named("last_run_id", EntityType::Run));
+            if let Some(run) = run.filter(|run| desk.state().of(run) == At::Running) {
+                let finished = json!({"success": true, "summary": summary});
+                desk.ask(request(env, Kind::RunFinished, Some(&run.to_string()), finished))?;
+            }
         }
         Ok(vec![desk.ask(done)?])
     })
