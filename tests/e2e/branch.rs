@@ -7,7 +7,7 @@ use hiveforge::op::branch::count_words;
 use serde_json::{Value, json};
 
 use crate::hive::{Hive, Reply};
-use crate::lives::{count, found_behind, keeps_the_rules, kinds, kinds_since, ok, refuses};
+use crate::lives::{count, found_behind, keeps_the_rules, kinds, kinds_since, ok, refuses, sh};
 
 /// Runs `hf-branch` for an agent.
 fn by(hive: &Hive, agent: &str, args: &[&str]) -> Reply {
@@ -933,4 +933,31 @@ fn a_hundred_personas_know_each_other_when_they_first_talk() {
     assert_eq!(does(&hive, "p39", &["list"]).get("SUM"), "2 branches");
     assert_eq!(does(&hive, "p0", &["list"]).get("SUM"), "33 branches");
     keeps_the_rules(&hive);
+}
+
+#[test]
+fn in_a_paused_project_an_agent_still_tells_and_reads_and_nothing_more() {
+    let hive = Hive::new();
+    ok(&hive, "hf-branch create Song --type free --agent eris");
+    ok(&hive, "hf-branch create Dance --type free --agent pan");
+    ok(&hive, "hf-pause Word");
+    for (line, exit) in [
+        ("hf-branch tell pan Wait --agent eris", 0),
+        ("hf-branch inbox --agent pan", 0),
+        ("hf-branch read --agent pan", 0),
+        ("hf-branch list --agent pan", 0),
+        ("hf-branch decide --agent pan", 0),
+        ("hf-branch note More --agent pan", 3),
+        ("hf-branch suspend --summary Later --agent pan", 3),
+        ("hf-branch create Walk --type free --abort --agent pan", 3),
+    ] {
+        let reply = sh(&hive, line).expect_exit(exit);
+        assert!(exit == 0 || reply.get("STATUS") == "EXIT_REQUESTED", "{line}: {reply:?}");
+    }
+    // A person's word reaches an agent there as well.
+    ok(&hive, "hf-branch tell pan Here");
+    assert_eq!(ok(&hive, "hf-branch inbox --unread --agent pan").get("UNREAD"), "1");
+    ok(&hive, "hf-resume");
+    ok(&hive, "hf-branch note More --agent eris");
+    assert_eq!(ok(&hive, "hf-verify --policy").get("POLICY"), "OK");
 }
