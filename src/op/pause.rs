@@ -10,7 +10,7 @@ use super::project::with_view;
 use super::session::log_time;
 use super::task::request;
 use super::{AppendOutcome, Env, job};
-use crate::base::{EntityId, Error, Result, Subject};
+use crate::base::{EntityId, EntityType, Error, Result, Subject};
 use crate::event::Kind;
 use crate::job::Signals;
 use crate::machine::State as At;
@@ -155,7 +155,6 @@ pub struct ProjectView {
 
 /// Every project, `main` first; nothing where there was never more than `main`, and that was never paused.
 pub fn views(state: &State) -> Vec<ProjectView> {
-    use crate::base::EntityType;
     let known = state.entities(EntityType::Project, None, usize::MAX);
     if known.is_empty() {
         return Vec::new();
@@ -179,6 +178,18 @@ pub fn views(state: &State) -> Vec<ProjectView> {
         }
     };
     names.into_iter().map(view).collect()
+}
+
+/// Refuses a project that was named beside a requirement of another.
+pub(super) fn check_same(env: &Env, state: &State, requirement: &str) -> Result<()> {
+    let requirement = state.entity(&state.find(requirement, EntityType::Requirement)?).map(|r| r.into_owned());
+    let own = requirement.as_ref().and_then(|requirement| project::of(state, requirement));
+    match (requirement, own, env.project.as_ref().map(project::subject)) {
+        (Some(requirement), Some(own), Some(named)) if own != named => {
+            Err(Error::usage(format!("{} belongs to project {}, not to {}", requirement.name(), own.id(), named.id())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The id of a project, for a payload; nothing for the one that always exists.

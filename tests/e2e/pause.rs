@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::fired::{Story, kill};
 use crate::hive::{Hive, Random, Reply, write_private};
-use crate::lives::{count, found_behind, governed, id, keeps_the_rules, kinds, kinds_since, ok, running, sh, state};
+use crate::lives::{
+    count, found_behind, governed, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
+};
 use crate::overdue::of_tasks_alone;
 use crate::session::{asks_to_leave, logged_in, within};
 use crate::watched::{all_is_well, at, configured, moment, tick, told};
@@ -1422,4 +1424,19 @@ fn a_reason_may_be_long_and_strange_and_makes_no_line() {
     write_private(&hive.dir().join("note"), b"");
     ok(&hive, "hf-resume");
     keeps_the_rules(&hive);
+}
+
+#[test]
+fn what_is_for_a_requirement_belongs_to_its_project() {
+    let hive = Hive::new();
+    ok(&hive, "hf-require propose Logo --project brand");
+    ok(&hive, "hf-require propose Login");
+    let line = "hf-task propose Draw --requirement REQ-0001 --project web";
+    refuses(&hive, line, 2, "REQ-0001 belongs to project brand, not to web");
+    let line = "hf-job fire --requirement REQ-0002 --project brand -- true";
+    refuses(&hive, line, 2, "REQ-0002 belongs to project main, not to brand");
+    ok(&hive, "hf-task propose Draw --requirement REQ-0001 --project brand");
+    ok(&hive, "hf-task propose Paint --requirement REQ-0001");
+    ok(&hive, "hf-pause Wait --project brand");
+    assert_eq!(count(&hive, "TaskProposed"), 2);
 }

@@ -892,3 +892,18 @@ fn a_mission_that_ended_while_its_run_was_waited_for_is_not_mixed_up_with_the_ne
         story.over();
     }
 }
+
+#[test]
+fn a_round_does_not_begin_beside_the_run_of_the_one_before() {
+    let story = mission("read x <go", "");
+    let mut go = story.gate("go");
+    assert_eq!(story.run("state", &["go", "--max", "1s"]).expect_exit(0).get("STATUS"), "RUNNING");
+    let refused = story.run("state", &["round"]).expect_exit(3);
+    assert_eq!(
+        (refused.get("REASON"), refused.get("SUM")),
+        ("not_ready", "T-0001 is Running: a round begins when the one before is over",)
+    );
+    go.open();
+    assert_eq!(story.run("state", &["go"]).expect_exit(0).get("STATUS"), "DONE");
+    story.over();
+}

@@ -4,6 +4,7 @@ mod repeat;
 mod request;
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use super::Env;
 use super::desk::{Asked, Desk};
@@ -108,10 +109,12 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
     let stopped = is_held_up(desk.state(), entity.as_ref());
     let done = desk.commit(vault, first)?;
     let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
-    ids.extend(done.events.iter().map(|event| event.id).filter(|id| !asked.iter().any(|asked| asked.id == *id)));
+    let named: HashSet<Ulid> = ids.iter().copied().collect();
+    ids.extend(done.events.iter().map(|event| event.id).filter(|id| !named.contains(id)));
+    let tags: HashMap<Ulid, String> = done.events.iter().map(|event| (event.id, event.hash.tag())).collect();
     Ok(AppendOutcome {
-        entity: entity.map(|entity| tagged(entity, &done.events)),
-        followed: followed.into_iter().map(|entity| tagged(entity, &done.events)).collect(),
+        entity: entity.map(|entity| tagged(entity, &tags)),
+        followed: followed.into_iter().map(|entity| tagged(entity, &tags)).collect(),
         prev_hash: done.event(first)?.prev_hash.to_string(),
         asked: done.event(last)?,
         ids,
@@ -138,9 +141,9 @@ fn is_held_up(state: &State, entity: Option<&Entity>) -> bool {
 }
 
 /// An entity whose first event may have got its hash only now.
-fn tagged(mut entity: Entity, events: &[Event]) -> Entity {
-    if let Some(first) = events.iter().find(|e| e.id == entity.first_event) {
-        entity.tag = first.hash.tag();
+fn tagged(mut entity: Entity, tags: &HashMap<Ulid, String>) -> Entity {
+    if let Some(tag) = tags.get(&entity.first_event) {
+        entity.tag.clone_from(tag);
     }
     entity
 }

@@ -172,6 +172,9 @@ impl Fire<'_> {
         }
         let requirement = self.request.requirement.as_ref();
         let requirement = requirement.map(|r| desk.state().find(r, EntityType::Requirement)).transpose()?;
+        if let Some(requirement) = &requirement {
+            crate::op::pause::check_same(self.env, desk.state(), requirement.id())?;
+        }
         let payload = json!({
             "title": title,
             "requirement_id": requirement.as_ref().map(|requirement| requirement.id()),

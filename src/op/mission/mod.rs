@@ -16,7 +16,7 @@ use super::job::newest_log;
 use super::project::with_view;
 use super::task::request;
 use super::{AppendOutcome, Env, require};
-use crate::base::{EntityType, Error, Result};
+use crate::base::{EntityType, Error, Reason, Result};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::State as At;
 use crate::policy::Request;
@@ -203,7 +203,16 @@ pub fn round(env: &Env, key: Option<String>) -> Result<MissionOutcome> {
     on_mission(env, |desk, mission| {
         let mut asked = next_round(env, mission);
         // Said again, it is the round of the first time.
-        asked.payload = first_with(desk, key.as_deref(), Kind::MissionRoundBegun)?.unwrap_or(asked.payload);
+        match first_with(desk, key.as_deref(), Kind::MissionRoundBegun)? {
+            Some(first) => asked.payload = first,
+            None => {
+                // Two runs of one mission would work side by side.
+                if let Some(task) = view_of(desk.state(), mission.clone()).busy {
+                    let why = format!("{} is {}: a round begins when the one before is over", task.name(), task.state);
+                    return Err(Error::refused(Reason::NotReady, why));
+                }
+            }
+        }
         Ok(Request { key, ..asked })
     })
 }

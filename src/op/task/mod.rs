@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::append::{finish, repeated};
 use super::desk::{Asked, Desk};
+use super::project::with_view;
 use super::{AppendOutcome, Env, record_one, require};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Result};
@@ -32,6 +33,9 @@ pub struct ProposeRequest {
 pub fn propose(env: &Env, request: ProposeRequest, key: Option<String>) -> Result<AppendOutcome> {
     let ProposeRequest { title, requirement, after, destructive, max_retries } = request;
     let requirement = requirement.map(|r| require::find(env, &r, EntityType::Requirement)).transpose()?;
+    if let Some(requirement) = &requirement {
+        with_view(&env.open()?, |_, state| super::pause::check_same(env, state, requirement))?;
+    }
     let after = after.iter().map(|task| require::find(env, task, EntityType::Task)).collect::<Result<Vec<_>>>()?;
     let payload = json!({
         "title": title,
