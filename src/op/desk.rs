@@ -202,7 +202,7 @@ impl<'v> Desk<'v> {
         if writer.is_some() {
             // Whoever is told finds the lock free.
             drop(writer);
-            job::poke(vault, &waiting);
+            job::tell(vault, &waiting);
         }
         Ok(Committed { events, snapshot, warnings })
     }

@@ -943,3 +943,15 @@ fn following_a_job_that_waits_for_its_turn_waits_with_it() {
     story.poll("T-0002");
     story.over();
 }
+
+#[test]
+fn a_job_whose_task_is_given_up_does_not_run_on() {
+    let story = Story::new("");
+    let mut begun = story.gate("begun");
+    story.fire("echo yes >begun; sleep 1000");
+    begun.line();
+    ok(&story, "hf-task abort T-0001 --reason No");
+    assert_eq!(story.poll("T-0001").get("SUM"), "No");
+    story.gone();
+    story.over();
+}

@@ -2,11 +2,11 @@
 //!
 //! Nobody keeps it: whoever records something that may let a job go on pokes those whose turn it is.
 
-use crate::base::{EntityId, EntityType};
+use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
-use crate::job::JobDir;
+use crate::job::{JobDir, Order};
 use crate::machine::State as At;
-use crate::policy::{Governance, project, ready};
+use crate::policy::{Governance, REACTOR, project, ready};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 use crate::vault::config::{Config, Setting};
@@ -57,8 +57,17 @@ pub fn has_turn(state: &State, config: &Config, governance: &Governance, task: &
     next(state, config, governance).iter().any(|next| next.subject == task.subject)
 }
 
-/// The jobs whose supervisors should look again after these events.
-pub fn waiting(state: &State, config: &Config, governance: &Governance, events: &[Event]) -> Vec<EntityId> {
+/// Jobs whose supervisors have to be told something.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// They should look again.
+    look: Vec<EntityId>,
+    /// Their tasks were given up while they ran.
+    end: Vec<EntityId>,
+}
+
+/// The jobs whose supervisors have to be told of these events.
+pub fn waiting(state: &State, config: &Config, governance: &Governance, events: &[Event]) -> Told {
     let may_matter = |event: &Event| {
         matches!(
             event.event_type.known(),
@@ -73,25 +82,35 @@ pub fn waiting(state: &State, config: &Config, governance: &Governance, events: 
         )
     };
     if !events.iter().any(may_matter) {
-        return Vec::new();
+        return Told::default();
     }
-    let mut told: Vec<EntityId> = next(state, config, governance).iter().map(super::id_of).collect();
+    let mut look: Vec<EntityId> = next(state, config, governance).iter().map(super::id_of).collect();
     // A job that is tried again waits with its place in the queue behind it: for its project to go on, and
     // then for room.
     if state.tally().made(EntityType::Project) > 0 {
-        told.extend(jobs(state, At::Assigned).iter().map(super::id_of));
+        look.extend(jobs(state, At::Assigned).iter().map(super::id_of));
     }
     // A job that was given up while it waited has to know, too.
     let aborted = events.iter().filter(|event| event.event_type.known() == Some(Kind::TaskAborted));
-    told.extend(aborted.filter_map(|event| EntityId::parse(event.subject.split_once(':')?.1).ok()));
-    told
+    look.extend(aborted.filter_map(|event| EntityId::parse(event.subject.split_once(':')?.1).ok()));
+    // A run whose end only follows from that of its task does not know of it yet.
+    let reactor = Actor::core(REACTOR).to_string();
+    let followed = events.iter().filter(|e| e.event_type.known() == Some(Kind::RunCrashed) && e.actor == reactor);
+    let end = followed.filter_map(|event| {
+        let run = state.entity(&Subject::parse(&event.subject).ok()?)?.into_owned();
+        let task = state.entity(&run.named("task_id", EntityType::Task)?)?.into_owned();
+        task.is_job().then(|| super::id_of(&task))
+    });
+    Told { end: end.collect(), look }
 }
 
-/// Lets supervisors look again. Best effort: they look by themselves every few seconds.
-pub fn poke(vault: &Vault, jobs: &[EntityId]) {
-    for id in jobs {
-        if let Ok(Some(job)) = JobDir::open(vault.path(), id) {
-            let _ = job.poke();
-        }
+/// Tells them. Best effort: who waits looks by himself every few seconds, and what runs on can be cancelled.
+pub fn tell(vault: &Vault, told: &Told) {
+    let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
+    for job in told.end.iter().filter_map(open) {
+        let _ = job.cancel(Order::Cancelled);
+    }
+    for job in told.look.iter().filter_map(open) {
+        let _ = job.poke();
     }
 }
