@@ -120,9 +120,25 @@ fn save(table: &Table) {
         writeln!(text, "| {name} | {value:.2} | {unit} | {} | {mark} |", aim.replace('<', "&lt;").replace('>', "&gt;"))
             .expect("a string takes all");
     }
+    text.push_str(LARGE);
     fs::write(benches.join("RESULTS.md"), text).expect("our own folder");
     fs::write(benches.join("results.svg"), picture(table)).expect("our own folder");
 }
+
+/// What is large, and why; looked up with `nm` in a build with symbols.
+const LARGE: &str = "
+## What is large, and why
+
+A command is one static program, so that it starts as fast as `/bin/true` and runs wherever it is copied. Of
+hf-append's 3.8 MiB, about 1.0 is the C library with its tables, 0.65 the Rust standard library, 0.65 the toolkit
+itself, 0.43 the reader of YAML settings, 0.24 the argument parser, 0.17 JSON and its canonical form, 0.05 LMDB. The
+largest, hf-state and hf-job, carry the supervisor of jobs as well. Peak memory is mostly the program itself: no
+command holds the log, and a command after a million events needs half a MiB more than in a fresh vault.
+
+What misses its aim: beside its one sync a single append decides against the state, and rewrites the head record and
+two projection files, where sqlite3 inserts a row. A batch and a rebuild pay for what was not there when their aims were
+set: a digest of everything that an approval is bound to, facts, and an index by state.
+";
 
 /// Bars, one for each figure with an aim; those that reach beyond the line miss it.
 fn picture(table: &Table) -> String {

@@ -119,9 +119,11 @@ pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
     if small.iter().any(|(entity, _)| *entity == EntityType::Constraint) {
         let _ = write_active_constraints(vault, state);
     }
-    if !small.is_empty() {
-        let _ = write(vault, small, events.last().map(|event| event.id));
-    }
+    let _ = match small.is_empty() {
+        false => write(vault, small, events.last().map(|event| event.id)),
+        // Whoever died while the files were small left something behind.
+        true => vault.akashic.dir(PROJECTIONS).and_then(|dir| dir.map_or(Ok(()), |dir| dir.sweep())),
+    };
 }
 
 /// The file of a type, if it is small. Stops as soon as it is not.

@@ -90,4 +90,10 @@ fn what_was_left_beside_a_projection_by_somebody_who_died_goes_with_the_next_app
     fs::write(&left, "half").unwrap();
     hive.propose("y");
     assert!(!left.exists());
+    // Also once there is too much of it to be written with every append.
+    let line = |n: usize| json!({"event_type": "RequirementProposed", "payload": {"title": format!("{n}")}});
+    hive.batch(&(0..300).map(line).collect::<Vec<_>>());
+    fs::write(&left, "half").unwrap();
+    hive.propose("z");
+    assert!(!left.exists());
 }
