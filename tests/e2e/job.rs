@@ -815,7 +815,8 @@ fn a_job_goes_on_when_its_caller_and_all_around_it_are_told_to_end() {
 #[test]
 fn a_hundred_jobs_fired_from_a_loop_all_run_to_their_end_and_leave_nothing() {
     let story = Story::new("");
-    let reply = shell(&story, "for n in $(seq 100); do hf-job fire -- sh -c \"echo job $n\" & done; wait");
+    let reply =
+        shell(&story, "for n in $(seq 100); do hf-job fire --lock-timeout 60 -- sh -c \"echo job $n\" & done; wait");
     assert_eq!(reply.all("STATUS"), ["FIRED"; 100]);
     let names: Vec<String> = (1..=100).map(|n| format!("T-{n:04}")).collect();
     let words: Vec<&str> = ["wait"].into_iter().chain(names.iter().map(String::as_str)).collect();

@@ -60,8 +60,12 @@ pub fn fire(env: &Env, request: FireRequest, key: Option<String>) -> Result<Fire
     if request.argv.is_empty() {
         return Err(Error::usage("there is no command: write it behind --"));
     }
-    if !request.cwd.is_dir() {
-        return Err(Error::usage(format!("the working directory {} does not exist", request.cwd.display())));
+    let missing = |why: &str| Error::usage(format!("the working directory {} {why}", request.cwd.display()));
+    match std::fs::metadata(&request.cwd) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(missing("is not a folder")),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing("does not exist")),
+        Err(e) => return Err(Error::system(format!("cannot look at {}", request.cwd.display()), e)),
     }
     let desk = Desk::open(env, &vault, false)?;
     Fire { env, vault: &vault, request, key }.at(desk)
