@@ -1,6 +1,7 @@
 //! Hooks: commands from the settings that are told what happened. They run outside of every lock,
 //! within a time limit, and only if the settings are the user's own.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -30,17 +31,30 @@ pub fn run(env: &Env, vault: &Vault, hook: Setting, subject: &str, input: &str, 
 fn try_run(vault: &Vault, hook: Setting, input: &str, told: &[(&str, String)]) -> Result<()> {
     let (config, _) = vault.config()?;
     let Some(line) = config.command(hook)? else { return Ok(()) };
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(&line).current_dir(vault.path()).envs(told.iter().map(|(name, value)| (name, value)));
     let max = Duration::from_secs(config.count(Setting::HooksTimeoutSeconds));
-    let answer = job::ask(command, input.as_bytes(), max)?;
+    shell("the hook", &line, vault.path(), told, input, max).map(drop)
+}
+
+/// Runs a command line from the settings and gives what it printed. One that does not end well is an error
+/// with the last line of its complaint.
+pub fn shell(
+    who: &str,
+    line: &str,
+    folder: &Path,
+    told: &[(&str, String)],
+    input: &str,
+    max: Duration,
+) -> Result<Vec<u8>> {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(line).current_dir(folder).envs(told.iter().map(|(name, value)| (name, value)));
+    let answer = job::ask(command, input.as_bytes(), max).map_err(|error| error.at(who))?;
     match answer.code {
-        Some(0) => Ok(()),
+        Some(0) => Ok(answer.stdout),
         code => {
             let how = code.map_or("was killed".to_owned(), |code| format!("exited with {code}"));
             let complaint = String::from_utf8_lossy(&answer.stderr);
-            let complaint = complaint.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
-            Err(Error::system(format!("the hook {how}"), complaint.trim_start_matches(": ")))
+            let complaint = text::cut(complaint.lines().last().unwrap_or_default(), COMPLAINT_MAX_CHARS);
+            Err(Error::system(format!("{who} {how}"), complaint))
         }
     }
 }

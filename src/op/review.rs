@@ -1,6 +1,5 @@
 //! hf-review: reviewers reply in turn until the newest finds nothing.
 
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,10 +8,9 @@ use super::append::{finish, repeated};
 use super::desk::Desk;
 use super::project::with_view;
 use super::task::request;
-use super::{AppendOutcome, Env, random_ulid};
+use super::{AppendOutcome, Env, hook, random_ulid};
 use crate::base::{EntityType, Error, ErrorKind, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job;
 use crate::machine::State as At;
 use crate::policy::{Request, mission, review};
 use crate::state::{Entity, State};
@@ -259,15 +257,10 @@ fn ask(vault: &Vault, config: &Config, reviewer: &str, prompt: &str) -> Result<S
     let command = config.reviewer(reviewer)?;
     let line = command.ok_or_else(|| Error::usage(format!("reviewers.{reviewer}.command is not set")))?;
     let folder = std::path::absolute(vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(&line).current_dir(folder.parent().unwrap_or(&folder));
+    let folder = folder.parent().unwrap_or(&folder);
     let max = Duration::from_secs(config.count(Setting::ReviewersTimeoutSeconds));
-    let answer = job::ask(command, prompt.as_bytes(), max).map_err(|error| error.at(format!("reviewer {reviewer}")))?;
-    if answer.code != Some(0) {
-        let how = answer.code.map_or("was killed".to_owned(), |code| format!("exited with {code}"));
-        let complaint = String::from_utf8_lossy(&answer.stderr).lines().last().unwrap_or_default().to_owned();
-        return Err(Error::system(format!("reviewer {reviewer} {how}"), text::cut(&complaint, 200)));
-    }
-    String::from_utf8(answer.stdout)
+    let who = format!("reviewer {reviewer}");
+    let printed = hook::shell(&who, &line, folder, &[], prompt, max)?;
+    String::from_utf8(printed)
         .map_err(|_| Error::system(format!("the reply of {reviewer} is not a review"), "it is not UTF-8"))
 }

@@ -126,7 +126,7 @@ fn one_mission_at_a_time_and_none_is_said_so() {
     for line in
         ["hf-state show", "hf-state round", "hf-state done", "hf-state fail", "hf-state set OPEN_K=K1", "hf-state go"]
     {
-        refuses(&hive, line, 6, "there is no mission yet: hf-state start begins one");
+        refuses(&hive, line, 6, "no mission was begun yet");
     }
     ok(&hive, "hf-state start Login");
     refuses(&hive, "hf-state start Logout", 3, "is Running: one mission has to end first");
@@ -409,7 +409,7 @@ fn a_file_that_was_edited_by_hand_is_kept_aside_told_of_and_made_again() {
     fs::create_dir_all(fresh.vault().join("Autonomous/state")).unwrap();
     let file = fresh.vault().join("Autonomous/state/M1.md");
     write_private(&file, b"my plan");
-    refuses(&fresh, "hf-state show", 6, "there is no mission yet");
+    refuses(&fresh, "hf-state show", 6, "no mission was begun yet");
     assert!(state(&fresh, &["start", "Login"]).stderr.contains("it is kept as"));
     assert_eq!(beside_m1(&fresh).len(), 1);
     keeps_the_rules(&hive);

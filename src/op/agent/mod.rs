@@ -132,7 +132,7 @@ fn open_work(desk: &Desk<'_>, agent: &Subject) -> Option<Entity> {
 }
 
 /// One line of text that is neither empty nor long.
-fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
+pub(super) fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
     let text = text.trim();
     let (lines, length) = (text.lines().count(), text.chars().count());
     if text.is_empty() {

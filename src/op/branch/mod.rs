@@ -9,6 +9,7 @@ mod words;
 
 use serde_json::{Value, json};
 
+use super::agent::one_line;
 use super::append::{finish, repeated};
 use super::desk::{Asked, Desk};
 use super::project::with_view;
@@ -276,18 +277,6 @@ fn known(state: &State, name: &str) -> Result<EntityId> {
     match state.entity(&agent).is_some() || state.root(&id).is_some() {
         true => Ok(id),
         false => Err(Error::not_found(format!("agent:{id} is not known here"))),
-    }
-}
-
-/// One line of text that is neither empty nor long.
-fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
-    let text = text.trim();
-    let (lines, length) = (text.lines().count(), text.chars().count());
-    match (lines, length) {
-        (0, _) => Err(Error::usage(format!("{what} is empty: say it in one line"))),
-        (1, length) if length <= most => Ok(text.to_owned()),
-        (1, _) => Err(Error::usage(format!("{what} has {length} characters: at most {most}"))),
-        _ => Err(Error::usage(format!("{what} has {lines} lines: say it in one"))),
     }
 }
 

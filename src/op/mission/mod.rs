@@ -71,7 +71,7 @@ fn view_of(state: &State, mission: Entity) -> MissionView {
 }
 
 fn no_mission() -> Error {
-    Error::not_found("there is no mission yet: hf-state start begins one")
+    Error::not_found("no mission was begun yet")
 }
 
 /// Begins a mission.
