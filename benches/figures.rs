@@ -469,9 +469,9 @@ fn claims(table: &mut Table) {
 fn commands(table: &mut Table) {
     let place = with_history(1_000);
     place.ok("hf-job", &["fire", "--", "true"]);
-    for (name, _) in hiveforge::ui::commands::COMMANDS {
-        let name = format!("hf-{name}");
-        let args: &[&str] = match name.as_str() {
+    for entry in hiveforge::cli::COMMANDS {
+        let name = entry.name;
+        let args: &[&str] = match name {
             "hf-activity" => &["--kind", "thinking", "--title", "x"],
             "hf-append" => &["Heartbeat", "--subject", "run:last"],
             "hf-backup" => &["copy"],
@@ -489,9 +489,9 @@ fn commands(table: &mut Table) {
             "hf-deepwork" => &["start", "--flexible", "x"],
             _ => &["list"],
         };
-        let size = fs::metadata(binary(&name)).map_or(f64::NAN, |meta| meta.len() as f64 / 1048576.0);
+        let size = fs::metadata(binary(name)).map_or(f64::NAN, |meta| meta.len() as f64 / 1048576.0);
         table.row(&format!("size of {name}"), size, "MiB", "-", true);
-        let peak = peak_kib(&place, &name, args) / 1024.0;
+        let peak = peak_kib(&place, name, args) / 1024.0;
         table.row(&format!("peak memory of {name} {}", args.first().unwrap_or(&"")), peak, "MiB", "-", true);
     }
 }

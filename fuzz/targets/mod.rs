@@ -8,7 +8,7 @@ mod config;
 mod declaration;
 mod event_line;
 mod reference;
-mod report;
+mod reply;
 mod review_reply;
 
 /// A name, which is also that of its seeds, and what takes the input.
@@ -19,6 +19,6 @@ pub const TARGETS: &[Target] = &[
     ("declaration", declaration::run),
     ("event_line", event_line::run),
     ("reference", reference::run),
-    ("report", report::run),
+    ("reply", reply::run),
     ("review_reply", review_reply::run),
 ];

@@ -53,6 +53,12 @@ pub struct PutRequest {
     pub task: Option<String>,
 }
 
+/// A content that is stored.
+#[derive(Debug)]
+pub struct PutOutcome {
+    pub recorded: AppendOutcome,
+}
+
 /// Stores a content. `name` is where it comes from, for its ending; `size` what it must turn out to
 /// have, so that a file which shrinks meanwhile is noticed.
 pub fn put(
@@ -62,7 +68,7 @@ pub fn put(
     size: Option<u64>,
     request: PutRequest,
     key: Option<String>,
-) -> Result<AppendOutcome> {
+) -> Result<PutOutcome> {
     let vault = env.open()?;
     let task = request.task.as_deref().map(|task| require::find(env, task, EntityType::Task)).transpose()?;
     let ending = name.and_then(Path::extension).and_then(|e| e.to_str()).filter(|ending| is_plain(ending));
@@ -78,12 +84,12 @@ pub fn put(
     };
     if unwanted {
         let discarded = vault.discard(&incoming);
-        return stored.and_then(|done| discarded.map(|()| done));
+        return stored.and_then(|recorded| discarded.map(|()| PutOutcome { recorded }));
     }
     if stored.is_ok() {
         vault.settle(&incoming);
     }
-    stored
+    stored.map(|recorded| PutOutcome { recorded })
 }
 
 fn is_plain(ending: &str) -> bool {

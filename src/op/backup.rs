@@ -11,8 +11,13 @@ pub struct BackupRequest {
     pub target: PathBuf,
 }
 
-pub type BackupOutcome = BackedUp;
+#[derive(Debug)]
+pub struct BackupOutcome {
+    pub path: PathBuf,
+    pub copied: BackedUp,
+}
 
 pub fn backup(env: &Env, request: &BackupRequest) -> Result<BackupOutcome> {
-    vault::backup(&env.open()?, &request.target, &random_id()?[..8])
+    let copied = vault::backup(&env.open()?, &request.target, &random_id()?[..8])?;
+    Ok(BackupOutcome { path: request.target.clone(), copied })
 }

@@ -72,8 +72,15 @@ names! {
     }
 }
 
+/// A file that has a reference now.
+#[derive(Debug)]
+pub struct AddOutcome {
+    pub recorded: AppendOutcome,
+    pub view: DocumentView,
+}
+
 /// Gives a file a reference. The same file again keeps its number; with another content it has another hash.
-pub fn add(env: &Env, path: &Path, kind: Option<DocumentKind>) -> Result<(AppendOutcome, DocumentView)> {
+pub fn add(env: &Env, path: &Path, kind: Option<DocumentKind>) -> Result<AddOutcome> {
     let full = std::fs::canonicalize(path).map_err(|e| Error::usage(format!("cannot read {}: {e}", path.display())))?;
     let (sha256, size) = hash(&full)?.ok_or_else(|| Error::usage(format!("{} is gone", path.display())))?;
     let vault = env.open()?;
@@ -110,7 +117,7 @@ pub fn add(env: &Env, path: &Path, kind: Option<DocumentKind>) -> Result<(Append
     let recorded = finish(&vault, desk, &[asked])?;
     let entity = recorded.entity.as_ref().ok_or_else(|| Error::corrupt("the document is gone"))?;
     let view = view(&vault, entity);
-    Ok((recorded, view))
+    Ok(AddOutcome { recorded, view })
 }
 
 /// The path as it is recorded: inside the vault from there, so that a vault can be moved.
@@ -205,9 +212,15 @@ pub fn resolve(env: &Env, text: &str) -> Result<DocumentView> {
     }
 }
 
+/// Every file that has a reference.
+#[derive(Debug)]
+pub struct DocumentsOutcome {
+    pub documents: Vec<DocumentView>,
+}
+
 /// Every document, by number, and whether its file is still what was meant.
-pub fn check(env: &Env) -> Result<Vec<DocumentView>> {
+pub fn check(env: &Env) -> Result<DocumentsOutcome> {
     let vault = env.open()?;
     let all = with_view(&vault, |_, state| Ok(state.entities(EntityType::Document, None, usize::MAX)))?;
-    Ok(all.iter().map(|document| view(&vault, document)).collect())
+    Ok(DocumentsOutcome { documents: all.iter().map(|document| view(&vault, document)).collect() })
 }

@@ -1,5 +1,7 @@
 //! hf-init: make a vault, or finish one whose making was interrupted.
 
+use std::path::PathBuf;
+
 use super::{Env, random_id};
 use crate::base::Result;
 use crate::event::Event;
@@ -13,6 +15,7 @@ pub struct InitRequest;
 pub struct InitOutcome {
     /// The first event; nothing if the vault was there already.
     pub created: Option<Event>,
+    pub vault: PathBuf,
 }
 
 pub fn init(env: &Env, _request: InitRequest) -> Result<InitOutcome> {
@@ -23,5 +26,6 @@ pub fn init(env: &Env, _request: InitRequest) -> Result<InitOutcome> {
             Created::New(event) => Some(*event),
             Created::Existed => None,
         },
+        vault: env.vault.clone(),
     })
 }

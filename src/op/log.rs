@@ -1,9 +1,10 @@
 //! hf-log: events in their order, filtered, by pages, or as they come.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use super::Env;
-use crate::base::{Error, ErrorKind, Result, Timestamp, Ulid, limits};
+use crate::base::{Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
 use crate::event::{Event, parse_ulid};
 use crate::vault::{Position, Snapshot, Vault};
 
@@ -67,6 +68,10 @@ pub struct LogOutcome {
     pub filter: Filter,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<Ulid>,
+    /// How many events a page may have.
+    pub limit: usize,
+    /// The short references of the subjects that have one.
+    pub references: BTreeMap<String, String>,
 }
 
 fn check_limit(limit: usize) -> Result<()> {
@@ -85,7 +90,10 @@ pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
     let from = match &request.start {
         Start::Oldest => Position::START,
         Start::After(cursor) => behind(&snapshot, cursor)?,
-        Start::Newest => return newest(&snapshot, &filter, request.limit),
+        Start::Newest => {
+            let entries = newest(&snapshot, &filter, request.limit)?;
+            return Ok(outcome(&vault, request.limit, filter, entries, None));
+        }
     };
     let mut entries: Vec<Entry> = Vec::new();
     let mut more = false;
@@ -100,7 +108,24 @@ pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
         Ok(ControlFlow::Continue(()))
     })?;
     let next_cursor = entries.last().filter(|_| more).map(|(event, _)| event.id);
-    Ok(LogOutcome { entries, filter, next_cursor })
+    Ok(outcome(&vault, request.limit, filter, entries, next_cursor))
+}
+
+fn outcome(vault: &Vault, limit: usize, filter: Filter, entries: Vec<Entry>, next_cursor: Option<Ulid>) -> LogOutcome {
+    let references = references(vault, &entries);
+    LogOutcome { entries, filter, next_cursor, limit, references }
+}
+
+/// The short references of what a page is about. A courtesy: without a state there are none.
+fn references(vault: &Vault, entries: &[Entry]) -> BTreeMap<String, String> {
+    let Ok((_, state)) = vault.view() else { return BTreeMap::new() };
+    let subjects: BTreeSet<&str> = entries.iter().map(|(event, _)| event.subject.as_str()).collect();
+    let name = |subject: &str| {
+        let parsed = Subject::parse(subject).ok()?;
+        let entity = state.entity(&parsed)?;
+        entity.reference().map(|_| (subject.to_owned(), entity.name()))
+    };
+    subjects.into_iter().filter_map(name).collect()
 }
 
 /// The place behind a cursor's event.
@@ -111,7 +136,7 @@ fn behind(snapshot: &Snapshot, cursor: &str) -> Result<Position> {
     snapshot.seek(id.increment().map_err(|_| invalid())?)
 }
 
-fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutcome> {
+fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     snapshot.events_back(&mut |event, line| {
         if filter.takes(&event) {
@@ -120,7 +145,7 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<LogOutco
         Ok(if entries.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     entries.reverse();
-    Ok(LogOutcome { entries, filter: filter.clone(), next_cursor: None })
+    Ok(entries)
 }
 
 /// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
@@ -143,7 +168,7 @@ pub fn follow(
             behind(&snapshot, cursor)?;
             (Vec::new(), parse_ulid(cursor))
         }
-        Start::Newest => (newest(&snapshot, &filter, request.limit)?.entries, snapshot.head.map(|head| head.id)),
+        Start::Newest => (newest(&snapshot, &filter, request.limit)?, snapshot.head.map(|head| head.id)),
     };
     if begin()?.is_break() {
         return Ok(());

@@ -35,7 +35,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityId, Error, Now, Reason, Result, Ulid};
+use crate::base::{Actor, EntityId, Error, Now, Reason, Result, Ulid, limits};
 use crate::event::Kind;
 use crate::vault::config::{Config, Setting};
 use crate::vault::{Vault, WriteOptions};
@@ -47,8 +47,8 @@ pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{Filter, LogOutcome, LogRequest, Start, follow, log};
 pub use project::{ListOutcome, ListRequest, Listed, Projection};
 pub use show::{ShowOutcome, show};
-pub use status::{Metric, StatusOutcome, SystemState, metrics, status};
-pub use stop::{StopOutcome, resume_system, stop};
+pub use status::{Metric, MetricsOutcome, StatusOutcome, SystemState, metrics, status};
+pub use stop::{ResumeOutcome, StopOutcome, resume_system, stop};
 pub use verify::{RecoverOutcome, VerifyOutcome, VerifyRequest, recover, verify};
 pub use watchdog::{Health, WatchdogOutcome, watchdog};
 
@@ -80,6 +80,26 @@ pub struct Env {
 }
 
 impl Env {
+    /// What a program has to say for itself: where, as whom, in whose shell, and what time it is. The rest is
+    /// as in a shell that sets nothing.
+    pub fn of(vault: PathBuf, actor: Actor, shell: Shell, clock: fn() -> Now) -> Self {
+        Env {
+            vault,
+            now: clock(),
+            actor,
+            shell,
+            lock_timeout: Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
+            clock,
+            check_cmd: None,
+            poll_as: None,
+            search_path: None,
+            works: None,
+            project: None,
+            session: None,
+            utc_offset_seconds: 0,
+        }
+    }
+
     /// Whether the shell belongs to an agent.
     pub fn in_agent_shell(&self) -> bool {
         matches!(self.shell, Shell::SomeAgents | Shell::Agents(_))

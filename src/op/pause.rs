@@ -29,6 +29,14 @@ pub struct PauseOutcome {
     pub project: Standing,
 }
 
+/// A project that was told to rest, or is waited for, and how far it has come to that.
+#[derive(Debug)]
+pub struct RestOutcome {
+    /// Nothing where it was only waited for.
+    pub recorded: Option<AppendOutcome>,
+    pub project: Standing,
+}
+
 /// How far a project has come to rest.
 #[derive(Clone, Debug)]
 pub struct Standing {
@@ -98,6 +106,32 @@ fn check_known(state: &State, project: &Subject) -> Result<()> {
 fn look(state: &State, project: &Subject) -> Standing {
     let left = project::still_there(state, project);
     Standing { subject: project.clone(), state: project::standing(state, project), left }
+}
+
+/// What a person wants of a project that is to rest.
+#[derive(Debug)]
+pub struct RestRequest {
+    /// Why; nothing if it is only waited for.
+    pub reason: Option<String>,
+    /// Close it for good.
+    pub archive: bool,
+    /// Wait until nobody is left in it, at most so long.
+    pub wait: Option<Duration>,
+}
+
+/// Brings a project to rest: pauses or archives it, and waits for it where that is wanted.
+pub fn rest(env: &Env, request: &RestRequest) -> Result<RestOutcome> {
+    let done = match (request.archive, &request.reason) {
+        (true, reason) => Some(archive(env, reason.as_deref())?),
+        (false, Some(reason)) => Some(pause(env, reason)?),
+        (false, None) => None,
+    };
+    let (recorded, project) = done.map_or((None, None), |done| (done.recorded, Some(done.project)));
+    let project = match (project, request.wait) {
+        (Some(project), None) => project,
+        (_, max) => wait_until_drained(env, max.unwrap_or_default())?,
+    };
+    Ok(RestOutcome { recorded, project })
 }
 
 /// Waits until a paused project has come to rest, at most so long. What is overdue is recorded on the way,

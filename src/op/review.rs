@@ -9,7 +9,7 @@ use super::desk::Desk;
 use super::project::with_view;
 use super::task::request;
 use super::{AppendOutcome, Env, hook, random_ulid};
-use crate::base::{EntityType, Error, ErrorKind, Result, Subject, limits, text};
+use crate::base::{EntityType, Error, ErrorKind, Result, Subject, text};
 use crate::event::Kind;
 use crate::machine::State as At;
 use crate::policy::{Request, mission, review};
@@ -30,9 +30,8 @@ pub struct DebateView {
 }
 
 impl DebateView {
-    pub fn round(&self) -> String {
-        let round = self.debate.as_ref().map_or(0, |debate| debate.count("round"));
-        format!("{round}/{}", limits::ROUNDS_MAX_COUNT)
+    pub fn round(&self) -> u64 {
+        self.debate.as_ref().map_or(0, |debate| debate.count("round"))
     }
 
     pub fn is(&self, state: At) -> bool {
@@ -89,8 +88,14 @@ fn look(state: &State, config: &Config) -> DebateView {
     DebateView { debate, turn, newest, m1_status }
 }
 
+/// What a reviewer is to be asked.
+#[derive(Debug)]
+pub struct PromptOutcome {
+    pub prompt: String,
+}
+
 /// What a reviewer is to be asked: the spec, and what the round before wants fixed.
-pub fn prompt(env: &Env, spec: &str, reviewer: Option<&str>) -> Result<String> {
+pub fn prompt(env: &Env, spec: &str, reviewer: Option<&str>) -> Result<PromptOutcome> {
     let vault = env.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |_, state| {
@@ -101,7 +106,8 @@ pub fn prompt(env: &Env, spec: &str, reviewer: Option<&str>) -> Result<String> {
         if view.is(At::Exhausted) {
             return Err(review::out_of_rounds());
         }
-        Ok(review::prompt(spec, &if view.is(At::Open) { view.fails() } else { Vec::new() }))
+        let fails = if view.is(At::Open) { view.fails() } else { Vec::new() };
+        Ok(PromptOutcome { prompt: review::prompt(spec, &fails) })
     })
 }
 
@@ -132,6 +138,8 @@ pub struct ReviewOutcome {
     pub passes: usize,
     pub fails: Vec<String>,
     pub view: DebateView,
+    /// Whether a run ended with it.
+    pub ran: bool,
 }
 
 /// Records a reviewer's reply.
@@ -159,7 +167,7 @@ pub fn record(env: &Env, reviewer: &str, reply: &str, key: Option<String>) -> Re
         recorded.warnings.push(format!("the reply is recorded, but its file could not be written: {error}"));
         review_path(&id)
     });
-    Ok(ReviewOutcome { recorded, review: id, file, passes: parsed.passes.len(), fails: parsed.fails, view })
+    Ok(ReviewOutcome { recorded, review: id, file, passes: parsed.passes.len(), fails: parsed.fails, view, ran: false })
 }
 
 fn said(reviewer: &str, reply: &str, fails: &[String]) -> Value {
@@ -207,8 +215,16 @@ pub fn reopen(env: &Env) -> Result<AppendOutcome> {
     finish(&vault, desk, &[asked])
 }
 
+/// What a reviewer wants fixed.
+#[derive(Debug)]
+pub struct FailsOutcome {
+    /// The reply's name.
+    pub review: String,
+    pub fails: Vec<String>,
+}
+
 /// The FAIL lines of a reply, or of the newest.
-pub fn fails(env: &Env, reference: Option<&str>) -> Result<(String, Vec<String>)> {
+pub fn fails(env: &Env, reference: Option<&str>) -> Result<FailsOutcome> {
     let vault = env.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |snapshot, state| {
@@ -221,7 +237,7 @@ pub fn fails(env: &Env, reference: Option<&str>) -> Result<(String, Vec<String>)
         };
         let review = review.ok_or_else(|| Error::not_found("there is no reply of a reviewer yet"))?;
         keep_file(&vault, snapshot, &review);
-        Ok((review.subject.id().to_owned(), fails_of(&review)))
+        Ok(FailsOutcome { review: review.subject.id().to_owned(), fails: fails_of(&review) })
     })
 }
 
@@ -238,7 +254,7 @@ pub fn run(env: &Env, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<ReviewOu
             // What they agreed on before may have changed since.
             None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
         };
-        let prompt = prompt(env, spec, Some(&reviewer))?;
+        let prompt = prompt(env, spec, Some(&reviewer))?.prompt;
         tell(&reviewer);
         let reply = ask(&vault, &config, &reviewer, &prompt)?;
         let env = Env { now: (env.clock)(), ..env.clone() };
@@ -247,7 +263,7 @@ pub fn run(env: &Env, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<ReviewOu
             _ => error,
         })?;
         if !done.fails.is_empty() || !done.view.is(At::Open) {
-            return Ok(done);
+            return Ok(ReviewOutcome { ran: true, ..done });
         }
     }
 }

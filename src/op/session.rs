@@ -76,8 +76,14 @@ fn agent_of(env: &Env) -> Result<EntityId> {
     env.actor.agent().ok_or_else(|| Error::usage("which agent? set HF_AGENT, or give --agent"))
 }
 
+/// A session that begins.
+#[derive(Debug)]
+pub struct LoginOutcome {
+    pub recorded: AppendOutcome,
+}
+
 /// An agent comes to work. A session that it left open in the same project is over.
-pub fn login(env: &Env, ttl_seconds: Option<u64>) -> Result<AppendOutcome> {
+pub fn login(env: &Env, ttl_seconds: Option<u64>) -> Result<LoginOutcome> {
     let (vault, agent) = (env.open()?, agent_of(env)?);
     // What was said in a session before does not count for the next.
     let env = &Env { session: None, ..env.clone() };
@@ -91,7 +97,7 @@ pub fn login(env: &Env, ttl_seconds: Option<u64>) -> Result<AppendOutcome> {
     for session in old {
         desk.ask(request(env, Kind::SessionEnded, Some(&session.subject.to_string()), json!({"reason": "replaced"})))?;
     }
-    finish(&vault, desk, &[asked])
+    finish(&vault, desk, &[asked]).map(|recorded| LoginOutcome { recorded })
 }
 
 /// The sessions of an agent in a project that are open, over or not.
@@ -101,8 +107,14 @@ fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
     open
 }
 
+/// A session that goes on.
+#[derive(Debug)]
+pub struct RenewOutcome {
+    pub recorded: AppendOutcome,
+}
+
 /// It stays.
-pub fn renew(env: &Env, ttl_seconds: Option<u64>) -> Result<AppendOutcome> {
+pub fn renew(env: &Env, ttl_seconds: Option<u64>) -> Result<RenewOutcome> {
     let vault = env.open()?;
     let mut desk = Desk::open(env, &vault, false)?;
     let session = mine(env, desk.state())?;
@@ -110,12 +122,18 @@ pub fn renew(env: &Env, ttl_seconds: Option<u64>) -> Result<AppendOutcome> {
     let ttl = ttl_seconds.unwrap_or_else(|| desk.config.count(Setting::SessionTtlSeconds));
     let subject = session.subject.to_string();
     let asked = desk.ask(request(&env, Kind::SessionRenewed, Some(&subject), json!({"ttl_seconds": ttl})))?;
-    finish(&vault, desk, &[asked])
+    finish(&vault, desk, &[asked]).map(|recorded| RenewOutcome { recorded })
+}
+
+/// Sessions that are over; nothing if none was open.
+#[derive(Debug)]
+pub struct LogoutOutcome {
+    pub recorded: Option<AppendOutcome>,
 }
 
 /// It leaves. One that is over already stays so. Without a session, every one that the agent left open ends;
 /// nothing if there is none.
-pub fn logout(env: &Env) -> Result<Option<AppendOutcome>> {
+pub fn logout(env: &Env) -> Result<LogoutOutcome> {
     let vault = env.open()?;
     let mut desk = Desk::open(env, &vault, false)?;
     if env.session.is_none() {
@@ -127,7 +145,8 @@ pub fn logout(env: &Env) -> Result<Option<AppendOutcome>> {
             let left = json!({"reason": "logout"});
             asked.push(desk.ask(request(env, Kind::SessionEnded, Some(&session.subject.to_string()), left))?);
         }
-        return if asked.is_empty() { Ok(None) } else { finish(&vault, desk, &asked).map(Some) };
+        let recorded = if asked.is_empty() { None } else { Some(finish(&vault, desk, &asked)?) };
+        return Ok(LogoutOutcome { recorded });
     }
     let session = mine(env, desk.state())?;
     let env = as_agent(env, &session)?;
@@ -138,7 +157,7 @@ pub fn logout(env: &Env) -> Result<Option<AppendOutcome>> {
         }
         _ => Asked { id: session.last_event, held: true },
     };
-    finish(&vault, desk, &[asked]).map(Some)
+    finish(&vault, desk, &[asked]).map(|recorded| LogoutOutcome { recorded: Some(recorded) })
 }
 
 #[derive(Debug)]
@@ -305,8 +324,14 @@ fn newest_events(snapshot: &Snapshot, task: &Entity) -> Result<Vec<Event>> {
     Ok(found)
 }
 
+/// A task that its agent is done with.
+#[derive(Debug)]
+pub struct ReportOutcome {
+    pub recorded: AppendOutcome,
+}
+
 /// The agent is done with its task.
-pub fn report(env: &Env, reference: Option<&str>, report: End, key: Option<String>) -> Result<AppendOutcome> {
+pub fn report(env: &Env, reference: Option<&str>, report: End, key: Option<String>) -> Result<ReportOutcome> {
     let vault = env.open()?;
     let desk = Desk::open(env, &vault, false)?;
     let session = mine(env, desk.state())?;
@@ -327,5 +352,5 @@ pub fn report(env: &Env, reference: Option<&str>, report: End, key: Option<Strin
     // One that was taken and never begun is begun, so that what was done has a run.
     let begins = mine && first.is_none() && desk.state().of(&subject) == At::Assigned;
     drop(desk);
-    task::end(env, &subject.to_string(), report, begins, key)
+    task::end(env, &subject.to_string(), report, begins, key).map(|recorded| ReportOutcome { recorded })
 }

@@ -11,7 +11,7 @@ use crate::state::Entity;
 pub struct ShowOutcome {
     pub entity: Entity,
     /// Facts, and what its first event said beyond them.
-    pub facts: Vec<(String, String)>,
+    pub facts: Vec<(String, Value)>,
     /// What was made for it: tasks of a requirement, runs and artifacts of a task, decisions about it.
     pub related: Vec<Entity>,
 }
@@ -24,13 +24,13 @@ pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcom
         let said = snapshot.find(entity.first_event)?.map(|(_, event)| event.payload).unwrap_or_default();
         let projected = entity.projection();
         let known = projected.as_object().into_iter().flatten().filter(|(name, _)| !HEAD.contains(&name.as_str()));
-        let mut facts: Vec<(String, String)> = known.map(|(name, value)| (name.clone(), plain(value))).collect();
+        let mut facts: Vec<(String, Value)> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
         for (name, value) in &said {
             match facts.iter_mut().find(|(known, _)| known == name) {
                 // A fact is cut where it is long; here is the whole.
-                Some(fact) if fact.1.ends_with('…') => fact.1 = plain(value),
+                Some(fact) if fact.1.as_str().is_some_and(|text| text.ends_with('…')) => fact.1 = value.clone(),
                 Some(_) => {}
-                None => facts.push((name.clone(), plain(value))),
+                None => facts.push((name.clone(), value.clone())),
             }
         }
         // Whoever decides about a command sees all of it.
@@ -39,7 +39,7 @@ pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcom
             && let Some((_, made)) = snapshot.find(target.first_event)?
             && let Some(command) = made.payload.get("command")
         {
-            facts.push(("command".to_owned(), plain(command)));
+            facts.push(("command".to_owned(), command.clone()));
         }
         let related = EntityType::projected().flat_map(|entity| state.made_for(&subject, entity)).collect();
         Ok(ShowOutcome { entity, facts, related })
@@ -48,10 +48,3 @@ pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcom
 
 /// What a report says before the facts.
 const HEAD: &[&str] = &["id", "status", "ref"];
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}

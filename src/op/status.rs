@@ -31,6 +31,7 @@ pub struct StatusOutcome {
     /// The watchdog's last tick.
     pub watchdog: Option<Timestamp>,
     pub uptime_seconds: u64,
+    pub now: Timestamp,
     /// What needs somebody to look, the oldest first: since when, and what.
     pub problems: Vec<(Timestamp, String)>,
 }
@@ -80,6 +81,7 @@ pub fn status(env: &Env) -> Result<StatusOutcome> {
             last_event: last.map(|(_, event)| (event.id, event.timestamp)),
             watchdog: vault.last_tick()?,
             uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
+            now,
             problems,
         })
     })
@@ -119,8 +121,13 @@ pub struct Metric {
     pub aim: &'static str,
 }
 
+#[derive(Debug)]
+pub struct MetricsOutcome {
+    pub metrics: Vec<Metric>,
+}
+
 /// The figures that seed the question whether all of this works.
-pub fn metrics(env: &Env) -> Result<Vec<Metric>> {
+pub fn metrics(env: &Env) -> Result<MetricsOutcome> {
     let vault = env.open()?;
     let differences = project::check_caches(&vault)?.differences.len();
     let (config, _) = vault.config()?;
@@ -131,23 +138,24 @@ pub fn metrics(env: &Env) -> Result<Vec<Metric>> {
         let late = overdue::overdue(state, &governance, env.now.timestamp(), None);
         let missed = late.iter().filter(|o| o.kind() == Kind::RunTimedOut).count() as u64;
         let metric = |name, part, whole, means, aim| Metric { name, part, whole, means, aim };
-        Ok(vec![
-            metric("inconsistency", u64::from(differences > 0), 1, "rebuilds that differ / rebuilds", "below 1 %"),
-            metric("silence_detection", silent, silent + missed, "silent runs found / silent runs", "100 %"),
+        let metrics = vec![
+            metric("inconsistency", u64::from(differences > 0), 1, "rebuilds that differ / rebuilds", "<1%"),
+            metric("silence_detection", silent, silent + missed, "silent runs found / silent runs", "100%"),
             metric(
                 "task_completion",
                 recorded(Kind::TaskSucceeded),
                 recorded(Kind::TaskProposed),
                 "succeeded / proposed",
-                "above 80 %",
+                ">80%",
             ),
             metric(
                 "approval_timeouts",
                 recorded(Kind::ApprovalTimedOut),
                 recorded(Kind::DecisionRequested),
                 "timed out / requested",
-                "measured only",
+                "-",
             ),
-        ])
+        ];
+        Ok(MetricsOutcome { metrics })
     })
 }

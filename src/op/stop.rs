@@ -83,8 +83,15 @@ fn job_tasks(state: &State) -> Vec<Entity> {
     tasks.filter(Entity::is_job).collect()
 }
 
+/// A stop that is lifted.
+#[derive(Debug)]
+pub struct ResumeOutcome {
+    pub recorded: AppendOutcome,
+}
+
 /// Lets work start again. For an operator.
-pub fn resume_system(env: &Env, comment: Option<&str>) -> Result<AppendOutcome> {
+pub fn resume_system(env: &Env, comment: Option<&str>) -> Result<ResumeOutcome> {
     env.check_operator("lifting a stop")?;
-    record_one(env, Kind::SystemResumed, None, json!({"comment": comment}), None)
+    let recorded = record_one(env, Kind::SystemResumed, None, json!({"comment": comment}), None)?;
+    Ok(ResumeOutcome { recorded })
 }

@@ -225,17 +225,17 @@ impl AgentDir {
 
     /// Renames what an older version left: the folder, and files by their prefix. Gives what was done;
     /// a second time there is nothing.
-    pub fn migrate(&self) -> Result<Vec<String>> {
+    pub fn migrate(&self) -> Result<Vec<(String, String)>> {
         let mut did = Vec::new();
         if let (Some(old), None) = (self.stats.dir(EXTENDED)?, self.stats.dir(DEEP_WORK)?) {
             drop(old);
             self.stats.rename(EXTENDED, DEEP_WORK)?;
-            did.push(format!("{EXTENDED} {DEEP_WORK}"));
+            did.push((EXTENDED.to_owned(), DEEP_WORK.to_owned()));
         } else if let (Some(old), Some(new)) = (self.stats.dir(EXTENDED)?, self.stats.dir(DEEP_WORK)?) {
             for (name, _) in old.list()?.into_iter().filter(|(_, is_dir)| !is_dir) {
                 if new.open_file(&name)?.is_none() {
                     old.move_to(&name, &new, &name)?;
-                    did.push(format!("{EXTENDED}/{name} {DEEP_WORK}/{name}"));
+                    did.push((format!("{EXTENDED}/{name}"), format!("{DEEP_WORK}/{name}")));
                 }
             }
             if old.list()?.is_empty() {
@@ -250,7 +250,7 @@ impl AgentDir {
                 let target = format!("{stem}{}", end.suffix());
                 if dir.open_file(&target)?.is_none() {
                     dir.rename(&name, &target)?;
-                    did.push(format!("{name} {target}"));
+                    did.push((name.clone(), target));
                 }
             }
         }

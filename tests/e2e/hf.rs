@@ -1,17 +1,17 @@
 //! hf: the list of commands, and running one of them.
 
-use hiveforge::ui::commands::COMMANDS;
+use hiveforge::cli::COMMANDS;
 
 use crate::hive::{Hive, binary};
 
 #[test]
 fn hf_alone_lists_every_command_with_one_line() {
     let hive = Hive::empty();
-    let listed: String = COMMANDS.iter().map(|(name, about)| format!("COMMAND:hf-{name} {about}\n")).collect();
+    let listed: String = COMMANDS.iter().map(|entry| format!("COMMAND:{} {}\n", entry.name, entry.about)).collect();
     let head = format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:{} commands\n", COMMANDS.len());
     assert_eq!(hive.run("", &[]).expect_exit(0).stdout, head + &listed);
-    for (name, _) in COMMANDS {
-        assert!(binary(name).is_file(), "hf-{name} is listed and not built");
+    for entry in COMMANDS {
+        assert!(binary(entry.short()).is_file(), "{} is listed and cannot be run", entry.name);
     }
 }
 
@@ -23,7 +23,7 @@ fn every_command_that_is_built_is_listed() {
         .filter_map(|name| name.strip_prefix("hf-").map(str::to_owned))
         .collect();
     built.sort();
-    assert_eq!(built, COMMANDS.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>());
+    assert_eq!(built, COMMANDS.iter().map(|entry| entry.short().to_owned()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -33,7 +33,8 @@ fn hf_runs_a_command_with_all_of_its_arguments() {
     let payload = r#"{"title":"two words"}"#;
     let reply = hive.run("", &["append", "RequirementProposed", "--payload", payload, "--key", "k"]).expect_exit(0);
     assert_eq!(reply.get("KEY"), "k");
-    assert_eq!(hive.run("", &["log", "--help"]).stdout, hive.run("log", &["--help"]).stdout);
+    let help = hive.run("", &["log", "--help"]).stdout;
+    assert!(help.contains("Usage: hf log [OPTIONS]") && help.contains("--format <FORMAT>"), "{help}");
     hive.run("", &["append", "Nonsense"]).expect_exit(2);
     let piped = hive.pipe("", &["append", "RequirementProposed", "-"], payload).expect_exit(0);
     assert_eq!(piped.get("STATUS"), "APPENDED");
@@ -42,7 +43,7 @@ fn hf_runs_a_command_with_all_of_its_arguments() {
 #[test]
 fn hf_refuses_a_command_that_it_does_not_know() {
     let hive = Hive::empty();
-    for name in ["nonsense", "../hf-log", "hf-log", ""] {
+    for name in ["nonsense", "../hf-log", ""] {
         let reply = hive.run("", &[name]).expect_exit(2);
         assert_eq!(
             reply.stdout,
@@ -67,6 +68,39 @@ fn hf_replies_in_json_wherever_that_is_asked_for() {
     let hive = Hive::empty();
     for args in [&["--json"][..], &["nonsense", "--json"], &["--no-such-option", "--json"], &["--json", "nonsense"]] {
         let reply: serde_json::Value = serde_json::from_str(&hive.run("", args).stdout).unwrap();
-        assert_eq!(reply["schema"], 1, "{args:?}");
+        assert_eq!(reply["schema"], 2, "{args:?}");
     }
+}
+
+#[test]
+fn a_mistyped_command_gets_a_suggestion() {
+    let hive = Hive::empty();
+    for (slip, meant) in [("taks", "task"), ("hf-log", "log"), ("verfy", "verify")] {
+        let reply = hive.run("", &[slip]).expect_exit(2);
+        assert_eq!(reply.get("SUM"), format!("'{slip}' is not a command; did you mean {meant}?"));
+    }
+    let reply = hive.run("task", &["clam"]).expect_exit(2);
+    assert!(reply.get("SUM").contains("'claim'"), "{reply:#?}");
+}
+
+#[test]
+fn hf_called_by_the_name_of_a_command_is_that_command() {
+    let hive = Hive::new();
+    assert!(std::fs::read_link(binary("status")).unwrap().ends_with("hf"));
+    assert_eq!(hive.run("status", &[]).expect_exit(0).stdout, hive.run("", &["status"]).stdout);
+    // What only a person needs is offered to a person only.
+    hive.run("", &["status", "--format", "kv"]).expect_exit(0);
+    hive.refuses("status", &["--format", "kv"], 2);
+}
+
+#[test]
+fn a_person_can_ask_for_a_table_anywhere_and_for_the_lines_again() {
+    let hive = Hive::new();
+    hive.run("task", &["propose", "Login form"]).expect_exit(0);
+    let table = hive.run("", &["task", "list", "--format", "table"]);
+    assert_eq!(table.stdout, "OK  1 tasks\nREF     STATUS  CREATED  TITLE\nT-0001  Ready   now      Login form\n");
+    let lines = hive.run("", &["task", "list", "--format", "kv"]).expect_exit(0);
+    assert_eq!(lines.stdout, hive.run("task", &["list"]).stdout);
+    let json = hive.run("", &["task", "list", "--format", "json"]);
+    assert_eq!(json.stdout, hive.run("task", &["list", "--json"]).stdout);
 }

@@ -5,16 +5,17 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command as Process, Output, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use assert_cmd::Command;
 use hiveforge::base::{Actor, Digest, Now, Timestamp, Ulid};
+use hiveforge::cli::COMMANDS;
 use hiveforge::event::{Draft, Event, Kind};
 use hiveforge::op::{self, AppendRequest, Env};
 use hiveforge::vault::{Scope, Vault, Verified};
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// The moment at which tests begin.
 pub const START: &str = "2026-01-31T12:00:00Z";
@@ -26,12 +27,16 @@ pub static SABOTAGE: Mutex<Option<&'static str>> = Mutex::new(None);
 pub struct Hive {
     dir: TempDir,
     now: String,
+    /// Where the commands keep their replies as JSON, to be held against the schema.
+    replies: Option<NamedTempFile>,
 }
 
 impl Hive {
     /// A folder without a vault.
     pub fn empty() -> Self {
-        Hive { dir: tempfile::tempdir().expect("a temporary folder"), now: START.to_owned() }
+        // Elsewhere every system call counts.
+        let replies = (env!("CARGO_CRATE_NAME") == "e2e").then(|| NamedTempFile::new().expect("a temporary file"));
+        Hive { dir: tempfile::tempdir().expect("a temporary folder"), now: START.to_owned(), replies }
     }
 
     /// A folder with a fresh vault.
@@ -59,6 +64,7 @@ impl Hive {
     pub fn process(&self, name: &str) -> Process {
         let mut process = Process::new(binary(name));
         process.current_dir(self.dir()).env_clear().env("USER", "jo").env("HF_NOW", &self.now);
+        process.envs(self.replies.iter().map(|file| ("HF_REPLIES", file.path())));
         process.envs(SABOTAGE.lock().expect("no panic").map(|name| ("HF_SABOTAGE", name)));
         process
     }
@@ -218,7 +224,8 @@ impl Hive {
 
     /// The same vault in a folder of its own, as `cp -r` makes it.
     pub fn copy(&self) -> Hive {
-        let copy = Hive { now: self.now.clone(), ..Hive::empty() };
+        let mut copy = Hive::empty();
+        copy.now.clone_from(&self.now);
         let done = Process::new("cp").arg("-r").arg(self.vault()).arg(copy.vault()).output().expect("cp runs");
         // What is written beside its place, and renamed meanwhile, is no part of the vault.
         let complaints = String::from_utf8_lossy(&done.stderr).into_owned();
@@ -272,6 +279,31 @@ impl Hive {
 
     pub fn lines(&self) -> Vec<String> {
         fs::read_to_string(self.segment()).expect("a segment").lines().map(str::to_owned).collect()
+    }
+}
+
+/// The schema of replies, from its file.
+pub fn reply_schema() -> &'static jsonschema::Validator {
+    static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/hf-reply.schema.json");
+        let schema = serde_json::from_slice(&fs::read(file).expect("a file")).expect("JSON");
+        jsonschema::validator_for(&schema).expect("a schema")
+    })
+}
+
+impl Drop for Hive {
+    /// Every reply that a test saw is what the schema says, also where the test saw it as text.
+    fn drop(&mut self) {
+        let Some(file) = self.replies.take().filter(|_| !std::thread::panicking()) else { return };
+        let text = fs::read_to_string(file.path()).unwrap_or_default();
+        // A command that was killed may have left half a line.
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            let reply: Value = serde_json::from_str(line).expect("a reply is JSON");
+            let wrong: Vec<String> =
+                reply_schema().iter_errors(&reply).map(|e| format!("{}: {e}", e.instance_path())).collect();
+            assert!(wrong.is_empty(), "{wrong:#?}\n{reply:#}");
+        }
     }
 }
 
@@ -339,10 +371,29 @@ impl Drop for Running {
     }
 }
 
-/// The built command, beside this test.
+/// The built command: the one binary, by a link of its name.
 pub fn binary(name: &str) -> PathBuf {
+    static LINKS: OnceLock<PathBuf> = OnceLock::new();
     let file = if name.is_empty() { "hf".to_owned() } else { format!("hf-{name}") };
-    assert_cmd::cargo::cargo_bin!("hf").with_file_name(file)
+    LINKS.get_or_init(links).join(file)
+}
+
+/// A folder with a link to the binary under the name of every command. Tests that run beside this one make
+/// the same links.
+fn links() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands");
+    fs::create_dir_all(&folder).expect("a folder");
+    let binary = assert_cmd::cargo::cargo_bin!("hf");
+    for name in std::iter::once("hf").chain(COMMANDS.iter().map(|entry| entry.name)) {
+        let link = folder.join(name);
+        if fs::read_link(&link).is_ok_and(|target| target == binary) {
+            continue;
+        }
+        let beside = folder.join(format!("{name}.{}", std::process::id()));
+        std::os::unix::fs::symlink(binary, &beside).expect("a link");
+        fs::rename(&beside, &link).expect("a link");
+    }
+    folder
 }
 
 /// What a command answered.

@@ -4,8 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the inside out; layers in one row may not import each other.
-const LAYERS: &[&[&str]] =
-    &[&["base"], &["event"], &["chain", "machine"], &["state"], &["policy"], &["vault"], &["job"], &["op"], &["ui"]];
+const LAYERS: &[&[&str]] = &[
+    &["base"],
+    &["event"],
+    &["chain", "machine"],
+    &["state"],
+    &["policy"],
+    &["vault"],
+    &["job"],
+    &["op"],
+    &["reply"],
+    &["cli"],
+];
 
 /// Up to this row nothing may touch a file, a clock, the environment or the terminal.
 const LAST_PURE: &str = "policy";

@@ -175,9 +175,20 @@ fn the_graph_is_there_as_json_too() {
     let hive = story();
     let reply = hive.run("lineage", &["T-0001", "--json"]);
     let value: Value = serde_json::from_str(&reply.stdout).unwrap();
-    assert_eq!((&value["schema"], &value["EXIT"], &value["TRUNCATED"]), (&json!(1), &json!(0), &json!("no")));
-    assert_eq!(value["NODE"].as_array().unwrap().len(), 13);
-    assert_eq!(value["EDGE"].as_array().unwrap().len(), 12);
+    assert_eq!((&value["schema"], &value["exit"], &value["truncated"]), (&json!(2), &json!(0), &json!(false)));
+    assert_eq!(value["nodes"].as_array().unwrap().len(), 13);
+    assert_eq!(value["edges"].as_array().unwrap().len(), 12);
+    // The two lists are every other node, each on its side.
+    let ids = |name: &str| value[name].as_array().unwrap().clone();
+    assert_eq!(ids("ancestors").len() + ids("descendants").len(), 12);
+    for node in value["nodes"].as_array().unwrap() {
+        let side = match node["distance"].as_i64().unwrap() {
+            0 => continue,
+            distance if distance < 0 => "ancestors",
+            _ => "descendants",
+        };
+        assert!(ids(side).contains(&node["event_id"]), "{node}");
+    }
 }
 
 /// Texts that mean something to Graphviz, Mermaid, HTML, a terminal or a reply.

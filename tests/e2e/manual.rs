@@ -7,59 +7,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
-use clap_complete::Shell;
 use hiveforge::base::{EntityType, limits};
+use hiveforge::cli::{self, COMMANDS};
 use hiveforge::event::kind::{About, TABLE};
 use hiveforge::machine;
-use hiveforge::ui::commands::COMMANDS;
-use hiveforge::ui::{Key, Status};
+use hiveforge::reply::value::{Column, Said, Shape};
+use hiveforge::reply::{Key, Status, key, schema};
 use hiveforge::vault::config::{Fallback, Setting};
 
 use crate::hive::{Hive, Reply, binary};
 
-/// Each command's source, for its arguments alone.
-macro_rules! commands {
-    ($($file:literal => $module:ident),* $(,)?) => {
-        $(#[allow(dead_code)]
-        #[path = $file]
-        mod $module;)*
-
-        /// Every command with its arguments.
-        fn all() -> Vec<clap::Command> {
-            vec![$($module::Args::command()),*]
-        }
-    };
-}
-
-commands! {
-    "../../src/bin/hf.rs" => hf,
-    "../../src/bin/hf-activity.rs" => activity,
-    "../../src/bin/hf-append.rs" => append,
-    "../../src/bin/hf-artifact.rs" => artifact,
-    "../../src/bin/hf-backup.rs" => backup,
-    "../../src/bin/hf-branch.rs" => branch,
-    "../../src/bin/hf-checkpoint.rs" => checkpoint,
-    "../../src/bin/hf-constraint.rs" => constraint,
-    "../../src/bin/hf-decide.rs" => decide,
-    "../../src/bin/hf-deepwork.rs" => deepwork,
-    "../../src/bin/hf-init.rs" => init,
-    "../../src/bin/hf-job.rs" => job,
-    "../../src/bin/hf-lineage.rs" => lineage,
-    "../../src/bin/hf-log.rs" => log,
-    "../../src/bin/hf-pause.rs" => pause,
-    "../../src/bin/hf-poll.rs" => poll,
-    "../../src/bin/hf-project.rs" => project,
-    "../../src/bin/hf-ref.rs" => reference,
-    "../../src/bin/hf-require.rs" => require,
-    "../../src/bin/hf-resume.rs" => resume,
-    "../../src/bin/hf-review.rs" => review,
-    "../../src/bin/hf-session.rs" => session,
-    "../../src/bin/hf-state.rs" => state,
-    "../../src/bin/hf-status.rs" => status,
-    "../../src/bin/hf-stop.rs" => stop,
-    "../../src/bin/hf-task.rs" => task,
-    "../../src/bin/hf-verify.rs" => verify,
-    "../../src/bin/hf-watchdog.rs" => watchdog,
+/// Every command with its arguments, `hf` first.
+fn all() -> Vec<clap::Command> {
+    std::iter::once(cli::hf::Args::command()).chain(COMMANDS.iter().map(|entry| (entry.command)())).collect()
 }
 
 fn man() -> PathBuf {
@@ -78,13 +38,10 @@ fn is_current(file: &Path, text: &str) {
 }
 
 #[test]
-fn every_command_has_its_man_page_and_completions() {
-    let mut commands = all();
-    let names: Vec<String> = commands.iter().map(|c| c.get_name().to_owned()).collect();
-    let expected = std::iter::once("hf".to_owned()).chain(COMMANDS.iter().map(|(name, _)| format!("hf-{name}")));
-    assert_eq!(names, expected.collect::<Vec<_>>(), "the list above is not that of the commands");
-    for command in &mut commands {
+fn every_command_has_its_man_page() {
+    for command in &mut all() {
         let name = command.get_name().to_owned();
+        assert!(name == "hf" || COMMANDS.iter().any(|entry| entry.name == name), "{name} is not in the list");
         let mut page = Vec::new();
         let see = ".SH \"SEE ALSO\"\n.BR hf (1),\n.BR hf\\-format (5),\n.BR hf\\-agent (7),\n.BR hf\\-output (7),\n.BR hf\\-states (7)\n";
         let manual = clap_mangen::Man::new(command.clone()).date("").manual("HiveForge");
@@ -96,18 +53,67 @@ fn every_command_has_its_man_page_and_completions() {
         page.extend(subcommands(command).into_bytes());
         manual.render_extra_section(&mut page).unwrap();
         is_current(&man().join(format!("{name}.1")), &(String::from_utf8(page).unwrap() + see));
-        for (shell, file) in
-            [(Shell::Bash, name.clone()), (Shell::Zsh, format!("_{name}")), (Shell::Fish, format!("{name}.fish"))]
-        {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, command, &name, &mut text);
-            is_current(
-                &man().join("completions").join(shell.to_string()).join(file),
-                &String::from_utf8(text).unwrap(),
-            );
-        }
     }
 }
+
+/// A completion script, with the commands that it is for.
+fn completion(template: &str) -> String {
+    let names: Vec<&str> = std::iter::once("hf").chain(COMMANDS.iter().map(|entry| entry.name)).collect();
+    template.replace("COMMANDS", &names.join(" "))
+}
+
+#[test]
+fn the_completions_of_every_shell_are_for_every_command() {
+    let folder = man().join("completions");
+    for file in ["bash/hf", "zsh/_hf", "fish/hf.fish"] {
+        let template = match file {
+            "bash/hf" => BASH,
+            "zsh/_hf" => ZSH,
+            _ => FISH,
+        };
+        is_current(&folder.join(file), &completion(template));
+    }
+}
+
+/// The words stand in COMP_WORDS; what the commands offer is taken as it is.
+const BASH: &str = r#"# bash completion of the hf commands: they say themselves what fits.
+_hf() {
+    local line
+    COMPREPLY=()
+    while IFS=$'\t' read -r line _; do
+        COMPREPLY+=("$line")
+    done < <(hf --complete "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null)
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace
+}
+complete -o nosort -o bashdefault -o default -F _hf COMMANDS
+"#;
+
+const ZSH: &str = r#"#compdef COMMANDS
+# zsh completion of the hf commands: they say themselves what fits.
+_hf() {
+    local line
+    local -a found
+    while IFS= read -r line; do
+        found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done < <(hf --complete $((CURRENT - 1)) "${(@)words}" 2>/dev/null)
+    (( ${#found} )) && _describe -V 'hf' found || _files
+}
+if [ "$funcstack[1]" = "_hf" ]; then
+    _hf "$@"
+else
+    compdef _hf COMMANDS
+fi
+"#;
+
+const FISH: &str = r#"# fish completion of the hf commands: they say themselves what fits.
+function __hf_complete
+    set -l words (commandline -opc) (commandline -ct | string collect --allow-empty)
+    hf --complete (math (count $words) - 1) $words 2>/dev/null
+end
+for command in COMMANDS
+    complete -c $command -f -a '(__hf_complete)'
+end
+"#;
 
 /// Each subcommand with its own arguments; those that every one of them has are above.
 fn subcommands(command: &mut clap::Command) -> String {
@@ -170,20 +176,58 @@ fn the_page_of_replies_is_current() {
             The first four are always EXIT, STATUS, NEXT and SUM; the command\\(aqs own follow in a fixed order, and lists repeat\n\
             their key. Keys are only ever added: readers skip those that they do not know.\n.PP\n\
             A value is one line. A backslash is doubled; line ends, tabs and every other control, invisible or\n\
-            direction\\-changing character is written as \\en, \\er, \\et or \\eu{hex}.\n.PP\n\
-            With \\-\\-json the same reply is one JSON object with \"schema\":1; keys that may repeat are always lists there.\n\
+            direction\\-changing character is written as \\en, \\er, \\et or \\eu{hex}. A row is its columns, joined by\n\
+            spaces: \\- stands for a column without a value, and those at the end of the line are left out.\n.PP\n\
+            With \\-\\-json the same reply is one JSON object with \"schema\":2 and the names below: numbers are numbers,\n\
+            yes and no are booleans, rows are objects, next has its command as argv. Events, entities, the lists of\n\
+            hf\\-lineage and hf\\-status have the names that the log and its projections use. hf\\-reply.schema.json is its\n\
+            JSON Schema.\n.PP\n\
             A command whose product is a document writes only that to standard output, and its reply to standard error.\n.PP\n\
-            With HF_EXIT_ZERO=1 in the environment the process always exits 0, and EXIT alone tells.\n";
+            hf, in a person\\(aqs shell at a terminal, shows the same reply as tables; see\n.BR hf (1).\n.PP\n\
+            With HF_EXIT_ZERO=1 in the environment every command but hf\\-verify exits 0, and EXIT alone tells.\n";
     out += ".SH KEYS\n";
-    for key in Key::ALL {
-        let list = if key.is_list() { " (may repeat)" } else { "" };
-        item(&mut out, key.as_str(), &format!("{}{list}", key.meaning()));
+    for entry in key::TABLE {
+        let repeats = if entry.shape.repeats() { " (may repeat)" } else { "" };
+        item(
+            &mut out,
+            entry.name,
+            &format!("{}{repeats}. JSON: {}{}", entry.meaning, entry.json, said_as(entry.shape)),
+        );
     }
     out += ".SH \"STATUSES AND EXIT CODES\"\n";
-    for status in Status::ALL {
-        item(&mut out, status.as_str(), &format!("exit {}", status.exit()));
+    for entry in Status::TABLE {
+        item(&mut out, entry.name, &format!("exit {}: {}", entry.exit, entry.meaning));
     }
     is_current(&man().join("hf-output.7"), &out);
+}
+
+/// How a key's value looks in JSON, with the columns of a row.
+fn said_as(shape: Shape) -> String {
+    let names = |columns: &[Column]| {
+        let name = |column: &Column| match column.said {
+            Said::Quiet => format!("{} (JSON only)", column.name),
+            _ => column.name.to_owned(),
+        };
+        columns.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    match shape {
+        Shape::Text => ", a text".to_owned(),
+        Shape::Number => ", a number".to_owned(),
+        Shape::Time => ", a time".to_owned(),
+        Shape::Flag | Shape::Only => ", a boolean".to_owned(),
+        Shape::Of => ", an object with number and of".to_owned(),
+        Shape::Row(columns) => format!(", an object with {}", names(columns)),
+        Shape::Rows(columns) => format!(", objects with {}", names(columns)),
+        Shape::Texts | Shape::Lines => ", texts".to_owned(),
+        Shape::Counts => ", an object of numbers".to_owned(),
+        Shape::Map => ", an object of objects".to_owned(),
+    }
+}
+
+#[test]
+fn the_schema_of_replies_is_current() {
+    let text = serde_json::to_string_pretty(&schema::document()).unwrap() + "\n";
+    is_current(&man().join("hf-reply.schema.json"), &text);
 }
 
 #[test]
@@ -436,7 +480,7 @@ fn every_command_of_the_page_for_agents_works_as_printed() {
             Part::Reply(line, _) => {
                 let (key, value) = line.split_once(':').unwrap();
                 assert!(Key::parse(key).is_some(), "{line}");
-                assert!(key != "STATUS" || Status::parse(value).is_some(), "{line}");
+                assert!(key != "STATUS" || Status::TABLE.iter().any(|entry| entry.name == value), "{line}");
             }
             Part::Run(line, _) => {
                 match line {

@@ -397,7 +397,7 @@ fn any_sequence_of_steps_keeps_one_mind() {
     write_private(&hive.segment(), &bytes);
     fs::remove_file(hive.head()).unwrap();
     hive.run("project", &["--rebuild"]).expect_exit(0);
-    let (map, _) = op::project::map(&hive.env(), op::Projection::Of(EntityType::Branch)).unwrap();
+    let map = op::project::map(&hive.env(), op::Projection::Of(EntityType::Branch)).unwrap().map;
     let live = lab.state.entities(EntityType::Branch, None, usize::MAX);
     let live: Map<String, Value> = live.iter().map(|b| (b.subject.id().to_owned(), b.projection())).collect();
     assert_eq!(map.len(), live.len());
@@ -456,11 +456,11 @@ fn the_commands_keep_one_mind_on_a_real_vault() {
             Ok(()) => done += 1,
             Err(error) => {
                 refused += 1;
-                let code = hiveforge::ui::Status::of(&error.kind).exit();
+                let code = hiveforge::reply::Status::of(&error.kind).exit();
                 assert!([2, 3, 6].contains(&code), "step {step}: {error:?}");
             }
         }
-        let (map, _) = op::project::map(&hive.env(), op::Projection::Of(EntityType::Branch)).unwrap();
+        let map = op::project::map(&hive.env(), op::Projection::Of(EntityType::Branch)).unwrap().map;
         for persona in PERSONAS {
             let active = map.values().filter(|b| b["persona_id"] == persona && b["status"] == "Active").count();
             let any = map.values().any(|b| b["persona_id"] == persona);

@@ -1128,7 +1128,7 @@ fn meddle(dice: &mut Dice, hive: &Hive) {
 fn compare(env: &Env, model: &Model, place: &str) {
     for entity in ENTITIES.into_iter().chain(["agent"]) {
         let several = if entity == "branch" { "branches".to_owned() } else { format!("{entity}s") };
-        let (map, _) = project::map(env, Projection::parse(&several).unwrap()).unwrap();
+        let map = project::map(env, Projection::parse(&several).unwrap()).unwrap().map;
         let mut found = BTreeMap::new();
         for (id, entry) in &map {
             let mut facts = object(entry.clone());
@@ -1147,7 +1147,7 @@ fn compare(env: &Env, model: &Model, place: &str) {
             assert_eq!(entry, &expected[subject], "{place}: {subject}");
         }
     }
-    let (keys, _) = project::map(env, Projection::Idempotency).unwrap();
+    let keys = project::map(env, Projection::Idempotency).unwrap().map;
     assert_eq!(keys.keys().collect::<Vec<_>>(), model.keys.keys().collect::<Vec<_>>(), "{place}");
 }
 

@@ -299,7 +299,7 @@ fn two_projects_are_paused_apart() {
     assert_eq!(status.get("SYSTEM_STATE"), "running");
     assert_eq!(
         status.all("PROJECT"),
-        ["main Active 1 sessions, 1 under way, 1 open", "b Paused 1 sessions, 1 under way, 1 open"]
+        ["main Active sessions=1 running=1 open=1", "b Paused sessions=1 running=1 open=1"]
     );
     // Only the session of the project that is paused was cut.
     hive.at(&moment(301).to_string());

@@ -116,7 +116,7 @@ fn the_next_step_works_as_printed_from_any_folder() {
     assert_eq!(elsewhere.run_next(&reply).get("STATUS"), "DONE");
     let json = elsewhere.run("poll", &["T-0001", "--json", "--vault", &vault]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&json["EXIT"], &json["STATUS"]), (&serde_json::json!(0), &serde_json::json!("DONE")), "{json:#}");
+    assert_eq!((&json["exit"], &json["status"]), (&serde_json::json!(0), &serde_json::json!("DONE")), "{json:#}");
     story.over();
 }
 

@@ -66,8 +66,8 @@ fn every_console_block_of_the_readme_is_true() {
 #[test]
 fn the_readme_lists_every_command() {
     let readme = include_str!("../../README.md");
-    for (name, _) in hiveforge::ui::commands::COMMANDS {
-        assert!(readme.contains(&format!("| `hf-{name}")), "hf-{name} is not in the table");
+    for entry in hiveforge::cli::COMMANDS {
+        assert!(readme.contains(&format!("| `{}", entry.name)), "{} is not in the table", entry.name);
     }
 }
 

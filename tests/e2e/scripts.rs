@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use hiveforge::ui::commands::COMMANDS;
+use hiveforge::cli::COMMANDS;
 use hiveforge::vault::config::{self, Fallback, Setting};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -138,7 +138,7 @@ fn calls(line: &str) -> Vec<(String, Vec<String>)> {
     for (i, word) in words.iter().enumerate() {
         let file = word.rsplit(['/', '(']).next().unwrap();
         let Some(name) = clean(file).strip_prefix("hf-").map(str::to_owned) else { continue };
-        if !COMMANDS.iter().any(|(known, _)| *known == name) {
+        if !COMMANDS.iter().any(|known| known.short() == name) {
             panic!("{line}: hf-{name} is not a command");
         }
         let rest = words[i + 1..].iter().take_while(|word| !["|", "||", "&&", ";", "--"].contains(word));

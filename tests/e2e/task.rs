@@ -70,7 +70,7 @@ fn what_is_so_already_is_a_duplicate() {
     let again = ok(&hive, "hf-task claim T-0001 --actor agent:a");
     assert_eq!(
         again.masked(&hive),
-        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:ACTION hf-task start T-0001\nSUM:T-0001 is Assigned: Form\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:ACTION hf-task start T-0001 --actor agent:a\nSUM:T-0001 is Assigned: Form\nEVENT_ID:<ulid>\n\
          SUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Assigned\nHOLDER:agent:a\nLEASE_UNTIL:2026-01-31T12:15:00Z\n\
          GENERATION:1\n"
     );
@@ -123,7 +123,7 @@ fn a_failure_that_may_pass_is_tried_again_and_a_permanent_one_is_given_up() {
     let failed = ok(&hive, "hf-task fail T-0001 --class transient --reason net --actor agent:a");
     assert_eq!(
         failed.masked(&hive),
-        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-task start T-0001\nSUM:T-0001 is Assigned: Form\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-task start T-0001 --actor agent:a\nSUM:T-0001 is Assigned: Form\nEVENT_ID:<ulid>\n\
          EVENT_ID:<ulid>\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Assigned\n"
     );
     assert_eq!(kinds_since(&hive, before), ["TaskFailed", "RunFinished", "TaskRetrying", "TaskAssigned"]);

@@ -1,7 +1,8 @@
 //! Every Unicode scalar through every output: the number of lines never changes.
 
 use hiveforge::base::text::is_unsafe;
-use hiveforge::ui::{Key, Report, Status};
+use hiveforge::reply::key::TABLE;
+use hiveforge::reply::{Cell, Key, Reply, Row, Shape, Status};
 use serde_json::{Value, json};
 
 use crate::hive::{Hive, jsonl};
@@ -15,17 +16,27 @@ const PAGE: usize = 500;
 fn every_character_in_every_field_stays_on_its_line() {
     let all: String = ('\0'..=char::MAX).collect();
     let mut fields = 0;
-    for key in Key::ALL.iter().filter(|key| ![Key::Exit, Key::Status, Key::Next, Key::Sum].contains(key)) {
-        let lines = Report::new(Status::Ok, "sum").with(*key, all.clone()).lines(None);
+    for key in
+        TABLE.iter().map(|entry| entry.key).filter(|key| ![Key::Exit, Key::Status, Key::Next, Key::Sum].contains(key))
+    {
+        let reply = Reply::new(Status::Ok, "sum");
+        let reply = match key.shape() {
+            Shape::Text | Shape::Time | Shape::Texts => reply.with(key, all.clone()),
+            Shape::Row(_) => reply.with_row(key, Row::new(vec![Cell::Text(all.clone())])),
+            Shape::Rows(columns) => reply.with_rows(key, [Row::new(vec![Cell::Text(all.clone()); columns.len()])]),
+            Shape::Counts => reply.with_counts(key, [(all.clone(), 1)]),
+            Shape::Number | Shape::Flag | Shape::Only | Shape::Of | Shape::Lines | Shape::Map => continue,
+        };
+        let lines = reply.text();
         assert_eq!(lines.split_terminator('\n').count(), 5, "{key}");
         assert!(!lines.replace('\n', "").chars().any(is_unsafe), "{key}");
         fields += 1;
     }
-    let sum = Report::new(Status::Ok, all.clone()).lines(None);
+    let sum = Reply::new(Status::Ok, all.clone()).text();
     assert_eq!(sum.split_terminator('\n').count(), 4);
     // A block's line is cut, so it gets them in pieces.
     let pieces: Vec<String> = all.chars().collect::<Vec<_>>().chunks(300).map(|piece| piece.iter().collect()).collect();
-    let block = Report::new(Status::Ok, "sum").with_block(Key::Last5, pieces.clone()).lines(None);
+    let block = Reply::new(Status::Ok, "sum").with_lines(Key::Last5, pieces.clone()).text();
     assert_eq!(block.split_terminator('\n').count(), 5 + pieces.len());
     println!("CHARACTERS:{}\nFIELDS:{}\nLINES_MORE:0\n", all.chars().count(), fields + 2);
 }
@@ -65,7 +76,7 @@ fn every_character_stays_on_its_line_in_the_replies_of_real_commands() {
         let json = hive.run("require", &[&args[..], &["--json"]].concat());
         assert_eq!(json.stdout.split('\n').count(), 2);
         let value: Value = serde_json::from_str(&json.stdout).expect("one JSON object");
-        assert_eq!(value["ENTITY"].as_array().map(Vec::len), Some(listed));
+        assert_eq!(value["entities"].as_array().map(Vec::len), Some(listed));
         shown += listed;
         replies += 2;
         match more {

@@ -145,7 +145,7 @@ const KEYED: &str = r#"{"event_type":"RequirementProposed","payload":{"title":"p
 /// Commands of the toolkit that no line here runs.
 pub fn not_covered() -> Vec<&'static str> {
     let known = |name: &str| name == "init" || READERS.contains(&name) || ACTS.iter().any(|act| act.name() == name);
-    hiveforge::ui::commands::COMMANDS.iter().map(|(name, _)| *name).filter(|name| !known(name)).collect()
+    hiveforge::cli::COMMANDS.iter().map(|entry| entry.short()).filter(|name| !known(name)).collect()
 }
 
 /// A line in its parts: variables, the command's name, its arguments.

@@ -1,5 +1,8 @@
-complete -c hf -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
-complete -c hf -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
-complete -c hf -l json -d 'Reply with one JSON object'
-complete -c hf -s h -l help -d 'Print help'
-complete -c hf -s V -l version -d 'Print version'
+# fish completion of the hf commands: they say themselves what fits.
+function __hf_complete
+    set -l words (commandline -opc) (commandline -ct | string collect --allow-empty)
+    hf --complete (math (count $words) - 1) $words 2>/dev/null
+end
+for command in hf hf-activity hf-append hf-artifact hf-backup hf-branch hf-checkpoint hf-constraint hf-decide hf-deepwork hf-init hf-job hf-lineage hf-log hf-pause hf-poll hf-project hf-ref hf-require hf-resume hf-review hf-session hf-state hf-status hf-stop hf-task hf-verify hf-watchdog
+    complete -c $command -f -a '(__hf_complete)'
+end

@@ -34,6 +34,13 @@ pub struct DeepWorkOutcome {
     pub warnings: Vec<String>,
 }
 
+/// What an agent is in, if it is in something.
+#[derive(Debug)]
+pub struct DeepWorkStatusOutcome {
+    pub work: Option<Entity>,
+    pub now: Timestamp,
+}
+
 /// Declares deep work. One that is open is superseded.
 pub fn start(env: &Env, request: &DeepWorkRequest) -> Result<DeepWorkOutcome> {
     let activity = one_line("the activity", &request.activity, TEXT_MAX_CHARS)?;
@@ -79,11 +86,12 @@ fn outcome(recorded: AppendOutcome, heartbeat_id: Option<HeartbeatId>, warnings:
 }
 
 /// What the agent is in: its open deep work, if there is one.
-pub fn status(env: &Env) -> Result<Option<Entity>> {
+pub fn status(env: &Env) -> Result<DeepWorkStatusOutcome> {
     let (agent, vault) = (subject(&me(env)?), env.open()?);
     with_view(&vault, |_, state| {
         let work = state.entity(&agent).and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
-        Ok(work.and_then(|work| state.entity(&work).map(|work| work.into_owned())))
+        let work = work.and_then(|work| state.entity(&work).map(|work| work.into_owned()));
+        Ok(DeepWorkStatusOutcome { work, now: env.now.timestamp() })
     })
 }
 
@@ -149,9 +157,15 @@ fn on_open(
     Ok(outcome(recorded, None, warning.into_iter().collect()))
 }
 
-/// Renames what an older version left. Gives what was done.
-pub fn migrate(env: &Env) -> Result<Vec<String>> {
+/// What was renamed: the old name, and the new one.
+#[derive(Debug)]
+pub struct MigrateOutcome {
+    pub renamed: Vec<(String, String)>,
+}
+
+/// Renames what an older version left.
+pub fn migrate(env: &Env) -> Result<MigrateOutcome> {
     let (name, vault) = (me(env)?, env.open()?);
     let (config, _) = vault.config()?;
-    dir_of(env, &vault, &config, &name)?.migrate()
+    Ok(MigrateOutcome { renamed: dir_of(env, &vault, &config, &name)?.migrate()? })
 }

@@ -25,7 +25,9 @@ use crate::vault::{AgentDir, Vault};
 pub use activity::{ActivityOutcome, ActivityRequest, activity};
 pub use checkpoint::{CheckpointOutcome, CheckpointRequest, checkpoint};
 pub use declaration::Declaration;
-pub use deepwork::{DeepWorkOutcome, DeepWorkRequest, complete, extend, migrate, start, status};
+pub use deepwork::{
+    DeepWorkOutcome, DeepWorkRequest, DeepWorkStatusOutcome, MigrateOutcome, complete, extend, migrate, start, status,
+};
 
 /// The agent that acts.
 fn me(env: &Env) -> Result<EntityId> {

@@ -25,7 +25,7 @@ use crate::vault::Vault;
 
 pub use context::{Context, ContextOutcome};
 pub use message::{InboxOutcome, ReadOutcome, Told, inbox, read, tell};
-pub use pulse::{BranchesOutcome, DecideOutcome, branches, decide, working};
+pub use pulse::{BranchesOutcome, DecideOutcome, WorkingOutcome, branches, decide, working};
 pub use recall::{RecallOutcome, RecallRequest, recall};
 pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
 
@@ -149,7 +149,7 @@ fn keep(env: &Env, what: &str, text: Option<&str>) -> Result<Kept> {
         return Ok(Kept { text: Some(short), artifact: None });
     }
     let request = artifact::PutRequest { kind: Some("text".to_owned()), task: None };
-    let stored = artifact::put(env, &mut text.as_bytes(), None, None, request, None)?;
+    let stored = artifact::put(env, &mut text.as_bytes(), None, None, request, None)?.recorded;
     let id = Subject::parse(&stored.asked.subject)?.id().to_owned();
     Ok(Kept { text: Some(short), artifact: Some(id) })
 }

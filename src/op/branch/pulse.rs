@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::Env;
-use super::super::project::{ListOutcome, Listed, with_view};
+use super::super::project::{ListOutcome, ListRequest, Listed, Projection, with_view};
 use super::context::Memory;
 use super::message::{Told, unread};
 use super::{at_branch, me, settle_before_looking};
@@ -54,12 +54,26 @@ pub fn branches(env: &Env, states: &[At], limit: usize, cursor: Option<&str>) ->
         let next_cursor = all.last().filter(|_| more).and_then(|last| EntityId::parse(last.subject.id()).ok());
         let entries = all.into_iter().map(|branch| Listed::Entity(Box::new(branch))).collect();
         let active = state.root(&name).map(|root| at_branch(state, &root));
-        Ok(BranchesOutcome { page: ListOutcome { entries, next_cursor, more, head: snapshot.head }, active })
+        let request = ListRequest {
+            states: states.to_vec(),
+            limit,
+            cursor: cursor.map(str::to_owned),
+            ..ListRequest::of(Projection::Of(EntityType::Branch))
+        };
+        let page = ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now: env.now.timestamp() };
+        Ok(BranchesOutcome { page, active })
     })
 }
 
+/// A persona's working memory, as JSON for a prompt.
+#[derive(Debug)]
+pub struct WorkingOutcome {
+    pub memory: Value,
+    pub count: usize,
+}
+
 /// What a persona has in mind: the newest of its branches that are not over.
-pub fn working(env: &Env) -> Result<(Value, usize)> {
+pub fn working(env: &Env) -> Result<WorkingOutcome> {
     let name = me(env)?;
     with_view(&env.open()?, |_, state| {
         let mut open = all_of(state, &name);
@@ -68,7 +82,7 @@ pub fn working(env: &Env) -> Result<(Value, usize)> {
         open.truncate(WORKING_MAX);
         let entries: Vec<Value> = open.iter().map(entry).collect();
         let count = entries.len();
-        Ok((json!({"branches": entries}), count))
+        Ok(WorkingOutcome { memory: json!({"branches": entries}), count })
     })
 }
 

@@ -29,8 +29,14 @@ pub struct LogRequest<'a> {
 /// Whoever takes pieces says whether it wants more.
 pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
 
-/// Hands a job's log on. Gives how the job stands at the end of it.
-pub fn log(env: &Env, request: &LogRequest<'_>, take: Take<'_>) -> Result<JobView> {
+/// How a job stands at the end of its log.
+#[derive(Debug)]
+pub struct JobLogOutcome {
+    pub view: JobView,
+}
+
+/// Hands a job's log on.
+pub fn log(env: &Env, request: &LogRequest<'_>, take: Take<'_>) -> Result<JobLogOutcome> {
     let vault = env.open()?;
     let signals = Signals::of_waiter()?;
     let mut file = None;
@@ -52,7 +58,7 @@ pub fn log(env: &Env, request: &LogRequest<'_>, take: Take<'_>) -> Result<JobVie
             None => ControlFlow::Continue(()),
         };
         if wanted.is_break() || !request.follow || view.is_over() || signals.asked().is_some() {
-            return Ok(view);
+            return Ok(JobLogOutcome { view });
         }
         signals.pause(LOOK_EVERY)?;
     }

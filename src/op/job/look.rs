@@ -1,12 +1,13 @@
 //! How a job stands: check, list, its log; and ending it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityType, Error, Reason, Result, names};
+use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
 use crate::event::Kind;
 use crate::job::{ExitRecord, JobDir, Need, Order, Signals, Standing, kill_orphan, probe, wait_for_end};
 use crate::machine::State as At;
@@ -39,6 +40,9 @@ pub struct JobView {
     pub logref: String,
     /// How its newest run ended, if it did.
     pub record: Option<ExitRecord>,
+    /// When its newest run began, and for how long it runs or ran.
+    pub started_at: Option<Timestamp>,
+    pub seconds: Option<u64>,
 }
 
 impl JobView {
@@ -72,11 +76,10 @@ pub fn job_of(env: &Env, vault: &Vault, reference: &str) -> Result<JobView> {
         with_view(vault, |_, state| {
             let subject = state.find(reference, EntityType::Task)?;
             let task = state.entity(&subject).expect("it was resolved").into_owned();
-            let logref = newest_log(state, &task);
-            Ok((task, logref))
+            Ok(Known::of(state, task))
         })
     };
-    let (task, _) = find()?;
+    let task = find()?.task;
     // A vault that can only be read is looked at all the same.
     let standing = match end::settle(env, vault, &task) {
         Ok(standing) => standing,
@@ -84,11 +87,26 @@ pub fn job_of(env: &Env, vault: &Vault, reference: &str) -> Result<JobView> {
             JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
         }
     };
-    let (task, logref) = find()?;
-    Ok(view(vault, task, logref, standing))
+    Ok(view(env, vault, find()?, standing))
 }
 
-fn view(vault: &Vault, task: Entity, logref: String, standing: Option<Standing>) -> JobView {
+/// What the log knows of a job.
+struct Known {
+    task: Entity,
+    logref: String,
+    started_at: Option<Timestamp>,
+}
+
+impl Known {
+    fn of(state: &State, task: Entity) -> Self {
+        let run = task.named("last_run_id", EntityType::Run).and_then(|run| state.entity(&run).map(Cow::into_owned));
+        let started_at = run.and_then(|run| run.time("started_at"));
+        Known { logref: newest_log(state, &task), task, started_at }
+    }
+}
+
+fn view(env: &Env, vault: &Vault, known: Known, standing: Option<Standing>) -> JobView {
+    let Known { task, logref, started_at } = known;
     let standing = match (task.state, standing) {
         (_, Some(Standing::Orphaned(_))) => JobStanding::Orphaned,
         (At::Succeeded, _) => JobStanding::Done,
@@ -102,7 +120,13 @@ fn view(vault: &Vault, task: Entity, logref: String, standing: Option<Standing>)
     let run = run_of(&task);
     let job = JobDir::open(vault.path(), &id_of(&task)).ok().flatten();
     let record = job.zip(run.as_ref()).and_then(|(job, run)| job.exit_record(run).ok().flatten());
-    JobView { task, standing, run_id: run.map(|run| run.to_string()), logref, record }
+    let until = match (&record, standing) {
+        (Some(record), _) => Some(record.finished_at),
+        (None, JobStanding::Running | JobStanding::Orphaned) => Some(env.now.timestamp()),
+        (None, _) => None,
+    };
+    let seconds = started_at.zip(until).map(|(from, until)| until.0.saturating_sub(from.0).max(0) as u64);
+    JobView { task, standing, run_id: run.map(|run| run.to_string()), logref, record, started_at, seconds }
 }
 
 /// How a job's processes stand, with nothing made up for; nothing if it has no folder.
@@ -115,8 +139,18 @@ pub fn check(env: &Env, reference: &str) -> Result<JobView> {
     job_of(env, &env.open()?, reference)
 }
 
+/// Jobs, newest first.
+#[derive(Debug)]
+pub struct JobsOutcome {
+    pub jobs: Vec<JobView>,
+}
+
 /// Jobs, newest first; at most `limit`. `running` leaves out those that are over.
-pub fn list(env: &Env, running: bool, limit: usize) -> Result<Vec<JobView>> {
+pub fn list(env: &Env, running: bool, limit: usize) -> Result<JobsOutcome> {
+    let most = limits::LOG_PAGE_MAX_EVENTS;
+    if limit == 0 || limit > most {
+        return Err(Error::usage(format!("a list has 1 to {most} entries, not {limit}")));
+    }
     let vault = env.open()?;
     let jobs = with_view(&vault, |_, state| {
         let states: &[At] = match running {
@@ -126,13 +160,13 @@ pub fn list(env: &Env, running: bool, limit: usize) -> Result<Vec<JobView>> {
         let mut jobs: Vec<Entity> = states.iter().flat_map(|at| jobs_in(state, *at)).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
-        Ok(jobs.into_iter().map(|job| (newest_log(state, &job), job)).collect::<Vec<_>>())
+        Ok(jobs.into_iter().map(|job| Known::of(state, job)).collect::<Vec<_>>())
     })?;
     // One folder that cannot be used does not hide the others: the log knows something of it, too.
-    let look = |(logref, task): (String, Entity)| {
-        job_of(env, &vault, &task.subject.to_string()).unwrap_or_else(|_| view(&vault, task, logref, None))
+    let look = |known: Known| {
+        job_of(env, &vault, &known.task.subject.to_string()).unwrap_or_else(|_| view(env, &vault, known, None))
     };
-    Ok(jobs.into_iter().map(look).collect())
+    Ok(JobsOutcome { jobs: jobs.into_iter().map(look).collect() })
 }
 
 /// Jobs of one state that are looked at.
@@ -147,8 +181,16 @@ fn jobs_in(state: &State, at: At) -> Vec<Entity> {
 /// How much longer than its grace a job may take to be gone.
 const END_MARGIN: Duration = Duration::from_secs(3);
 
+/// A job that was to end.
+#[derive(Debug)]
+pub struct CancelOutcome {
+    pub view: JobView,
+    /// Whether it was over before.
+    pub over: bool,
+}
+
 /// Ends a job: its processes first, then the record. For its holder, or an operator.
-pub fn cancel(env: &Env, reference: &str) -> Result<(JobView, bool)> {
+pub fn cancel(env: &Env, reference: &str) -> Result<CancelOutcome> {
     let vault = env.open()?;
     let view = job_of(env, &vault, reference)?;
     check_seat(env, &vault, &view.task)?;
@@ -157,7 +199,7 @@ pub fn cancel(env: &Env, reference: &str) -> Result<(JobView, bool)> {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
     }
     if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
-        return Ok((view, true));
+        return Ok(CancelOutcome { view, over: true });
     }
     let Some(job) = JobDir::open(vault.path(), &id_of(&view.task))? else {
         return Err(Error::not_found(format!("{} is not a job", view.task.name())));
@@ -175,7 +217,7 @@ pub fn cancel(env: &Env, reference: &str) -> Result<(JobView, bool)> {
         let reason = json!({"reason": Order::Cancelled.as_str()});
         record_one(env, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
-    Ok((job_of(env, &vault, reference)?, false))
+    Ok(CancelOutcome { view: job_of(env, &vault, reference)?, over: false })
 }
 
 /// Its processes are ended before anything is recorded, so that an agent which is to leave is told here.

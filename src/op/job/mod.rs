@@ -26,8 +26,8 @@ use crate::state::{Entity, State};
 
 pub(super) use end::settle;
 pub use fire::{FireOutcome, FireRequest, fire};
-pub use log::{LogRequest, log};
-pub use look::{JobStanding, JobView, cancel, check, list};
+pub use log::{JobLogOutcome, LogRequest, log};
+pub use look::{CancelOutcome, JobStanding, JobView, JobsOutcome, cancel, check, list};
 pub(super) use look::{drain, standing};
 pub(super) use poll::wait_at;
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};

@@ -33,6 +33,8 @@ pub enum PollOutcome {
     Running {
         summary: String,
         id: String,
+        /// The name that hf-poll was called by, if by another.
+        called: Option<String>,
     },
     Fail {
         summary: String,
@@ -47,11 +49,11 @@ pub fn poll(env: &Env, request: &PollRequest) -> Result<PollOutcome> {
     let vault = env.open()?;
     let signals = Signals::of_waiter()?;
     match job_of(env, &vault, &request.id) {
-        Ok(view) => Ok(block(&wait_for(env, &vault, view, request.max, &signals)?)),
+        Ok(view) => Ok(block(env, &wait_for(env, &vault, view, request.max, &signals)?)),
         // What is no name of ours may be one of theirs.
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) => {
             match check_command(env, &vault)? {
-                Some(command) if foreign::is_id(&request.id) => poll_foreign(&command, request, &signals),
+                Some(command) if foreign::is_id(&request.id) => poll_foreign(env, &command, request, &signals),
                 _ if error.kind == ErrorKind::NotFound => Ok(PollOutcome::NotFound),
                 _ => Err(error),
             }
@@ -93,7 +95,7 @@ fn look_until(env: &Env, vault: &Vault, name: &str, max: Duration, signals: &Sig
     }
 }
 
-fn block(view: &JobView) -> PollOutcome {
+fn block(env: &Env, view: &JobView) -> PollOutcome {
     let (summary, logref) = (view.summary(), Some(view.logref.clone()).filter(|_| view.run_id.is_some()));
     match view.standing {
         JobStanding::Done => PollOutcome::Done { summary, logref },
@@ -103,7 +105,8 @@ fn block(view: &JobView) -> PollOutcome {
         }
         JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned => {
             let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
-            PollOutcome::Running { summary, id: reference.unwrap_or_else(|| view.task.subject.to_string()) }
+            let id = reference.unwrap_or_else(|| view.task.subject.to_string());
+            PollOutcome::Running { summary, id, called: env.poll_as.clone() }
         }
     }
 }
@@ -116,7 +119,7 @@ fn check_command(env: &Env, vault: &Vault) -> Result<Option<String>> {
     }
 }
 
-fn poll_foreign(command: &str, request: &PollRequest, signals: &Signals) -> Result<PollOutcome> {
+fn poll_foreign(env: &Env, command: &str, request: &PollRequest, signals: &Signals) -> Result<PollOutcome> {
     let id = request.id.clone();
     let mut left = request.max;
     loop {
@@ -131,7 +134,8 @@ fn poll_foreign(command: &str, request: &PollRequest, signals: &Signals) -> Resu
             }
             Said::NotFound => return Ok(PollOutcome::NotFound),
             Said::Running if left.is_zero() || signals.asked().is_some() => {
-                return Ok(PollOutcome::Running { summary: "Still running".to_owned(), id });
+                let (summary, called) = ("Still running".to_owned(), env.poll_as.clone());
+                return Ok(PollOutcome::Running { summary, id, called });
             }
             Said::Running => {
                 let pause = left.min(request.interval);
@@ -148,6 +152,7 @@ pub struct WaitOutcome {
     pub jobs: Vec<JobView>,
     /// Whether what was waited for has happened.
     pub over: bool,
+    pub need: Need,
 }
 
 /// Waits for several jobs: for any of them, or for all.
@@ -165,7 +170,7 @@ pub fn wait(env: &Env, references: &[String], need: Need, max: Duration) -> Resu
     loop {
         let jobs = views(references)?;
         if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
-            return Ok(WaitOutcome { over: enough(&jobs), jobs });
+            return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
         }
         let waits: Vec<&JobView> = jobs.iter().filter(|view| !view.is_over()).collect();
         let mut dirs = Vec::new();
@@ -176,7 +181,7 @@ pub fn wait(env: &Env, references: &[String], need: Need, max: Duration) -> Resu
             let dirs: Vec<&JobDir> = dirs.iter().collect();
             wait_for_end(&dirs, need, left, &signals)?;
             let jobs = views(references)?;
-            return Ok(WaitOutcome { over: enough(&jobs), jobs });
+            return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
         }
         // Nobody holds a lock for some of them: they are looked at.
         let pause = left.min(LOOK_EVERY);

@@ -5,7 +5,7 @@ mod check;
 use serde_json::{Map, Value, json};
 
 use super::Env;
-use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Ulid, limits};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
 use crate::chain::Head;
 use crate::machine;
 use crate::state::{Entity, State};
@@ -106,7 +106,7 @@ pub(super) fn with_view<T>(vault: &Vault, answer: impl FnOnce(&Snapshot, &State)
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListRequest {
     pub projection: Projection,
     /// Only entities in one of these; in any if there are none.
@@ -138,6 +138,20 @@ pub struct ListOutcome {
     pub next_cursor: Option<EntityId>,
     pub more: bool,
     pub head: Option<Head>,
+    /// What was asked for.
+    pub request: ListRequest,
+    /// When.
+    pub now: Timestamp,
+}
+
+impl ListOutcome {
+    /// The entities of the page; keys are none.
+    pub fn entities(&self) -> impl Iterator<Item = &Entity> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Listed::Entity(entity) => Some(&**entity),
+            Listed::Key(..) => None,
+        })
+    }
 }
 
 /// One page of a projection, by id.
@@ -163,7 +177,8 @@ pub fn list(env: &Env, request: &ListRequest) -> Result<ListOutcome> {
             Some(Listed::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
             _ => None,
         };
-        Ok(ListOutcome { entries, next_cursor, more, head: snapshot.head })
+        let (request, now) = (request.clone(), env.now.timestamp());
+        Ok(ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now })
     })
 }
 
@@ -198,14 +213,21 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
     }
 }
 
+#[derive(Debug)]
+pub struct MapOutcome {
+    pub projection: Projection,
+    pub map: Map<String, Value>,
+    pub head: Option<Head>,
+}
+
 /// The whole map of a projection, as its file holds it.
-pub fn map(env: &Env, projection: Projection) -> Result<(Map<String, Value>, Option<Head>)> {
+pub fn map(env: &Env, projection: Projection) -> Result<MapOutcome> {
     with_view(&env.open()?, |snapshot, state| {
         let map = match projection {
             Projection::Of(entity) => projections::map(state, entity),
             Projection::Idempotency => projections::idempotency(state),
         };
-        Ok((map, snapshot.head))
+        Ok(MapOutcome { projection, map, head: snapshot.head })
     })
 }
 

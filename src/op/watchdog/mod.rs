@@ -42,7 +42,7 @@ pub struct WatchdogOutcome {
     /// Every rule that fails, the worst first.
     pub findings: Vec<Finding>,
     /// What was done: event type and subject.
-    pub did: Vec<String>,
+    pub did: Vec<(String, String)>,
     pub heartbeat_id: HeartbeatId,
     pub tick_ms: u64,
     pub warnings: Vec<String>,
@@ -78,7 +78,7 @@ pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<Watch
         vault.put_tick(&tick.tick)?;
         if let Some(first) = desk.unit().events().first().map(|event| event.id) {
             let done = desk.commit(&vault, first)?;
-            did.extend(done.events.iter().map(|event| format!("{} {}", event.event_type.as_str(), event.subject)));
+            did.extend(done.events.iter().map(|event| (event.event_type.as_str().to_owned(), event.subject.clone())));
             warnings.extend(done.warnings);
         }
         if !more {
@@ -374,7 +374,7 @@ impl<'a> Ticking<'a> {
         new.then(|| hooks::Call::warning(agent, &below))
     }
 
-    fn outcome(self, did: Vec<String>, warnings: Vec<String>, took: Duration) -> WatchdogOutcome {
+    fn outcome(self, did: Vec<(String, String)>, warnings: Vec<String>, took: Duration) -> WatchdogOutcome {
         let worst = self.findings.iter().map(|finding| finding.level).max();
         let health = match (self.stopped, worst) {
             (true, _) => Health::Stopped,

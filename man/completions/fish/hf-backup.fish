@@ -1,5 +1,0 @@
-complete -c hf-backup -l vault -d 'The vault; else $HF_VAULT, $HIVEFORGE_VAULT_PATH, or the nearest Vault/ upwards' -r -F
-complete -c hf-backup -l lock-timeout -d 'How long to wait for the vault\'s lock, in seconds' -r
-complete -c hf-backup -l json -d 'Reply with one JSON object'
-complete -c hf-backup -s h -l help -d 'Print help'
-complete -c hf-backup -s V -l version -d 'Print version'

@@ -1,0 +1,141 @@
+//! hf-append: record events.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Parser;
+
+use super::args::{Acting, Common, read_lines};
+use super::{Command, Out, Output};
+use crate::base::{Error, ErrorKind, limits};
+use crate::event::{Kind, intake};
+use crate::op::{self, AppendRequest, Env};
+use crate::reply::{Appended, Streamed};
+
+/// Record one event, a batch, or a stream of events
+#[derive(Parser, Debug)]
+#[command(name = Self::NAME, version, after_help = help())]
+pub struct Args {
+    /// The type of the event
+    #[arg(value_name = "EVENT_TYPE", required_unless_present_any = ["batch", "stream"])]
+    event_type: Option<String>,
+    /// Read the payload from standard input
+    #[arg(value_name = "-", value_parser = ["-"], conflicts_with_all = ["payload", "payload_file"])]
+    stdin: Option<String>,
+    /// What it is about: an id, TYPE:ID, a short reference, or the beginning of a ULID
+    #[arg(long, value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// The payload, a JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "payload_file")]
+    payload: Option<String>,
+    /// A file that holds the payload
+    #[arg(long, value_name = "FILE")]
+    payload_file: Option<PathBuf>,
+    /// An event that caused this one (repeatable); else the natural cause is found
+    #[arg(long = "parent", value_name = "ID")]
+    parents: Vec<String>,
+    /// Idempotency key: the same key again records nothing and replies with the first event
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Read one event a line from standard input; record all of them or none
+    #[arg(long, conflicts_with_all = ["event_type", "subject", "payload", "payload_file", "parents", "stream"])]
+    batch: bool,
+    /// Read any number of events, one a line; commit every thousand
+    #[arg(long, conflicts_with_all = ["event_type", "subject", "payload", "payload_file", "parents", "key"])]
+    stream: bool,
+    /// Only say whether it could be recorded
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten)]
+    acting: Acting,
+    #[command(flatten)]
+    common: Common,
+}
+
+const EXAMPLES: &str = "Examples:
+  hf-append RequirementProposed --payload '{\"title\":\"Login\"}'
+  hf-append TaskReady --subject T-0001 --key t1:ready
+  echo '{\"title\":\"Login\"}' | hf-append RequirementProposed -
+  hf-append --batch --key import-7 < events.jsonl
+
+A line of --batch or --stream is one JSON object with event_type and, as needed,
+subject, payload, parents, idempotency_key and actor.";
+
+/// The examples, and every type that there is.
+fn help() -> String {
+    let types = Kind::ALL.iter().filter(|kind| !kind.row().reserved);
+    let lines = types.map(|kind| format!("\n  {kind:<24}{}", kind.row().meaning)).collect::<String>();
+    format!("{EXAMPLES}\n\nEvent types (hf-format(5) has their payloads):{lines}")
+}
+
+impl Command for Args {
+    const NAME: &str = "hf-append";
+
+    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+        let rehearsed = self.dry_run;
+        if self.stream {
+            let mut lines = read_lines(io::stdin().lock());
+            let mut requests = || lines().map(|line| op::parse_line(&line?));
+            let done = op::append_stream(env, &mut requests, rehearsed);
+            return Ok(Streamed { done: &done, rehearsed }.into());
+        }
+        let key = self.key.clone().filter(|_| self.batch);
+        let (done, of) = if self.batch {
+            let requests = read_batch()?;
+            let of = requests.len();
+            (op::append_batch(env, requests, self.key, rehearsed)?, of)
+        } else {
+            let payload = read_payload(&self)?;
+            let request = AppendRequest {
+                event_type: self.event_type.unwrap_or_default(),
+                subject: self.subject,
+                payload: intake::parse_payload(&payload)?,
+                parents: self.parents,
+                key: self.key,
+                actor: None,
+            };
+            (op::append(env, request, rehearsed)?, 1)
+        };
+        Ok(Appended { done: &done, of, key, rehearsed }.into())
+    }
+}
+
+fn read_payload(args: &Args) -> anyhow::Result<Vec<u8>> {
+    // One byte more than fits tells that it is too large without reading all of it.
+    let most = limits::EVENT_MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    match (&args.payload, &args.payload_file, &args.stdin) {
+        (Some(text), _, _) => bytes.extend(text.as_bytes()),
+        (_, Some(file), _) => {
+            let opened =
+                fs::File::open(file).map_err(|e| Error::usage(format!("cannot open {}: {e}", file.display())))?;
+            let read = opened.take(most).read_to_end(&mut bytes);
+            read.map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())))?;
+        }
+        (_, _, Some(_)) => {
+            io::stdin().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
+        }
+        _ => bytes.extend(b"{}"),
+    }
+    Ok(bytes)
+}
+
+fn read_batch() -> anyhow::Result<Vec<AppendRequest>> {
+    let mut lines = read_lines(io::stdin().lock());
+    let (mut requests, mut bytes) = (Vec::new(), 0);
+    while let Some(line) = lines() {
+        let number = requests.len() + 1;
+        let line = line.map_err(|e| e.at(format!("line {number}")))?;
+        bytes += line.len();
+        if number > limits::BATCH_MAX_EVENTS || bytes > limits::BATCH_MAX_BYTES {
+            let (events, bytes) = (limits::BATCH_MAX_EVENTS, limits::BATCH_MAX_BYTES);
+            let why =
+                format!("line {number}: a batch has at most {events} events and {bytes} bytes; --stream takes more");
+            return Err(Error::new(ErrorKind::LimitExceeded, why).into());
+        }
+        requests.push(op::parse_line(&line).map_err(|e| e.at(format!("line {number}")))?);
+    }
+    Ok(requests)
+}

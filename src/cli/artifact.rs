@@ -1,0 +1,170 @@
+//! hf-artifact: what work brings forth.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Parser, Subcommand};
+
+use super::args::{Common, Paged, Recording};
+use super::main::{called, to_file};
+use super::{Command, Out, Output};
+use crate::base::{EntityType, Error};
+use crate::event::kind::ARTIFACT_KINDS;
+use crate::op::artifact::{self, GetOutcome, PutRequest};
+use crate::op::{self, Env, ListRequest, Projection, project};
+use crate::reply::Replies;
+
+/// Store, read and judge what work brings forth
+#[derive(Parser, Debug)]
+#[command(
+    name = Self::NAME,
+    version,
+    after_help = "Examples:
+  hf-artifact put form.py --for T-0001
+  hf-artifact get ART-0001 > form.py
+  hf-artifact validate ART-0001
+  hf-artifact invalidate ART-0002 --reason 'The tests fail'
+  hf-artifact list
+
+A content is checked on every read; one that is damaged is never given out (exit 4)."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Store a content
+    Put {
+        /// The file; - reads standard input
+        file: PathBuf,
+        /// What it is: code, text, binary, prompt or response; else told from its name and content
+        #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(ARTIFACT_KINDS))]
+        kind: Option<String>,
+        /// The task that made it
+        #[arg(long = "for", value_name = "REF")]
+        task: Option<String>,
+        #[command(flatten)]
+        recording: Recording,
+    },
+    /// Write a content to standard output, or to a file
+    Get {
+        /// The artifact
+        reference: String,
+        /// Write it to this file instead
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Show one
+    Show {
+        /// The artifact
+        reference: String,
+    },
+    /// Say that it was checked and is good
+    Validate {
+        /// The artifact
+        reference: String,
+        #[command(flatten)]
+        recording: Recording,
+    },
+    /// Say that it was checked and is not good: its task is done anew
+    Invalidate {
+        /// The artifact
+        reference: String,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        recording: Recording,
+    },
+    /// List artifacts
+    List {
+        /// Only those of this task
+        #[arg(long = "for", value_name = "REF")]
+        task: Option<String>,
+        #[command(flatten)]
+        paged: Paged,
+    },
+}
+
+impl Command for Args {
+    const NAME: &str = "hf-artifact";
+
+    fn is_document(matches: &ArgMatches) -> bool {
+        called(matches, &["get"]) && !to_file(matches)
+    }
+
+    fn run(self, env: &Env, out: Out) -> anyhow::Result<Output> {
+        Ok(match self.what {
+            What::Put { file, kind, task, recording } => {
+                return put(env, &file, PutRequest { kind, task }, recording.key);
+            }
+            What::Get { reference, out: file } => return get(env, &reference, file.as_deref(), out),
+            What::Show { reference } => op::show(env, &reference, EntityType::Artifact)?.into(),
+            What::Validate { reference, recording } => artifact::validate(env, &reference, recording.key)?.into(),
+            What::Invalidate { reference, reason, recording } => {
+                artifact::invalidate(env, &reference, &reason, recording.key)?.into()
+            }
+            What::List { task, paged } => {
+                let request = ListRequest {
+                    made_for: task.map(|reference| (reference, EntityType::Task)),
+                    limit: paged.limit,
+                    cursor: paged.cursor,
+                    ..ListRequest::of(Projection::Of(EntityType::Artifact))
+                };
+                project::list(env, &request)?.into()
+            }
+        })
+    }
+}
+
+fn put(env: &Env, file: &Path, request: PutRequest, key: Option<String>) -> anyhow::Result<Output> {
+    if file == Path::new("-") {
+        return Ok(artifact::put(env, &mut io::stdin().lock(), None, None, request, key)?.into());
+    }
+    let wrong = |e: io::Error| Error::usage(format!("cannot read {}: {e}", file.display()));
+    let mut opened = File::open(file).map_err(wrong)?;
+    let about = opened.metadata().map_err(wrong)?;
+    if about.is_dir() {
+        return Err(Error::usage(format!("{} is a folder: store a file", file.display())).into());
+    }
+    // A file that the kernel makes up as it is read has no size.
+    let size = Some(about.len()).filter(|size| about.is_file() && *size > 0);
+    Ok(artifact::put(env, &mut opened as &mut dyn Read, Some(file), size, request, key)?.into())
+}
+
+fn get(env: &Env, reference: &str, file: Option<&Path>, out: Out) -> anyhow::Result<Output> {
+    let mut done = artifact::get(env, reference)?;
+    match file {
+        Some(file) => {
+            write_file(&mut done, file)?;
+            Ok(done.into())
+        }
+        None => {
+            // A reader that went away wants no more; what is left need not be read.
+            done.write(&mut |piece| out.write(piece).map(drop))?;
+            Ok(Output::document(Vec::new(), done.reply()))
+        }
+    }
+}
+
+/// Writes the content beside its place first, so that what is there is always whole.
+fn write_file(done: &mut GetOutcome, file: &Path) -> anyhow::Result<()> {
+    use std::io::Write;
+    let failed = |e: io::Error| Error::system(format!("cannot write {}", file.display()), e);
+    let mut name = file.file_name().ok_or_else(|| Error::usage("--out needs a file name"))?.to_owned();
+    name.push(".tmp");
+    let beside = file.with_file_name(name);
+    let mut opened = File::create(&beside).map_err(failed)?;
+    let written = done.write(&mut |piece| opened.write_all(piece).map_err(failed));
+    let renamed = written.and_then(|()| std::fs::rename(&beside, file).map_err(failed));
+    if renamed.is_err() {
+        // The error that matters is the first one.
+        let _ = std::fs::remove_file(&beside);
+    }
+    Ok(renamed?)
+}

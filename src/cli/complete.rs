@@ -1,0 +1,129 @@
+//! What a shell offers when a person presses TAB: `hf --complete INDEX WORDS…` prints one candidate a line,
+//! with what it means behind a tab. The shells' own scripts (man/completions) do nothing but ask.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+
+use super::env::Outer;
+use super::flags::Flags;
+use super::main::{format_arg, write_all};
+use super::{COMMANDS, Entry, hf};
+use crate::base::{EntityType, limits, text};
+use crate::vault::Vault;
+
+/// The word that asks.
+pub const NAME: &str = "--complete";
+
+/// References that are offered at most, the newest first.
+const OFFERED_MAX: usize = 200;
+
+/// Answers a shell. A wrong question gets no answer: there is nobody to read an error.
+pub fn main(args: &[OsString]) -> ExitCode {
+    let index = args.first().and_then(|index| index.to_str()).and_then(|index| index.parse::<usize>().ok());
+    let words = args.get(1..).unwrap_or_default().to_vec();
+    let Some(index) = index.filter(|index| *index < words.len()) else { return ExitCode::FAILURE };
+    let line = |candidate: &CompletionCandidate| {
+        let help = candidate.get_help().map(|help| help.to_string()).unwrap_or_default();
+        let help = help.lines().next().unwrap_or_default();
+        format!("{}\t{}\n", text::escape(&candidate.get_value().to_string_lossy()), text::escape(help))
+    };
+    let lines: String = candidates(words, index).iter().map(line).collect();
+    write_all(io::stdout(), lines.as_bytes());
+    ExitCode::SUCCESS
+}
+
+fn candidates(words: Vec<OsString>, index: usize) -> Vec<CompletionCandidate> {
+    let called = words.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
+    let command = match Entry::named(called) {
+        Some(entry) => (entry.command)(),
+        None => everything(),
+    };
+    let understood = command.clone().ignore_errors(true).try_get_matches_from(&words).unwrap_or_default();
+    let flags = Flags::of::<hf::Args>(&understood);
+    let mut command = with_references(command, &flags, None);
+    let found = complete(&mut command, words, index, None).unwrap_or_default();
+    found.into_iter().filter(|candidate| !candidate.is_hide_set()).collect()
+}
+
+/// `hf` with every command below it.
+fn everything() -> clap::Command {
+    let below = COMMANDS.iter().map(|entry| (entry.command)().name(entry.short()).about(entry.about));
+    <hf::Args as clap::CommandFactory>::command()
+        .mut_args(|arg| match arg.get_id().as_str() {
+            "command" => arg.hide(true),
+            _ => arg,
+        })
+        .arg(format_arg())
+        .subcommands(below)
+}
+
+/// What an argument names, if it names something of the vault.
+fn named_by(command: &str, sub: Option<&str>, arg: &str) -> &'static [EntityType] {
+    use EntityType::*;
+    const ANYTHING: &[EntityType] = &[Task, Requirement, Decision, Run, Artifact, Constraint];
+    match (command, sub, arg) {
+        ("branch", Some("read"), "references") => &[Message],
+        (_, _, "task" | "after") | ("poll", _, "id") => &[Task],
+        (_, _, "requirement" | "by") if command != "log" => &[Requirement],
+        (_, _, "session") => &[Session],
+        (_, _, "target" | "priority" | "subject") | ("lineage", _, "reference") => ANYTHING,
+        (_, _, "reference" | "references") => match command {
+            "task" | "job" => &[Task],
+            "require" => &[Requirement],
+            "decide" => &[Decision],
+            "artifact" => &[Artifact],
+            "constraint" => &[Constraint],
+            "branch" => &[Branch],
+            "review" => &[Review],
+            "ref" => &[Document],
+            _ => &[],
+        },
+        _ => &[],
+    }
+}
+
+/// The command with references offered wherever an argument takes one.
+fn with_references(command: clap::Command, flags: &Flags, above: Option<&str>) -> clap::Command {
+    let name = command.get_name().trim_start_matches("hf-").to_owned();
+    let (of, sub) = match above {
+        Some(above) if above != "hf" => (above.to_owned(), Some(name.clone())),
+        _ => (name.clone(), None),
+    };
+    let below: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let command = command.mut_args(|arg| {
+        let types = named_by(&of, sub.as_deref(), arg.get_id().as_str());
+        match types.is_empty() {
+            true => arg,
+            false => {
+                let flags = flags.clone();
+                arg.add(ArgValueCompleter::new(move |current: &OsStr| references(&flags, types, current)))
+            }
+        }
+    });
+    below
+        .into_iter()
+        .fold(command, |command, sub| command.mut_subcommand(sub, |sub| with_references(sub, flags, Some(&name))))
+}
+
+/// The references of some types that begin like a word, the newest first. Without a vault there are none.
+fn references(flags: &Flags, types: &[EntityType], current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy().to_uppercase();
+    let state = Outer::read().vault(flags).and_then(|vault| Vault::open(&vault)?.view());
+    let Ok((_, state)) = state else { return Vec::new() };
+    let mut found = Vec::new();
+    for entity in
+        types.iter().flat_map(|entity| state.entities(*entity, None, limits::BATCH_MAX_EVENTS).into_iter().rev())
+    {
+        let name = entity.name();
+        if name.to_uppercase().starts_with(&current) && found.len() < OFFERED_MAX {
+            let title = ["title", "summary", "text", "label", "path"].iter().find_map(|fact| entity.text(fact));
+            let help = format!("{} {}", entity.state, text::cut(title.unwrap_or_default(), limits::SUMMARY_MAX_CHARS));
+            found.push(CompletionCandidate::new(name).help(Some(help.into())));
+        }
+    }
+    found
+}

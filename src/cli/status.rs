@@ -1,0 +1,36 @@
+//! hf-status: how everything stands.
+
+use clap::Parser;
+
+use super::args::Common;
+use super::{Command, Out, Output};
+use crate::op::{self, Env};
+
+/// Show how everything stands, on one screen
+#[derive(Parser, Debug)]
+#[command(
+    name = Self::NAME,
+    version,
+    after_help = "Examples:
+  hf-status
+  hf-status --json | jq .system_state
+  hf-status --metrics"
+)]
+pub struct Args {
+    /// Figures: consistency, silence detection, completion, approval time-outs
+    #[arg(long)]
+    metrics: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Command for Args {
+    const NAME: &str = "hf-status";
+
+    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+        Ok(match self.metrics {
+            true => op::metrics(env)?.into(),
+            false => op::status(env)?.into(),
+        })
+    }
+}

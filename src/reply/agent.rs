@@ -1,0 +1,79 @@
+//! What an agent is told about its own signs of life.
+
+use super::{Key, Next, Replies, Reply, Row, Status, row, sentence};
+use crate::base::Timestamp;
+use crate::machine::State;
+use crate::op::agent::{ActivityOutcome, CheckpointOutcome, DeepWorkOutcome, DeepWorkStatusOutcome, MigrateOutcome};
+use crate::state::Entity;
+
+/// What to do when no activity log has come for long.
+const SUGGESTION: &str = "this takes long: declare it with hf-deepwork start --flexible, or log what is done";
+
+impl Replies for CheckpointOutcome {
+    fn reply(&self) -> Reply {
+        Reply::new(Status::Recorded, "the checkpoint is recorded")
+            .with(Key::HeartbeatId, self.heartbeat_id.to_string())
+            .with_some(Key::ElapsedS, self.elapsed_seconds)
+            .with_some(Key::Previous, self.previous.as_deref())
+            .with_texts(Key::Advice, self.suggest_deepwork.then_some(SUGGESTION))
+            .warn(self.warnings.clone())
+    }
+}
+
+impl Replies for ActivityOutcome {
+    fn reply(&self) -> Reply {
+        let due = self.introspection_due;
+        Reply::new(Status::Recorded, "the activity is logged")
+            .next(if due { look_inward() } else { Next::None })
+            .with(Key::HeartbeatId, self.heartbeat_id.to_string())
+            .with_some(Key::File, self.file.as_deref())
+            .with_some(Key::Completed, self.completed.as_deref())
+            .with(Key::IntrospectionDue, due)
+            .warn(self.warnings.clone())
+    }
+}
+
+fn look_inward() -> Next {
+    Next::run("hf-activity").word("--kind introspection")
+}
+
+impl Replies for DeepWorkOutcome {
+    fn reply(&self) -> Reply {
+        let work = self.recorded.entity.as_ref();
+        let over = work.is_some_and(|work| work.state == State::Completed);
+        self.recorded
+            .reply()
+            .next(if over { look_inward() } else { Next::None })
+            .with_some(Key::HeartbeatId, self.heartbeat_id.as_ref().map(ToString::to_string))
+            .with_some(Key::Mode, work.and_then(|work| work.text("mode")))
+            .with_some(Key::Until, self.until)
+            .warn(self.warnings.clone())
+    }
+}
+
+impl Replies for DeepWorkStatusOutcome {
+    fn reply(&self) -> Reply {
+        match &self.work {
+            None => Reply::new(Status::Ok, "no deep work is open"),
+            Some(work) => Reply::new(Status::Ok, sentence(work))
+                .with_some(Key::Mode, work.text("mode"))
+                .with_rows(Key::DeepWork, [deep_work(work, self.now)]),
+        }
+    }
+}
+
+/// What was declared, and what it took.
+pub fn deep_work(work: &Entity, now: Timestamp) -> Row {
+    let declared = work.text("mode").filter(|mode| *mode == "strict").map(|_| work.count("minutes"));
+    let started = work.time("started_at").unwrap_or(work.created_at);
+    let took = (work.time("ended_at").unwrap_or(now).0 - started.0).max(0) / 60;
+    row![work.name(), work.state.as_str(), work.text("mode"), declared, took, work.text("activity")]
+}
+
+impl Replies for MigrateOutcome {
+    fn reply(&self) -> Reply {
+        let status = if self.renamed.is_empty() { Status::Duplicate } else { Status::Recorded };
+        Reply::new(status, format!("{} renamed", self.renamed.len()))
+            .with_rows(Key::Did, self.renamed.iter().map(|(old, new)| row![old.as_str(), new.as_str()]))
+    }
+}

@@ -1,0 +1,145 @@
+//! Entities as rows and sentences, and what is said when something was recorded.
+
+use serde_json::{Value as Json, json};
+
+use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
+use crate::base::{EntityType, ShortRef, Timestamp, limits, text};
+use crate::machine::State;
+use crate::op::task::{ClaimOutcome, ExplainOutcome};
+use crate::op::{AppendOutcome, ShowOutcome};
+use crate::policy::approval;
+use crate::state::Entity;
+
+/// Subject, reference, status and title; programs get what its projection holds.
+pub fn row(entity: &Entity) -> Row {
+    let title = ["title", "summary", "text", "kind", "label"].iter().find_map(|fact| entity.text(fact));
+    row![
+        &entity.subject,
+        entity.reference(),
+        entity.state.as_str(),
+        title.map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS)),
+        entity.text("holder"),
+        entity.created_at,
+        lease_until(entity)
+    ]
+    .whole(whole(entity))
+}
+
+/// The object of seed 004's appendix E, and the subject.
+fn whole(entity: &Entity) -> Json {
+    let mut object = entity.projection();
+    object["subject"] = json!(entity.subject.to_string());
+    object
+}
+
+/// Until when a claim holds.
+pub fn lease_until(task: &Entity) -> Option<Timestamp> {
+    task.text("holder")?;
+    let until = task.time("claimed_at")?.0.checked_add_unsigned(task.count("lease_seconds"))?;
+    Some(Timestamp(until))
+}
+
+/// `T-0001 is Ready: Login form`.
+pub fn sentence(entity: &Entity) -> String {
+    let title = ["title", "summary", "text", "activity", "filename", "label"].iter().find_map(|fact| entity.text(fact));
+    let title = title.map(|title| format!(": {}", text::cut(title, limits::SUMMARY_MAX_CHARS))).unwrap_or_default();
+    format!("{} is {}{title}", entity.name(), entity.state)
+}
+
+/// The reference of an entity in a command line.
+pub fn plain_reference(entity: &Entity) -> Option<ShortRef> {
+    entity.reference().map(|reference| ShortRef { tag: None, ..reference })
+}
+
+/// A command of ours about an entity, by its short reference.
+pub fn next_about(command: &'static str, words: &'static str, entity: &Entity) -> Next {
+    match plain_reference(entity) {
+        Some(reference) => Next::run(command).word(words).value(&reference),
+        None => Next::None,
+    }
+}
+
+/// What follows from the state that something is in. `stopped` means that no work can begin.
+pub fn next_step(entity: &Entity, stopped: bool) -> Next {
+    match (entity.subject.entity, entity.state) {
+        (EntityType::Task, State::Ready | State::Assigned) if stopped => Next::OPERATOR,
+        (EntityType::Task, State::Proposed) => next_about("hf-task", "explain", entity),
+        (EntityType::Task, State::Ready) => next_about("hf-task", "claim", entity),
+        (EntityType::Task, State::Assigned) => next_about("hf-task", "start", entity),
+        (EntityType::Requirement, State::Proposed) => next_about("hf-require", "analyze", entity),
+        (EntityType::Requirement, State::Analyzed) => Next::OPERATOR,
+        (EntityType::Decision, state) if approval::OPEN.contains(&state) => Next::OPERATOR,
+        _ => Next::None,
+    }
+}
+
+impl AppendOutcome {
+    /// What was recorded, under a status of its own; the next step follows from the state.
+    pub fn told(&self, status: Status) -> Reply {
+        let status = if self.duplicate { Status::Duplicate } else { status };
+        let entity = self.entity.as_ref();
+        let sum = match entity {
+            Some(entity) => sentence(entity),
+            None => format!("{} {}", self.asked.event_type.as_str(), self.asked.subject),
+        };
+        Reply::new(status, sum)
+            .next(entity.map_or(Next::None, |entity| next_step(entity, self.stopped)))
+            .with_texts(Key::EventId, &self.ids)
+            .with(Key::Subject, self.asked.subject.as_str())
+            .with_some(Key::Ref, entity.and_then(Entity::reference))
+            .with_some(Key::State, entity.map(|entity| entity.state.as_str()))
+            .with_rows(Key::Entity, self.followed.iter().map(row))
+            .warn(self.warnings.clone())
+    }
+}
+
+impl Replies for AppendOutcome {
+    fn reply(&self) -> Reply {
+        self.told(Status::Recorded)
+    }
+}
+
+impl Replies for ClaimOutcome {
+    fn reply(&self) -> Reply {
+        match self {
+            ClaimOutcome::NoTask { waiting } => {
+                Reply::new(Status::NoTask, format!("no task is ready; {waiting} wait for something"))
+            }
+            ClaimOutcome::Claimed(done) => {
+                let task = done.entity.as_ref();
+                done.told(Status::Claimed)
+                    .with_some(Key::Holder, task.and_then(|task| task.text("holder")))
+                    .with_some(Key::LeaseUntil, task.and_then(lease_until))
+                    .with_some(Key::Generation, task.map(|task| task.count("generation")))
+            }
+        }
+    }
+}
+
+impl Replies for ShowOutcome {
+    /// Everything that is known of one entity, and what was made for it.
+    fn reply(&self) -> Reply {
+        let entity = &self.entity;
+        Reply::new(Status::Ok, sentence(entity))
+            .with(Key::Subject, &entity.subject)
+            .with_some(Key::Ref, entity.reference())
+            .with(Key::State, entity.state.as_str())
+            .with_rows(Key::Fact, self.facts.iter().map(|(name, value)| fact(name, value)))
+            .with_rows(Key::Entity, self.related.iter().map(row))
+    }
+}
+
+/// A fact by its name; programs get its value as it is in the log.
+fn fact(name: &str, value: &Json) -> Row {
+    let said = match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Row::new(vec![Cell::from(name), Cell::Text(said)]).whole(json!({"name": name, "value": value}))
+}
+
+impl Replies for ExplainOutcome {
+    fn reply(&self) -> Reply {
+        Reply::new(Status::Ok, sentence(&self.task)).with_texts(Key::Because, &self.because)
+    }
+}

@@ -1,0 +1,42 @@
+//! What an error says: its kind gives the status and the next step, so nothing read from a log can steer it.
+
+use super::{Key, Next, Reply, Status};
+use crate::base::{Error, ErrorKind, Reason};
+
+/// The reply for an error of the library, to whoever ran `command`.
+pub fn of_error(error: &Error, command: &'static str) -> Reply {
+    let next = match &error.kind {
+        ErrorKind::Usage | ErrorKind::InvalidCursor | ErrorKind::LimitExceeded => Next::run(command).word("--help"),
+        ErrorKind::Refused(Reason::NotYourTurn) => Next::run("hf-review").word("status"),
+        ErrorKind::Refused(
+            Reason::IllegalTransition | Reason::KeyConflict | Reason::NotHolder | Reason::SummaryRequired,
+        ) => Next::None,
+        ErrorKind::Refused(Reason::ClaimLost) => Next::run("hf-task").word("claim"),
+        ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
+        ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
+        ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),
+        ErrorKind::Corrupt => Next::run("hf-verify"),
+        ErrorKind::NotFound => Next::run("hf-log").word("--last 20"),
+        ErrorKind::Busy | ErrorKind::Uncertain { .. } => Next::None,
+    };
+    let sum = match &error.kind {
+        ErrorKind::Uncertain { .. } => {
+            format!("may or may not be recorded; repeat with the same --key: {}", error.message)
+        }
+        _ => error.message.clone(),
+    };
+    let reply = Reply::new(Status::of(&error.kind), sum).next(next);
+    match &error.kind {
+        ErrorKind::Refused(reason) | ErrorKind::ExitRequested(reason) => reply.with(Key::Reason, reason.as_str()),
+        ErrorKind::Uncertain { key } => reply.with(Key::IdempotencyKey, key.as_str()),
+        _ => reply,
+    }
+}
+
+/// The reply for any error; one that is not the library's is the system's.
+pub fn of_failure(error: &anyhow::Error, command: &'static str) -> Reply {
+    match error.downcast_ref::<Error>() {
+        Some(error) => of_error(error, command),
+        None => Reply::new(Status::SystemError, format!("{error:#}")).next(Next::OPERATOR),
+    }
+}

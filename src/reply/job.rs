@@ -1,0 +1,157 @@
+//! What is said of jobs.
+
+use super::{Key, Next, Replies, Reply, Row, Status, entity, row};
+use crate::base::{limits, text};
+use crate::job::{Ended, Need};
+use crate::op::job::{
+    CancelOutcome, FireOutcome, JobLogOutcome, JobStanding, JobView, JobsOutcome, PollOutcome, WaitOutcome,
+};
+
+fn title(view: &crate::state::Entity) -> String {
+    text::cut(view.text("title").unwrap_or_default(), limits::SUMMARY_MAX_CHARS)
+}
+
+/// To wait for a job.
+fn poll(task: &crate::state::Entity) -> Option<Next> {
+    entity::plain_reference(task).map(|reference| Next::run("hf-poll").value(&reference))
+}
+
+impl Replies for FireOutcome {
+    fn reply(&self) -> Reply {
+        let FireOutcome { task, run_id, logref, waits_for_approval, recorded } = self;
+        let approval = *waits_for_approval;
+        let status = match (recorded.duplicate, approval) {
+            (true, _) => Status::Duplicate,
+            (false, true) => Status::ApprovalRequired,
+            (false, false) => Status::Fired,
+        };
+        Reply::new(status, format!("{} is {}: {}", task.name(), task.state, title(task)))
+            .next(poll(task).filter(|_| !approval).unwrap_or(Next::OPERATOR))
+            .with(Key::TaskId, task.name())
+            .with(Key::RunId, run_id.as_str())
+            .with(Key::Logref, logref.as_str())
+            .with_rows(Key::Entity, recorded.followed.iter().filter(|_| approval).map(entity::row))
+            .warn(recorded.warnings.clone())
+    }
+}
+
+fn status_of(view: &JobView) -> Status {
+    match view.standing {
+        JobStanding::Queued => Status::Queued,
+        JobStanding::Running => Status::Running,
+        JobStanding::Done => Status::Done,
+        JobStanding::Fail => Status::Fail,
+        JobStanding::Orphaned => Status::Orphaned,
+        JobStanding::Lost => Status::Lost,
+    }
+}
+
+fn about(status: Status, view: &JobView) -> Reply {
+    Reply::new(status, view.summary())
+        .with(Key::TaskId, view.task.name())
+        .with_some(Key::RunId, view.run_id.as_deref())
+        .with(Key::State, view.task.state.as_str())
+        .with(Key::Logref, view.logref.as_str())
+}
+
+impl Replies for JobView {
+    fn reply(&self) -> Reply {
+        let reply = about(status_of(self), self);
+        let last5 = self.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
+        match self.standing {
+            JobStanding::Fail | JobStanding::Lost => reply.next(Next::Patch).with_lines(Key::Last5, last5),
+            JobStanding::Done => reply,
+            _ => reply.next(poll(&self.task).unwrap_or(Next::None)),
+        }
+    }
+}
+
+impl Replies for JobLogOutcome {
+    /// What is said beside what a job printed.
+    fn reply(&self) -> Reply {
+        about(status_of(&self.view), &self.view)
+    }
+}
+
+impl Replies for CancelOutcome {
+    fn reply(&self) -> Reply {
+        about(if self.over { Status::Duplicate } else { Status::Cancelled }, &self.view)
+    }
+}
+
+/// Task, standing, log and title; for tables and programs also since when, how long, and the exit code.
+fn job(view: &JobView) -> Row {
+    let exit = view.record.as_ref().and_then(|record| match record.ended {
+        Ended::Exited { code } => Some(i64::from(code)),
+        _ => None,
+    });
+    row![
+        view.task.name(),
+        view.standing.as_str(),
+        view.logref.as_str(),
+        title(&view.task),
+        view.run_id.as_deref(),
+        view.task.text("holder"),
+        view.started_at,
+        view.seconds,
+        exit
+    ]
+}
+
+impl Replies for JobsOutcome {
+    fn reply(&self) -> Reply {
+        Reply::new(Status::Ok, format!("{} jobs", self.jobs.len()))
+            .with(Key::Count, self.jobs.len())
+            .with_rows(Key::Job, self.jobs.iter().map(job))
+    }
+}
+
+impl Replies for WaitOutcome {
+    fn reply(&self) -> Reply {
+        let is = |view: &&JobView, standing: &[JobStanding]| standing.contains(&view.standing);
+        let failed = self.jobs.iter().filter(|view| is(view, &[JobStanding::Fail, JobStanding::Lost])).count();
+        let over = self.jobs.iter().filter(|view| is(view, &[JobStanding::Done])).count() + failed;
+        let sum = format!("{over} of {} jobs are over, {failed} failed", self.jobs.len());
+        let (status, next) = match (self.over, failed) {
+            (true, 0) => (Status::Done, Next::None),
+            (true, _) => (Status::Fail, Next::Patch),
+            (false, _) => (Status::Running, again(self)),
+        };
+        Reply::new(status, sum).next(next).with_rows(Key::Job, self.jobs.iter().map(job))
+    }
+}
+
+/// The same wait once more.
+fn again(done: &WaitOutcome) -> Next {
+    let names = done.jobs.iter().filter_map(|view| entity::plain_reference(&view.task));
+    let wait = match done.need {
+        Need::Any => "wait --any",
+        Need::All => "wait",
+    };
+    names.fold(Next::run("hf-job").word(wait), |next, name| next.value(&name))
+}
+
+/// What a poll says of a job that runs: its caller takes any other exit code of the process for a
+/// broken tool, so the numbers are its own.
+const POLL_RUNNING: u8 = 2;
+/// The same where there is no such job.
+const POLL_NOT_FOUND: u8 = 99;
+
+impl Replies for PollOutcome {
+    /// The four blocks, to the letter; keys of our own stand behind theirs.
+    fn reply(&self) -> Reply {
+        match self {
+            PollOutcome::Done { summary, logref } => {
+                Reply::new(Status::Done, summary).with_some(Key::Logref, logref.as_deref())
+            }
+            PollOutcome::Running { summary, id, called } => {
+                Reply::new(Status::Running, summary).exit(POLL_RUNNING).next(Next::poll(called.as_deref(), id))
+            }
+            PollOutcome::Fail { summary, last5, logref } => Reply::new(Status::Fail, summary)
+                .next(Next::Patch)
+                .with_lines(Key::Last5, last5.clone())
+                .with_some(Key::Logref, logref.as_deref()),
+            PollOutcome::NotFound => Reply::new(Status::NotFound, "Job does not exist").exit(POLL_NOT_FOUND),
+        }
+    }
+}

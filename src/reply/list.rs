@@ -1,0 +1,104 @@
+//! Pages of lists, each with the step to the next.
+
+use super::{Cell, Key, Next, Replies, Reply, Row, Status, Value, entity, row};
+use crate::base::{EntityType, ShortRef};
+use crate::op::{ListOutcome, Listed, Projection};
+
+/// A page as hf-project shows it: of any projection, with the head that it is through.
+#[derive(Debug)]
+pub struct Page<'a>(pub &'a ListOutcome);
+
+impl Replies for Page<'_> {
+    fn reply(&self) -> Reply {
+        let Page(done) = self;
+        let next = Next::run("hf-project").word(done.request.projection.name());
+        let reply = page(done, next_page(done, next, "--status"));
+        let items = done.entries.iter().map(|entry| match entry {
+            Listed::Entity(entity) => (entity.subject.id().to_owned(), entity.projection()),
+            Listed::Key(key, id) => (key.clone(), id.to_string().into()),
+        });
+        super::project::with_head(reply, done.head)
+            .with_text_rows(Key::Entity, done.entries.iter().map(listed))
+            .with_json(Key::Type, Value::One(Cell::from(done.request.projection.name())))
+            .with_json(Key::Item, Value::Map(items.collect()))
+    }
+}
+
+impl Replies for ListOutcome {
+    /// A page as the command of its noun shows it.
+    fn reply(&self) -> Reply {
+        match self.request.projection {
+            Projection::Of(EntityType::DeepWork) => {
+                let rows = self.entities().map(|work| super::agent::deep_work(work, self.now));
+                page(self, own_command(self)).with_rows(Key::DeepWork, rows)
+            }
+            _ => page(self, own_command(self)).with_rows(Key::Entity, self.entries.iter().map(listed)),
+        }
+    }
+}
+
+fn listed(entry: &Listed) -> Row {
+    match entry {
+        Listed::Entity(entity) => entity::row(entity),
+        Listed::Key(key, id) => row![*id, key.as_str()],
+    }
+}
+
+/// The command that lists what was listed, for its next page.
+fn own_command(done: &ListOutcome) -> Next {
+    let Projection::Of(noun) = done.request.projection else { return Next::None };
+    let some = !done.request.states.is_empty();
+    let (command, words) = match noun {
+        EntityType::Task => ("hf-task", "list"),
+        EntityType::Requirement => ("hf-require", "list"),
+        EntityType::Artifact => ("hf-artifact", "list"),
+        EntityType::DeepWork => ("hf-deepwork", "list"),
+        EntityType::Branch => ("hf-branch", "list"),
+        EntityType::Decision => ("hf-decide", if some { "list --open" } else { "list" }),
+        EntityType::Constraint => ("hf-constraint", if some { "list" } else { "list --all" }),
+        EntityType::Session => ("hf-session", if some { "list" } else { "list --all" }),
+        _ => return Next::None,
+    };
+    let by_status = matches!(noun, EntityType::Task | EntityType::Requirement | EntityType::Branch);
+    next_page(done, Next::run(command).word(words), if by_status { "--status" } else { "" })
+}
+
+/// The command with what makes it the next page of the same list.
+fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
+    let mut next = next.arg("--limit", &done.request.limit);
+    if let (&[state], false) = (done.request.states.as_slice(), status.is_empty()) {
+        next = next.word(status).word(state.as_str());
+    }
+    match &done.request.made_for {
+        None | Some((_, EntityType::Agent)) => {}
+        // A reference is foreign text unless it reads as one of ours; without it this would be another list.
+        Some((text, wanted)) => match ShortRef::parse(text) {
+            Some(reference) if *wanted == EntityType::Requirement => next = next.arg("--requirement", &reference),
+            Some(reference) => next = next.arg("--for", &reference),
+            None => return Next::None,
+        },
+    }
+    match &done.next_cursor {
+        Some(cursor) => next.arg("--cursor", cursor),
+        None => Next::None,
+    }
+}
+
+/// A page of a list without its entries.
+pub fn page(done: &ListOutcome, next: Next) -> Reply {
+    let cursor = match (done.entries.last(), done.more) {
+        (Some(Listed::Entity(entity)), true) => Some(entity.subject.id().to_owned()),
+        (Some(Listed::Key(key, _)), true) => Some(key.clone()),
+        _ => None,
+    };
+    Reply::new(Status::Ok, format!("{} {}", done.entries.len(), done.request.projection.name()))
+        .next(next)
+        .with(Key::Count, done.entries.len())
+        .with(Key::HasMore, done.more)
+        .with_some(Key::NextCursor, cursor)
+}
+
+/// The page of a persona's branches.
+pub fn page_of_branches(done: &ListOutcome) -> Reply {
+    page(done, own_command(done))
+}

@@ -1,0 +1,78 @@
+//! What is said of missions: no more than the state file may hold.
+
+use super::{Cell, Key, Next, Replies, Reply, Status, entity};
+use crate::base::limits;
+use crate::machine::State;
+use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView};
+
+/// What the state file says. SUM is short: with it all, the reply is no longer than the file may be.
+fn lines(status: Status, sum: String, view: &MissionView) -> Reply {
+    let m1 = &view.m1;
+    Reply::new(status, sum)
+        .next(next(view))
+        .with(Key::M1Status, m1.status)
+        .with(Key::Goal, m1.goal.as_str())
+        .with_texts(Key::Constraint, &m1.constraints)
+        .with(Key::TaskId, m1.task.as_str())
+        .with(Key::Logref, m1.logref.as_str())
+        .with(Key::OpenK, m1.open_k.as_str())
+        .with(Key::Round, round(m1.round))
+        .with(Key::LastAction, m1.last_action.as_str())
+        .with(Key::NextAction, m1.next_action.as_str())
+        .warn(view.warnings.clone())
+}
+
+/// Which round, of how many.
+pub fn round(number: u64) -> Cell {
+    Cell::Of(number, limits::ROUNDS_MAX_COUNT)
+}
+
+/// A task that runs is waited for; else the next step, if it is a command that is known to be safe.
+fn next(view: &MissionView) -> Next {
+    if let Some(reference) = view.busy.as_ref().and_then(entity::plain_reference) {
+        return Next::run("hf-poll").value(&reference);
+    }
+    match view.mission.state {
+        State::Running => Next::safe(&view.m1.next_action),
+        _ => Next::None,
+    }
+}
+
+impl Replies for MissionView {
+    fn reply(&self) -> Reply {
+        lines(Status::Ok, format!("{}: {}", self.mission.name(), self.mission.state), self)
+    }
+}
+
+impl Replies for MissionOutcome {
+    fn reply(&self) -> Reply {
+        let MissionOutcome { recorded, view } = self;
+        let status = if recorded.duplicate { Status::Duplicate } else { Status::Recorded };
+        let sum = format!("{} is {}, round {}", view.mission.name(), view.mission.state, round(view.m1.round).plain());
+        lines(status, sum, view).with_texts(Key::EventId, &recorded.ids).warn(recorded.warnings.clone())
+    }
+}
+
+impl Replies for GoOutcome {
+    fn reply(&self) -> Reply {
+        let (status, next) = match self.standing {
+            GoStanding::Passed => (Status::Done, Next::None),
+            GoStanding::Running => (Status::Running, Next::run("hf-state").word("go")),
+            GoStanding::WaitsForApproval => (Status::ApprovalRequired, Next::OPERATOR),
+            GoStanding::Failed => (Status::Fail, Next::Patch),
+            GoStanding::GivenUp => (Status::Fail, Next::OPERATOR),
+            GoStanding::OutOfRounds => (Status::RoundLimit, Next::OPERATOR),
+        };
+        let m1 = &self.view.m1;
+        let reply = Reply::new(status, self.summary.as_str())
+            .next(next)
+            .with(Key::M1Status, m1.status)
+            .with(Key::TaskId, m1.task.as_str())
+            .with(Key::Round, round(m1.round));
+        let reply = match self.standing {
+            GoStanding::Failed | GoStanding::OutOfRounds => reply.with_lines(Key::Last5, self.last5.clone()),
+            _ => reply,
+        };
+        reply.with_some(Key::Logref, self.logref.as_deref()).warn(self.view.warnings.clone())
+    }
+}

@@ -1,0 +1,199 @@
+//! What a caller is told: an outcome becomes a `Reply`, and a `Reply` becomes text, JSON or a table.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `key`, `status` | the tables of keys and statuses; the manual and the schema are made from them |
+//! | `value`, `next` | values, rows with named columns, and the next step |
+//! | `text`, `json`, `table` | renderings: for scripts and agents, for programs, for a person's terminal |
+//! | `schema` | the JSON Schema of every reply |
+//! | `error` | what an error says, and what it says to do next |
+//! | the others | what each noun's outcomes say |
+//!
+//! Invariant: a reply is a value. Nothing here prints, and nobody needs a process to get one.
+
+mod agent;
+mod append;
+mod artifact;
+pub mod branch;
+mod entity;
+mod error;
+mod event;
+pub mod graph;
+mod job;
+mod json;
+pub mod key;
+mod list;
+mod mission;
+mod next;
+mod project;
+mod reference;
+mod review;
+pub mod schema;
+mod session;
+mod status;
+mod stop;
+mod system;
+pub mod table;
+mod text;
+pub mod value;
+mod verify;
+mod watchdog;
+
+use crate::base::Actor;
+
+pub use append::{Appended, Streamed};
+pub use entity::sentence;
+pub use error::{of_error, of_failure};
+pub use event::row as event_row;
+pub use key::Key;
+pub use list::Page;
+pub use next::{Next, Plain};
+pub use status::Status;
+pub use text::list_line;
+pub(crate) use value::row;
+pub use value::{Audience, Cell, Field, Row, Shape, Value};
+
+/// An outcome that can be told.
+pub trait Replies {
+    fn reply(&self) -> Reply;
+}
+
+/// One reply: the four lines that every one has, and its own fields in their order.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The exit code: that of the status, unless the reply says another.
+    pub exit: u8,
+    pub status: Status,
+    pub next: Next,
+    pub sum: String,
+    pub fields: Vec<Field>,
+    /// Prose beside the reply.
+    pub warnings: Vec<String>,
+    /// Who acts in the next step, where the caller's flags alone do not say it.
+    pub acting: Option<Actor>,
+}
+
+impl Reply {
+    pub fn new(status: Status, sum: impl Into<String>) -> Self {
+        Reply {
+            exit: status.exit(),
+            status,
+            next: Next::None,
+            sum: sum.into(),
+            fields: Vec::new(),
+            warnings: Vec::new(),
+            acting: None,
+        }
+    }
+
+    pub fn next(mut self, next: Next) -> Self {
+        self.next = next;
+        self
+    }
+
+    /// Another exit code than that of the status.
+    pub fn exit(mut self, exit: u8) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    /// A key with its one value.
+    pub fn with(self, key: Key, value: impl Into<Cell>) -> Self {
+        let value = value.into();
+        match key.shape() {
+            Shape::Texts => self.put(key, Value::Texts(vec![value.plain()]), Audience::Everybody),
+            _ => self.put(key, Value::One(value), Audience::Everybody),
+        }
+    }
+
+    /// The same, if there is a value.
+    pub fn with_some(self, key: Key, value: Option<impl Into<Cell>>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
+    /// A moment that is kept as text.
+    pub fn with_time(self, key: Key, value: Option<&str>) -> Self {
+        self.with_some(key, value.map(Cell::time))
+    }
+
+    /// A key that repeats, with a text each time.
+    pub fn with_texts(self, key: Key, texts: impl IntoIterator<Item = impl ToString>) -> Self {
+        let texts = texts.into_iter().map(|text| text.to_string()).collect();
+        self.put(key, Value::Texts(texts), Audience::Everybody)
+    }
+
+    /// A key that repeats, with a row each time.
+    pub fn with_rows(self, key: Key, rows: impl IntoIterator<Item = Row>) -> Self {
+        self.put(key, Value::Rows(rows.into_iter().collect()), Audience::Everybody)
+    }
+
+    /// Rows for readers of text, where JSON has the same in another form.
+    pub fn with_text_rows(self, key: Key, rows: impl IntoIterator<Item = Row>) -> Self {
+        self.put(key, Value::Rows(rows.into_iter().collect()), Audience::Text)
+    }
+
+    /// A key with one record.
+    pub fn with_row(self, key: Key, row: Row) -> Self {
+        self.put(key, Value::Rows(vec![row]), Audience::Everybody)
+    }
+
+    /// Numbers by name.
+    pub fn with_counts(self, key: Key, counts: impl IntoIterator<Item = (impl ToString, u64)>) -> Self {
+        let counts = counts.into_iter().map(|(name, count)| (name.to_string(), count)).collect();
+        self.put(key, Value::Counts(counts), Audience::Everybody)
+    }
+
+    /// A block of lines from elsewhere.
+    pub fn with_lines(self, key: Key, lines: Vec<String>) -> Self {
+        self.put(key, Value::Lines(lines), Audience::Everybody)
+    }
+
+    /// A value for readers of JSON alone.
+    pub fn with_json(self, key: Key, value: Value) -> Self {
+        self.put(key, value, Audience::Json)
+    }
+
+    fn put(mut self, key: Key, value: Value, audience: Audience) -> Self {
+        debug_assert!(self.field(key).is_none(), "{key} is there twice");
+        debug_assert!(fits(key.shape(), &value), "{key} does not take {value:?}");
+        self.fields.push(Field { key, value, audience });
+        self
+    }
+
+    /// The field of a key.
+    pub fn field(&self, key: Key) -> Option<&Field> {
+        self.fields.iter().find(|field| field.key == key)
+    }
+
+    pub fn warn(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// Who acts in the next step.
+    pub fn acting(mut self, actor: Actor) -> Self {
+        self.acting = Some(actor);
+        self
+    }
+}
+
+/// Whether a value is what the table promises for its key.
+fn fits(shape: Shape, value: &Value) -> bool {
+    match (shape, value) {
+        (Shape::Text, Value::One(Cell::Text(_)))
+        | (Shape::Number, Value::One(Cell::Number(_)))
+        | (Shape::Time, Value::One(Cell::Time(_) | Cell::Text(_)))
+        | (Shape::Flag | Shape::Only, Value::One(Cell::Flag(_)))
+        | (Shape::Of, Value::One(Cell::Of(..)))
+        | (Shape::Texts, Value::Texts(_))
+        | (Shape::Counts, Value::Counts(_))
+        | (Shape::Lines, Value::Lines(_))
+        | (Shape::Map, Value::Map(_)) => true,
+        (Shape::Row(columns), Value::Rows(rows)) => rows.len() == 1 && rows[0].cells.len() <= columns.len(),
+        (Shape::Rows(columns), Value::Rows(rows)) => rows.iter().all(|row| row.cells.len() <= columns.len()),
+        _ => false,
+    }
+}

@@ -1,0 +1,99 @@
+//! What an agent is told when it comes, asks and leaves.
+
+use super::{Key, Next, Replies, Reply, Status, entity, event, row, sentence};
+use crate::base::EntityId;
+use crate::machine::State;
+use crate::op::AppendOutcome;
+use crate::op::session::{
+    Action, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, RenewOutcome, ReportOutcome,
+};
+
+/// What an agent does first after a pause.
+const INSTRUCTION: &str = "work was paused and goes on: check where things stood, tidy up what is half done; \
+                           the repository and its dependencies may have changed";
+
+fn held(done: &AppendOutcome) -> Reply {
+    let session = done.entity.as_ref();
+    done.reply()
+        .with_some(Key::SessionId, session.map(|session| session.subject.id()))
+        .with_time(Key::ExpiresAt, session.and_then(|session| session.text("expires_at")))
+}
+
+impl Replies for LoginOutcome {
+    fn reply(&self) -> Reply {
+        let id = self.recorded.entity.as_ref().and_then(|session| EntityId::parse(session.subject.id()).ok());
+        let task = Next::run("hf-session").word("task");
+        held(&self.recorded).next(id.map_or(Next::None, |id| task.arg("--session", &id)))
+    }
+}
+
+impl Replies for RenewOutcome {
+    fn reply(&self) -> Reply {
+        held(&self.recorded)
+    }
+}
+
+impl Replies for LogoutOutcome {
+    fn reply(&self) -> Reply {
+        match &self.recorded {
+            Some(done) => held(done),
+            None => Reply::new(Status::Duplicate, "no session is open"),
+        }
+    }
+}
+
+impl Replies for ReportOutcome {
+    fn reply(&self) -> Reply {
+        self.recorded.reply().next(Next::run("hf-session").word("next"))
+    }
+}
+
+impl Replies for NextOutcome {
+    fn reply(&self) -> Reply {
+        let next = match self.action {
+            Action::Start if self.in_session => Next::run("hf-session").word("task"),
+            Action::Start => {
+                let next = Next::run("hf-session").word("login").arg("--agent", &self.agent);
+                match EntityId::parse(self.project.id()) {
+                    Ok(project) if project.as_str() != "main" => next.arg("--project", &project),
+                    _ => next,
+                }
+            }
+            Action::Hold => Next::None,
+            Action::Exit => Next::run("hf-session").word("logout"),
+        };
+        let why = self.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        Reply::new(Status::Ok, format!("{} {}{why}", self.agent, self.action))
+            .next(next)
+            .with_some(Key::Reason, self.reason.map(|reason| reason.as_str()))
+            .with(Key::Action, self.action.as_str())
+            .with_rows(Key::Project, [row![self.project.id()]])
+            .with_some(Key::TaskId, self.task.as_ref().map(|task| task.name()))
+    }
+}
+
+impl Replies for MyTaskOutcome {
+    fn reply(&self) -> Reply {
+        let resumed = self.resumed_from_pause;
+        let reply = match &self.task {
+            None => Reply::new(Status::NoTask, "there is nothing to do"),
+            Some(task) => {
+                let next = match task.state {
+                    State::Assigned => entity::next_about("hf-task", "start", task),
+                    _ => Next::None,
+                };
+                let status = if self.claimed { Status::Claimed } else { Status::Ok };
+                Reply::new(status, sentence(task)).next(next).with(Key::TaskId, task.name())
+            }
+        };
+        reply
+            .acting(self.agent.clone())
+            .with_some(Key::State, self.task.as_ref().map(|task| task.state.as_str()))
+            .with_some(Key::ResumedFromPause, resumed.then_some(true))
+            .with_some(Key::Instruction, resumed.then_some(INSTRUCTION))
+            .with_some(Key::Previous, self.checkpoint.as_deref())
+            .with_rows(Key::Event, self.events.iter().map(event::row))
+            .with_rows(Key::Entity, self.artifacts.iter().map(entity::row))
+            .warn(self.warnings.clone())
+    }
+}

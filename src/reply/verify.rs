@@ -1,0 +1,80 @@
+//! What was checked, and what was found.
+
+use super::{Key, Next, Replies, Reply, Status, project};
+use crate::op::{RecoverOutcome, VerifyOutcome};
+use crate::vault::{Checked, HeadVerdict};
+
+impl VerifyOutcome {
+    /// Everything that is wrong, one sentence each.
+    fn findings(&self) -> Vec<String> {
+        let verified = &self.verified;
+        let mut findings = Vec::new();
+        if let Checked::Broken { why, .. } = &verified.chain {
+            findings.push(why.clone());
+        }
+        match verified.head_verdict {
+            HeadVerdict::Ahead => findings.push("the log ends before the head that chain.json names".to_owned()),
+            HeadVerdict::Mismatch => {
+                findings.push("the head that chain.json names is not what stands there".to_owned());
+            }
+            _ => {}
+        }
+        findings.extend(verified.tail_why.iter().map(|why| format!("behind the published head: {why}")));
+        let missing = verified.anchors.iter().filter(|anchor| !anchor.1);
+        findings.extend(missing.map(|(head, _)| format!("the log has no event {head}")));
+        findings.extend([&self.differences, &self.damaged, &self.violations].into_iter().flatten().flatten().cloned());
+        findings
+    }
+}
+
+/// What a check says that was asked for, or not.
+fn verdict(found: &Option<Vec<String>>, bad: &'static str) -> &'static str {
+    match found {
+        None => "NOT_CHECKED",
+        Some(found) if found.is_empty() => "OK",
+        Some(_) => bad,
+    }
+}
+
+impl Replies for VerifyOutcome {
+    fn reply(&self) -> Reply {
+        let verified = &self.verified;
+        let anchor = match verified.anchors.as_slice() {
+            [] => "NONE",
+            anchors if anchors.iter().all(|(_, found)| *found) => "OK",
+            _ => "FAILED",
+        };
+        let (status, next, sum) = match self.passed() {
+            true => (Status::Verified, Next::None, format!("{} events, all good", verified.count)),
+            false => {
+                let sum = format!("{} events were checked, and something is wrong", verified.count);
+                (Status::Failed, Next::OPERATOR, sum)
+            }
+        };
+        let reply = Reply::new(status, sum)
+            .next(next)
+            .with(Key::Chain, if verified.chain == Checked::Ok { "OK" } else { "BROKEN" })
+            .with(Key::Tail, verified.tail.as_str())
+            .with(Key::Head, verified.head_verdict.as_str())
+            .with(Key::Anchor, anchor)
+            .with(Key::Projections, verdict(&self.differences, "DIFFERENT"))
+            .with(Key::Artifacts, verdict(&self.damaged, "CORRUPT"))
+            .with(Key::Policy, verdict(&self.violations, "VIOLATED"))
+            .with(Key::Events, verified.count);
+        project::with_head(reply, verified.head).with_texts(Key::Finding, self.findings()).warn(self.warnings.clone())
+    }
+}
+
+impl Replies for RecoverOutcome {
+    fn reply(&self) -> Reply {
+        let reply = match self.events.is_empty() {
+            true => Reply::new(Status::Intact, "the log is whole; there is nothing to recover"),
+            false => Reply::new(Status::Recovered, format!("{} bytes were moved to quarantine", self.bytes)),
+        };
+        let reply = reply.with_texts(Key::EventId, self.events.iter().map(|event| event.id));
+        project::with_head(reply, self.found)
+            .with(Key::Bytes, self.bytes)
+            .with_texts(Key::Quarantined, &self.files)
+            .warn(self.warnings.clone())
+    }
+}

@@ -1,0 +1,32 @@
+//! What a look of the watchdog found and did.
+
+use super::{Key, Next, Replies, Reply, Status, row};
+use crate::op::{Health, WatchdogOutcome};
+
+impl Replies for WatchdogOutcome {
+    fn reply(&self) -> Reply {
+        let status = match self.health {
+            Health::Healthy => Status::Healthy,
+            Health::Warning => Status::Warning,
+            Health::Anomaly => Status::AnomalyFound,
+            Health::Paused => Status::Paused,
+            Health::Stopped => Status::Stopped,
+        };
+        let sum = match self.findings.len() {
+            0 => "nothing is wrong".to_owned(),
+            n => format!("{n} findings, {} things done", self.did.len()),
+        };
+        let mut advice: Vec<&str> = self.findings.iter().map(|finding| finding.code.advice()).collect();
+        advice.dedup();
+        let anomalies =
+            self.findings.iter().map(|f| row![f.code.as_str(), f.subject.to_string(), f.level.as_str(), f.seconds]);
+        Reply::new(status, sum)
+            .next(if status == Status::AnomalyFound { Next::run("hf-status") } else { Next::None })
+            .with(Key::HeartbeatId, self.heartbeat_id.to_string())
+            .with_rows(Key::Anomaly, anomalies)
+            .with_texts(Key::Advice, advice)
+            .with_rows(Key::Did, self.did.iter().map(|(what, subject)| row![what.as_str(), subject.as_str()]))
+            .with(Key::TickMs, self.tick_ms)
+            .warn(self.warnings.clone())
+    }
+}
