@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::io::FdFlags;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{FdFlags, retry_on_intr};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use tempfile::TempDir;
 
 use super::identity::Stat;
@@ -500,10 +501,10 @@ fn a_supervisor_reaps_what_its_job_leaves_to_it() {
     let orphan: i32 = line(&up).parse().unwrap();
     (&go).write_all(b"x\n").unwrap();
     assert_eq!(line(&up), supervisor.as_raw_nonzero().to_string());
-    let held = rustix::process::pidfd_open(Pid::from_raw(orphan).unwrap(), rustix::process::PidfdFlags::empty());
+    let held = pidfd_open(Pid::from_raw(orphan).unwrap(), PidfdFlags::empty());
     if let Ok(held) = held {
-        let mut fds = [rustix::event::PollFd::new(&held, rustix::event::PollFlags::IN)];
-        rustix::event::poll(&mut fds, None).unwrap();
+        let mut fds = [PollFd::new(&held, PollFlags::IN)];
+        retry_on_intr(|| poll(&mut fds, None)).unwrap();
     }
     (&go2).write_all(b"x\n").unwrap();
     fixture.wait();

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use hiveforge::base::seal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
@@ -198,11 +199,17 @@ impl Drop for Story {
     }
 }
 
+/// Waits until there is something to read, or a process has ended; says whether it came in time. What ends
+/// elsewhere in these tests may interrupt a wait: who runs a command with a time limit has SIGCHLD caught.
+pub fn comes(what: impl AsFd, max: &Timespec) -> bool {
+    let mut fds = [PollFd::new(&what, PollFlags::IN)];
+    retry_on_intr(|| poll(&mut fds, Some(max))).expect("a poll") == 1
+}
+
 /// Waits for the end of a process.
 #[track_caller]
 fn ends(pid: i32, process: &OwnedFd) {
-    let mut fds = [PollFd::new(process, PollFlags::IN)];
-    assert_eq!(poll(&mut fds, Some(&LONG)), Ok(1), "process {pid} goes on and on");
+    assert!(comes(process, &LONG), "process {pid} goes on and on");
 }
 
 /// Sends a signal and waits for the end.
@@ -235,8 +242,7 @@ impl Gate {
         let mut line = Vec::new();
         while line.last() != Some(&b'\n') {
             let mut byte = [0];
-            let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
-            assert_eq!(poll(&mut fds, Some(&LONG)), Ok(1), "nobody came to the gate");
+            assert!(comes(&self.pipe, &LONG), "nobody came to the gate");
             self.pipe.read_exact(&mut byte).expect("an open pipe");
             line.push(byte[0]);
         }
