@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{FdFlags, retry_on_intr};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid};
 use tempfile::TempDir;
 
 use super::identity::Stat;
@@ -106,6 +106,32 @@ impl Fixture {
 
     fn probe(&self) -> Standing {
         probe(&self.job, Some(&id("r1"))).unwrap()
+    }
+}
+
+impl Drop for Fixture {
+    /// A test that fails takes along what it started: whatever works in its vault, or supervises there.
+    fn drop(&mut self) {
+        let is_ours = |pid: i32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == self.vault().as_os_str().as_bytes())
+                || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(self.vault()))
+        };
+        // New ones may come while old ones go.
+        let mut left = thread::panicking();
+        while left {
+            let all = fs::read_dir("/proc").into_iter().flatten();
+            let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            let held = pids.filter_map(|pid| {
+                let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+                (is_ours(pid) && pidfd_send_signal(&process, Signal::KILL).is_ok()).then_some(process)
+            });
+            let held: Vec<_> = held.collect();
+            left = !held.is_empty();
+            for process in held {
+                let _ = retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], None));
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Jobs for tests: held at gates, looked at from outside, and gone with the test that fired them.
+//! Jobs for tests: held at gates, and looked at from outside.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use crate::lives::{id, ok};
 /// No test waits longer than this for something that must come.
 const LONG: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
-/// A vault in which jobs are fired. When it goes, whatever still lives of them goes first.
+/// A vault in which jobs are fired.
 pub struct Story {
     hive: Hive,
 }
@@ -188,17 +188,6 @@ impl Story {
     }
 }
 
-impl Drop for Story {
-    fn drop(&mut self) {
-        // New ones may come while old ones go.
-        for _ in 0..10 {
-            for (_, process) in self.processes() {
-                let _ = pidfd_send_signal(&process, Signal::KILL);
-            }
-        }
-    }
-}
-
 /// Waits until there is something to read, or a process has ended; says whether it came in time. What ends
 /// elsewhere in these tests may interrupt a wait: who runs a command with a time limit has SIGCHLD caught.
 pub fn comes(what: impl AsFd, max: &Timespec) -> bool {
@@ -208,7 +197,7 @@ pub fn comes(what: impl AsFd, max: &Timespec) -> bool {
 
 /// Waits for the end of a process.
 #[track_caller]
-fn ends(pid: i32, process: &OwnedFd) {
+pub fn ends(pid: i32, process: &OwnedFd) {
     assert!(comes(process, &LONG), "process {pid} goes on and on");
 }
 
