@@ -5,7 +5,6 @@
 //! passes from the caller to the supervisor without a moment in which nobody has it.
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -43,11 +42,8 @@ pub fn take_over(job: &JobDir) -> Result<Held> {
     let stdin = rustix::stdio::stdin();
     let file = std::fs::File::from(rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(|e| failed(e.into()))?);
     let lock = job.lock_file()?.ok_or_else(not_ours)?;
-    let (given, own) = (file.metadata().map_err(failed)?, lock.metadata().map_err(failed)?);
     // Taking it again on the same open file changes nothing; on another it would be refused.
-    if (given.dev(), given.ino()) != (own.dev(), own.ino())
-        || !lock::try_hold(&file, Mode::Exclusive).map_err(failed)?
-    {
+    if !lock::is_same(&file, &lock).map_err(failed)? || !lock::try_hold(&file, Mode::Exclusive).map_err(failed)? {
         return Err(not_ours());
     }
     let nothing = std::fs::File::open("/dev/null").map_err(failed)?;

@@ -146,6 +146,20 @@ impl JobDir {
         self.dir.open_file(LOCK)
     }
 
+    /// Whether the vault still has this job, under the lock that is held. If it has lost the job or its log,
+    /// nobody can find the job any more, tell it to end, or record what becomes of it. Seen from the folder that
+    /// was opened: a vault that is moved takes its jobs along. What cannot be looked at now may be soon.
+    pub fn is_kept(&self, held: &Held) -> bool {
+        let lock = || -> Result<Option<File>> {
+            let (Some(_), Some(jobs)) = (self.vault.dir(AKASHIC)?, self.vault.dir(JOBS)?) else { return Ok(None) };
+            jobs.dir(self.task.as_str())?.map_or(Ok(None), |dir| dir.open_file(LOCK))
+        };
+        match lock() {
+            Ok(found) => found.is_some_and(|found| lock::is_same(&found, held.file()).unwrap_or(true)),
+            Err(e) => !matches!(e.kind, ErrorKind::Refused(_)),
+        }
+    }
+
     /// The file that whatever lives of the newest run holds.
     pub(super) fn alive_file(&self) -> Result<Option<File>> {
         self.dir.open_file(ALIVE)
@@ -341,6 +355,7 @@ mod tests {
     use super::*;
     use crate::base::Timestamp;
     use crate::job::{Ended, LogSize};
+    use std::fs;
 
     #[test]
     fn cancelling_is_seen_and_garbage_is_an_error() {
@@ -403,6 +418,36 @@ mod tests {
         assert!(fixture.job.new_vault_file(Path::new("out/x")).is_err());
         fixture.job.new_vault_file(Path::new("Autonomous/logs/x")).unwrap();
         assert!(fixture.job.new_vault_file(Path::new("Autonomous/logs/x")).is_err());
+    }
+
+    #[test]
+    fn a_vault_that_is_moved_keeps_its_jobs_and_one_that_is_deleted_does_not() {
+        type Happens = fn(&Path);
+        let happens: [(bool, Happens); 8] = [
+            (true, |_| {}),
+            (true, |vault| fs::rename(vault, vault.with_extension("moved")).unwrap()),
+            (false, |vault| fs::remove_dir_all(vault).unwrap()),
+            (false, |vault| fs::remove_dir_all(vault.join(JOBS)).unwrap()),
+            (false, |vault| fs::remove_dir_all(vault.join(AKASHIC)).unwrap()),
+            (false, |vault| fs::rename(vault.join("Jobs/t1"), vault.join("t1")).unwrap()),
+            (false, |vault| {
+                fs::rename(vault.join("Jobs/t1"), vault.join("t1")).unwrap();
+                std::os::unix::fs::symlink(vault.join("t1"), vault.join("Jobs/t1")).unwrap();
+            }),
+            (false, |vault| {
+                fs::remove_file(vault.join("Jobs/t1/lock")).unwrap();
+                fs::write(vault.join("Jobs/t1/lock"), "").unwrap();
+            }),
+        ];
+        for (n, (kept, happens)) in happens.into_iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let vault = folder.path().join("Vault");
+            fs::create_dir_all(vault.join(AKASHIC)).unwrap();
+            let job = JobDir::create(&vault, &EntityId::parse("t1").unwrap()).unwrap();
+            let held = job.take_lock(Duration::ZERO).unwrap();
+            happens(&vault);
+            assert_eq!(job.is_kept(&held), kept, "{n}");
+        }
     }
 
     #[test]

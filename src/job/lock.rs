@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
@@ -55,6 +56,12 @@ impl Held {
     pub(super) fn file(&self) -> &File {
         &self.file
     }
+}
+
+/// Whether two open files are the same one.
+pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
 /// Takes a lock if it is free now.

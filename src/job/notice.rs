@@ -55,7 +55,7 @@ mod tests {
     /// Blocks until it is told.
     fn told(notice: &Notice) {
         let mut fds = [PollFd::from_borrowed_fd(notice.descriptor().unwrap(), PollFlags::IN)];
-        poll(&mut fds, None).unwrap();
+        rustix::io::retry_on_intr(|| poll(&mut fds, None)).unwrap();
         notice.clear();
     }
 

@@ -4,14 +4,15 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::io::FdFlags;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{FdFlags, retry_on_intr};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid};
 use tempfile::TempDir;
 
 use super::identity::Stat;
@@ -105,6 +106,32 @@ impl Fixture {
 
     fn probe(&self) -> Standing {
         probe(&self.job, Some(&id("r1"))).unwrap()
+    }
+}
+
+impl Drop for Fixture {
+    /// A test that fails takes along what it started: whatever works in its vault, or supervises there.
+    fn drop(&mut self) {
+        let is_ours = |pid: i32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == self.vault().as_os_str().as_bytes())
+                || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(self.vault()))
+        };
+        // New ones may come while old ones go.
+        let mut left = thread::panicking();
+        while left {
+            let all = fs::read_dir("/proc").into_iter().flatten();
+            let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            let held = pids.filter_map(|pid| {
+                let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+                (is_ours(pid) && pidfd_send_signal(&process, Signal::KILL).is_ok()).then_some(process)
+            });
+            let held: Vec<_> = held.collect();
+            left = !held.is_empty();
+            for process in held {
+                let _ = retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], None));
+            }
+        }
     }
 }
 
@@ -500,10 +527,10 @@ fn a_supervisor_reaps_what_its_job_leaves_to_it() {
     let orphan: i32 = line(&up).parse().unwrap();
     (&go).write_all(b"x\n").unwrap();
     assert_eq!(line(&up), supervisor.as_raw_nonzero().to_string());
-    let held = rustix::process::pidfd_open(Pid::from_raw(orphan).unwrap(), rustix::process::PidfdFlags::empty());
+    let held = pidfd_open(Pid::from_raw(orphan).unwrap(), PidfdFlags::empty());
     if let Ok(held) = held {
-        let mut fds = [rustix::event::PollFd::new(&held, rustix::event::PollFlags::IN)];
-        rustix::event::poll(&mut fds, None).unwrap();
+        let mut fds = [PollFd::new(&held, PollFlags::IN)];
+        retry_on_intr(|| poll(&mut fds, None)).unwrap();
     }
     (&go2).write_all(b"x\n").unwrap();
     fixture.wait();

@@ -1,16 +1,17 @@
-//! Jobs for tests: held at gates, looked at from outside, and gone with the test that fired them.
+//! Jobs for tests: held at gates, and looked at from outside.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use hiveforge::base::seal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use crate::lives::{id, ok};
 /// No test waits longer than this for something that must come.
 const LONG: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
-/// A vault in which jobs are fired. When it goes, whatever still lives of them goes first.
+/// A vault in which jobs are fired.
 pub struct Story {
     hive: Hive,
 }
@@ -187,22 +188,17 @@ impl Story {
     }
 }
 
-impl Drop for Story {
-    fn drop(&mut self) {
-        // New ones may come while old ones go.
-        for _ in 0..10 {
-            for (_, process) in self.processes() {
-                let _ = pidfd_send_signal(&process, Signal::KILL);
-            }
-        }
-    }
+/// Waits until there is something to read, or a process has ended; says whether it came in time. What ends
+/// elsewhere in these tests may interrupt a wait: who runs a command with a time limit has SIGCHLD caught.
+pub fn comes(what: impl AsFd, max: &Timespec) -> bool {
+    let mut fds = [PollFd::new(&what, PollFlags::IN)];
+    retry_on_intr(|| poll(&mut fds, Some(max))).expect("a poll") == 1
 }
 
 /// Waits for the end of a process.
 #[track_caller]
-fn ends(pid: i32, process: &OwnedFd) {
-    let mut fds = [PollFd::new(process, PollFlags::IN)];
-    assert_eq!(poll(&mut fds, Some(&LONG)), Ok(1), "process {pid} goes on and on");
+pub fn ends(pid: i32, process: &OwnedFd) {
+    assert!(comes(process, &LONG), "process {pid} goes on and on");
 }
 
 /// Sends a signal and waits for the end.
@@ -235,8 +231,7 @@ impl Gate {
         let mut line = Vec::new();
         while line.last() != Some(&b'\n') {
             let mut byte = [0];
-            let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
-            assert_eq!(poll(&mut fds, Some(&LONG)), Ok(1), "nobody came to the gate");
+            assert!(comes(&self.pipe, &LONG), "nobody came to the gate");
             self.pipe.read_exact(&mut byte).expect("an open pipe");
             line.push(byte[0]);
         }

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command as Process, Output, Stdio};
@@ -14,6 +16,9 @@ use hiveforge::cli::COMMANDS;
 use hiveforge::event::{Draft, Event, Kind};
 use hiveforge::op::{self, AppendRequest, Env};
 use hiveforge::vault::{Scope, Vault, Verified};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 
@@ -23,9 +28,14 @@ pub const START: &str = "2026-01-31T12:00:00Z";
 /// What the commands are told to leave out; only scripts/torture does that.
 pub static SABOTAGE: Mutex<Option<&'static str>> = Mutex::new(None);
 
+/// The variable by which whatever a test starts is known as its own, wherever that works.
+const HIVE: &str = "HIVE";
+/// How long the kernel may take to end what was killed.
+const KILLED_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
 /// A temporary folder, with or without a vault in it.
 pub struct Hive {
-    dir: TempDir,
+    home: Home,
     now: String,
     /// Where the commands keep their replies as JSON, to be held against the schema.
     replies: Option<NamedTempFile>,
@@ -36,7 +46,8 @@ impl Hive {
     pub fn empty() -> Self {
         // Elsewhere every system call counts.
         let replies = (env!("CARGO_CRATE_NAME") == "e2e").then(|| NamedTempFile::new().expect("a temporary file"));
-        Hive { dir: tempfile::tempdir().expect("a temporary folder"), now: START.to_owned(), replies }
+        let home = Home { dir: tempfile::tempdir().expect("a temporary folder") };
+        Hive { home, now: START.to_owned(), replies }
     }
 
     /// A folder with a fresh vault.
@@ -53,7 +64,7 @@ impl Hive {
     }
 
     pub fn dir(&self) -> &Path {
-        self.dir.path()
+        self.home.dir.path()
     }
 
     pub fn vault(&self) -> PathBuf {
@@ -65,6 +76,7 @@ impl Hive {
         let mut process = Process::new(binary(name));
         process.current_dir(self.dir()).env_clear().env("USER", "jo").env("HF_NOW", &self.now);
         process.envs(self.replies.iter().map(|file| ("HF_REPLIES", file.path())));
+        process.env(HIVE, self.dir());
         process.envs(SABOTAGE.lock().expect("no panic").map(|name| ("HF_SABOTAGE", name)));
         process
     }
@@ -303,6 +315,51 @@ impl Drop for Hive {
             let wrong: Vec<String> =
                 reply_schema().iter_errors(&reply).map(|e| format!("{}: {e}", e.instance_path())).collect();
             assert!(wrong.is_empty(), "{wrong:#?}\n{reply:#}");
+        }
+    }
+}
+
+/// The folder of a hive. Whatever still runs in it goes first: a supervisor would write into a vault that is
+/// being removed, and what a test that failed has started would go on for minutes.
+struct Home {
+    dir: TempDir,
+}
+
+impl Home {
+    /// Every living process that works here, or whose arguments or variables name this folder.
+    fn processes(&self) -> Vec<OwnedFd> {
+        let dir = self.dir.path();
+        let names_dir = |text: Vec<u8>| memchr::memmem::find(&text, dir.as_os_str().as_bytes()).is_some();
+        let is_ours = |pid: i32| {
+            let file = |name: &str| PathBuf::from(format!("/proc/{pid}/{name}"));
+            fs::read_link(file("cwd")).is_ok_and(|cwd| cwd.starts_with(dir))
+                || ["environ", "cmdline"].iter().any(|name| fs::read(file(name)).is_ok_and(names_dir))
+        };
+        let all = fs::read_dir("/proc").into_iter().flatten();
+        let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let held = pids.filter(|pid| is_ours(*pid)).filter_map(|pid| {
+            let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+            // Looked at again, now that nobody else can get its number.
+            is_ours(pid).then_some(process)
+        });
+        held.collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // New ones may come while old ones go.
+        for _ in 0..10 {
+            let left = self.processes();
+            for process in &left {
+                let _ = pidfd_send_signal(process, Signal::KILL);
+            }
+            for process in &left {
+                let _ = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&KILLED_WAIT)));
+            }
+            if left.is_empty() {
+                break;
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod branch;
 mod caches;
 mod checkpoint;
 mod constraint;
+mod corpus;
 mod crash;
 mod decide;
 mod deepwork;

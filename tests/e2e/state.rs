@@ -6,11 +6,11 @@ use std::process::{Child, Stdio};
 use std::thread;
 
 use hiveforge::event::Kind;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::{Value, json};
 
-use crate::fired::{Story, kill, waiting};
+use crate::fired::{Story, comes, kill, waiting};
 use crate::hive::{Hive, Reply, mask, write_private};
 use crate::lives::{approved, count, found_behind, keeps_the_rules, kinds_since, ok, refuses};
 
@@ -732,10 +732,8 @@ fn go_for(story: &Story, millis: i64) -> Option<Reply> {
     let go: Child = story.process("state").arg("go").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&go);
     let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
-    let mut fds = [PollFd::new(&process, PollFlags::IN)];
     let time = Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 };
-    let ended = poll(&mut fds, Some(&time)).unwrap() == 1;
-    if !ended {
+    if !comes(&process, &time) {
         kill_process(pid, Signal::KILL).unwrap();
     }
     let output = go.wait_with_output().unwrap();

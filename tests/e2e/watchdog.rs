@@ -8,8 +8,10 @@ use hiveforge::event::{Event, Kind};
 use hiveforge::policy::Governance;
 use hiveforge::policy::overdue::overdue;
 use hiveforge::state::State;
+use rustix::process::Signal;
 use serde_json::json;
 
+use crate::fired::kill;
 use crate::hive::{Hive, Random, forged, jsonl};
 use crate::lives::{count, held, kinds, ok, refuses, sh};
 use crate::watched::{all_is_well, at, beat, configure, configured, file, moment, tick, told};
@@ -359,17 +361,14 @@ fn while_everything_is_stopped_the_watchdog_says_so_and_wakes_nobody() {
 /// Kills the supervisor of the only job, and waits until it is gone.
 fn kill_the_supervisor(hive: &Hive) {
     let vault = hive.vault().display().to_string();
-    let ours = |pid: &str| {
+    let ours = |pid: i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
         words.iter().any(|word| word == "supervise") && words.contains(&vault)
     };
     let all = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let pid = all.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).find(|pid| ours(pid)).expect("a supervisor");
-    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-    while ours(&pid) {
-        std::thread::yield_now();
-    }
+    let mut pids = all.filter_map(|name| name.parse().ok());
+    kill(pids.find(|pid| ours(*pid)).expect("a supervisor"), Signal::KILL);
     // What it was about to start, or had started, ends with it, and is gone when nobody holds these any more.
     let job = fs::read_dir(hive.vault().join("Jobs")).unwrap().next().unwrap().unwrap().path();
     for name in ["lock", "alive"] {

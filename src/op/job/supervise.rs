@@ -3,6 +3,9 @@
 //!
 //! At the end of a run, in this order: exit record on the disk, events, unlock. If the events cannot
 //! be recorded the exit record stands, and the next command that looks makes up for it.
+//!
+//! Invariant: a supervisor does not outlive its job in the vault. Once the vault has lost the job nobody could end
+//! it any more, so it ends what it runs and goes (`a_job_that_its_vault_has_lost_ends_with_all_that_it_started`).
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -10,9 +13,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{end, fire, log_path, log_reference, queue, run_of};
-use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject};
+use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Result, Subject};
 use crate::event::Kind;
-use crate::job::{ExitRecord, Halt, Identity, JobDir, Observer, Order, Run, Signals, Spec, Words, take_over};
+use crate::job::{ExitRecord, Halt, Held, Identity, JobDir, Observer, Order, Run, Signals, Spec, Words, take_over};
 use crate::machine::State as At;
 use crate::op::desk::Desk;
 use crate::op::task::request as asking;
@@ -28,6 +31,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const BEAT_LOCK_WAIT: Duration = Duration::from_millis(300);
 /// At the end there is more time.
 const END_LOCK_WAIT: Duration = Duration::from_secs(60);
+/// Whoever deletes a vault finds nothing new in it for this long: what we would record is in the way of that.
+const DELETE_WAIT: Duration = Duration::from_secs(1);
+/// Why a job ends that is not in its vault any more.
+const LOST: &str = "its folder in the vault is gone";
 /// How everything that a stop ends is called.
 pub const STOPPED: &str = "emergency_stop";
 
@@ -45,7 +52,8 @@ pub fn supervise(env: &Env, task: &str) -> Result<()> {
     let env = Env { actor: Actor::parse(actor)?, shell, session: None, project: None, ..env.clone() };
     // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
     let words = Words::of(&job);
-    let supervisor = Supervisor { env: &env, vault: &vault, job: &job, spec: &spec, signals: &signals, words: &words };
+    let supervisor =
+        Supervisor { env: &env, vault: &vault, job: &job, held: &held, spec: &spec, signals: &signals, words: &words };
     let mut last = None;
     while let Some((task, run)) = supervisor.turn()? {
         let (record, logref, recorded) = supervisor.run(&task, &run)?;
@@ -67,6 +75,7 @@ struct Supervisor<'a> {
     env: &'a Env,
     vault: &'a Vault,
     job: &'a JobDir,
+    held: &'a Held,
     spec: &'a Spec,
     signals: &'a Signals,
     words: &'a Words,
@@ -78,20 +87,29 @@ impl Supervisor<'_> {
         Env { now: (self.env.clock)(), lock_timeout, ..self.env.clone() }
     }
 
+    /// Whether the vault has lost this job.
+    fn is_lost(&self) -> bool {
+        let lost = !self.job.is_kept(self.held);
+        if lost {
+            // If this fails we are early, and no worse.
+            let _ = self.signals.pause(DELETE_WAIT);
+        }
+        lost
+    }
+
     /// Waits until the command may be run. Gives its run, or nothing if it never will be.
     fn turn(&self) -> Result<Option<(Entity, EntityId)>> {
         loop {
-            let env = self.now(END_LOCK_WAIT);
             let gives_up = match (self.job.order()?, self.signals.asked()) {
                 (Some(Order::Cancelled), _) => Some("cancelled".to_owned()),
                 (_, Some(signal)) => Some(format!("its supervisor was told to end (signal {signal})")),
-                _ => None,
+                _ => self.is_lost().then(|| LOST.to_owned()),
             };
-            // A log that cannot be written now may be soon.
-            match self.look(&env, gives_up.as_deref()) {
+            // A log that cannot be written now may be soon, but not one without a first event.
+            match self.look(&self.now(END_LOCK_WAIT), gives_up.as_deref()) {
                 Ok(Look::Run(task, run)) => return Ok(Some((*task, run))),
                 Ok(Look::Over) => return Ok(None),
-                Err(_) if gives_up.is_some() || !self.vault.path().exists() => return Ok(None),
+                Err(e) if gives_up.is_some() || e.kind == ErrorKind::NoVault => return Ok(None),
                 Ok(Look::Wait) | Err(_) => self.words.wait(LOOK_EVERY, self.signals)?,
             }
         }
@@ -230,6 +248,10 @@ impl Observer for Watch<'_> {
         if self.supervisor.vault.stop_flag().is_ok_and(|flag| flag.is_some()) {
             return why(STOPPED);
         }
-        self.supervisor.job.order().ok().flatten().and_then(|order| why(order.as_str()))
+        match self.supervisor.job.order() {
+            Ok(Some(order)) => why(order.as_str()),
+            _ if self.supervisor.is_lost() => why(LOST),
+            _ => None,
+        }
     }
 }
