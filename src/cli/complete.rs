@@ -6,13 +6,16 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
 
 use super::env::Outer;
 use super::flags::Flags;
 use super::main::{format_arg, write_all};
 use super::{COMMANDS, Entry, hf};
 use crate::base::{EntityType, limits, text};
+use crate::event::Kind;
+use crate::machine::{self, State};
+use crate::op::Projection;
 use crate::vault::Vault;
 
 /// The word that asks.
@@ -45,8 +48,15 @@ fn candidates(words: Vec<OsString>, index: usize) -> Vec<CompletionCandidate> {
     let understood = command.clone().ignore_errors(true).try_get_matches_from(&words).unwrap_or_default();
     let flags = Flags::of::<hf::Args>(&understood);
     let mut command = with_references(command, &flags, None);
-    let found = complete(&mut command, words, index, None).unwrap_or_default();
-    found.into_iter().filter(|candidate| !candidate.is_hide_set()).collect()
+    let is_empty = words[index].is_empty();
+    let mut found = complete(&mut command, words, index, None).unwrap_or_default();
+    found.retain(|candidate| !candidate.is_hide_set());
+    // Where a word is wanted, options are offered to whoever begins one.
+    let is_option = |candidate: &CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
+    if is_empty && !found.iter().all(is_option) {
+        found.retain(|candidate| !is_option(candidate));
+    }
+    found
 }
 
 /// `hf` with every command below it.
@@ -86,7 +96,27 @@ fn named_by(command: &str, sub: Option<&str>, arg: &str) -> &'static [EntityType
     }
 }
 
-/// The command with references offered wherever an argument takes one.
+/// The words of a closed list that an argument takes, where the parser does not say them itself.
+fn words_of(command: &str, arg: &str) -> Vec<&'static str> {
+    match arg {
+        "status" => {
+            let of = match command {
+                "project" => &[],
+                _ => named_by(command, None, "reference"),
+            };
+            let is_one = |state: &State| {
+                of.is_empty() || of.iter().any(|of| machine::table(*of).iter().any(|row| row.2 == *state))
+            };
+            let states = State::ALL.iter().filter(|state| **state != State::Absent && is_one(state));
+            states.map(|state| state.as_str()).collect()
+        }
+        "event_type" => Kind::ALL.iter().filter(|kind| !kind.row().reserved).map(|kind| kind.as_str()).collect(),
+        "projection" => EntityType::projected().map(EntityType::plural).chain([Projection::IDEMPOTENCY]).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The command with references and words offered wherever an argument takes one.
 fn with_references(command: clap::Command, flags: &Flags, above: Option<&str>) -> clap::Command {
     let name = command.get_name().trim_start_matches("hf-").to_owned();
     let (of, sub) = match above {
@@ -96,12 +126,16 @@ fn with_references(command: clap::Command, flags: &Flags, above: Option<&str>) -
     let below: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let command = command.mut_args(|arg| {
         let types = named_by(&of, sub.as_deref(), arg.get_id().as_str());
-        match types.is_empty() {
-            true => arg,
-            false => {
+        let words = words_of(&of, arg.get_id().as_str());
+        match (types.is_empty(), words.is_empty()) {
+            (false, _) => {
                 let flags = flags.clone();
                 arg.add(ArgValueCompleter::new(move |current: &OsStr| references(&flags, types, current)))
             }
+            (true, false) => {
+                arg.add(ArgValueCandidates::new(move || words.iter().map(CompletionCandidate::new).collect()))
+            }
+            (true, true) => arg,
         }
     });
     below

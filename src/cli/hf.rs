@@ -44,16 +44,21 @@ pub fn main() -> ExitCode {
     if let Some(entry) = called.and_then(Entry::named) {
         return (entry.run)(argv, Face::Plumbing);
     }
-    match argv.get(1).and_then(|word| word.to_str()) {
-        Some(complete::NAME) => complete::main(&argv[2..]),
-        Some(word) => match COMMANDS.iter().find(|entry| entry.short() == word) {
-            Some(entry) => {
-                argv.remove(0);
-                (entry.run)(argv, Face::Porcelain)
-            }
-            None => run::<Args>(argv, Face::Porcelain),
-        },
-        None => run::<Args>(argv, Face::Porcelain),
+    if argv.get(1).is_some_and(|word| word == complete::NAME) {
+        return complete::main(&argv[2..]);
+    }
+    let is_command = |word: &OsString| COMMANDS.iter().any(|entry| word == entry.short());
+    match argv.iter().skip(1).position(is_command) {
+        Some(0) => {
+            let entry = COMMANDS.iter().find(|entry| argv[1] == entry.short()).expect("it was found");
+            argv.remove(0);
+            (entry.run)(argv, Face::Porcelain)
+        }
+        at => {
+            // What follows a command is its own; before it stand our options, or a word that is none.
+            argv.truncate(at.map_or(argv.len(), |at| at + 2));
+            run::<Args>(argv, Face::Porcelain)
+        }
     }
 }
 

@@ -25,7 +25,7 @@ macro_rules! transcripts {
 
 transcripts! {
     agent append artifact batch branch claims constraint corrupt decide go init job jobs log message novault pause
-    poll project ref_ require review session state stop task usage values verify watchdog works
+    poll project reference require review session state stop task usage values verify watchdog works
 }
 
 /// So many replies the corpus holds at least.
@@ -276,7 +276,8 @@ fn what_was_reviewed_names_a_step_of_the_corpus_and_says_why() {
 
 #[test]
 fn a_summary_has_exit_status_and_keys_and_nothing_foreign() {
-    let reply = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:a:b\nEVENT_ID:1\nEVENT_ID:2\nLAST5:\none\n STATUS:two\nLOGREF:x\n";
+    let reply =
+        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:a:b\nEVENT_ID:1\nEVENT_ID:2\nLAST5:\none\n STATUS:two\nLOGREF:x\n";
     assert_eq!(summary(reply), "EXIT:1 STATUS:FAIL NEXT SUM EVENT_ID*2 LAST5 LOGREF");
     assert_eq!(summary(""), "-");
     assert_eq!(summary("EXIT:0\nnonsense\n"), "EXIT:0 ?");

@@ -9,6 +9,7 @@ mod batch;
 mod branch;
 mod caches;
 mod checkpoint;
+mod complete;
 mod constraint;
 mod corpus;
 mod crash;

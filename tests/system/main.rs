@@ -5,6 +5,7 @@
 #[path = "../e2e/hive.rs"]
 mod hive;
 
+mod completions;
 #[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod machine;
 mod mission;

@@ -7,9 +7,15 @@ use crate::machine::{Need, can};
 
 /// What a command shows on a terminal of its own, both outputs together.
 fn on_terminal(hive: &Hive, name: &str, args: &str) -> String {
+    on_terminal_with(hive, name, args, &[])
+}
+
+fn on_terminal_with(hive: &Hive, name: &str, args: &str, variables: &[(&str, &str)]) -> String {
     let output = Command::new("script")
         .args(["-qec", &format!("{} {args}", binary(name).display()), "/dev/null"])
         .current_dir(hive.dir())
+        .env("TERM", "xterm")
+        .envs(variables.iter().copied())
         .output()
         .expect("script runs");
     assert!(output.status.success(), "{output:?}");
@@ -24,6 +30,7 @@ fn long_work_shows_progress_on_a_terminal_and_nowhere_else() {
     let hive = Hive::new();
     hive.propose("x");
     let seen = on_terminal(&hive, "verify", "");
+    // Under its own name a command prints its lines, also on a terminal.
     let bar = format!("\rverifying [{}]", "#".repeat(40));
     assert!(seen.contains(&bar), "{seen:?}");
     // Taken away before the reply begins.
@@ -38,8 +45,33 @@ fn the_answer_to_why_is_a_tree_on_a_terminal() {
     }
     let hive = Hive::new();
     hive.propose("Login");
-    let seen = on_terminal(&hive, "lineage", "REQ-0001");
+    let seen = on_terminal(&hive, "", "lineage REQ-0001");
     assert!(seen.contains("\nRequirementProposed requirement:"), "{seen:?}");
-    assert!(!seen.contains("NODE:"), "{seen:?}");
+    assert!(!seen.contains("NODE:") && !seen.contains("EXIT:"), "{seen:?}");
+    assert!(on_terminal(&hive, "lineage", "REQ-0001").contains("\nNODE:0 "));
     assert_eq!(hive.run("lineage", &["REQ-0001"]).expect_exit(0).all("NODE").len(), 1);
+}
+
+#[test]
+fn a_person_gets_tables_with_colours_and_everybody_else_the_lines() {
+    if !can("tables on a terminal", &[Need::Tool("script")]) {
+        return;
+    }
+    let hive = Hive::new();
+    hive.run("task", &["propose", "Login form"]).expect_exit(0);
+    let seen = on_terminal(&hive, "", "task list");
+    assert!(seen.contains("\u{1b}[32mOK\u{1b}[0m  1 task"), "{seen:?}");
+    assert!(seen.contains("T-0001") && seen.contains("Login form"), "{seen:?}");
+    assert!(!seen.contains("ENTITY:") && !seen.contains('@'), "{seen:?}");
+    let plain = on_terminal_with(&hive, "", "task list", &[("NO_COLOR", "1")]);
+    assert!(plain.contains("OK  1 task") && !plain.contains('\u{1b}'), "{plain:?}");
+    // An agent, whoever asks for the lines, and the command's own name get the lines.
+    for seen in [
+        on_terminal_with(&hive, "", "task list", &[("HF_AGENT", "a")]),
+        on_terminal_with(&hive, "", "task list", &[("HF_RUN_ID", "a")]),
+        on_terminal(&hive, "", "task list --format kv"),
+        on_terminal(&hive, "task", "list"),
+    ] {
+        assert!(seen.starts_with("EXIT:0\r\nSTATUS:OK\r\n") && !seen.contains('\u{1b}'), "{seen:?}");
+    }
 }
