@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ArgMatches;
 
-use super::{Command, Entry};
+use super::Command;
 use crate::base::{Actor, EntityId, ShortRef, limits};
 use crate::reply::{Next, Reply};
 
@@ -75,19 +75,15 @@ impl Flags {
         if argv.iter().any(|word| word == "--help") {
             return;
         }
-        let taken = Entry::of_argv(argv).map(|entry| Taken::by(entry, argv));
-        let mut next = reply.next.clone();
-        if let Some(taken) = taken {
-            let named = ["--session", "--agent", "--actor"].iter().any(|flag| argv.iter().any(|word| word == flag));
-            if !named {
-                next = self.repeat_who(next, &taken, reply.acting.as_ref());
-            }
-            let project = self.project.as_deref().and_then(|name| EntityId::parse(name).ok());
-            // A session is of one project, and a line that names one knows better.
-            let settled = next.argv().iter().any(|word| word == "--project" || word == "--session");
-            if let (Some(project), true, false) = (project, taken.project, settled) {
-                next = next.arg("--project", &project);
-            }
+        let (taken, mut next) = (Taken::by(argv), reply.next.clone());
+        let says = |flags: &[&str], next: &Next| next.argv().iter().any(|word| flags.contains(&word.as_str()));
+        if !says(&["--session", "--agent", "--actor"], &next) {
+            next = self.repeat_who(next, &taken, reply.acting.as_ref());
+        }
+        // A session is of one project, and a line that names one knows better.
+        let project = self.project.as_deref().and_then(|name| EntityId::parse(name).ok());
+        if let (Some(project), true, false) = (project, taken.project, says(&["--project", "--session"], &next)) {
+            next = next.arg("--project", &project);
         }
         if let Some(path) = &self.vault {
             // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
@@ -132,23 +128,73 @@ struct Taken {
     project: bool,
 }
 
+/// Who and where, for the commands that take it; what is not here takes none of them. It stands here in full,
+/// since whoever asks the parsers carries all of them, and a single command should not.
+const TAKEN: &[(&str, &[&str], &str)] = &[
+    ("hf-activity", &[], "agent"),
+    ("hf-append", &[], "actor"),
+    ("hf-artifact", &["put", "validate", "invalidate"], "actor"),
+    ("hf-branch", &[], "agent"),
+    ("hf-checkpoint", &[], "agent"),
+    ("hf-constraint", &["apply", "remove"], "actor"),
+    ("hf-decide", &["request", "approve", "reject"], "actor"),
+    ("hf-deepwork", &[], "agent"),
+    ("hf-init", &[], "actor"),
+    ("hf-job", &["fire"], "actor project"),
+    ("hf-job", &["cancel"], "actor"),
+    ("hf-pause", &[], "actor project"),
+    ("hf-ref", &["add"], "actor"),
+    ("hf-require", &["propose", "analyze", "supersede", "verify", "reject"], "actor project"),
+    ("hf-resume", &[], "actor project"),
+    ("hf-review", &["record", "run", "open"], "actor"),
+    ("hf-session", &[], "agent session project"),
+    ("hf-state", &["start", "set", "round", "done", "fail", "go"], "actor"),
+    ("hf-stop", &[], "actor"),
+    (
+        "hf-task",
+        &["propose", "ready", "claim", "assign", "start", "heartbeat", "succeed", "fail", "abort"],
+        "actor project",
+    ),
+];
+
 impl Taken {
-    fn by(entry: &Entry, argv: &[String]) -> Self {
-        let command = (entry.command)();
-        let mut taken = Taken::default();
-        let (mut at, mut words) = (Some(&command), argv.iter().skip(1));
-        while let Some(command) = at {
-            for arg in command.get_arguments() {
-                match (arg.get_id().as_str(), arg.get_long()) {
-                    ("actor", _) => taken.actor = true,
-                    ("agent" | "teller", _) => taken.agent = true,
-                    ("session", _) => taken.session = true,
-                    ("project", Some(_)) => taken.project = true,
-                    _ => {}
-                }
+    fn by(argv: &[String]) -> Self {
+        let fits = |name: &str, subs: &[&str]| {
+            argv.first().is_some_and(|word| word == name)
+                && (subs.is_empty() || argv.get(1).is_some_and(|word| subs.contains(&word.as_str())))
+        };
+        let words = TAKEN.iter().find(|(name, subs, _)| fits(name, subs)).map_or("", |row| row.2);
+        let has = |word: &str| words.split(' ').any(|taken| taken == word);
+        Taken { actor: has("actor"), agent: has("agent"), session: has("session"), project: has("project") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::COMMANDS;
+
+    #[test]
+    fn the_table_says_what_the_commands_take() {
+        for entry in COMMANDS {
+            let mut command = (entry.command)();
+            command.build();
+            let subs = command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set());
+            let lines: Vec<(Vec<String>, &clap::Command)> = match command.has_subcommands() {
+                true => subs.map(|sub| (vec![entry.name.to_owned(), sub.get_name().to_owned()], sub)).collect(),
+                false => vec![(vec![entry.name.to_owned()], &command)],
+            };
+            for (argv, at) in lines {
+                let long = |name: &str| at.get_arguments().any(|arg| arg.get_long() == Some(name));
+                // A filter of events, and who recovers: neither is who acts in any other case.
+                let acts = !["hf-log", "hf-verify"].contains(&entry.name);
+                let taken = Taken::by(&argv);
+                assert_eq!(
+                    [taken.actor, taken.agent, taken.session, taken.project],
+                    [long("actor") && acts, long("agent"), long("session"), long("project")],
+                    "{argv:?}"
+                );
             }
-            at = words.next().and_then(|word| command.find_subcommand(word));
         }
-        taken
     }
 }

@@ -70,7 +70,7 @@ impl Command for Args {
         let picture = match (self.dot, self.mermaid, tree) {
             (true, ..) => graph::dot(&found),
             (_, true, _) => graph::mermaid(&found),
-            (_, _, true) => graph::tree(&found),
+            (_, _, true) => graph::tree(&found, out.screen.as_ref().filter(|_| !self.tree && self.out.is_none())),
             _ => return Ok(found.into()),
         };
         match self.out {

@@ -63,6 +63,8 @@ pub enum Format {
 #[derive(Clone, Copy, Debug)]
 pub struct Out {
     pub format: Format,
+    /// What a person looks at, if one does.
+    pub screen: Option<Screen>,
     command: &'static str,
 }
 
@@ -112,17 +114,30 @@ pub fn run<A: Command>(argv: Vec<OsString>, face: Face) -> ExitCode {
     // inherited by what we start.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let outer = Outer::read();
-    let matches = match parser::<A>(face).try_get_matches_from(&argv) {
+    let matches = match parse::<A>(face, &argv) {
         Ok(matches) => matches,
         Err(error) => return reject::<A>(&outer, face, &argv, &error),
     };
     let flags = Flags::of::<A>(&matches);
     let format = format(&outer, &flags, face);
-    let result = A::from_arg_matches(&matches)
-        .map_err(anyhow::Error::from)
-        .and_then(|args| args.run(&outer.env(&flags)?, Out { format, command: A::NAME }));
+    let result = A::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|args| {
+        args.run(
+            &outer.env(&flags)?,
+            Out { format, screen: (format == Format::Table).then(|| screen(&outer)), command: A::NAME },
+        )
+    });
     let output = result.unwrap_or_else(|error| instead::<A>(&flags, reply::of_failure(&error, A::NAME)));
     emit::<A>(&outer, format, &flags, output)
+}
+
+/// What a line says. What `hf` adds is seldom asked for and costs as much as the rest: without it first.
+fn parse<A: Command>(face: Face, argv: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    match parser::<A>(Face::Plumbing).try_get_matches_from(argv) {
+        Err(error) if face == Face::Porcelain && error.kind() != ClapKind::DisplayVersion => {
+            parser::<A>(face).try_get_matches_from(argv)
+        }
+        parsed => parsed,
+    }
 }
 
 /// The parser of a command; `hf` also lets a person choose the format.

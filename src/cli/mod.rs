@@ -114,11 +114,6 @@ impl Entry {
         COMMANDS.iter().find(|entry| entry.name == name)
     }
 
-    /// The command that a line of ours runs.
-    fn of_argv(argv: &[String]) -> Option<&'static Entry> {
-        Self::named(argv.first()?)
-    }
-
     /// The name behind `hf`.
     pub fn short(&self) -> &'static str {
         self.name.strip_prefix("hf-").unwrap_or(self.name)

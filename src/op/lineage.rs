@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::Env;
+use super::{Env, References, references};
 use crate::base::{Error, Result, Ulid, text};
 use crate::event::{Event, parse_ulid};
 use crate::state::State;
@@ -40,6 +40,8 @@ pub struct LineageOutcome {
     pub edges: Vec<Edge>,
     /// Whether something was left out, for depth or number.
     pub truncated: bool,
+    /// The short references of the subjects that have one.
+    pub references: References,
 }
 
 pub fn lineage(env: &Env, request: &LineageRequest) -> Result<LineageOutcome> {
@@ -62,7 +64,9 @@ pub fn lineage(env: &Env, request: &LineageRequest) -> Result<LineageOutcome> {
         node.event.parents.iter().filter(|p| known.contains(p)).map(|p| (*p, node.event.id)).collect::<Vec<_>>()
     });
     let edges = edges.collect();
-    Ok(LineageOutcome { root, nodes: graph.nodes.into_values().collect(), edges, truncated: graph.truncated })
+    let references = references(&state, graph.nodes.values().map(|node| node.event.subject.as_str()));
+    let (nodes, truncated) = (graph.nodes.into_values().collect(), graph.truncated);
+    Ok(LineageOutcome { root, nodes, edges, truncated, references })
 }
 
 /// Where the question begins: the event itself; of an entity, the event that made it, or its last

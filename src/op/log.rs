@@ -1,10 +1,9 @@
 //! hf-log: events in their order, filtered, by pages, or as they come.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use super::Env;
-use crate::base::{Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
+use super::{Env, References, references};
+use crate::base::{Error, ErrorKind, Result, Timestamp, Ulid, limits};
 use crate::event::{Event, parse_ulid};
 use crate::vault::{Position, Snapshot, Vault};
 
@@ -71,7 +70,7 @@ pub struct LogOutcome {
     /// How many events a page may have.
     pub limit: usize,
     /// The short references of the subjects that have one.
-    pub references: BTreeMap<String, String>,
+    pub references: References,
 }
 
 fn check_limit(limit: usize) -> Result<()> {
@@ -112,20 +111,11 @@ pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
 }
 
 fn outcome(vault: &Vault, limit: usize, filter: Filter, entries: Vec<Entry>, next_cursor: Option<Ulid>) -> LogOutcome {
-    let references = references(vault, &entries);
+    // A courtesy: without a state there are none.
+    let state = vault.view().ok();
+    let subjects = entries.iter().map(|(event, _)| event.subject.as_str());
+    let references = state.map(|(_, state)| references(&state, subjects)).unwrap_or_default();
     LogOutcome { entries, filter, next_cursor, limit, references }
-}
-
-/// The short references of what a page is about. A courtesy: without a state there are none.
-fn references(vault: &Vault, entries: &[Entry]) -> BTreeMap<String, String> {
-    let Ok((_, state)) = vault.view() else { return BTreeMap::new() };
-    let subjects: BTreeSet<&str> = entries.iter().map(|(event, _)| event.subject.as_str()).collect();
-    let name = |subject: &str| {
-        let parsed = Subject::parse(subject).ok()?;
-        let entity = state.entity(&parsed)?;
-        entity.reference().map(|_| (subject.to_owned(), entity.name()))
-    };
-    subjects.into_iter().filter_map(name).collect()
 }
 
 /// The place behind a cursor's event.

@@ -29,14 +29,16 @@ pub mod task;
 mod verify;
 mod watchdog;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityId, Error, Now, Reason, Result, Ulid, limits};
+use crate::base::{Actor, EntityId, Error, Now, Reason, Result, Subject, Ulid, limits};
 use crate::event::Kind;
+use crate::state::State;
 use crate::vault::config::{Config, Setting};
 use crate::vault::{Vault, WriteOptions};
 
@@ -159,6 +161,20 @@ pub enum Shell {
     Agents(String),
     /// None: a job's supervisor acts for whoever fired it, and records its end whatever became of him.
     Supervisors,
+}
+
+/// Short references by the subjects that they name.
+pub type References = BTreeMap<String, String>;
+
+/// The short references of those of these subjects that have one.
+fn references<'a>(state: &State, subjects: impl Iterator<Item = &'a str>) -> References {
+    let subjects: BTreeSet<&str> = subjects.collect();
+    let name = |subject: &str| {
+        let parsed = Subject::parse(subject).ok()?;
+        let entity = state.entity(&parsed)?;
+        entity.reference().map(|_| (subject.to_owned(), entity.name()))
+    };
+    subjects.into_iter().filter_map(name).collect()
 }
 
 /// Records one event of a kind, for a command that needs nothing more.

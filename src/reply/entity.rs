@@ -32,9 +32,9 @@ fn whole(entity: &Entity) -> Json {
     object
 }
 
-/// Until when a claim holds.
+/// Until when a claim holds, while somebody has one.
 pub fn lease_until(task: &Entity) -> Option<Timestamp> {
-    task.text("holder")?;
+    matches!(task.state, State::Assigned | State::Running).then_some(())?;
     let until = task.time("claimed_at")?.0.checked_add_unsigned(task.count("lease_seconds"))?;
     Some(Timestamp(until))
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::base::{Ulid, text};
 use crate::event::kind;
 use crate::op::{LineageOutcome, Node};
+use crate::reply::table::{self, Screen};
 
 /// What a node says: type and subject, and the short text below. All of it can be foreign: an event
 /// of a type that is not known here has any subject.
@@ -61,44 +62,70 @@ pub fn mermaid(graph: &LineageOutcome) -> String {
     out
 }
 
-/// For a terminal: the event, what led to it, and what came of it.
-pub fn tree(graph: &LineageOutcome) -> String {
+/// As text: the event, what led to it, and what came of it. On a screen, what has a reference is named by it,
+/// times are told from now, and no line is wider than the screen.
+pub fn tree(graph: &LineageOutcome, screen: Option<&Screen>) -> String {
+    let line = |node: &Node| match screen {
+        None => whole_line(node),
+        Some(screen) => short_line(graph, node, screen),
+    };
+    let drawn = draw(graph, &line);
+    match screen {
+        None => drawn,
+        Some(screen) => drawn.lines().map(|line| table::cut(line, screen.width()) + "\n").collect(),
+    }
+}
+
+fn draw(graph: &LineageOutcome, line: &dyn Fn(&Node) -> String) -> String {
     let nodes: BTreeMap<Ulid, &Node> = graph.nodes.iter().map(|node| (node.event.id, node)).collect();
     let causes = |id: Ulid| graph.edges.iter().filter(|e| e.1 == id && nodes[&e.0].distance < 0).map(|e| e.0).collect();
     let consequences =
         |id: Ulid| graph.edges.iter().filter(|e| e.0 == id && nodes[&e.1].distance > 0).map(|e| e.1).collect();
     let mut out = nodes.get(&graph.root).map_or(String::new(), |node| line(node) + "\n");
-    branch(&mut out, &nodes, graph.root, "because of", "", &causes, &mut BTreeSet::from([graph.root]));
-    branch(&mut out, &nodes, graph.root, "led to", "", &consequences, &mut BTreeSet::from([graph.root]));
+    let mut pen = Pen { out: &mut out, nodes: &nodes, line, seen: BTreeSet::from([graph.root]) };
+    pen.branch(graph.root, "because of", "", &causes);
+    pen.seen = BTreeSet::from([graph.root]);
+    pen.branch(graph.root, "led to", "", &consequences);
     if graph.truncated {
         out += "… and more; ask with a greater --depth\n";
     }
     out
 }
 
-fn line(node: &Node) -> String {
+fn whole_line(node: &Node) -> String {
     let (title, detail) = label(node);
     let detail = detail.map(|d| format!("  {d}")).unwrap_or_default();
     format!("{title}{detail}  ({}, {})", text::escape(&node.event.actor), node.event.timestamp)
 }
 
-fn branch(
-    out: &mut String,
-    nodes: &BTreeMap<Ulid, &Node>,
-    id: Ulid,
-    word: &str,
-    indent: &str,
-    next: &dyn Fn(Ulid) -> Vec<Ulid>,
-    seen: &mut BTreeSet<Ulid>,
-) {
-    let ids = next(id);
-    for (n, id) in ids.iter().enumerate() {
-        let last = n + 1 == ids.len();
-        let (tick, more) = if last { ("└─", "   ") } else { ("├─", "│  ") };
-        let again = if seen.insert(*id) { "" } else { "  (see above)" };
-        writeln!(out, "{indent}{tick} {word} {}{again}", line(nodes[id])).expect("a string takes all");
-        if again.is_empty() {
-            branch(out, nodes, *id, word, &format!("{indent}{more}"), next, seen);
+fn short_line(graph: &LineageOutcome, node: &Node, screen: &Screen) -> String {
+    let event = &node.event;
+    let subject = graph.references.get(&event.subject).cloned().unwrap_or_else(|| table::short(&event.subject));
+    let detail = kind::headline(&event.payload).map(|text| format!("  {text}")).unwrap_or_default();
+    let when = table::relative(event.timestamp, screen.now);
+    text::escape(&format!("{} {subject}{detail}  ({}, {when})", event.event_type.as_str(), event.actor))
+}
+
+/// What draws the branches of a tree.
+struct Pen<'a> {
+    out: &'a mut String,
+    nodes: &'a BTreeMap<Ulid, &'a Node>,
+    line: &'a dyn Fn(&Node) -> String,
+    seen: BTreeSet<Ulid>,
+}
+
+impl Pen<'_> {
+    fn branch(&mut self, id: Ulid, word: &str, indent: &str, next: &dyn Fn(Ulid) -> Vec<Ulid>) {
+        let ids = next(id);
+        for (n, id) in ids.iter().enumerate() {
+            let last = n + 1 == ids.len();
+            let (tick, more) = if last { ("└─", "   ") } else { ("├─", "│  ") };
+            let again = if self.seen.insert(*id) { "" } else { "  (see above)" };
+            let line = (self.line)(self.nodes[id]);
+            writeln!(self.out, "{indent}{tick} {word} {line}{again}").expect("a string takes all");
+            if again.is_empty() {
+                self.branch(*id, word, &format!("{indent}{more}"), next);
+            }
         }
     }
 }
@@ -128,8 +155,12 @@ mod tests {
             nodes: vec![Node { event, distance: 0 }],
             edges: vec![],
             truncated: false,
+            references: Default::default(),
         };
-        for (picture, lines) in [(tree(&graph), 1), (dot(&graph), 5), (mermaid(&graph), 3)] {
+        let screen = Screen { columns: Some(80), colours: false, now: Timestamp(0) };
+        for (picture, lines) in
+            [(tree(&graph, None), 1), (tree(&graph, Some(&screen)), 1), (dot(&graph), 5), (mermaid(&graph), 3)]
+        {
             assert_eq!(picture.lines().count(), lines, "{picture}");
             assert!(!picture.chars().any(|c| c != '\n' && text::is_unsafe(c)), "{picture:?}");
         }

@@ -48,6 +48,7 @@ const ANOMALY: &[Column] = &[
     plain("subject", Kind::Text),
     plain("level", Kind::Text),
     plain("seconds", Kind::Seconds),
+    quiet("ref", Kind::Text),
 ];
 const DID: &[Column] = &[plain("what", Kind::Text), plain("subject", Kind::Text)];
 const DEEP_WORK: &[Column] = &[

@@ -32,7 +32,7 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
 impl Screen {
-    fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.columns.unwrap_or(DEFAULT_COLUMNS)
     }
 
@@ -78,7 +78,8 @@ fn is_shown(reply: &Reply, field: &Field) -> bool {
     field.audience != Audience::Json
         && field.key.entry().for_people
         && (field.key != Key::Subject || !named)
-        && !(field.key == Key::State && reply.sum.contains(" is "))
+        // The sentence says it already.
+        && !(matches!(field.key, Key::State | Key::Ref) && reply.sum.contains(" is "))
 }
 
 /// The next step in a person's words.
@@ -205,7 +206,7 @@ fn table(columns: &'static [Column], rows: &[Row], screen: &Screen) -> String {
 fn head(name: &str) -> String {
     let name = name.strip_suffix("_at").or(name.strip_suffix("_seconds")).unwrap_or(name);
     let name = match name {
-        "seconds" => "took",
+        "seconds" => "time",
         "subject" => "ref",
         "timestamp" => "when",
         "event_type" => "event",
@@ -241,7 +242,7 @@ fn row_line(cells: &[String], widths: &[usize], paint: &dyn Fn(usize, &str) -> S
 }
 
 /// The beginning of a text that fits so many columns.
-fn cut(text: &str, width: usize) -> String {
+pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -274,27 +275,33 @@ fn said(cell: &Cell, kind: Kind, screen: &Screen) -> String {
     match (cell, kind) {
         (Cell::Time(time), _) => relative(*time, screen.now),
         (Cell::Number(seconds), Kind::Seconds) => duration((*seconds).max(0) as u64),
-        (Cell::Text(text), _) => plain::escape(&short(text)),
+        (Cell::Text(text), _) => match Timestamp::parse(text) {
+            Some(time) => relative(time, screen.now),
+            None => plain::escape(&short(text)),
+        },
         (cell, _) => plain::escape(&cell.plain()),
     }
 }
 
 /// A reference without its hash, and an id that is only an id by its end.
-fn short(text: &str) -> String {
+pub fn short(text: &str) -> String {
     let is_tag = |tag: &str| tag.len() == 4 && tag.bytes().all(|b| b.is_ascii_hexdigit());
     if let Some((reference, tag)) = text.split_once('@')
         && is_tag(tag)
     {
         return reference.to_owned();
     }
+    let is_digest = |hex: &str| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
     match text.split_once(':') {
         Some((kind, id)) if parse_ulid(id).is_some() => format!("{kind}:…{}", &id[id.len() - 6..]),
+        Some((kind, hex)) if is_digest(hex) => format!("{kind}:{}…", &hex[..12]),
+        None if parse_ulid(text).is_some() => format!("…{}", &text[text.len() - 6..]),
         _ => text.to_owned(),
     }
 }
 
 /// `5m ago`, `in 2h`, or the day where that says more.
-fn relative(time: Timestamp, now: Timestamp) -> String {
+pub fn relative(time: Timestamp, now: Timestamp) -> String {
     let seconds = now.0.saturating_sub(time.0);
     match seconds {
         0..=1 => "now".to_owned(),

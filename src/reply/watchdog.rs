@@ -18,8 +18,11 @@ impl Replies for WatchdogOutcome {
         };
         let mut advice: Vec<&str> = self.findings.iter().map(|finding| finding.code.advice()).collect();
         advice.dedup();
-        let anomalies =
-            self.findings.iter().map(|f| row![f.code.as_str(), f.subject.to_string(), f.level.as_str(), f.seconds]);
+        let anomalies = self.findings.iter().map(|finding| {
+            let subject = finding.subject.to_string();
+            let reference = self.references.get(&subject).map(String::as_str);
+            row![finding.code.as_str(), subject.as_str(), finding.level.as_str(), finding.seconds, reference]
+        });
         Reply::new(status, sum)
             .next(if status == Status::AnomalyFound { Next::run("hf-status") } else { Next::None })
             .with(Key::HeartbeatId, self.heartbeat_id.to_string())

@@ -76,7 +76,7 @@ fn references_of_the_vault_are_offered_where_they_fit() {
     assert_eq!(offered(&hive, &["hf-project", "task"]), ["tasks"]);
     // Of the vault that the line names, from anywhere.
     let elsewhere = Hive::empty();
-    assert_eq!(offered(&elsewhere, &["hf", "task", "claim", ""]), Vec::<String>::new());
+    assert!(offered(&elsewhere, &["hf", "task", "claim", ""]).iter().all(|word| word.starts_with("--")));
     let vault = hive.vault().display().to_string();
     assert_eq!(offered(&elsewhere, &["hf-task", "claim", "--vault", &vault, ""]), ["T-0002", "T-0001"]);
 }

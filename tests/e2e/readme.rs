@@ -33,10 +33,25 @@ fn mask_times(text: &str) -> String {
     masked
 }
 
+/// A row of a table without times from now, and with its columns as far apart as they may be.
+fn mask_table(line: &str) -> String {
+    let is_time = |word: &str| {
+        let word = word.strip_prefix("in ").or(word.strip_suffix(" ago")).unwrap_or(word);
+        word == "now"
+            || word
+                .split(' ')
+                .all(|part| part.strip_suffix(['s', 'm', 'h', 'd']).is_some_and(|n| n.parse::<u64>().is_ok()))
+    };
+    let columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
+    columns.map(|column| if is_time(column) { "<when>" } else { column }).collect::<Vec<_>>().join("  ")
+}
+
 /// What differs from day to day and folder to folder.
 fn comparable(text: &str) -> String {
     let masked = mask_times(&mask(text));
+    let is_table = masked.starts_with("OK  ");
     let lines = masked.lines().map(|line| match line.split_once(':') {
+        _ if is_table => mask_table(line),
         Some(("VAULT", _)) => "VAULT:<path>".to_owned(),
         Some(("UPTIME_SECONDS", _)) => "UPTIME_SECONDS:<seconds>".to_owned(),
         _ => line.to_owned(),

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::desk::Desk;
 use super::session::log_time;
-use super::{Env, agent, job};
+use super::{Env, References, agent, job, references};
 use crate::base::{Actor, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
 use crate::job::{JobDir, Order, Standing, probe};
@@ -46,6 +46,8 @@ pub struct WatchdogOutcome {
     pub heartbeat_id: HeartbeatId,
     pub tick_ms: u64,
     pub warnings: Vec<String>,
+    /// The short references of what was found, where it has one.
+    pub references: References,
 }
 
 /// A gap of more than so many intervals means that nobody could have been heard.
@@ -383,7 +385,12 @@ impl<'a> Ticking<'a> {
             (false, Some(_)) => Health::Warning,
             (false, None) => Health::Healthy,
         };
+        // A courtesy: without a state there are none.
+        let state = if self.findings.is_empty() { None } else { self.vault.view().ok() };
+        let subjects: Vec<String> = self.findings.iter().map(|finding| finding.subject.to_string()).collect();
+        let named = |(_, state)| references(&state, subjects.iter().map(String::as_str));
         WatchdogOutcome {
+            references: state.map(named).unwrap_or_default(),
             health,
             findings: self.findings,
             did,
