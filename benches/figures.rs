@@ -549,6 +549,25 @@ fn start(table: &mut Table) {
         let ratio = median(&mut ours) / median(&mut theirs);
         table.row(&format!("start of {name}, to /bin/true"), ratio, "times", "-", true);
     }
+    let size = fs::metadata(binary("hf")).map_or(f64::NAN, |meta| meta.len() as f64 / 1048576.0);
+    table.row("all commands as scripts/install puts them: hf", size, "MiB", "<= 12", size <= 12.0);
+    let dearest = hiveforge::cli::COMMANDS.iter().filter_map(|entry| {
+        let alone = instructions(&mut place.command(entry.name, &["--version"]))?;
+        Some(instructions(&mut place.command("hf", &[entry.short(), "--version"]))? / alone)
+    });
+    if let Some(ratio) = dearest.max_by(f64::total_cmp) {
+        let what = "instructions to hf X --version, to those of hf-X, at most";
+        table.row(what, ratio, "times", "<= 1.1", ratio <= 1.1);
+    }
+}
+
+/// How many instructions a command executes; nothing where valgrind is missing.
+fn instructions(command: &mut Command) -> Option<f64> {
+    let mut counted = Command::new("valgrind");
+    counted.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(command.get_program());
+    let said = counted.args(command.get_args()).output().ok()?;
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
 }
 
 fn history(table: &mut Table) {

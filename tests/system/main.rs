@@ -6,6 +6,7 @@
 mod hive;
 
 mod completions;
+mod embed;
 #[allow(dead_code, reason = "shared with the torture, which uses the rest")]
 mod machine;
 mod mission;
