@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::base::{Error, Result, Timestamp, limits, text};
+use crate::base::{EntityType, Error, Result, Timestamp, limits, text};
+use crate::machine::State;
+use crate::op::{ListRequest, Projection};
 
 /// Every command's.
 #[derive(Args, Clone, Debug)]
@@ -85,6 +87,13 @@ pub struct Paged {
     /// Go on behind this id, the NEXT_CURSOR of the page before
     #[arg(long, value_name = "ID")]
     pub cursor: Option<String>,
+}
+
+impl Paged {
+    /// A page of entities: of one type, and in one of these states if there are any.
+    pub fn of(self, entity: EntityType, states: Vec<State>) -> ListRequest {
+        ListRequest { states, limit: self.limit, cursor: self.cursor, ..ListRequest::of(Projection::Of(entity)) }
+    }
 }
 
 /// Lines of a reader, each without its end, none longer than an event may be.

@@ -12,7 +12,7 @@ use super::{Command, Out, Output};
 use crate::base::{EntityType, Error};
 use crate::event::kind::ARTIFACT_KINDS;
 use crate::op::artifact::{self, GetOutcome, PutRequest};
-use crate::op::{self, Env, ListRequest, Projection, project};
+use crate::op::{self, Env, ListRequest, project};
 use crate::reply::Replies;
 
 /// Store, read and judge what work brings forth
@@ -110,12 +110,8 @@ impl Command for Args {
                 artifact::invalidate(env, &reference, &reason, recording.key)?.into()
             }
             What::List { task, paged } => {
-                let request = ListRequest {
-                    made_for: task.map(|reference| (reference, EntityType::Task)),
-                    limit: paged.limit,
-                    cursor: paged.cursor,
-                    ..ListRequest::of(Projection::Of(EntityType::Artifact))
-                };
+                let made_for = task.map(|reference| (reference, EntityType::Task));
+                let request = ListRequest { made_for, ..paged.of(EntityType::Artifact, Vec::new()) };
                 project::list(env, &request)?.into()
             }
         })

@@ -6,7 +6,7 @@ use super::args::{Common, Paged, Recording};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::machine::State;
-use crate::op::{Env, ListRequest, Projection, constraint, project};
+use crate::op::{Env, constraint, project};
 
 /// Ask for a constraint to hold, or no longer; an operator decides
 #[derive(Parser, Debug)]
@@ -67,13 +67,8 @@ impl Command for Args {
             }
             What::Remove { reference, recording } => constraint::remove(env, &reference, recording.key)?.into(),
             What::List { all, paged } => {
-                let request = ListRequest {
-                    states: if all { Vec::new() } else { vec![State::Active] },
-                    limit: paged.limit,
-                    cursor: paged.cursor,
-                    ..ListRequest::of(Projection::Of(EntityType::Constraint))
-                };
-                project::list(env, &request)?.into()
+                let states = if all { Vec::new() } else { vec![State::Active] };
+                project::list(env, &paged.of(EntityType::Constraint, states))?.into()
             }
         })
     }

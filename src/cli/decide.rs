@@ -6,7 +6,7 @@ use super::args::{Common, Paged, Recording};
 use super::{Command, Out, Output};
 use crate::base::{EntityType, Error};
 use crate::op::decide::{self, DecisionRequest};
-use crate::op::{self, Env, ListRequest, Projection, project};
+use crate::op::{self, Env, project};
 use crate::policy::approval::{OPEN, Question};
 
 /// Ask an operator, and answer as one
@@ -105,13 +105,8 @@ impl Command for Args {
                 decide::reject(env, &reference, &reason, recording.key)?.into()
             }
             What::List { open, paged } => {
-                let request = ListRequest {
-                    states: if open { OPEN.to_vec() } else { Vec::new() },
-                    limit: paged.limit,
-                    cursor: paged.cursor,
-                    ..ListRequest::of(Projection::Of(EntityType::Decision))
-                };
-                project::list(env, &request)?.into()
+                let states = if open { OPEN.to_vec() } else { Vec::new() };
+                project::list(env, &paged.of(EntityType::Decision, states))?.into()
             }
             What::Show { reference } => op::show(env, &reference, EntityType::Decision)?.into(),
         })

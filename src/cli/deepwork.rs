@@ -6,7 +6,7 @@ use super::args::{Agentic, Common, Paged};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::op::agent::{self, DeepWorkRequest};
-use crate::op::{Env, ListRequest, Projection, project};
+use crate::op::{Env, ListRequest, project};
 
 /// Declare deep work, look at it, end it
 #[derive(Parser, Debug)]
@@ -77,12 +77,8 @@ impl Command for Args {
             What::Extend { minutes } => agent::extend(env, minutes)?.into(),
             What::Status => agent::status(env)?.into(),
             What::List { paged } => {
-                let request = ListRequest {
-                    made_for: Some((env.actor.to_string(), EntityType::Agent)),
-                    limit: paged.limit,
-                    cursor: paged.cursor,
-                    ..ListRequest::of(Projection::Of(EntityType::DeepWork))
-                };
+                let made_for = Some((env.actor.to_string(), EntityType::Agent));
+                let request = ListRequest { made_for, ..paged.of(EntityType::DeepWork, Vec::new()) };
                 project::list(env, &request)?.into()
             }
             What::Migrate => agent::migrate(env)?.into(),

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use super::args::{Common, Paged, Working, read_text};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
-use crate::op::{self, Env, ListRequest, Projection, project, require};
+use crate::op::{self, Env, project, require};
 
 /// Put requirements in, analyse and verify them
 #[derive(Parser, Debug)]
@@ -106,13 +106,8 @@ impl Command for Args {
                 require::analyze(env, &reference, analysis, working.recording.key)?.into()
             }
             What::List { status, paged } => {
-                let request = ListRequest {
-                    states: status.as_deref().map(project::parse_status).transpose()?.into_iter().collect(),
-                    limit: paged.limit,
-                    cursor: paged.cursor,
-                    ..ListRequest::of(Projection::Of(EntityType::Requirement))
-                };
-                project::list(env, &request)?.into()
+                let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
+                project::list(env, &paged.of(EntityType::Requirement, states))?.into()
             }
             What::Show { reference } => op::show(env, &reference, EntityType::Requirement)?.into(),
             What::Supersede { reference, by, working } => {

@@ -8,7 +8,7 @@ use crate::base::EntityType;
 use crate::event::kind::ERROR_CLASSES;
 use crate::machine::State;
 use crate::op::task::End;
-use crate::op::{Env, ListRequest, Projection, project, session};
+use crate::op::{Env, project, session};
 
 /// Come to work as an agent, ask what to do, and leave
 #[derive(Parser, Debug)]
@@ -109,13 +109,8 @@ impl Command for Args {
             }
             What::Logout => session::logout(env)?.into(),
             What::List { all, paged } => {
-                let request = ListRequest {
-                    states: if all { Vec::new() } else { vec![State::Active] },
-                    limit: paged.limit,
-                    cursor: paged.cursor,
-                    ..ListRequest::of(Projection::Of(EntityType::Session))
-                };
-                project::list(env, &request)?.into()
+                let states = if all { Vec::new() } else { vec![State::Active] };
+                project::list(env, &paged.of(EntityType::Session, states))?.into()
             }
         })
     }

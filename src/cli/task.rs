@@ -7,7 +7,7 @@ use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::machine::State;
 use crate::op::task::{self, ProposeRequest};
-use crate::op::{self, Env, ListRequest, Projection, project};
+use crate::op::{self, Env, ListRequest, project};
 
 /// Propose, claim and do work, and ask why it stands where it stands
 #[derive(Parser, Debug)]
@@ -189,13 +189,8 @@ impl Command for Args {
                     true => Some(State::Ready),
                     false => status.as_deref().map(project::parse_status).transpose()?,
                 };
-                let request = ListRequest {
-                    states: state.into_iter().collect(),
-                    made_for: requirement.map(|reference| (reference, EntityType::Requirement)),
-                    limit: paged.limit,
-                    cursor: paged.cursor,
-                    ..ListRequest::of(Projection::Of(EntityType::Task))
-                };
+                let made_for = requirement.map(|reference| (reference, EntityType::Requirement));
+                let request = ListRequest { made_for, ..paged.of(EntityType::Task, state.into_iter().collect()) };
                 project::list(env, &request)?.into()
             }
             What::Show { reference } => op::show(env, &reference, EntityType::Task)?.into(),

@@ -104,3 +104,44 @@ fn a_person_can_ask_for_a_table_anywhere_and_for_the_lines_again() {
     let json = hive.run("", &["task", "list", "--format", "json"]);
     assert_eq!(json.stdout, hive.run("task", &["list", "--json"]).stdout);
 }
+
+/// Sub-commands, and commands without any, that only look.
+const READING: &[(&str, &[&str])] = &[
+    ("artifact", &["get", "show", "list"]),
+    ("branch", &["list", "show", "recall", "decide", "inbox"]),
+    ("constraint", &["list"]),
+    ("decide", &["list", "show"]),
+    ("deepwork", &["status", "list"]),
+    ("job", &["check", "list", "log", "wait"]),
+    ("ref", &["resolve", "check"]),
+    ("require", &["list", "show"]),
+    ("review", &["prompt", "fails", "status"]),
+    ("session", &["next", "list"]),
+    ("state", &["show"]),
+    ("task", &["list", "show", "explain"]),
+];
+
+#[test]
+fn what_only_looks_takes_no_key_and_no_actor() {
+    let hive = Hive::new();
+    for (name, subs) in READING {
+        let entry = COMMANDS.iter().find(|entry| entry.short() == *name).unwrap();
+        let mut command = (entry.command)();
+        command.build();
+        for sub in *subs {
+            let at = command.find_subcommand(sub).unwrap_or_else(|| panic!("{name} {sub}"));
+            let offered: Vec<&str> = at.get_arguments().filter_map(|arg| arg.get_long()).collect();
+            assert!(!offered.iter().any(|long| ["key", "actor"].contains(long)), "{name} {sub}: {offered:?}");
+        }
+    }
+    for args in [
+        &["list", "--actor", "user:jo"][..],
+        &["show", "T-0001", "--key", "k"],
+        &["explain", "T-0001", "--project", "p"],
+    ] {
+        hive.refuses("task", args, 2);
+    }
+    // Who acts stands behind what is done.
+    hive.refuses("task", &["--actor", "user:jo", "propose", "x"], 2);
+    hive.run("task", &["propose", "x", "--actor", "user:jo", "--key", "k"]).expect_exit(0);
+}

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
 use hiveforge::base::{EntityType, limits};
 use hiveforge::cli::{self, COMMANDS};
 use hiveforge::event::kind::{About, TABLE};
@@ -19,7 +18,9 @@ use crate::hive::{Hive, Reply, binary};
 
 /// Every command with its arguments, `hf` first.
 fn all() -> Vec<clap::Command> {
-    std::iter::once(cli::hf::Args::command()).chain(COMMANDS.iter().map(|entry| (entry.command)())).collect()
+    std::iter::once(cli::parser::<cli::hf::Args>(cli::Face::Porcelain))
+        .chain(COMMANDS.iter().map(|entry| (entry.command)()))
+        .collect()
 }
 
 fn man() -> PathBuf {
@@ -107,8 +108,9 @@ fi
 
 const FISH: &str = r#"# fish completion of the hf commands: they say themselves what fits.
 function __hf_complete
-    set -l words (commandline -opc) (commandline -ct | string collect --allow-empty)
-    hf --complete (math (count $words) - 1) $words 2>/dev/null
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    hf --complete (count $words) $words "$current" 2>/dev/null
 end
 for command in COMMANDS
     complete -c $command -f -a '(__hf_complete)'

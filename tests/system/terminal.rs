@@ -46,7 +46,7 @@ fn the_answer_to_why_is_a_tree_on_a_terminal() {
     let hive = Hive::new();
     hive.propose("Login");
     let seen = on_terminal(&hive, "", "lineage REQ-0001");
-    assert!(seen.contains("\nRequirementProposed requirement:"), "{seen:?}");
+    assert!(seen.starts_with("RequirementProposed REQ-0001  Login"), "{seen:?}");
     assert!(!seen.contains("NODE:") && !seen.contains("EXIT:"), "{seen:?}");
     assert!(on_terminal(&hive, "lineage", "REQ-0001").contains("\nNODE:0 "));
     assert_eq!(hive.run("lineage", &["REQ-0001"]).expect_exit(0).all("NODE").len(), 1);
