@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{ArgMatches, Parser};
 
 use super::args::{Agentic, Common, read_text};
 use super::{Command, Out, Output};
@@ -45,6 +45,10 @@ pub struct Args {
 
 impl Command for Args {
     const NAME: &str = "hf-activity";
+
+    fn is_agents(_: &ArgMatches) -> bool {
+        true
+    }
 
     fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
         let text = read_text(self.stdin, self.file.as_deref())?;

@@ -208,6 +208,11 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-branch";
 
+    /// A person tells as a person.
+    fn is_agents(matches: &ArgMatches) -> bool {
+        !called(matches, &["tell"])
+    }
+
     fn is_document(matches: &ArgMatches) -> bool {
         (called(matches, &["resume", "recall"]) && !to_file(matches)) || flagged(matches, &["working"])
     }

@@ -1,6 +1,6 @@
 //! hf-checkpoint: record that this agent is consciously at work.
 
-use clap::Parser;
+use clap::{ArgMatches, Parser};
 
 use super::args::{Agentic, Common};
 use super::{Command, Out, Output};
@@ -33,6 +33,10 @@ pub struct Args {
 
 impl Command for Args {
     const NAME: &str = "hf-checkpoint";
+
+    fn is_agents(_: &ArgMatches) -> bool {
+        true
+    }
 
     fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
         Ok(agent::checkpoint(env, &CheckpointRequest { activity: self.activity, state: self.state })?.into())

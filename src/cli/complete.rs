@@ -49,7 +49,8 @@ fn candidates(words: Vec<OsString>, index: usize) -> Vec<CompletionCandidate> {
     let flags = Flags::of::<hf::Args>(&understood);
     let mut command = with_references(command, &flags, None);
     let is_empty = words[index].is_empty();
-    let mut found = complete(&mut command, words, index, None).unwrap_or_default();
+    let folder = std::env::current_dir().ok();
+    let mut found = complete(&mut command, words, index, folder.as_deref()).unwrap_or_default();
     found.retain(|candidate| !candidate.is_hide_set());
     // Where a word is wanted, options are offered to whoever begins one.
     let is_option = |candidate: &CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");

@@ -1,6 +1,6 @@
 //! hf-deepwork: say beforehand that little will be shown for a while.
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, Parser, Subcommand};
 
 use super::args::{Agentic, Common, Paged};
 use super::{Command, Out, Output};
@@ -67,6 +67,10 @@ enum What {
 
 impl Command for Args {
     const NAME: &str = "hf-deepwork";
+
+    fn is_agents(_: &ArgMatches) -> bool {
+        true
+    }
 
     fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {

@@ -56,7 +56,7 @@ impl Flags {
             vault: A::vault(leaf).or_else(|| path("vault")).filter(|path| !path.as_os_str().is_empty()),
             default_vault: A::DEFAULT_VAULT.map(PathBuf::from),
             lock_timeout: given(leaf, "lock_timeout").unwrap_or(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
-            voice: match (leaf.try_contains_id("agent").is_ok(), text("teller")) {
+            voice: match (A::is_agents(matches), text("teller")) {
                 (true, _) => Voice::Agent { name: text("agent") },
                 (false, Some(name)) => Voice::Agent { name: Some(name) },
                 (false, None) => Voice::Anybody { actor: text("actor") },
@@ -85,10 +85,14 @@ impl Flags {
         if let (Some(project), true, false) = (project, taken.project, says(&["--project", "--session"], &next)) {
             next = next.arg("--project", &project);
         }
-        if let Some(path) = &self.vault {
-            // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
-            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-            next = next.in_vault(&absolute.to_string_lossy());
+        for (option, path) in
+            [("--works", self.works.as_ref().filter(|_| taken.works)), ("--vault", self.vault.as_ref())]
+        {
+            if let Some(path) = path {
+                // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
+                let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                next = next.path(option, &absolute.to_string_lossy());
+            }
         }
         reply.next = next;
     }
@@ -126,19 +130,20 @@ struct Taken {
     agent: bool,
     session: bool,
     project: bool,
+    works: bool,
 }
 
 /// Who and where, for the commands that take it; what is not here takes none of them. It stands here in full,
 /// since whoever asks the parsers carries all of them, and a single command should not.
 const TAKEN: &[(&str, &[&str], &str)] = &[
-    ("hf-activity", &[], "agent"),
+    ("hf-activity", &[], "agent works"),
     ("hf-append", &[], "actor"),
     ("hf-artifact", &["put", "validate", "invalidate"], "actor"),
     ("hf-branch", &[], "agent"),
-    ("hf-checkpoint", &[], "agent"),
+    ("hf-checkpoint", &[], "agent works"),
     ("hf-constraint", &["apply", "remove"], "actor"),
     ("hf-decide", &["request", "approve", "reject"], "actor"),
-    ("hf-deepwork", &[], "agent"),
+    ("hf-deepwork", &[], "agent works"),
     ("hf-init", &[], "actor"),
     ("hf-job", &["fire"], "actor project"),
     ("hf-job", &["cancel"], "actor"),
@@ -147,9 +152,10 @@ const TAKEN: &[(&str, &[&str], &str)] = &[
     ("hf-require", &["propose", "analyze", "supersede", "verify", "reject"], "actor project"),
     ("hf-resume", &[], "actor project"),
     ("hf-review", &["record", "run", "open"], "actor"),
-    ("hf-session", &[], "agent session project"),
+    ("hf-session", &["login", "renew", "next", "task", "report", "logout"], "agent session project"),
     ("hf-state", &["start", "set", "round", "done", "fail", "go"], "actor"),
     ("hf-stop", &[], "actor"),
+    ("hf-watchdog", &[], "works"),
     (
         "hf-task",
         &["propose", "ready", "claim", "assign", "start", "heartbeat", "succeed", "fail", "abort"],
@@ -165,7 +171,13 @@ impl Taken {
         };
         let words = TAKEN.iter().find(|(name, subs, _)| fits(name, subs)).map_or("", |row| row.2);
         let has = |word: &str| words.split(' ').any(|taken| taken == word);
-        Taken { actor: has("actor"), agent: has("agent"), session: has("session"), project: has("project") }
+        Taken {
+            actor: has("actor"),
+            agent: has("agent"),
+            session: has("session"),
+            project: has("project"),
+            works: has("works"),
+        }
     }
 }
 
@@ -190,8 +202,8 @@ mod tests {
                 let acts = !["hf-log", "hf-verify"].contains(&entry.name);
                 let taken = Taken::by(&argv);
                 assert_eq!(
-                    [taken.actor, taken.agent, taken.session, taken.project],
-                    [long("actor") && acts, long("agent"), long("session"), long("project")],
+                    [taken.actor, taken.agent, taken.session, taken.project, taken.works],
+                    [long("actor") && acts, long("agent"), long("session"), long("project"), long("works")],
                     "{argv:?}"
                 );
             }

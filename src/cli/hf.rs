@@ -47,18 +47,26 @@ pub fn main() -> ExitCode {
     if argv.get(1).is_some_and(|word| word == complete::NAME) {
         return complete::main(&argv[2..]);
     }
-    let is_command = |word: &OsString| COMMANDS.iter().any(|entry| word == entry.short());
-    match argv.iter().skip(1).position(is_command) {
-        Some(0) => {
-            let entry = COMMANDS.iter().find(|entry| argv[1] == entry.short()).expect("it was found");
+    let command = |at: usize| argv.get(at).and_then(|word| COMMANDS.iter().find(|entry| word == entry.short()));
+    match (command(1), argv.get(1), command(2)) {
+        (Some(entry), ..) => {
             argv.remove(0);
             (entry.run)(argv, Face::Porcelain)
         }
-        at => {
-            // What follows a command is its own; before it stand our options, or a word that is none.
-            argv.truncate(at.map_or(argv.len(), |at| at + 2));
+        (None, Some(word), Some(entry)) if word == "help" => {
+            (entry.run)(vec![entry.short().into(), "--help".into()], Face::Porcelain)
+        }
+        (None, Some(word), None) if word == "help" && argv.len() == 2 => {
+            run::<Args>(vec![Args::NAME.into(), "--help".into()], Face::Porcelain)
+        }
+        (None, Some(word), _) if word.as_encoded_bytes().starts_with(b"-") => {
+            // Options before a command would not reach it, and it would act on another vault.
+            if let Some(at) = (2..argv.len()).find(|at| command(*at).is_some()) {
+                argv = vec![Args::NAME.into(), argv.swap_remove(at)];
+            }
             run::<Args>(argv, Face::Porcelain)
         }
+        (None, ..) => run::<Args>(argv, Face::Porcelain),
     }
 }
 
@@ -84,7 +92,6 @@ fn list() -> Reply {
 fn unknown(word: &str) -> Error {
     let shown = text::cut(word, 40);
     if COMMANDS.iter().any(|entry| entry.short() == word) {
-        // Options before the command would not reach it, and it would act on another vault.
         return Error::usage("options stand behind the command: hf COMMAND OPTIONS");
     }
     match nearest(word) {

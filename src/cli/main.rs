@@ -152,12 +152,9 @@ pub fn parser<A: Command>(face: Face) -> clap::Command {
     }
 }
 
-/// Words of a line that the parser does not know; so many are passed over.
-const PASSED_OVER: &[&str] = &["?1", "?2", "?3", "?4", "?5", "?6", "?7", "?8", "?9", "?10", "?11", "?12"];
-
 /// The same parser for a line that is wrong: it takes words that it does not know for values, and any value
 /// for a right one, so that what it does know is found wherever it stands.
-fn lenient(command: clap::Command) -> clap::Command {
+fn lenient(command: clap::Command, words: &[&'static str]) -> clap::Command {
     // Each takes one word: one that took them all would take the options that it knows, too.
     let word = |arg: Arg| arg.action(ArgAction::Set).num_args(1).last(false).allow_hyphen_values(true);
     let any = |arg: Arg| match arg.get_action().takes_values() && arg.get_id() != "format" {
@@ -168,8 +165,8 @@ fn lenient(command: clap::Command) -> clap::Command {
         let arg = any(arg.required(false));
         if arg.is_positional() { word(arg) } else { arg }
     });
-    let passed_over = PASSED_OVER.iter().map(|id| any(word(Arg::new(*id))));
-    known.args(passed_over).mut_subcommands(lenient)
+    let passed_over = words.iter().map(|id| any(word(Arg::new(*id))));
+    known.args(passed_over).mut_subcommands(|sub| lenient(sub, words))
 }
 
 /// How a reply is shown, for `hf`.
@@ -217,7 +214,9 @@ fn reject<A: Command>(outer: &Outer, face: Face, argv: &[OsString], error: &clap
     let sum = lines.join(" ").replace(" tip: ", "; ");
     let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
     // What the line did say, as far as it could be read: how to reply, and where.
-    let understood = lenient(parser::<A>(face)).try_get_matches_from(argv).unwrap_or_default();
+    // One name for every word that may have to be passed over; the process ends with this reply.
+    let words: Vec<&'static str> = (0..argv.len()).map(|n| &*format!("?{n}").leak()).collect();
+    let understood = lenient(parser::<A>(face), &words).try_get_matches_from(argv).unwrap_or_default();
     let flags = Flags::of::<A>(&understood);
     // A word that is no sub-command asks for no document, whatever follows it.
     let document = flags.document && error.kind() != ClapKind::InvalidSubcommand;

@@ -42,6 +42,11 @@ pub trait Command: clap::Parser {
         None
     }
 
+    /// Whether it is a command of an agent's own, who is `main` if nobody is named.
+    fn is_agents(_matches: &ArgMatches) -> bool {
+        false
+    }
+
     /// Whether standard output is kept for a document: then every reply, also that of an error, goes to
     /// standard error.
     fn is_document(_matches: &ArgMatches) -> bool {

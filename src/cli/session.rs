@@ -1,6 +1,6 @@
 //! hf-session: an agent comes, asks what to do, does it, and leaves.
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 
 use super::args::{Common, Paged, parse_seconds};
 use super::{Command, Out, Output};
@@ -30,17 +30,22 @@ its agents are told EXIT_REQUESTED: tidy up, then log out."
 pub struct Args {
     #[command(subcommand)]
     what: What,
-    /// The agent; else $HF_AGENT, else main
-    #[arg(long, value_name = "NAME", global = true)]
-    agent: Option<String>,
-    /// The session; else $HF_SESSION
-    #[arg(long, value_name = "ID", global = true)]
-    session: Option<String>,
-    /// The project; else $HF_PROJECT, else that of $HF_SESSION, else main
-    #[arg(long, value_name = "NAME", global = true)]
-    project: Option<String>,
     #[command(flatten)]
     common: Common,
+}
+
+/// Who, in which session and project.
+#[derive(Arguments, Debug)]
+struct Seat {
+    /// The agent; else $HF_AGENT, else main
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// The session; else $HF_SESSION
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// The project; else $HF_PROJECT, else that of $HF_SESSION, else main
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -50,17 +55,27 @@ enum What {
         /// How long it holds without being renewed; else session.ttl_seconds
         #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
         ttl: Option<u64>,
+        #[command(flatten)]
+        seat: Seat,
     },
     /// Stay
     Renew {
         /// How long it holds from now on; else session.ttl_seconds
         #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
         ttl: Option<u64>,
+        #[command(flatten)]
+        seat: Seat,
     },
     /// Ask whether to start, hold or exit
-    Next,
+    Next {
+        #[command(flatten)]
+        seat: Seat,
+    },
     /// Get the task to work on, with what is known of it
-    Task,
+    Task {
+        #[command(flatten)]
+        seat: Seat,
+    },
     /// Say that the task is done, or failed
     Report {
         /// The task; else the one that you hold
@@ -78,9 +93,14 @@ enum What {
         /// Idempotency key
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
+        #[command(flatten)]
+        seat: Seat,
     },
     /// Leave
-    Logout,
+    Logout {
+        #[command(flatten)]
+        seat: Seat,
+    },
     /// List the sessions that are open
     List {
         /// Also those that are over
@@ -94,20 +114,24 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-session";
 
+    fn is_agents(_: &ArgMatches) -> bool {
+        true
+    }
+
     fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
-            What::Login { ttl } => session::login(env, ttl)?.into(),
-            What::Renew { ttl } => session::renew(env, ttl)?.into(),
-            What::Next => session::next(env)?.into(),
-            What::Task => session::my_task(env)?.into(),
-            What::Report { task, summary, failed, class, key } => {
+            What::Login { ttl, .. } => session::login(env, ttl)?.into(),
+            What::Renew { ttl, .. } => session::renew(env, ttl)?.into(),
+            What::Next { .. } => session::next(env)?.into(),
+            What::Task { .. } => session::my_task(env)?.into(),
+            What::Report { task, summary, failed, class, key, .. } => {
                 let end = match failed {
                     Some(reason) => End::Failed { class, reason },
                     None => End::Succeeded { summary },
                 };
                 session::report(env, task.as_deref(), end, key)?.into()
             }
-            What::Logout => session::logout(env)?.into(),
+            What::Logout { .. } => session::logout(env)?.into(),
             What::List { all, paged } => {
                 let states = if all { Vec::new() } else { vec![State::Active] };
                 project::list(env, &paged.of(EntityType::Session, states))?.into()

@@ -2,16 +2,18 @@
 
 use serde_json::Value;
 
-use super::Env;
 use super::project::with_view;
-use crate::base::{EntityType, Result, Subject};
-use crate::state::Entity;
+use super::{Env, References};
+use crate::base::{EntityId, EntityType, Result, Subject};
+use crate::state::{Entity, State};
 
 #[derive(Debug)]
 pub struct ShowOutcome {
     pub entity: Entity,
     /// Facts, and what its first event said beyond them.
     pub facts: Vec<(String, Value)>,
+    /// By the names of facts: the references of what they name.
+    pub names: References,
     /// What was made for it: tasks of a requirement, runs and artifacts of a task, decisions about it.
     pub related: Vec<Entity>,
 }
@@ -42,8 +44,32 @@ pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcom
             facts.push(("command".to_owned(), command.clone()));
         }
         let related = EntityType::projected().flat_map(|entity| state.made_for(&subject, entity)).collect();
-        Ok(ShowOutcome { entity, facts, related })
+        let names =
+            facts.iter().filter_map(|(name, value)| Some((name.clone(), named_by(state, name, value)?))).collect();
+        Ok(ShowOutcome { entity, facts, names, related })
     })
+}
+
+/// What a fact's value names, by short references; nothing if it names nothing that has one.
+fn named_by(state: &State, name: &str, value: &Value) -> Option<String> {
+    let of = match name.strip_suffix("_id").unwrap_or(name).trim_start_matches("last_") {
+        "after" => Some(EntityType::Task),
+        "anchors" | "threads" => Some(EntityType::Thread),
+        noun => EntityType::ALL.iter().copied().find(|entity| entity.as_str() == noun),
+    };
+    let one = |text: &str| {
+        let subject = Subject::parse(text).ok().or_else(|| Some(Subject::new(of?, EntityId::parse(text).ok()?)))?;
+        let entity = state.entity(&subject)?;
+        entity.reference().map(|_| entity.name())
+    };
+    match value {
+        Value::String(text) => one(text),
+        Value::Array(all) if !all.is_empty() => {
+            let names: Option<Vec<String>> = all.iter().map(|value| one(value.as_str()?)).collect();
+            names.map(|names| names.join(" "))
+        }
+        _ => None,
+    }
 }
 
 /// What a report says before the facts.

@@ -54,7 +54,7 @@ impl Replies for DeepWorkOutcome {
 impl Replies for DeepWorkStatusOutcome {
     fn reply(&self) -> Reply {
         match &self.work {
-            None => Reply::new(Status::Ok, "no deep work is open"),
+            None => Reply::new(Status::Ok, "no deep work is open").with_rows(Key::DeepWork, []),
             Some(work) => Reply::new(Status::Ok, sentence(work))
                 .with_some(Key::Mode, work.text("mode"))
                 .with_rows(Key::DeepWork, [deep_work(work, self.now)]),

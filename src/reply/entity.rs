@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
+use super::{Key, Next, Replies, Reply, Row, Status, row};
 use crate::base::{EntityType, ShortRef, Timestamp, limits, text};
 use crate::machine::State;
 use crate::op::task::{ClaimOutcome, ExplainOutcome};
@@ -10,17 +10,21 @@ use crate::op::{AppendOutcome, ShowOutcome};
 use crate::policy::approval;
 use crate::state::Entity;
 
-/// Subject, reference, status and title; programs get what its projection holds.
+/// Subject, reference, status and title; programs get what its projection holds, and a table who has it, what
+/// it is for, and until when.
 pub fn row(entity: &Entity) -> Row {
     let title = ["title", "summary", "text", "kind", "label"].iter().find_map(|fact| entity.text(fact));
+    let holder = entity.text("holder").or(entity.text("agent_id")).or(entity.text("assigned_to"));
+    let until = lease_until(entity).or(entity.time("expires_at"));
     row![
         &entity.subject,
         entity.reference(),
         entity.state.as_str(),
         title.map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS)),
-        entity.text("holder"),
+        holder,
+        entity.text("project_id"),
         entity.created_at,
-        lease_until(entity)
+        until
     ]
     .whole(whole(entity))
 }
@@ -34,7 +38,8 @@ fn whole(entity: &Entity) -> Json {
 
 /// Until when a claim holds, while somebody has one.
 pub fn lease_until(task: &Entity) -> Option<Timestamp> {
-    matches!(task.state, State::Assigned | State::Running).then_some(())?;
+    let held = matches!(task.state, State::Assigned | State::Running) && task.count("lease_seconds") > 0;
+    held.then_some(())?;
     let until = task.time("claimed_at")?.0.checked_add_unsigned(task.count("lease_seconds"))?;
     Some(Timestamp(until))
 }
@@ -124,18 +129,18 @@ impl Replies for ShowOutcome {
             .with(Key::Subject, &entity.subject)
             .with_some(Key::Ref, entity.reference())
             .with(Key::State, entity.state.as_str())
-            .with_rows(Key::Fact, self.facts.iter().map(|(name, value)| fact(name, value)))
+            .with_rows(Key::Fact, self.facts.iter().map(|fact| row_of(fact, self.names.get(&fact.0))))
             .with_rows(Key::Entity, self.related.iter().map(row))
     }
 }
 
-/// A fact by its name; programs get its value as it is in the log.
-fn fact(name: &str, value: &Json) -> Row {
+/// A fact by its name; programs get its value as it is in the log, and a person what it names.
+fn row_of((name, value): &(String, Json), named: Option<&String>) -> Row {
     let said = match value {
         Json::String(text) => text.clone(),
         other => other.to_string(),
     };
-    Row::new(vec![Cell::from(name), Cell::Text(said)]).whole(json!({"name": name, "value": value}))
+    row![name.as_str(), said, named.map(String::as_str)].whole(json!({"name": name, "value": value}))
 }
 
 impl Replies for ExplainOutcome {

@@ -1,6 +1,6 @@
 //! What is said of jobs.
 
-use super::{Key, Next, Replies, Reply, Row, Status, entity, row};
+use super::{Key, Next, Replies, Reply, Row, Status, Value, entity, row};
 use crate::base::{limits, text};
 use crate::job::{Ended, Need};
 use crate::op::job::{
@@ -56,7 +56,7 @@ fn about(status: Status, view: &JobView) -> Reply {
 
 impl Replies for JobView {
     fn reply(&self) -> Reply {
-        let reply = about(status_of(self), self);
+        let reply = about(status_of(self), self).with_json(Key::Job, Value::Rows(vec![job(self)]));
         let last5 = self.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
         match self.standing {
             JobStanding::Fail | JobStanding::Lost => reply.next(Next::Patch).with_lines(Key::Last5, last5),

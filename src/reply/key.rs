@@ -5,36 +5,37 @@
 use super::value::{Column, Kind, Shape, named, plain, quiet};
 
 const EVENT: &[Column] = &[
-    plain("event_id", Kind::Text),
+    plain("event_id", Kind::Name),
     plain("timestamp", Kind::Time),
     plain("event_type", Kind::Text),
-    plain("subject", Kind::Text),
-    plain("actor", Kind::Text),
+    plain("subject", Kind::Name),
+    plain("actor", Kind::Name),
     plain("text", Kind::Text),
-    quiet("ref", Kind::Text),
+    quiet("ref", Kind::Name),
 ];
 const NODE: &[Column] = &[
     plain("distance", Kind::Number),
-    plain("event_id", Kind::Text),
+    plain("event_id", Kind::Name),
     plain("timestamp", Kind::Time),
     plain("event_type", Kind::Text),
-    plain("subject", Kind::Text),
-    plain("actor", Kind::Text),
+    plain("subject", Kind::Name),
+    plain("actor", Kind::Name),
     plain("text", Kind::Text),
 ];
-const EDGE: &[Column] = &[plain("cause", Kind::Text), plain("consequence", Kind::Text)];
+const EDGE: &[Column] = &[plain("cause", Kind::Name), plain("consequence", Kind::Name)];
 const ENTITY: &[Column] = &[
-    plain("subject", Kind::Text),
-    plain("ref", Kind::Text),
+    plain("subject", Kind::Name),
+    plain("ref", Kind::Name),
     plain("status", Kind::Text),
     plain("title", Kind::Text),
-    quiet("holder", Kind::Text),
+    quiet("holder", Kind::Name),
+    quiet("project", Kind::Text),
     quiet("created_at", Kind::Time),
-    quiet("lease_until", Kind::Time),
+    quiet("until", Kind::Time),
 ];
 const PROJECTION: &[Column] = &[plain("type", Kind::Text), plain("count", Kind::Number), plain("states", Kind::Counts)];
 const COMMAND: &[Column] = &[plain("name", Kind::Text), plain("about", Kind::Text)];
-const FACT: &[Column] = &[plain("name", Kind::Text), plain("value", Kind::Text)];
+const FACT: &[Column] = &[plain("name", Kind::Text), plain("value", Kind::Text), quiet("is", Kind::Text)];
 const METRIC: &[Column] = &[
     plain("name", Kind::Text),
     plain("percent", Kind::Percent),
@@ -45,14 +46,14 @@ const METRIC: &[Column] = &[
 ];
 const ANOMALY: &[Column] = &[
     plain("code", Kind::Text),
-    plain("subject", Kind::Text),
+    plain("subject", Kind::Name),
     plain("level", Kind::Text),
     plain("seconds", Kind::Seconds),
-    quiet("ref", Kind::Text),
+    quiet("ref", Kind::Name),
 ];
-const DID: &[Column] = &[plain("what", Kind::Text), plain("subject", Kind::Text)];
+const DID: &[Column] = &[plain("what", Kind::Text), plain("subject", Kind::Name)];
 const DEEP_WORK: &[Column] = &[
-    plain("ref", Kind::Text),
+    plain("ref", Kind::Name),
     plain("status", Kind::Text),
     plain("mode", Kind::Text),
     plain("declared_minutes", Kind::Number),
@@ -60,17 +61,17 @@ const DEEP_WORK: &[Column] = &[
     plain("activity", Kind::Text),
 ];
 const JOB: &[Column] = &[
-    plain("task", Kind::Text),
+    plain("task", Kind::Name),
     plain("status", Kind::Text),
     plain("logref", Kind::Text),
     plain("title", Kind::Text),
-    quiet("run_id", Kind::Text),
-    quiet("holder", Kind::Text),
+    quiet("run_id", Kind::Name),
+    quiet("holder", Kind::Name),
     quiet("started_at", Kind::Time),
     quiet("seconds", Kind::Seconds),
     quiet("exit_code", Kind::Number),
 ];
-const DOCUMENT: &[Column] = &[plain("ref", Kind::Text), plain("status", Kind::Text), plain("path", Kind::Text)];
+const DOCUMENT: &[Column] = &[plain("ref", Kind::Name), plain("status", Kind::Text), plain("path", Kind::Text)];
 const PROJECT: &[Column] = &[
     plain("name", Kind::Text),
     plain("status", Kind::Text),
@@ -79,26 +80,26 @@ const PROJECT: &[Column] = &[
     named("open", Kind::Number),
 ];
 const BRANCH: &[Column] = &[
-    plain("ref", Kind::Text),
+    plain("ref", Kind::Name),
     plain("type", Kind::Text),
     plain("status", Kind::Text),
     plain("last_activity", Kind::Time),
     plain("label", Kind::Text),
 ];
 const MESSAGE: &[Column] = &[
-    plain("ref", Kind::Text),
+    plain("ref", Kind::Name),
     plain("status", Kind::Text),
     plain("sent_at", Kind::Time),
-    plain("from", Kind::Text),
+    plain("from", Kind::Name),
     plain("text", Kind::Text),
 ];
 const CANDIDATE: &[Column] = &[
-    plain("ref", Kind::Text),
+    plain("ref", Kind::Name),
     plain("type", Kind::Text),
     plain("waited_seconds", Kind::Seconds),
     plain("label", Kind::Text),
 ];
-const THREAD: &[Column] = &[plain("ref", Kind::Text), plain("number", Kind::Number)];
+const THREAD: &[Column] = &[plain("ref", Kind::Name), plain("number", Kind::Number)];
 const WATCHDOG: &[Column] = &[plain("last_tick", Kind::Time), named("age_seconds", Kind::Seconds)];
 const PROBLEM: &[Column] = &[plain("since", Kind::Time), plain("what", Kind::Text)];
 
@@ -153,7 +154,7 @@ keys! {
     Duplicates = "DUPLICATES", "duplicates", Shape::Number, "events of a stream that were recorded before";
     Vault = "VAULT", "vault", Shape::Text, "the vault's path";
     VaultId = "VAULT_ID", "vault_id", Shape::Text, "the random id that the first event binds", for programs;
-    Event = "EVENT", "events", Shape::Rows(EVENT), "one event: id, time, type, subject, actor, and a short text if it has one";
+    Event = "EVENT", "events", Shape::Objects(EVENT, "event"), "one event: id, time, type, subject, actor, and a short text if it has one";
     Count = "COUNT", "count", Shape::Number, "how many entries this reply lists", for programs;
     HasMore = "HAS_MORE", "has_more", Shape::Flag, "whether there is another page: yes or no", for programs;
     NextCursor = "NEXT_CURSOR", "next_cursor", Shape::Text, "the cursor of the next page", for programs;
@@ -172,7 +173,7 @@ keys! {
     Files = "FILES", "files", Shape::Number, "files that were copied";
     Path = "PATH", "path", Shape::Text, "where something was put";
     Projection = "PROJECTION", "totals", Shape::Rows(PROJECTION), "a type, how many of it there are, and how many in each state";
-    Entity = "ENTITY", "entities", Shape::Rows(ENTITY), "one entity: subject, reference, status, and a short text if it has one";
+    Entity = "ENTITY", "entities", Shape::Objects(ENTITY, "entity"), "one entity: subject, reference, status, and a short text if it has one";
     Stale = "STALE", "stale", Shape::Texts, "a projection file that is not current and could not be refreshed";
     Difference = "DIFFERENCE", "differences", Shape::Texts, "something that a cache says and the events do not";
     Root = "ROOT", "event_id", Shape::Text, "the event that the question is about", for programs;
@@ -181,7 +182,7 @@ keys! {
     Truncated = "TRUNCATED", "truncated", Shape::Flag, "whether something was left out: yes or no";
     Command = "COMMAND", "commands", Shape::Rows(COMMAND), "a command and what it is for";
     State = "STATE", "state", Shape::Text, "the state that the subject is in now";
-    Fact = "FACT", "facts", Shape::Rows(FACT), "one thing that is known of the subject: its name, then its value";
+    Fact = "FACT", "facts", Shape::Objects(FACT, "fact"), "one thing that is known of the subject: its name, then its value";
     Because = "BECAUSE", "because", Shape::Texts, "one step of the answer to why; each leads to the next";
     Holder = "HOLDER", "holder", Shape::Text, "who holds the task";
     LeaseUntil = "LEASE_UNTIL", "lease_until", Shape::Time, "until when the claim holds without a heartbeat";
@@ -246,10 +247,10 @@ keys! {
     Candidate = "CANDIDATE", "candidates", Shape::Rows(CANDIDATE), "one branch that waits: reference, type, seconds that it has waited, and its label";
     Words = "WORDS", "words", Shape::Number, "how many words the document has";
     LeftOut = "LEFT_OUT", "left_out", Shape::Number, "how many messages found no room in it";
-    Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the one in question (JSON only; text has NODE)";
-    Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that came of the one in question (JSON only; text has NODE)";
-    Type = "TYPE", "type", Shape::Text, "which projection (JSON only)";
-    Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as its file holds them (JSON only; text has ENTITY)";
+    Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the one in question (JSON only; text has NODE)", for programs;
+    Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that came of the one in question (JSON only; text has NODE)", for programs;
+    Type = "TYPE", "type", Shape::Text, "which projection (JSON only)", for programs;
+    Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as its file holds them (JSON only; text has ENTITY)", for programs;
 }
 
 impl Key {

@@ -1,5 +1,7 @@
 //! Pages of lists, each with the step to the next.
 
+use serde_json::json;
+
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, Value, entity, row};
 use crate::base::{EntityType, ShortRef};
 use crate::op::{ListOutcome, Listed, Projection};
@@ -40,7 +42,7 @@ impl Replies for ListOutcome {
 fn listed(entry: &Listed) -> Row {
     match entry {
         Listed::Entity(entity) => entity::row(entity),
-        Listed::Key(key, id) => row![*id, key.as_str()],
+        Listed::Key(key, id) => row![*id, key.as_str()].whole(json!({"key": key, "event_id": id.to_string()})),
     }
 }
 

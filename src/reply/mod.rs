@@ -194,6 +194,9 @@ fn fits(shape: Shape, value: &Value) -> bool {
         | (Shape::Map, Value::Map(_)) => true,
         (Shape::Row(columns), Value::Rows(rows)) => rows.len() == 1 && rows[0].cells.len() <= columns.len(),
         (Shape::Rows(columns), Value::Rows(rows)) => rows.iter().all(|row| row.cells.len() <= columns.len()),
+        (Shape::Objects(columns, _), Value::Rows(rows)) => {
+            rows.iter().all(|row| row.cells.len() <= columns.len() && row.whole.is_some())
+        }
         _ => false,
     }
 }

@@ -76,10 +76,10 @@ impl Next {
         self.word(option).value(value)
     }
 
-    /// Adds the option that names a vault, or asks an operator if its path is not plain.
-    pub fn in_vault(self, path: &str) -> Self {
+    /// Adds an option that names a folder, or asks an operator if its path is not plain.
+    pub fn path(self, option: &'static str, path: &str) -> Self {
         match self {
-            Next::Action(_) if is_plain_path(path) => self.word("--vault").and([path.to_owned()]),
+            Next::Action(_) if is_plain_path(path) => self.word(option).and([path.to_owned()]),
             Next::Action(_) => Next::OPERATOR,
             other => other,
         }
@@ -201,11 +201,11 @@ mod tests {
     fn a_vault_path_is_repeated_only_if_it_is_plain() {
         let next = Next::run("hf-verify");
         assert_eq!(next.to_string(), "ACTION hf-verify");
-        let named = next.clone().in_vault("/tmp/a-b/V_1.x");
+        let named = next.clone().path("--vault", "/tmp/a-b/V_1.x");
         assert_eq!(named.to_string(), "ACTION hf-verify --vault /tmp/a-b/V_1.x");
         assert_eq!(named.argv(), ["hf-verify", "--vault", "/tmp/a-b/V_1.x"]);
         for path in ["/tmp/a b", "/tmp/$(x)", "/tmp/;x", "relative", "/tmp/\n", "/tmp/é"] {
-            assert_eq!(next.clone().in_vault(path), Next::OPERATOR, "{path}");
+            assert_eq!(next.clone().path("--vault", path), Next::OPERATOR, "{path}");
         }
     }
 }

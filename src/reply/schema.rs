@@ -20,9 +20,6 @@ pub fn document() -> Json {
     properties.insert("exit".to_owned(), json!({"type": "integer", "minimum": 0, "maximum": 255}));
     properties.insert("status".to_owned(), json!({"enum": statuses}));
     properties.insert("next".to_owned(), next());
-    properties.insert("entities".to_owned(), json!({"type": "array", "items": {"$ref": "#/$defs/entity"}}));
-    properties.insert("events".to_owned(), json!({"type": "array", "items": {"$ref": "#/$defs/event"}}));
-    properties.insert("facts".to_owned(), json!({"type": "array", "items": {"$ref": "#/$defs/fact"}}));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A reply of a HiveForge command, as --json gives it",
@@ -49,6 +46,7 @@ fn of_shape(shape: Shape) -> Json {
         }),
         Shape::Row(columns) => object(columns),
         Shape::Rows(columns) => json!({"type": "array", "items": object(columns)}),
+        Shape::Objects(_, of) => json!({"type": "array", "items": {"$ref": format!("#/$defs/{of}")}}),
         Shape::Texts | Shape::Lines => json!({"type": "array", "items": {"type": "string"}}),
         Shape::Counts => counts(),
         Shape::Map => json!({
@@ -65,7 +63,7 @@ fn counts() -> Json {
 /// A row: every column by its name, null where it has no value.
 fn object(columns: &[Column]) -> Json {
     let of_kind = |kind: Kind| match kind {
-        Kind::Text => json!({"type": ["string", "null"]}),
+        Kind::Text | Kind::Name => json!({"type": ["string", "null"]}),
         Kind::Number | Kind::Seconds => json!({"type": ["integer", "null"]}),
         Kind::Percent => json!({"type": ["number", "null"]}),
         Kind::Time => json!({"anyOf": [{"$ref": "#/$defs/time"}, {"type": "null"}]}),
@@ -73,7 +71,8 @@ fn object(columns: &[Column]) -> Json {
     };
     let properties: Map<String, Json> =
         columns.iter().map(|column| (column.name.to_owned(), of_kind(column.kind))).collect();
-    json!({"type": "object", "properties": properties, "additionalProperties": false})
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    json!({"type": "object", "required": names, "properties": properties, "additionalProperties": false})
 }
 
 fn next() -> Json {
@@ -118,6 +117,20 @@ fn entity() -> Json {
             "created_at": {"$ref": "#/$defs/time"},
             "last_event_id": {"type": "string"},
             "title": {"type": "string"},
+            "kind": {"type": "string"},
+            "target": {"type": "string"},
+            "summary": {"type": "string"},
+            "requested_at": {"$ref": "#/$defs/time"},
+            "requirement_id": {"type": ["string", "null"]},
+            "retry_count": {"type": "integer"},
+            "last_run_id": {"type": ["string", "null"]},
+            "task_id": {"type": ["string", "null"]},
+            "started_at": {"$ref": "#/$defs/time"},
+            "last_heartbeat_at": {"anyOf": [{"$ref": "#/$defs/time"}, {"type": "null"}]},
+            "finished_at": {"anyOf": [{"$ref": "#/$defs/time"}, {"type": "null"}]},
+            "sha256": {"type": "string"},
+            "size_bytes": {"type": "integer"},
+            "path": {"type": "string"},
         },
     })
 }

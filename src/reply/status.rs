@@ -32,7 +32,7 @@ statuses! {
     Appended = "APPENDED", 0, "the events are recorded and durable";
     Duplicate = "DUPLICATE", 0, "it was recorded before, or is so already; nothing was recorded again";
     Valid = "VALID", 0, "a dry run: it could be recorded, and was not";
-    Following = "FOLLOWING", 0, "reserved";
+    Following = "FOLLOWING", 0, "events follow as they come";
     Verified = "VERIFIED", 0, "everything that was checked is right";
     Failed = "FAILED", 1, "something that was checked is wrong";
     Recovered = "RECOVERED", 0, "damaged bytes were moved to quarantine";

@@ -1,6 +1,7 @@
 //! What is said of the whole: a new vault, a copy, how everything stands.
 
 use super::{Cell, Key, Replies, Reply, Row, Status, project, row};
+use crate::machine::State;
 use crate::op::pause::ProjectView;
 use crate::op::{BackupOutcome, InitOutcome, Metric, MetricsOutcome, StatusOutcome};
 
@@ -41,7 +42,7 @@ impl Replies for StatusOutcome {
         };
         let reply = Reply::new(Status::Ok, sum)
             .with(Key::SystemState, self.system.as_str())
-            .with_counts(Key::Tasks, self.tasks.iter().map(|(state, count)| (state, *count)))
+            .with_counts(Key::Tasks, tasks(&self.tasks))
             .with_rows(Key::Project, self.projects.iter().map(project_row))
             .with(Key::PendingApprovals, self.pending_approvals)
             .with_some(Key::LastEventId, self.last_event.map(|(id, _)| id))
@@ -54,6 +55,13 @@ impl Replies for StatusOutcome {
             None => reply,
         }
     }
+}
+
+/// Every state that tasks are in, and those that a reader of the status asks for where there is none.
+fn tasks(counted: &[(State, u64)]) -> Vec<(State, u64)> {
+    let asked_for = [State::Running, State::Ready, State::Succeeded, State::Failed, State::Aborted];
+    let absent = asked_for.into_iter().filter(|state| counted.iter().all(|(known, _)| known != state));
+    counted.iter().copied().chain(absent.map(|state| (state, 0))).collect()
 }
 
 fn project_row(view: &ProjectView) -> Row {

@@ -6,7 +6,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::value::{Column, Kind, Said};
-use super::{Audience, Cell, Field, Key, Next, Reply, Row, Shape, Value, text};
+use super::{Cell, Field, Key, Next, Reply, Row, Shape, Value, text};
 use crate::base::{Timestamp, text as plain};
 use crate::event::parse_ulid;
 
@@ -49,11 +49,12 @@ pub fn render(reply: &Reply, screen: &Screen) -> String {
     let status = screen.paint(colour_of_exit(reply.exit), reply.status.as_str());
     let mut out = format!("{status}  {}\n", plain::escape(&reply.sum));
     let shown: Vec<&Field> = reply.fields.iter().filter(|field| is_shown(reply, field)).collect();
-    let pairs: Vec<(&str, String)> = shown.iter().filter_map(|field| pair(field, screen)).collect();
+    // What is wrong comes first.
+    let (wrong, others): (Vec<&Field>, Vec<&Field>) = shown.iter().partition(|field| field.key == Key::Problem);
+    let pairs: Vec<(String, String)> = wrong.iter().chain(&others).filter_map(|field| pair(field, screen)).collect();
     let widest = pairs.iter().map(|(label, _)| label.width()).max().unwrap_or(0);
     for (label, value) in &pairs {
-        let label = format!("{label:<widest$}").replace('_', " ");
-        out += &format!("  {}  {value}\n", screen.paint(DIM, &label));
+        out += &format!("  {}  {value}\n", screen.paint(DIM, &format!("{label:<widest$}")));
     }
     for field in shown {
         out += &block(field, screen);
@@ -75,8 +76,7 @@ fn colour_of_exit(exit: u8) -> &'static str {
 /// Whether a person needs a field.
 fn is_shown(reply: &Reply, field: &Field) -> bool {
     let named = reply.field(Key::Ref).is_some() || reply.field(Key::State).is_some();
-    field.audience != Audience::Json
-        && field.key.entry().for_people
+    field.key.entry().for_people
         && (field.key != Key::Subject || !named)
         // The sentence says it already.
         && !(matches!(field.key, Key::State | Key::Ref) && reply.sum.contains(" is "))
@@ -99,8 +99,7 @@ fn next(next: &Next) -> Option<String> {
 }
 
 /// A field that fits beside its name.
-fn pair<'a>(field: &'a Field, screen: &Screen) -> Option<(&'a str, String)> {
-    let label = field.key.entry().json;
+fn pair(field: &Field, screen: &Screen) -> Option<(String, String)> {
     let value = match &field.value {
         Value::One(cell) => said(cell, kind_of(field.key), screen),
         Value::Counts(counts) if counts.is_empty() => return None,
@@ -120,7 +119,8 @@ fn pair<'a>(field: &'a Field, screen: &Screen) -> Option<(&'a str, String)> {
         }
         _ => return None,
     };
-    Some((label, value))
+    let colour = if field.key == Key::Problem { RED } else { colour_of_state(&value) };
+    Some((label(field.key.entry().json), screen.paint(colour, &value)))
 }
 
 fn kind_of(key: Key) -> Kind {
@@ -138,14 +138,16 @@ fn block(field: &Field, screen: &Screen) -> String {
     };
     match &field.value {
         Value::Texts(texts) => {
-            let lines = texts.iter().map(|text| format!("  - {}\n", plain::escape(text)));
+            let wide = screen.width().saturating_sub("  - ".len()).max(NARROWEST);
+            let item = |text: &String| wrap(&plain::escape(text), wide).join("\n    ");
+            let lines = texts.iter().map(|text| format!("  - {}\n", item(text)));
             heading(texts.len()) + &lines.collect::<String>()
         }
         Value::Lines(lines) => {
             let lines: String = lines.iter().map(|line| format!("  | {}\n", text::foreign(line))).collect();
             heading(lines.len()) + &lines
         }
-        Value::Rows(rows) if matches!(field.key.shape(), Shape::Rows(_)) => {
+        Value::Rows(rows) if matches!(field.key.shape(), Shape::Rows(_) | Shape::Objects(..)) => {
             table(field.key.shape().columns(), rows, screen)
         }
         _ => String::new(),
@@ -154,35 +156,57 @@ fn block(field: &Field, screen: &Screen) -> String {
 
 /// Columns that only programs need.
 const FOR_PROGRAMS: &[&str] = &["event_id", "run_id", "logref"];
+/// Facts that only programs need.
+const FACTS_FOR_PROGRAMS: &[&str] = &["last_event_id", "content", "target_hash"];
 
 /// The columns that a person wants, in the order of a table: the short ones first, the text that is read
 /// last at the end. What has a reference is named by that, so subject and reference are one column.
 fn wanted(columns: &'static [Column], rows: &[Row]) -> Vec<usize> {
-    let both = columns.iter().any(|column| column.name == "subject");
+    let has = |name: &str| columns.iter().any(|column| column.name == name);
     let is_wanted = |n: &usize| {
         let name = columns[*n].name;
-        let is_said_as_subject = name == "ref" && both;
-        !FOR_PROGRAMS.contains(&name) && !is_said_as_subject && rows.iter().any(|row| cell(columns, row, *n).is_some())
+        let is_said_elsewhere = (name == "ref" && has("subject")) || (name == "is" && has("value"));
+        !FOR_PROGRAMS.contains(&name) && !is_said_elsewhere && rows.iter().any(|row| cell(columns, row, *n).is_some())
     };
     let last = columns.iter().rposition(|column| column.said == Said::Plain).unwrap_or(0);
     (0..columns.len()).filter(|n| *n != last).chain([last]).filter(is_wanted).collect()
 }
 
-/// A cell of a row; for its subject the reference, where it has one.
+/// A cell of a row; for its subject the reference, and for a fact what it names, where there is one.
 fn cell<'a>(columns: &[Column], row: &'a Row, n: usize) -> &'a Cell {
     let at = |name: &str| columns.iter().position(|column| column.name == name).and_then(|n| row.cells.get(n));
-    let reference = at("ref").filter(|cell| cell.is_some() && columns[n].name == "subject");
-    reference.or(row.cells.get(n)).unwrap_or(&Cell::None)
+    let better = match columns[n].name {
+        "subject" => at("ref"),
+        "value" => at("is"),
+        _ => None,
+    };
+    better.filter(|cell| cell.is_some()).or(row.cells.get(n)).unwrap_or(&Cell::None)
+}
+
+/// A moment among facts is a moment; a text that somebody wrote stays what it is.
+fn fact_said(columns: &[Column], row: &Row, cell: &Cell, screen: &Screen) -> Option<String> {
+    let (Some(Cell::Text(name)), Cell::Text(text)) = (row.cells.first(), cell) else { return None };
+    let is_time = columns.first().is_some_and(|column| column.name == "name") && name.ends_with("_at");
+    Timestamp::parse(text).filter(|_| is_time).map(|time| relative(time, screen.now))
 }
 
 fn table(columns: &'static [Column], rows: &[Row], screen: &Screen) -> String {
+    let is_fact =
+        |row: &Row| matches!(row.cells.first(), Some(Cell::Text(name)) if FACTS_FOR_PROGRAMS.contains(&name.as_str()));
+    let rows: Vec<Row> = rows.iter().filter(|row| columns[0].name != "name" || !is_fact(row)).cloned().collect();
+    let rows = rows.as_slice();
     if rows.is_empty() {
         return String::new();
     }
     let order = wanted(columns, rows);
     let line = |row: &Row| -> Vec<String> {
         let cells = order.iter().map(|n| (columns[*n].kind, cell(columns, row, *n)));
-        cells.map(|(kind, cell)| if cell.is_some() { said(cell, kind, screen) } else { String::new() }).collect()
+        cells
+            .map(|(kind, cell)| match cell.is_some() {
+                true => fact_said(columns, row, cell, screen).unwrap_or_else(|| said(cell, kind, screen)),
+                false => String::new(),
+            })
+            .collect()
     };
     let heads: Vec<String> = order.iter().map(|n| head(columns[*n].name)).collect();
     let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
@@ -202,9 +226,14 @@ fn table(columns: &'static [Column], rows: &[Row], screen: &Screen) -> String {
     out
 }
 
-/// `created_at` is a person's `created`.
+/// A person needs no unit in a name: the value has it. `created_at` is `created`.
+fn label(name: &str) -> String {
+    let unit = ["_at", "_seconds", "_s"].iter().find_map(|unit| name.strip_suffix(unit));
+    unit.unwrap_or(name).replace('_', " ")
+}
+
+/// The head of a column.
 fn head(name: &str) -> String {
-    let name = name.strip_suffix("_at").or(name.strip_suffix("_seconds")).unwrap_or(name);
     let name = match name {
         "seconds" => "time",
         "subject" => "ref",
@@ -212,19 +241,20 @@ fn head(name: &str) -> String {
         "event_type" => "event",
         name => name,
     };
-    name.replace('_', " ").to_uppercase()
+    label(name).to_uppercase()
 }
 
-/// Takes from the widest column until the line fits.
+/// Takes from the widest column until the line fits: down to a width that can be read, or to next to nothing
+/// where the screen is so narrow.
 fn fit(widths: &mut [usize], columns: usize) {
     let gaps = GAP * widths.len().saturating_sub(1);
-    loop {
-        let total: usize = widths.iter().sum::<usize>() + gaps;
-        let Some(over) = total.checked_sub(columns).filter(|over| *over > 0) else { return };
-        let Some(widest) = widths.iter_mut().max_by_key(|width| **width).filter(|width| **width > NARROWEST) else {
-            return;
-        };
-        *widest -= over.min(*widest - NARROWEST).min((*widest / 4).max(1));
+    for narrowest in [NARROWEST, 2] {
+        while let Some(over) = (widths.iter().sum::<usize>() + gaps).checked_sub(columns).filter(|over| *over > 0) {
+            let Some(widest) = widths.iter_mut().max_by_key(|width| **width).filter(|width| **width > narrowest) else {
+                break;
+            };
+            *widest -= over.min(*widest - narrowest).min((*widest / 4).max(1));
+        }
     }
 }
 
@@ -232,7 +262,7 @@ fn row_line(cells: &[String], widths: &[usize], paint: &dyn Fn(usize, &str) -> S
     let mut line = String::new();
     for (n, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let text = cut(cell, *width);
-        let room = width - text.width();
+        let room = width.saturating_sub(text.width());
         line += &paint(n, &text);
         if n + 1 < cells.len() {
             line += &" ".repeat(room + GAP);
@@ -241,19 +271,29 @@ fn row_line(cells: &[String], widths: &[usize], paint: &dyn Fn(usize, &str) -> S
     format!("{}\n", line.trim_end())
 }
 
-/// The beginning of a text that fits so many columns.
+/// The beginning of a text that fits so many columns. A character may change the width of the one before it,
+/// so what is left is measured as a whole.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mut short = String::new();
-    for c in text.chars() {
-        if short.width() + c.to_string().width() + 1 > width {
-            break;
-        }
-        short.push(c);
-    }
+    let mut short = text.to_owned();
+    while short.width() + 1 > width && short.pop().is_some() {}
     short + "…"
+}
+
+/// A text on lines of so many columns, broken at spaces.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        match line.is_empty() || line.width() + 1 + word.width() <= width {
+            true if line.is_empty() => line.push_str(word),
+            true => line.extend([" ", word]),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Green where work goes on or went well, red where it did not, yellow where somebody waits.
@@ -262,10 +302,10 @@ fn colour_of_state(state: &str) -> &'static str {
         "Running" | "RUNNING" | "Active" | "Succeeded" | "DONE" | "Approved" | "Implemented" | "Verified"
         | "Validated" | "OK" | "Finished" => GREEN,
         "Failed" | "FAIL" | "LOST" | "Aborted" | "Rejected" | "Crashed" | "TimedOut" | "Invalidated" | "Corrupted"
-        | "error" | "CHANGED" | "MISSING" | "Blocked" => RED,
-        "Requested" | "Escalated" | "Retrying" | "QUEUED" | "ORPHANED" | "Paused" | "warning" | "warn" | "Unread" => {
-            YELLOW
-        }
+        | "error" | "CHANGED" | "MISSING" | "Blocked" | "stopped" | "BROKEN" | "FAILED" | "CORRUPT" | "VIOLATED"
+        | "DIFFERENT" | "DAMAGED" => RED,
+        "Requested" | "Escalated" | "Retrying" | "QUEUED" | "ORPHANED" | "Paused" | "paused" | "warning" | "warn"
+        | "Unread" => YELLOW,
         _ => "",
     }
 }
@@ -275,10 +315,7 @@ fn said(cell: &Cell, kind: Kind, screen: &Screen) -> String {
     match (cell, kind) {
         (Cell::Time(time), _) => relative(*time, screen.now),
         (Cell::Number(seconds), Kind::Seconds) => duration((*seconds).max(0) as u64),
-        (Cell::Text(text), _) => match Timestamp::parse(text) {
-            Some(time) => relative(time, screen.now),
-            None => plain::escape(&short(text)),
-        },
+        (Cell::Text(text), Kind::Name) => plain::escape(&short(text)),
         (cell, _) => plain::escape(&cell.plain()),
     }
 }
@@ -327,6 +364,8 @@ fn duration(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::reply::{Status, row};
 
@@ -341,6 +380,7 @@ mod tests {
 
     #[test]
     fn a_list_is_a_table_with_short_references_and_times_from_now() {
+        let (later, earlier) = (at("2026-01-31T11:55:00Z"), at("2026-01-29T08:00:00Z"));
         let rows = [
             row![
                 "task:01KG9YS7G0WRTVCH7P9FWWHB94",
@@ -348,7 +388,8 @@ mod tests {
                 "Running",
                 "Login form",
                 "agent:b",
-                at("2026-01-31T11:55:00Z"),
+                None::<String>,
+                later,
                 at("2026-01-31T12:15:00Z")
             ],
             row![
@@ -357,25 +398,28 @@ mod tests {
                 "Ready",
                 "ログイン画面を作る",
                 None::<String>,
-                at("2026-01-29T08:00:00Z")
+                None::<String>,
+                earlier
             ],
         ];
+        let rows = rows.map(|row| row.whole(json!({})));
         let reply = Reply::new(Status::Ok, "2 tasks").with_rows(Key::Entity, rows);
         assert_eq!(
             render(&reply, &screen(80)),
             "OK  2 tasks\n\
-             REF     STATUS   HOLDER   CREATED    LEASE UNTIL  TITLE\n\
-             T-0001  Running  agent:b  5m ago     in 15m       Login form\n\
-             T-0002  Ready             2d 4h ago               ログイン画面を作る\n"
+             REF     STATUS   HOLDER   CREATED    UNTIL   TITLE\n\
+             T-0001  Running  agent:b  5m ago     in 15m  Login form\n\
+             T-0002  Ready             2d 4h ago          ログイン画面を作る\n"
         );
     }
 
     #[test]
     fn no_line_of_a_table_is_wider_than_the_screen() {
         let long = "作業 of a very long title ".repeat(20);
-        let rows = (0..3).map(|_| row!["task:x", None::<String>, "Ready", long.as_str(), long.as_str()]);
+        let rows =
+            (0..3).map(|_| row!["task:x", None::<String>, "Ready", long.as_str(), long.as_str()].whole(json!({})));
         let reply = Reply::new(Status::Ok, "3").with_rows(Key::Entity, rows);
-        for columns in [40, 80, 120] {
+        for columns in [30, 40, 80, 120] {
             for line in render(&reply, &screen(columns)).lines() {
                 assert!(line.width() <= columns, "{columns}: {line}");
             }
@@ -405,7 +449,7 @@ mod tests {
             .with(Key::Goal, evil)
             .with_texts(Key::Advice, [evil])
             .with_lines(Key::Last5, vec![evil.to_owned()])
-            .with_rows(Key::Fact, [row![evil, evil]]);
+            .with_rows(Key::Fact, [row![evil, evil].whole(json!({}))]);
         let shown = render(&reply, &screen(200));
         assert!(!shown.chars().any(|c| c != '\n' && plain::is_unsafe(c)), "{shown:?}");
         assert_eq!(shown.lines().count(), 8);
@@ -424,5 +468,49 @@ mod tests {
         let reply = Reply::new(Status::Ok, "x");
         assert_eq!(render(&reply, &screen(80)), "OK  x\n");
         assert_eq!(render(&reply, &Screen { colours: true, ..screen(80) }), "\x1b[32mOK\x1b[0m  x\n");
+    }
+
+    #[test]
+    fn what_somebody_wrote_is_shown_as_it_was_written() {
+        for text in
+            ["mail bob@cafe", "2026-01-31T12:00:00Z", "01KG9YS7G0WRTVCH7P9FWWHB94", "task:01KG9YS7G0WRTVCH7P9FWWHB94"]
+        {
+            let task = row!["task:x", "T-0001@a13c", "Ready", text].whole(json!({}));
+            let fact = row!["title", text].whole(json!({}));
+            let reply = Reply::new(Status::Ok, "x").with_rows(Key::Entity, [task]).with_rows(Key::Fact, [fact]);
+            let shown = render(&reply, &screen(80));
+            assert_eq!(shown.matches(text).count(), 2, "{shown}");
+            assert!(!shown.contains("@a13c"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_a_fact_names_is_shown_by_its_reference_and_a_moment_from_now() {
+        let facts = [
+            row!["target", "task:01KG9YS7G0WRTVCH7P9FWWHB94", "T-0001"],
+            row!["requested_at", "2026-01-31T11:55:00Z"],
+            row!["last_event_id", "01KG9YS7G0WRTVCH7P9FWWHB94"],
+        ];
+        let reply = Reply::new(Status::Ok, "x").with_rows(Key::Fact, facts.map(|fact| fact.whole(json!({}))));
+        assert_eq!(
+            render(&reply, &screen(80)),
+            "OK  x\nNAME          VALUE\ntarget        T-0001\nrequested_at  5m ago\n"
+        );
+    }
+
+    #[test]
+    fn characters_that_change_the_width_of_others_are_cut_as_a_whole() {
+        for text in ["☺\u{fe0f}".repeat(30), "👩\u{200d}🚀".repeat(20), "e\u{301}".repeat(50), "作業".repeat(30)]
+        {
+            for width in 1..60 {
+                assert!(cut(&text, width).width() <= width.max(1), "{width}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_sentence_is_broken_at_its_spaces() {
+        let reply = Reply::new(Status::Ok, "x").with_texts(Key::Because, ["one two three four five six seven"]);
+        assert_eq!(render(&reply, &screen(20)), "OK  x\nbecause\n  - one two three\n    four five six\n    seven\n");
     }
 }

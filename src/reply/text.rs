@@ -65,7 +65,7 @@ mod tests {
         let reply = Reply::new(Status::Ok, everything.clone())
             .with(Key::Subject, everything.clone())
             .with_texts(Key::Finding, [everything.clone()])
-            .with_rows(Key::Fact, [row![everything.clone(), everything.clone()]]);
+            .with_rows(Key::Document, [row![everything.clone(), everything.clone()]]);
         let lines = reply.text();
         assert_eq!(lines.split_terminator('\n').count(), 7);
         assert!(!lines.replace('\n', "").chars().any(text::is_unsafe));
@@ -74,7 +74,7 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["sum"], serde_json::json!(everything));
         assert_eq!(value["findings"], serde_json::json!([everything]));
-        assert_eq!(value["facts"][0]["value"], serde_json::json!(everything));
+        assert_eq!(value["documents"][0]["status"], serde_json::json!(everything));
     }
 
     #[test]
@@ -88,14 +88,16 @@ mod tests {
 
     #[test]
     fn a_row_says_its_columns_and_leaves_out_what_is_missing_at_its_end() {
-        let rows = [row!["task:x", None::<String>, "Ready"], row!["task:y", "T-0002@abcd", "Ready", "A title"]];
-        let reply = Reply::new(Status::Ok, "2 tasks").with_rows(Key::Entity, rows);
-        let (_, rows) = reply.text().split_once("SUM:2 tasks\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-        assert_eq!(rows, "ENTITY:task:x - Ready\nENTITY:task:y T-0002@abcd Ready A title\n");
+        let rows =
+            [row!["BR-0001", None::<String>, "Active"], row!["BR-0002", "free", "Active", None::<String>, "A walk"]];
+        let reply = Reply::new(Status::Ok, "2 branches").with_rows(Key::Branch, rows);
+        assert!(
+            reply.text().ends_with("SUM:2 branches\nBRANCH:BR-0001 - Active\nBRANCH:BR-0002 free Active - A walk\n")
+        );
         let json = reply.to_json();
         assert_eq!(
-            (&json["entities"][0]["ref"], &json["entities"][1]["title"]),
-            (&serde_json::Value::Null, &"A title".into())
+            (&json["branches"][0]["type"], &json["branches"][1]["label"]),
+            (&serde_json::Value::Null, &"A walk".into())
         );
     }
 

@@ -23,6 +23,8 @@ pub enum Shape {
     Texts,
     /// Repeats, each a row; an array of objects in JSON.
     Rows(&'static [Column]),
+    /// Repeats, each a row; in JSON an array of objects that another document defines, by its name in the schema.
+    Objects(&'static [Column], &'static str),
     /// Repeats, each a name and a number; one object in JSON.
     Counts,
     /// A line with the key alone, then lines that are not ours; an array of strings in JSON.
@@ -34,13 +36,13 @@ pub enum Shape {
 impl Shape {
     /// Whether the key may stand several times.
     pub const fn repeats(self) -> bool {
-        matches!(self, Shape::Texts | Shape::Rows(_) | Shape::Counts)
+        matches!(self, Shape::Texts | Shape::Rows(_) | Shape::Objects(..) | Shape::Counts)
     }
 
     /// The columns of a row; none for what has only one value.
     pub const fn columns(self) -> &'static [Column] {
         match self {
-            Shape::Row(columns) | Shape::Rows(columns) => columns,
+            Shape::Row(columns) | Shape::Rows(columns) | Shape::Objects(columns, _) => columns,
             _ => &[],
         }
     }
@@ -57,7 +59,10 @@ pub struct Column {
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// What somebody wrote, or a word.
     Text,
+    /// A reference, a subject or an id: a person gets as much of it as is needed.
+    Name,
     Number,
     Percent,
     Seconds,
@@ -72,7 +77,7 @@ pub enum Said {
     Plain,
     /// `name=value`.
     Named,
-    /// Not at all: it is for JSON and for tables.
+    /// Not at all: it is for JSON and tables; where JSON has objects of another document, for tables.
     Quiet,
 }
 
@@ -137,7 +142,7 @@ impl Cell {
             Cell::Time(time) => json!(time.to_string()),
             Cell::Flag(flag) => json!(flag),
             Cell::Of(number, of) => json!({"number": number, "of": of}),
-            Cell::Counts(counts) => counts_json(counts),
+            Cell::Counts(counts) => counts.iter().map(|(name, count)| (name.clone(), json!(count))).collect(),
         }
     }
 
@@ -333,7 +338,10 @@ impl Field {
             Value::One(cell) => vec![cell.plain()],
             Value::Rows(rows) => rows.iter().map(|row| row.plain(columns)).collect(),
             Value::Texts(texts) => texts.clone(),
-            Value::Counts(counts) => counts.iter().map(|(name, count)| format!("{name} {count}")).collect(),
+            Value::Counts(counts) => {
+                let some = counts.iter().filter(|(_, count)| *count > 0);
+                some.map(|(name, count)| format!("{name} {count}")).collect()
+            }
             Value::Lines(_) | Value::Map(_) => Vec::new(),
         }
     }

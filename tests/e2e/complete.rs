@@ -82,6 +82,16 @@ fn references_of_the_vault_are_offered_where_they_fit() {
 }
 
 #[test]
+fn files_are_offered_where_a_file_is_wanted() {
+    let hive = Hive::new();
+    std::fs::write(hive.dir().join("spec.md"), "x").unwrap();
+    for words in [&["hf", "artifact", "put", "sp"][..], &["hf-ref", "add", ""], &["hf", "review", "run", "s"]] {
+        assert!(offered(&hive, words).contains(&"spec.md".to_owned()), "{words:?}");
+    }
+    assert_eq!(offered(&hive, &["hf-status", "--vault", "V"]), ["Vault/"]);
+}
+
+#[test]
 fn asking_changes_nothing_and_a_wrong_question_gets_no_answer() {
     let hive = Hive::new();
     ok(&hive, "hf-task propose x");

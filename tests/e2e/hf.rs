@@ -61,6 +61,11 @@ fn hf_refuses_options_before_the_command() {
     let args = ["--vault", "nowhere", "append", "RequirementProposed", "--payload", r#"{"title":"x"}"#];
     let reply = hive.refuses("", &args, 2);
     assert_eq!(reply.get("SUM"), "options stand behind the command: hf COMMAND OPTIONS");
+    // Also where the value of an option is the name of a command.
+    hive.refuses("", &["--vault", "status", "task", "list"], 2);
+    // A slip is a slip, whatever follows.
+    let slip: serde_json::Value = serde_json::from_str(&hive.run("", &["taks", "status", "--json"]).stdout).unwrap();
+    assert_eq!(slip["sum"], "'taks' is not a command; did you mean task?");
 }
 
 #[test]
@@ -81,6 +86,14 @@ fn a_mistyped_command_gets_a_suggestion() {
     }
     let reply = hive.run("task", &["clam"]).expect_exit(2);
     assert!(reply.get("SUM").contains("'claim'"), "{reply:#?}");
+}
+
+#[test]
+fn hf_helps_with_a_command_as_with_all_of_them() {
+    let hive = Hive::empty();
+    assert_eq!(hive.run("", &["help"]).stdout, hive.run("", &["--help"]).stdout);
+    assert_eq!(hive.run("", &["help", "task"]).stdout, hive.run("", &["task", "--help"]).stdout);
+    hive.run("", &["help", "nonsense"]).expect_exit(2);
 }
 
 #[test]

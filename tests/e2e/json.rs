@@ -40,7 +40,10 @@ fn the_status_has_the_names_and_types_of_get_status() {
     let status = asked(&hive, "hf-status");
     let last = hive.events().pop().unwrap();
     assert_eq!(status["system_state"], "running");
-    assert_eq!(status["tasks"], json!({"running": 1, "ready": 1, "proposed": 1}));
+    assert_eq!(
+        status["tasks"],
+        json!({"running": 1, "ready": 1, "proposed": 1, "succeeded": 0, "failed": 0, "aborted": 0})
+    );
     assert_eq!(status["pending_approvals"], 0);
     assert_eq!(status["last_event_id"], last["event_id"]);
     assert_eq!(status["last_event_at"], last["timestamp"]);
@@ -181,6 +184,8 @@ fn only_an_option_asks_for_json_or_a_document() {
     assert_eq!(plain("hf-job nonsense log").get("STATUS"), "USAGE");
     let json = sh(&hive, "hf-checkpoint --json a b");
     assert_eq!(serde_json::from_str::<Value>(&json.stdout).unwrap()["status"], "USAGE");
+    let many = format!("hf-task propose {} --json", "word ".repeat(40).trim());
+    assert_eq!(serde_json::from_str::<Value>(&sh(&hive, &many).stdout).unwrap()["status"], "USAGE");
     let document = sh(&hive, "hf-job log --nonsense T-0001");
     assert_eq!((document.stdout.as_str(), document.stderr.starts_with("EXIT:2\nSTATUS:USAGE\n")), ("", true));
 }

@@ -79,11 +79,20 @@ fn the_completions_of_every_shell_are_for_every_command() {
 /// The words stand in COMP_WORDS; what the commands offer is taken as it is.
 const BASH: &str = r#"# bash completion of the hf commands: they say themselves what fits.
 _hf() {
-    local line
+    local word line cut= words=()
+    # bash splits --option=value into three words; the commands want one.
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if ((${#words[@]} > 1)) && [[ $word == = || ${words[-1]} == --*= ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+    done
+    [[ ${words[-1]} == --*=* ]] && cut=${words[-1]%%=*}=
     COMPREPLY=()
     while IFS=$'\t' read -r line _; do
-        COMPREPLY+=("$line")
-    done < <(hf --complete "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null)
+        COMPREPLY+=("${line#"$cut"}")
+    done < <(hf --complete "$((${#words[@]} - 1))" "${words[@]}" 2>/dev/null)
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace
 }
 complete -o nosort -o bashdefault -o default -F _hf COMMANDS
@@ -190,11 +199,11 @@ fn the_page_of_replies_is_current() {
     out += ".SH KEYS\n";
     for entry in key::TABLE {
         let repeats = if entry.shape.repeats() { " (may repeat)" } else { "" };
-        item(
-            &mut out,
-            entry.name,
-            &format!("{}{repeats}. JSON: {}{}", entry.meaning, entry.json, said_as(entry.shape)),
-        );
+        let said = match entry.key {
+            Key::Next => ", an object with kind (none, action, patch or ask), and argv or who".to_owned(),
+            _ => said_as(entry.shape),
+        };
+        item(&mut out, entry.name, &format!("{}{repeats}. JSON: {}{said}", entry.meaning, entry.json));
     }
     out += ".SH \"STATUSES AND EXIT CODES\"\n";
     for entry in Status::TABLE {
@@ -220,6 +229,9 @@ fn said_as(shape: Shape) -> String {
         Shape::Of => ", an object with number and of".to_owned(),
         Shape::Row(columns) => format!(", an object with {}", names(columns)),
         Shape::Rows(columns) => format!(", objects with {}", names(columns)),
+        Shape::Objects(_, "event") => ", the events as the log has them".to_owned(),
+        Shape::Objects(_, "entity") => ", the entities as their projections have them, with their subject".to_owned(),
+        Shape::Objects(_, _) => ", objects with name and value; the value is what the log has".to_owned(),
         Shape::Texts | Shape::Lines => ", texts".to_owned(),
         Shape::Counts => ", an object of numbers".to_owned(),
         Shape::Map => ", an object of objects".to_owned(),

@@ -43,7 +43,12 @@ fn mask_table(line: &str) -> String {
                 .all(|part| part.strip_suffix(['s', 'm', 'h', 'd']).is_some_and(|n| n.parse::<u64>().is_ok()))
     };
     let columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
-    columns.map(|column| if is_time(column) { "<when>" } else { column }).collect::<Vec<_>>().join("  ")
+    // Where a text is cut depends on how wide the times are.
+    let masked = |column| match column {
+        time if is_time(time) => "<when>",
+        text => text.strip_suffix('…').map_or(text, |text| &text[..text.len().min(12)]),
+    };
+    columns.map(masked).collect::<Vec<_>>().join("  ")
 }
 
 /// What differs from day to day and folder to folder.

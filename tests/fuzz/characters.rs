@@ -24,6 +24,10 @@ fn every_character_in_every_field_stays_on_its_line() {
             Shape::Text | Shape::Time | Shape::Texts => reply.with(key, all.clone()),
             Shape::Row(_) => reply.with_row(key, Row::new(vec![Cell::Text(all.clone())])),
             Shape::Rows(columns) => reply.with_rows(key, [Row::new(vec![Cell::Text(all.clone()); columns.len()])]),
+            Shape::Objects(columns, _) => {
+                let row = Row::new(vec![Cell::Text(all.clone()); columns.len()]).whole(json!({}));
+                reply.with_rows(key, [row])
+            }
             Shape::Counts => reply.with_counts(key, [(all.clone(), 1)]),
             Shape::Number | Shape::Flag | Shape::Only | Shape::Of | Shape::Lines | Shape::Map => continue,
         };
