@@ -1,7 +1,7 @@
 //! The one error type of the library: a kind, which decides the exit code, and one sentence.
 //!
 //! Invariant: a message is one line that says what was wrong and never names a command to run.
-//! The next step is chosen by `ui` from the kind alone, so nothing read from a log can steer it.
+//! The next step is chosen by `reply` from the kind alone, so nothing read from a log can steer it.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Time as events carry it: UTC seconds, written `YYYY-MM-DDTHH:MM:SSZ`.
 //!
-//! Nothing here reads a clock. `Now` is read once per process, in `ui`, and handed down.
+//! Nothing here reads a clock. `Now` is read once per process, in `cli`, and handed down.
 
 use std::fmt;
 
