@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Key, Next, Replies, Reply, Row, Status, row};
+use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
 use crate::base::{EntityType, ShortRef, Timestamp, limits, text};
 use crate::machine::State;
 use crate::op::task::{ClaimOutcome, ExplainOutcome};
@@ -137,8 +137,9 @@ impl Replies for ShowOutcome {
 /// A fact by its name; programs get its value as it is in the log, and a person what it names.
 fn row_of((name, value): &(String, Json), named: Option<&String>) -> Row {
     let said = match value {
-        Json::String(text) => text.clone(),
-        other => other.to_string(),
+        Json::String(text) if name.ends_with("_at") => Cell::time(text),
+        Json::String(text) => Cell::Text(text.clone()),
+        other => Cell::Text(other.to_string()),
     };
     row![name.as_str(), said, named.map(String::as_str)].whole(json!({"name": name, "value": value}))
 }

@@ -159,9 +159,15 @@ const FOR_PROGRAMS: &[&str] = &["event_id", "run_id", "logref"];
 /// Facts that only programs need.
 const FACTS_FOR_PROGRAMS: &[&str] = &["last_event_id", "content", "target_hash"];
 
+/// Whether a row is a fact that a person does not need.
+fn is_for_programs(columns: &[Column], row: &Row) -> bool {
+    let named = |name: &Cell| matches!(name, Cell::Text(name) if FACTS_FOR_PROGRAMS.contains(&name.as_str()));
+    columns[0].name == "name" && row.cells.first().is_some_and(named)
+}
+
 /// The columns that a person wants, in the order of a table: the short ones first, the text that is read
 /// last at the end. What has a reference is named by that, so subject and reference are one column.
-fn wanted(columns: &'static [Column], rows: &[Row]) -> Vec<usize> {
+fn wanted(columns: &'static [Column], rows: &[&Row]) -> Vec<usize> {
     let has = |name: &str| columns.iter().any(|column| column.name == name);
     let is_wanted = |n: &usize| {
         let name = columns[*n].name;
@@ -183,30 +189,15 @@ fn cell<'a>(columns: &[Column], row: &'a Row, n: usize) -> &'a Cell {
     better.filter(|cell| cell.is_some()).or(row.cells.get(n)).unwrap_or(&Cell::None)
 }
 
-/// A moment among facts is a moment; a text that somebody wrote stays what it is.
-fn fact_said(columns: &[Column], row: &Row, cell: &Cell, screen: &Screen) -> Option<String> {
-    let (Some(Cell::Text(name)), Cell::Text(text)) = (row.cells.first(), cell) else { return None };
-    let is_time = columns.first().is_some_and(|column| column.name == "name") && name.ends_with("_at");
-    Timestamp::parse(text).filter(|_| is_time).map(|time| relative(time, screen.now))
-}
-
 fn table(columns: &'static [Column], rows: &[Row], screen: &Screen) -> String {
-    let is_fact =
-        |row: &Row| matches!(row.cells.first(), Some(Cell::Text(name)) if FACTS_FOR_PROGRAMS.contains(&name.as_str()));
-    let rows: Vec<Row> = rows.iter().filter(|row| columns[0].name != "name" || !is_fact(row)).cloned().collect();
-    let rows = rows.as_slice();
+    let rows: Vec<&Row> = rows.iter().filter(|row| !is_for_programs(columns, row)).collect();
     if rows.is_empty() {
         return String::new();
     }
-    let order = wanted(columns, rows);
-    let line = |row: &Row| -> Vec<String> {
+    let order = wanted(columns, &rows);
+    let line = |row: &&Row| -> Vec<String> {
         let cells = order.iter().map(|n| (columns[*n].kind, cell(columns, row, *n)));
-        cells
-            .map(|(kind, cell)| match cell.is_some() {
-                true => fact_said(columns, row, cell, screen).unwrap_or_else(|| said(cell, kind, screen)),
-                false => String::new(),
-            })
-            .collect()
+        cells.map(|(kind, cell)| if cell.is_some() { said(cell, kind, screen) } else { String::new() }).collect()
     };
     let heads: Vec<String> = order.iter().map(|n| head(columns[*n].name)).collect();
     let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
@@ -488,7 +479,7 @@ mod tests {
     fn what_a_fact_names_is_shown_by_its_reference_and_a_moment_from_now() {
         let facts = [
             row!["target", "task:01KG9YS7G0WRTVCH7P9FWWHB94", "T-0001"],
-            row!["requested_at", "2026-01-31T11:55:00Z"],
+            row!["requested_at", at("2026-01-31T11:55:00Z")],
             row!["last_event_id", "01KG9YS7G0WRTVCH7P9FWWHB94"],
         ];
         let reply = Reply::new(Status::Ok, "x").with_rows(Key::Fact, facts.map(|fact| fact.whole(json!({}))));
