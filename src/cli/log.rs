@@ -70,7 +70,7 @@ impl Command for Args {
     }
 
     fn run(self, env: &Env, out: Out) -> anyhow::Result<Output> {
-        let request = self.request(env.now.timestamp())?;
+        let request = self.request(env.now.timestamp(), out)?;
         if self.follow {
             return self.follow(env, &request, out);
         }
@@ -84,7 +84,7 @@ impl Command for Args {
 }
 
 impl Args {
-    fn request(&self, now: Timestamp) -> anyhow::Result<LogRequest> {
+    fn request(&self, now: Timestamp, out: Out) -> anyhow::Result<LogRequest> {
         let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
         let filter = Filter {
             event_type: self.event_type.clone(),
@@ -103,7 +103,7 @@ impl Args {
             (None, None) if self.follow => (Start::Newest, FOLLOW_BEGINS_WITH_EVENTS),
             (None, None) => (Start::Oldest, self.limit),
         };
-        Ok(LogRequest { filter, start, limit })
+        Ok(LogRequest { filter, start, limit, with_references: out.screen.is_some() })
     }
 
     fn follow(&self, env: &Env, request: &LogRequest, out: Out) -> anyhow::Result<Output> {

@@ -52,6 +52,8 @@ pub struct LogRequest {
     pub filter: Filter,
     pub start: Start,
     pub limit: usize,
+    /// Whether the short references of the subjects are wanted: they need the state, which the log does not.
+    pub with_references: bool,
 }
 
 /// One event with the bytes of its line.
@@ -91,7 +93,7 @@ pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
         Start::After(cursor) => behind(&snapshot, cursor)?,
         Start::Newest => {
             let entries = newest(&snapshot, &filter, request.limit)?;
-            return Ok(outcome(&vault, request.limit, filter, entries, None));
+            return Ok(outcome(&vault, request, filter, entries, None));
         }
     };
     let mut entries: Vec<Entry> = Vec::new();
@@ -107,15 +109,21 @@ pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
         Ok(ControlFlow::Continue(()))
     })?;
     let next_cursor = entries.last().filter(|_| more).map(|(event, _)| event.id);
-    Ok(outcome(&vault, request.limit, filter, entries, next_cursor))
+    Ok(outcome(&vault, request, filter, entries, next_cursor))
 }
 
-fn outcome(vault: &Vault, limit: usize, filter: Filter, entries: Vec<Entry>, next_cursor: Option<Ulid>) -> LogOutcome {
+fn outcome(
+    vault: &Vault,
+    request: &LogRequest,
+    filter: Filter,
+    entries: Vec<Entry>,
+    next_cursor: Option<Ulid>,
+) -> LogOutcome {
     // A courtesy: without a state there are none.
-    let state = vault.view().ok();
+    let state = if request.with_references { vault.view().ok() } else { None };
     let subjects = entries.iter().map(|(event, _)| event.subject.as_str());
     let references = state.map(|(_, state)| references(&state, subjects)).unwrap_or_default();
-    LogOutcome { entries, filter, next_cursor, limit, references }
+    LogOutcome { entries, filter, next_cursor, limit: request.limit, references }
 }
 
 /// The place behind a cursor's event.
