@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use hiveforge::base::{Actor, Error, Now, Result};
 use hiveforge::op::task::{self, ProposeRequest};
-use hiveforge::op::{self, Env, InitRequest, Shell};
+use hiveforge::op::{self, Caller, Context, Host, InitRequest, Shell};
 use hiveforge::reply::{self, Replies, Reply};
 
 fn main() {
@@ -27,9 +27,10 @@ fn replies(vault: PathBuf) -> Vec<Reply> {
 }
 
 fn steps(vault: PathBuf, said: &mut Vec<Reply>) -> Result<()> {
-    let operator = Env::of(vault, Actor::parse("user:jo")?, Shell::Persons, now);
-    let builder =
-        Env { actor: Actor::parse("agent:builder")?, shell: Shell::Agents("builder".to_owned()), ..operator.clone() };
+    let person = Caller { actor: Actor::parse("user:jo")?, shell: Shell::Persons };
+    let agent = Caller { actor: Actor::parse("agent:builder")?, shell: Shell::Agents("builder".to_owned()) };
+    let operator = Context::new(vault, person, Host::new(now));
+    let builder = Context { caller: agent, ..operator.clone() };
     said.push(op::init(&operator, InitRequest)?.reply());
     let form = ProposeRequest { title: "Login form".to_owned(), ..ProposeRequest::default() };
     said.push(task::propose(&operator, form, Some("form".to_owned()))?.reply());

@@ -1,6 +1,7 @@
 //! The settings: read or refused with one line, and every setting has a value of its kind.
 
-use hiveforge::vault::config::{Fallback, Setting, parse};
+use hiveforge::policy::settings::{Fallback, Setting};
+use hiveforge::vault::config::parse;
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

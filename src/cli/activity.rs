@@ -6,7 +6,7 @@ use clap::{ArgMatches, Parser};
 
 use super::args::{Agentic, Common, read_text};
 use super::{Command, Out, Output};
-use crate::op::Env;
+use crate::op::Context;
 use crate::op::agent::{self, ActivityRequest};
 
 /// Log an activity that is over: thinking, observing, creating, introspection, …
@@ -50,9 +50,9 @@ impl Command for Args {
         true
     }
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let text = read_text(self.stdin, self.file.as_deref())?;
         let (kind, title, emergency) = (self.kind, self.title, self.emergency);
-        Ok(agent::activity(env, &ActivityRequest { kind, title, text, emergency })?.into())
+        Ok(agent::activity(ctx, &ActivityRequest { kind, title, text, emergency })?.into())
     }
 }

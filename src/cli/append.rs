@@ -4,14 +4,14 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::Context as _;
 use clap::Parser;
 
 use super::args::{Acting, Common, read_lines};
 use super::{Command, Out, Output};
 use crate::base::{Error, ErrorKind, limits};
 use crate::event::{Kind, intake};
-use crate::op::{self, AppendRequest, Env};
+use crate::op::{self, AppendRequest, Context, Mode};
 use crate::reply::{Appended, Streamed};
 
 /// Record one event, a batch, or a stream of events
@@ -73,19 +73,20 @@ fn help() -> String {
 impl Command for Args {
     const NAME: &str = "hf-append";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let rehearsed = self.dry_run;
+        let mode = if rehearsed { Mode::DryRun } else { Mode::Write };
         if self.stream {
             let mut lines = read_lines(io::stdin().lock());
             let mut requests = || lines().map(|line| op::parse_line(&line?));
-            let done = op::append_stream(env, &mut requests, rehearsed);
+            let done = op::append_stream(ctx, &mut requests, mode);
             return Ok(Streamed { done: &done, rehearsed }.into());
         }
         let key = self.key.clone().filter(|_| self.batch);
         let (done, of) = if self.batch {
             let requests = read_batch()?;
             let of = requests.len();
-            (op::append_batch(env, requests, self.key, rehearsed)?, of)
+            (op::append_batch(ctx, requests, self.key, mode)?, of)
         } else {
             let payload = read_payload(&self)?;
             let request = AppendRequest {
@@ -96,7 +97,7 @@ impl Command for Args {
                 key: self.key,
                 actor: None,
             };
-            (op::append(env, request, rehearsed)?, 1)
+            (op::append(ctx, request, mode)?, 1)
         };
         Ok(Appended { done: &done, of, key, rehearsed }.into())
     }

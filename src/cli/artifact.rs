@@ -12,7 +12,7 @@ use super::{Command, Out, Output};
 use crate::base::{EntityType, Error};
 use crate::event::kind::ARTIFACT_KINDS;
 use crate::op::artifact::{self, GetOutcome, PutRequest};
-use crate::op::{self, Env, ListRequest, project};
+use crate::op::{self, Context, ListRequest, project};
 use crate::reply::Replies;
 
 /// Store, read and judge what work brings forth
@@ -98,29 +98,29 @@ impl Command for Args {
         called(matches, &["get"]) && !to_file(matches)
     }
 
-    fn run(self, env: &Env, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Put { file, kind, task, recording } => {
-                return put(env, &file, PutRequest { kind, task }, recording.key);
+                return put(ctx, &file, PutRequest { kind, task }, recording.key);
             }
-            What::Get { reference, out: file } => return get(env, &reference, file.as_deref(), out),
-            What::Show { reference } => op::show(env, &reference, EntityType::Artifact)?.into(),
-            What::Validate { reference, recording } => artifact::validate(env, &reference, recording.key)?.into(),
+            What::Get { reference, out: file } => return get(ctx, &reference, file.as_deref(), out),
+            What::Show { reference } => op::show(ctx, &reference, EntityType::Artifact)?.into(),
+            What::Validate { reference, recording } => artifact::validate(ctx, &reference, recording.key)?.into(),
             What::Invalidate { reference, reason, recording } => {
-                artifact::invalidate(env, &reference, &reason, recording.key)?.into()
+                artifact::invalidate(ctx, &reference, &reason, recording.key)?.into()
             }
             What::List { task, paged } => {
                 let made_for = task.map(|reference| (reference, EntityType::Task));
                 let request = ListRequest { made_for, ..paged.of(EntityType::Artifact, Vec::new()) };
-                project::list(env, &request)?.into()
+                project::list(ctx, &request)?.into()
             }
         })
     }
 }
 
-fn put(env: &Env, file: &Path, request: PutRequest, key: Option<String>) -> anyhow::Result<Output> {
+fn put(ctx: &Context, file: &Path, request: PutRequest, key: Option<String>) -> anyhow::Result<Output> {
     if file == Path::new("-") {
-        return Ok(artifact::put(env, &mut io::stdin().lock(), None, None, request, key)?.into());
+        return Ok(artifact::put(ctx, &mut io::stdin().lock(), None, None, request, key)?.into());
     }
     let wrong = |e: io::Error| Error::usage(format!("cannot read {}: {e}", file.display()));
     let mut opened = File::open(file).map_err(wrong)?;
@@ -130,11 +130,11 @@ fn put(env: &Env, file: &Path, request: PutRequest, key: Option<String>) -> anyh
     }
     // A file that the kernel makes up as it is read has no size.
     let size = Some(about.len()).filter(|size| about.is_file() && *size > 0);
-    Ok(artifact::put(env, &mut opened as &mut dyn Read, Some(file), size, request, key)?.into())
+    Ok(artifact::put(ctx, &mut opened as &mut dyn Read, Some(file), size, request, key)?.into())
 }
 
-fn get(env: &Env, reference: &str, file: Option<&Path>, out: Out) -> anyhow::Result<Output> {
-    let mut done = artifact::get(env, reference)?;
+fn get(ctx: &Context, reference: &str, file: Option<&Path>, out: Out) -> anyhow::Result<Output> {
+    let mut done = artifact::get(ctx, reference)?;
     match file {
         Some(file) => {
             write_file(&mut done, file)?;

@@ -6,7 +6,7 @@ use clap::Parser;
 
 use super::args::Common;
 use super::{Command, Out, Output};
-use crate::op::{self, BackupRequest, Env};
+use crate::op::{self, BackupRequest, Context};
 
 /// Copy the vault to a new folder and verify the copy; it takes its name only when it is whole
 #[derive(Parser, Debug)]
@@ -29,8 +29,8 @@ pub struct Args {
 impl Command for Args {
     const NAME: &str = "hf-backup";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let target = std::path::absolute(&self.dir)?;
-        Ok(op::backup(env, &BackupRequest { target })?.into())
+        Ok(op::backup(ctx, &BackupRequest { target })?.into())
     }
 }

@@ -11,7 +11,7 @@ use super::main::{called, flagged, to_file};
 use super::{Command, Out, Output};
 use crate::base::{EntityType, limits};
 use crate::op::branch::{self, CreateRequest, Leaving, Outcome, RecallRequest, WORDS_DEFAULT};
-use crate::op::{self, Env, project};
+use crate::op::{self, Context, project};
 use crate::reply::{Key, Replies, Reply};
 
 /// Live several activities as one mind: branches, threads, messages
@@ -217,24 +217,24 @@ impl Command for Args {
         (called(matches, &["resume", "recall"]) && !to_file(matches)) || flagged(matches, &["working"])
     }
 
-    fn run(self, env: &Env, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Create { label, branch_type, task, partner, left, abort, keyed, .. } => {
                 let leaving = leaving(left, abort)?;
                 let request = CreateRequest { label, branch_type, task, partner, leaving };
-                branch::create(env, request, keyed.key)?.into()
+                branch::create(ctx, request, keyed.key)?.into()
             }
             What::List { working: true, .. } => {
-                let done = branch::working(env)?;
+                let done = branch::working(ctx)?;
                 return document(format!("{}\n", done.memory), done.reply(), None);
             }
             What::List { status, paged, .. } => {
                 let states: Vec<_> = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                branch::branches(env, &states, paged.limit, paged.cursor.as_deref())?.into()
+                branch::branches(ctx, &states, paged.limit, paged.cursor.as_deref())?.into()
             }
-            What::Show { reference, .. } => op::show(env, &reference, EntityType::Branch)?.into(),
+            What::Show { reference, .. } => op::show(ctx, &reference, EntityType::Branch)?.into(),
             What::Resume { reference, left, abort, words, out: file, .. } => {
-                let done = branch::resume(env, &reference, words, &leaving(left, abort)?)?;
+                let done = branch::resume(ctx, &reference, words, &leaving(left, abort)?)?;
                 return match (&done, file) {
                     (Outcome::Interrupted { .. }, Some(_)) => Ok(done.into()),
                     (Outcome::Interrupted { .. }, None) => Ok(Output::document(Vec::new(), done.reply())),
@@ -245,20 +245,20 @@ impl Command for Args {
                     }
                 };
             }
-            What::Suspend { left, .. } => branch::suspend(env, &leaving(left, true)?)?.into(),
+            What::Suspend { left, .. } => branch::suspend(ctx, &leaving(left, true)?)?.into(),
             What::Complete { reference, left, .. } => {
-                branch::complete(env, reference.as_deref(), leaving(left, false)?)?.into()
+                branch::complete(ctx, reference.as_deref(), leaving(left, false)?)?.into()
             }
             What::Recall { reference, thread, grep, out: file, .. } => {
-                let found = branch::recall(env, &RecallRequest { reference, thread, grep })?;
+                let found = branch::recall(ctx, &RecallRequest { reference, thread, grep })?;
                 let text = if out.is_json() { format!("{}\n", found.json()) } else { found.plain() };
                 return document(text, found.reply(), file.as_deref());
             }
-            What::Note { text, keyed, .. } => branch::note(env, &whole(text)?, keyed.key)?.into(),
-            What::Decide { .. } => branch::decide(env)?.into(),
-            What::Tell { to, text, keyed, .. } => branch::tell(env, &to, &whole(text)?, keyed.key)?.into(),
-            What::Inbox { unread, limit, .. } => branch::inbox(env, unread, limit)?.into(),
-            What::Read { references, .. } => branch::read(env, &references)?.into(),
+            What::Note { text, keyed, .. } => branch::note(ctx, &whole(text)?, keyed.key)?.into(),
+            What::Decide { .. } => branch::decide(ctx)?.into(),
+            What::Tell { to, text, keyed, .. } => branch::tell(ctx, &to, &whole(text)?, keyed.key)?.into(),
+            What::Inbox { unread, limit, .. } => branch::inbox(ctx, unread, limit)?.into(),
+            What::Read { references, .. } => branch::read(ctx, &references)?.into(),
         })
     }
 }

@@ -4,7 +4,7 @@ use clap::{ArgMatches, Parser};
 
 use super::args::{Agentic, Common};
 use super::{Command, Out, Output};
-use crate::op::Env;
+use crate::op::Context;
 use crate::op::agent::{self, CheckpointRequest};
 
 /// Say in one short line what you are doing
@@ -38,7 +38,7 @@ impl Command for Args {
         true
     }
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
-        Ok(agent::checkpoint(env, &CheckpointRequest { activity: self.activity, state: self.state })?.into())
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+        Ok(agent::checkpoint(ctx, &CheckpointRequest { activity: self.activity, state: self.state })?.into())
     }
 }

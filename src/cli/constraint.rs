@@ -6,7 +6,7 @@ use super::args::{Common, Paged, Recording};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::machine::State;
-use crate::op::{Env, constraint, project};
+use crate::op::{Context, constraint, project};
 
 /// Ask for a constraint to hold, or no longer; an operator decides
 #[derive(Parser, Debug)]
@@ -60,15 +60,15 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-constraint";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Apply { text, priority, recording } => {
-                constraint::apply(env, &text, priority.as_deref(), recording.key)?.into()
+                constraint::apply(ctx, &text, priority.as_deref(), recording.key)?.into()
             }
-            What::Remove { reference, recording } => constraint::remove(env, &reference, recording.key)?.into(),
+            What::Remove { reference, recording } => constraint::remove(ctx, &reference, recording.key)?.into(),
             What::List { all, paged } => {
                 let states = if all { Vec::new() } else { vec![State::Active] };
-                project::list(env, &paged.of(EntityType::Constraint, states))?.into()
+                project::list(ctx, &paged.of(EntityType::Constraint, states))?.into()
             }
         })
     }

@@ -6,7 +6,7 @@ use super::args::{Common, Paged, Recording};
 use super::{Command, Out, Output};
 use crate::base::{EntityType, Error};
 use crate::op::decide::{self, DecisionRequest};
-use crate::op::{self, Env, project};
+use crate::op::{self, Context, project};
 use crate::policy::approval::{OPEN, Question};
 
 /// Ask an operator, and answer as one
@@ -90,25 +90,25 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-decide";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Request { kind, target, summary, options, recording } => {
                 let wrong = || Error::usage("a kind is requirement_approval or destructive_operation");
                 let question = Question::parse(&kind).filter(|q| *q != Question::Constraint).ok_or_else(wrong)?;
                 let request = DecisionRequest { question, target, summary, options };
-                decide::request(env, request, recording.key)?.into()
+                decide::request(ctx, request, recording.key)?.into()
             }
             What::Approve { reference, option, comment, recording } => {
-                decide::approve(env, &reference, option, comment, recording.key)?.into()
+                decide::approve(ctx, &reference, option, comment, recording.key)?.into()
             }
             What::Reject { reference, reason, recording } => {
-                decide::reject(env, &reference, &reason, recording.key)?.into()
+                decide::reject(ctx, &reference, &reason, recording.key)?.into()
             }
             What::List { open, paged } => {
                 let states = if open { OPEN.to_vec() } else { Vec::new() };
-                project::list(env, &paged.of(EntityType::Decision, states))?.into()
+                project::list(ctx, &paged.of(EntityType::Decision, states))?.into()
             }
-            What::Show { reference } => op::show(env, &reference, EntityType::Decision)?.into(),
+            What::Show { reference } => op::show(ctx, &reference, EntityType::Decision)?.into(),
         })
     }
 }

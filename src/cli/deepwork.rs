@@ -6,7 +6,7 @@ use super::args::{Agentic, Common, Paged};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::op::agent::{self, DeepWorkRequest};
-use crate::op::{Env, ListRequest, project};
+use crate::op::{Context, ListRequest, project};
 
 /// Declare deep work, look at it, end it
 #[derive(Parser, Debug)]
@@ -72,20 +72,20 @@ impl Command for Args {
         true
     }
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Start { activity, strict, .. } => {
-                agent::start(env, &DeepWorkRequest { activity, strict_minutes: strict })?.into()
+                agent::start(ctx, &DeepWorkRequest { activity, strict_minutes: strict })?.into()
             }
-            What::Complete => agent::complete(env)?.into(),
-            What::Extend { minutes } => agent::extend(env, minutes)?.into(),
-            What::Status => agent::status(env)?.into(),
+            What::Complete => agent::complete(ctx)?.into(),
+            What::Extend { minutes } => agent::extend(ctx, minutes)?.into(),
+            What::Status => agent::status(ctx)?.into(),
             What::List { paged } => {
-                let made_for = Some((env.actor.to_string(), EntityType::Agent));
+                let made_for = Some((ctx.caller.actor.to_string(), EntityType::Agent));
                 let request = ListRequest { made_for, ..paged.of(EntityType::DeepWork, Vec::new()) };
-                project::list(env, &request)?.into()
+                project::list(ctx, &request)?.into()
             }
-            What::Migrate => agent::migrate(env)?.into(),
+            What::Migrate => agent::migrate(ctx)?.into(),
         })
     }
 }

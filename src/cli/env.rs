@@ -2,12 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::flags::{Flags, Voice};
 use crate::base::{Actor, EntityId, Error, ErrorKind, Now, Result};
-use crate::op::{self, Env, Shell};
-use crate::vault::config::{self, Setting};
+use crate::job::Cancel;
+use crate::op::{self, Caller, Context, Host, Shell, Supervisor};
+use crate::policy::settings::Setting;
+use crate::vault::config;
 use crate::vault::{AKASHIC, CONFIG_FILE};
 
 /// The name that is looked for from the current folder upwards.
@@ -50,6 +53,8 @@ pub struct Outer {
     project: Option<String>,
     login: String,
     folder: PathBuf,
+    /// The program that looks after jobs.
+    supervisor: Option<PathBuf>,
     /// Where a debug build writes every reply as JSON, so that tests can hold it against the schema.
     pub replies: Option<PathBuf>,
 }
@@ -88,6 +93,7 @@ impl Outer {
                 .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
                 .unwrap_or_else(|| format!("uid-{}", rustix::process::geteuid().as_raw())),
             folder: std::env::current_dir().unwrap_or_default(),
+            supervisor: supervisor(),
             replies: if cfg!(debug_assertions) { path("HF_REPLIES") } else { None },
         }
     }
@@ -103,38 +109,44 @@ impl Outer {
 
     /// What an operation has to know. The arguments are parsed by now; a session that is named says whose
     /// shell this is and for which project, so its vault is looked at here.
-    pub fn env(&self, flags: &Flags) -> Result<Env> {
+    pub fn env(&self, flags: &Flags) -> Result<Context> {
         let vault = self.vault(flags)?;
         let session = self.session.as_deref().and_then(|name| op::session::whose(&vault, name));
         let (of_session, project_of_session) = session.unzip();
         let agent = self.agent.clone().or_else(|| of_session.map(|agent: EntityId| agent.to_string()));
         let shell = self.shell(agent.as_deref());
-        Ok(Env {
+        Ok(Context {
             vault,
             now: self.now,
-            actor: match &flags.voice {
-                Voice::Anybody { actor } => self.actor(actor.as_deref(), agent.as_deref(), &shell)?,
-                Voice::Agent { name } => {
-                    let name = name.as_deref().or(agent.as_deref()).unwrap_or(DEFAULT_AGENT);
-                    EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME))?;
-                    let actor = Actor::parse(&format!("agent:{name}"))?;
-                    op::check_actor(&actor, &shell)?;
-                    actor
-                }
+            caller: Caller {
+                actor: match &flags.voice {
+                    Voice::Anybody { actor } => self.actor(actor.as_deref(), agent.as_deref(), &shell)?,
+                    Voice::Agent { name } => {
+                        let name = name.as_deref().or(agent.as_deref()).unwrap_or(DEFAULT_AGENT);
+                        EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME))?;
+                        let actor = Actor::parse(&format!("agent:{name}"))?;
+                        op::check_actor(&actor, &shell)?;
+                        actor
+                    }
+                },
+                shell,
             },
-            shell,
             lock_timeout: Duration::from_secs(flags.lock_timeout),
-            clock,
-            check_cmd: self.check_cmd.clone(),
-            poll_as: self.poll_as.clone(),
-            search_path: self.search_path.clone(),
-            works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
             project: match flags.project.as_deref().or(self.project.as_deref()) {
                 Some(named) => Some(project(named)?),
                 None => project_of_session,
             },
             session: flags.session.clone().or_else(|| self.session.clone()),
-            utc_offset_seconds: local_offset(self.now),
+            cancel: Cancel::never(),
+            host: Arc::new(Host {
+                supervisor: self.supervisor.clone().map(|program| Supervisor { program }),
+                check_cmd: self.check_cmd.clone(),
+                poll_as: self.poll_as.clone(),
+                search_path: self.search_path.clone(),
+                works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
+                utc_offset_seconds: local_offset(self.now),
+                ..Host::new(clock)
+            }),
         })
     }
 
@@ -171,6 +183,23 @@ impl Outer {
     }
 }
 
+/// This very program, under whatever name it was replaced or deleted since.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// The program that looks after jobs: `hf-job`, or `hf` under that name. Another command finds one of them beside it.
+fn supervisor() -> Option<PathBuf> {
+    let exe = std::fs::read_link(THIS_PROGRAM).ok()?;
+    let name = exe.file_name()?.to_string_lossy().into_owned();
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    match SUPERVISORS.contains(&name) {
+        true => Some(PathBuf::from(THIS_PROGRAM)),
+        false => SUPERVISORS.iter().map(|name| exe.with_file_name(name)).find(|program| program.is_file()),
+    }
+}
+
+/// What a program that can look after jobs is called.
+const SUPERVISORS: &[&str] = &["hf-job", "hf"];
+
 /// The vault that belongs to a folder. One that cannot be looked at is not passed over: the command
 /// would go to another one above.
 fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
@@ -192,7 +221,7 @@ fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
         text => text.unwrap_or_default(),
     };
     let (settings, _) = config::parse(&text).map_err(|e| e.at(folder.display()))?;
-    Ok(settings.given_text(Setting::HiveVaultPath).map(|path| folder.join(path)))
+    Ok(settings.values.get(&Setting::HiveVaultPath).and_then(|path| path.as_str()).map(|path| folder.join(path)))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the only clock of the toolkit")]

@@ -11,7 +11,7 @@ use super::args::Common;
 use super::main::run;
 use super::{COMMANDS, Command, Entry, Face, Out, Output, complete};
 use crate::base::{Error, text};
-use crate::op::Env;
+use crate::op::Context;
 use crate::reply::{Key, Reply, Status, row};
 
 /// Run a command of the toolkit, or list them
@@ -75,7 +75,7 @@ impl Command for Args {
     // This command opens none.
     const DEFAULT_VAULT: Option<&str> = Some("Vault");
 
-    fn run(self, _: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, _: &Context, _: Out) -> anyhow::Result<Output> {
         match self.command.first() {
             None => Ok(list().into()),
             Some(word) => Err(unknown(&word.to_string_lossy()).into()),

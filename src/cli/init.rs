@@ -6,7 +6,7 @@ use clap::{ArgMatches, Parser};
 
 use super::args::{Acting, Common};
 use super::{Command, Out, Output};
-use crate::op::{self, Env, InitRequest};
+use crate::op::{self, Context, InitRequest};
 
 /// Make a vault: one private folder that holds the log and everything else
 #[derive(Parser, Debug)]
@@ -36,7 +36,7 @@ impl Command for Args {
         matches.try_get_one::<PathBuf>("dir").ok().flatten().cloned()
     }
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
-        Ok(op::init(env, InitRequest)?.into())
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+        Ok(op::init(ctx, InitRequest)?.into())
     }
 }

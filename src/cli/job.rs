@@ -8,10 +8,12 @@ use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 
 use super::args::{Acting, Common, Working, parse_seconds};
 use super::main::called;
+use super::main::until_asked_to_end;
 use super::{Command, Out, Output};
 use crate::base::{Error, limits};
 use crate::job::{Beat, Need};
-use crate::op::Env;
+use crate::op::Context;
+use crate::job::{Cancel, Signals};
 use crate::op::job::{self, FireRequest, LogRequest};
 use crate::reply::Replies;
 
@@ -143,27 +145,27 @@ impl Command for Args {
         called(matches, &["log"])
     }
 
-    fn run(self, env: &Env, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Supervise { task } => {
-                job::supervise(env, &task)?;
+                job::supervise(&ctx.with_cancel(Cancel::on(Signals::of_supervisor()?)), &task)?;
                 Output::Streamed
             }
-            What::Check { reference } => job::check(env, &reference)?.into(),
-            What::List { running, limit } => job::list(env, running, limit)?.into(),
+            What::Check { reference } => job::check(ctx, &reference)?.into(),
+            What::List { running, limit } => job::list(ctx, running, limit)?.into(),
             What::Log { reference, tail, follow } => {
                 let request = LogRequest { reference: &reference, tail, follow };
-                let done = job::log(env, &request, &mut |piece| out.write(piece))?;
+                let done = job::log(&until_asked_to_end(ctx)?, &request, &mut |piece| out.write(piece))?;
                 Output::document(Vec::new(), done.reply())
             }
-            What::Cancel { reference, .. } => job::cancel(env, &reference)?.into(),
+            What::Cancel { reference, .. } => job::cancel(ctx, &reference)?.into(),
             What::Wait { references, any, max, .. } => {
                 let need = if any { Need::Any } else { Need::All };
-                job::wait(env, &references, need, Duration::from_secs(max))?.into()
+                job::wait(&until_asked_to_end(ctx)?, &references, need, Duration::from_secs(max))?.into()
             }
             What::Fire(fire) => {
                 let (request, key) = fire.request()?;
-                job::fire(env, request, key)?.into()
+                job::fire(ctx, request, key)?.into()
             }
         })
     }

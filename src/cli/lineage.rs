@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::Context as _;
 use clap::{ArgMatches, Parser};
 
 use super::args::Common;
 use super::main::{flagged, to_file};
 use super::{Command, Format, Out, Output};
-use crate::op::{self, Env, LineageRequest};
+use crate::op::{self, Context, LineageRequest};
 use crate::reply::{Key, graph};
 
 /// Ask why something is as it is (--up), and what came of it (--down)
@@ -61,11 +61,11 @@ impl Command for Args {
         flagged(matches, &["dot", "mermaid", "tree"]) && !to_file(matches)
     }
 
-    fn run(self, env: &Env, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         let both = !self.up && !self.down;
         let (up, down) = (self.up || both, self.down || both);
         let request = LineageRequest { reference: self.reference, up, down, depth: self.depth };
-        let found = op::lineage(env, &request)?;
+        let found = op::lineage(ctx, &request)?;
         let tree = self.tree || self.out.is_some() || out.format == Format::Table;
         let picture = match (self.dot, self.mermaid, tree) {
             (true, ..) => graph::dot(&found),

@@ -14,6 +14,8 @@ use super::Command;
 use super::env::Outer;
 use super::flags::Flags;
 use crate::base::{Error, Result, text};
+use crate::job::{Cancel, Signals};
+use crate::op::Context;
 use crate::reply::table::{self, Screen};
 use crate::reply::{self, Replies, Reply, Status};
 
@@ -92,6 +94,11 @@ impl Out {
     pub fn error(self, error: &Error) -> Reply {
         reply::of_error(error, self.command)
     }
+}
+
+/// The same call, given up when the process is asked to end: the command still says how far it came.
+pub fn until_asked_to_end(ctx: &Context) -> Result<Context> {
+    Ok(ctx.with_cancel(Cancel::on(Signals::of_waiter()?)))
 }
 
 /// How a command was called.

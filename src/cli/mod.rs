@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 
-use crate::op::Env;
+use crate::op::Context;
 
 pub use main::{Face, Format, Out, Output, main, parser};
 
@@ -53,7 +53,7 @@ pub trait Command: clap::Parser {
         false
     }
 
-    fn run(self, env: &Env, out: Out) -> anyhow::Result<Output>;
+    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output>;
 }
 
 /// What is known of a command.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::args::{Acting, Common, Projected, parse_seconds};
+use super::main::until_asked_to_end;
 use super::{Command, Out, Output};
-use crate::op::Env;
+use crate::op::Context;
 use crate::op::pause::{self, RestRequest};
 
 /// Hold a project up: nothing starts in it, and its agents are asked to leave (for an operator)
@@ -46,8 +47,9 @@ pub struct Args {
 impl Command for Args {
     const NAME: &str = "hf-pause";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let wait = self.wait.then(|| Duration::from_secs(self.max));
-        Ok(pause::rest(env, &RestRequest { reason: self.reason, archive: self.archive, wait })?.into())
+        let ctx = &if self.wait { until_asked_to_end(ctx)? } else { ctx.clone() };
+        Ok(pause::rest(ctx, &RestRequest { reason: self.reason, archive: self.archive, wait })?.into())
     }
 }

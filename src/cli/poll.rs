@@ -5,8 +5,9 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::args::{Common, parse_seconds};
+use super::main::until_asked_to_end;
 use super::{Command, Out, Output};
-use crate::op::Env;
+use crate::op::Context;
 use crate::op::job::{self, PollRequest};
 
 /// Wait for a job, at most so long that the caller's own time limit is not reached
@@ -38,9 +39,10 @@ impl Command for Args {
     const NAME: &str = "hf-poll";
     const POLL: bool = true;
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let (interval, max) = (Duration::from_secs(self.interval), Duration::from_secs(self.max_seconds));
-        Ok(job::poll(env, &PollRequest { id: self.id, interval, max })?.into())
+        let ctx = &until_asked_to_end(ctx)?;
+        Ok(job::poll(ctx, &PollRequest { id: self.id, interval, max })?.into())
     }
 }
 

@@ -6,7 +6,7 @@ use super::args::Common;
 use super::main::flagged;
 use super::{Command, Out, Output};
 use crate::base::{Error, limits};
-use crate::op::Env;
+use crate::op::Context;
 use crate::op::project::{self, ListRequest, Projection};
 use crate::reply::{Page, Replies};
 use crate::vault::projections;
@@ -60,20 +60,20 @@ impl Command for Args {
         flagged(matches, &["map"])
     }
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         if self.rebuild {
-            return Ok(project::rebuild(env)?.into());
+            return Ok(project::rebuild(ctx)?.into());
         }
         if let Some(name) = &self.snapshot {
-            return Ok(project::snapshot(env, Some(name.as_str()).filter(|name| !name.is_empty()))?.into());
+            return Ok(project::snapshot(ctx, Some(name.as_str()).filter(|name| !name.is_empty()))?.into());
         }
         if self.check {
-            return Ok(project::check(env)?.into());
+            return Ok(project::check(ctx)?.into());
         }
-        let Some(name) = &self.projection else { return Ok(project::summary(env)?.into()) };
+        let Some(name) = &self.projection else { return Ok(project::summary(ctx)?.into()) };
         let projection = Projection::parse(name)?;
         if self.map {
-            let done = project::map(env, projection)?;
+            let done = project::map(ctx, projection)?;
             return Ok(Output::document(projections::render(&done.map), done.reply()));
         }
         let status = self.status.as_deref().map(project::parse_status).transpose()?;
@@ -82,6 +82,6 @@ impl Command for Args {
         }
         let (states, limit, cursor) = (status.into_iter().collect(), self.limit, self.cursor);
         let request = ListRequest { states, limit, cursor, ..ListRequest::of(projection) };
-        Ok(Page(&project::list(env, &request)?).into())
+        Ok(Page(&project::list(ctx, &request)?).into())
     }
 }

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 use super::args::{Acting, Common};
 use super::{Command, Out, Output};
-use crate::op::Env;
+use crate::op::Context;
 use crate::op::document::{self, DocumentKind};
 
 /// Name files by short references that no longer hold once the file has changed
@@ -54,13 +54,13 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-ref";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Add { file, kind, .. } => {
-                document::add(env, &file, kind.as_deref().and_then(DocumentKind::parse))?.into()
+                document::add(ctx, &file, kind.as_deref().and_then(DocumentKind::parse))?.into()
             }
-            What::Resolve { reference } => document::resolve(env, &reference)?.into(),
-            What::Check => document::check(env)?.into(),
+            What::Resolve { reference } => document::resolve(ctx, &reference)?.into(),
+            What::Check => document::check(ctx)?.into(),
         })
     }
 }

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use super::args::{Common, Paged, Working, read_text};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
-use crate::op::{self, Env, project, require};
+use crate::op::{self, Context, project, require};
 
 /// Put requirements in, analyse and verify them
 #[derive(Parser, Debug)]
@@ -96,26 +96,26 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-require";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Propose { title, description, working } => {
-                require::propose(env, &title, read_text(description, None)?, working.recording.key)?.into()
+                require::propose(ctx, &title, read_text(description, None)?, working.recording.key)?.into()
             }
             What::Analyze { reference, analysis, file, working } => {
                 let analysis = read_text(analysis, file.as_deref())?;
-                require::analyze(env, &reference, analysis, working.recording.key)?.into()
+                require::analyze(ctx, &reference, analysis, working.recording.key)?.into()
             }
             What::List { status, paged } => {
                 let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                project::list(env, &paged.of(EntityType::Requirement, states))?.into()
+                project::list(ctx, &paged.of(EntityType::Requirement, states))?.into()
             }
-            What::Show { reference } => op::show(env, &reference, EntityType::Requirement)?.into(),
+            What::Show { reference } => op::show(ctx, &reference, EntityType::Requirement)?.into(),
             What::Supersede { reference, by, working } => {
-                require::supersede(env, &reference, by.as_deref(), working.recording.key)?.into()
+                require::supersede(ctx, &reference, by.as_deref(), working.recording.key)?.into()
             }
-            What::Verify { reference, working } => require::verify(env, &reference, working.recording.key)?.into(),
+            What::Verify { reference, working } => require::verify(ctx, &reference, working.recording.key)?.into(),
             What::Reject { reference, reason, working } => {
-                require::reject(env, &reference, &reason, working.recording.key)?.into()
+                require::reject(ctx, &reference, &reason, working.recording.key)?.into()
             }
         })
     }

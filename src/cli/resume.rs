@@ -4,7 +4,7 @@ use clap::Parser;
 
 use super::args::{Acting, Common, Projected};
 use super::{Command, Out, Output};
-use crate::op::{self, Env, pause};
+use crate::op::{self, Context, pause};
 
 /// Let a paused project go on, or everything after a stop (for an operator)
 #[derive(Parser, Debug)]
@@ -35,11 +35,11 @@ pub struct Args {
 impl Command for Args {
     const NAME: &str = "hf-resume";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let comment = self.comment.as_deref();
         Ok(match self.system {
-            true => op::resume_system(env, comment)?.into(),
-            false => pause::resume_project(env, comment)?.into(),
+            true => op::resume_system(ctx, comment)?.into(),
+            false => pause::resume_project(ctx, comment)?.into(),
         })
     }
 }

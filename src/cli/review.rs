@@ -9,7 +9,7 @@ use super::args::{Acting, Common, Recording, read_text};
 use super::main::called;
 use super::{Command, Out, Output};
 use crate::base::Error;
-use crate::op::{Env, document, review};
+use crate::op::{Context, document, review};
 use crate::reply::Replies;
 
 /// Have a spec reviewed in turn, round by round
@@ -80,39 +80,39 @@ impl Command for Args {
         called(matches, &["prompt"])
     }
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Prompt { spec, reviewer } => {
-                let done = review::prompt(env, &read_spec(env, &spec)?, reviewer.as_deref())?;
+                let done = review::prompt(ctx, &read_spec(ctx, &spec)?, reviewer.as_deref())?;
                 Output::document(done.prompt.as_bytes(), done.reply())
             }
             What::Record { reviewer, recording } => {
                 let reply = read_text(Some("-".to_owned()), None)?.unwrap_or_default();
-                review::record(env, &reviewer, &reply, recording.key)?.into()
+                review::record(ctx, &reviewer, &reply, recording.key)?.into()
             }
-            What::Fails { reference } => review::fails(env, reference.as_deref())?.into(),
-            What::Status => review::status(env)?.into(),
+            What::Fails { reference } => review::fails(ctx, reference.as_deref())?.into(),
+            What::Status => review::status(ctx)?.into(),
             What::Run { spec, .. } => {
-                let spec = read_spec(env, &spec)?;
+                let spec = read_spec(ctx, &spec)?;
                 let watched = std::io::stderr().is_terminal();
                 let mut tell = |reviewer: &str| {
                     if watched {
                         eprintln!("asking {reviewer} …");
                     }
                 };
-                review::run(env, &spec, &mut tell)?.into()
+                review::run(ctx, &spec, &mut tell)?.into()
             }
-            What::Open { .. } => review::reopen(env)?.into(),
+            What::Open { .. } => review::reopen(ctx)?.into(),
         })
     }
 }
 
 /// The text of a spec: a file, or what a reference of hf-ref stands for.
-fn read_spec(env: &Env, spec: &Path) -> anyhow::Result<String> {
+fn read_spec(ctx: &Context, spec: &Path) -> anyhow::Result<String> {
     let text = match spec.to_str() {
         Some("-") => read_text(Some("-".to_owned()), None)?,
         Some(name) if !spec.exists() && document::parse_reference(name).is_some() => {
-            read_text(None, Some(&document::resolve(env, name)?.path))?
+            read_text(None, Some(&document::resolve(ctx, name)?.path))?
         }
         _ => read_text(None, Some(spec))?,
     };

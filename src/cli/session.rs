@@ -8,7 +8,7 @@ use crate::base::EntityType;
 use crate::event::kind::ERROR_CLASSES;
 use crate::machine::State;
 use crate::op::task::End;
-use crate::op::{Env, project, session};
+use crate::op::{Context, project, session};
 
 /// Come to work as an agent, ask what to do, and leave
 #[derive(Parser, Debug)]
@@ -118,23 +118,23 @@ impl Command for Args {
         true
     }
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
-            What::Login { ttl, .. } => session::login(env, ttl)?.into(),
-            What::Renew { ttl, .. } => session::renew(env, ttl)?.into(),
-            What::Next { .. } => session::next(env)?.into(),
-            What::Task { .. } => session::my_task(env)?.into(),
+            What::Login { ttl, .. } => session::login(ctx, ttl)?.into(),
+            What::Renew { ttl, .. } => session::renew(ctx, ttl)?.into(),
+            What::Next { .. } => session::next(ctx)?.into(),
+            What::Task { .. } => session::my_task(ctx)?.into(),
             What::Report { task, summary, failed, class, key, .. } => {
                 let end = match failed {
                     Some(reason) => End::Failed { class, reason },
                     None => End::Succeeded { summary },
                 };
-                session::report(env, task.as_deref(), end, key)?.into()
+                session::report(ctx, task.as_deref(), end, key)?.into()
             }
-            What::Logout { .. } => session::logout(env)?.into(),
+            What::Logout { .. } => session::logout(ctx)?.into(),
             What::List { all, paged } => {
                 let states = if all { Vec::new() } else { vec![State::Active] };
-                project::list(env, &paged.of(EntityType::Session, states))?.into()
+                project::list(ctx, &paged.of(EntityType::Session, states))?.into()
             }
         })
     }

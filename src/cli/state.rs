@@ -5,8 +5,9 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use super::args::{Acting, Common, Recording, parse_seconds};
+use super::main::until_asked_to_end;
 use super::{Command, Out, Output};
-use crate::op::{Env, job, mission};
+use crate::op::{Context, mission};
 
 /// Keep the state of a mission in 200 words, and do its work
 #[derive(Parser, Debug)]
@@ -87,34 +88,24 @@ enum What {
         #[command(flatten)]
         acting: Acting,
     },
-    /// The supervisor of a job that go fired; it is started by itself
-    #[command(hide = true)]
-    Supervise {
-        /// The task's id
-        task: String,
-    },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-state";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
-            What::Show => mission::show(env)?.into(),
-            What::Supervise { task } => {
-                job::supervise(env, &task)?;
-                Output::Streamed
-            }
-            What::Go { max, .. } => mission::go(env, Duration::from_secs(max))?.into(),
+            What::Show => mission::show(ctx)?.into(),
+            What::Go { max, .. } => mission::go(&until_asked_to_end(ctx)?, Duration::from_secs(max))?.into(),
             What::Start { goal, constraints, requirement, recording } => {
-                mission::start(env, &goal, &constraints, requirement.as_deref(), recording.key)?.into()
+                mission::start(ctx, &goal, &constraints, requirement.as_deref(), recording.key)?.into()
             }
             What::Set { pairs, constraints, recording } => {
-                mission::set(env, &pairs, &constraints, recording.key)?.into()
+                mission::set(ctx, &pairs, &constraints, recording.key)?.into()
             }
-            What::Round { recording } => mission::round(env, recording.key)?.into(),
-            What::Done { text, recording } => mission::end(env, true, text, recording.key)?.into(),
-            What::Fail { text, recording } => mission::end(env, false, text, recording.key)?.into(),
+            What::Round { recording } => mission::round(ctx, recording.key)?.into(),
+            What::Done { text, recording } => mission::end(ctx, true, text, recording.key)?.into(),
+            What::Fail { text, recording } => mission::end(ctx, false, text, recording.key)?.into(),
         })
     }
 }

@@ -4,7 +4,7 @@ use clap::Parser;
 
 use super::args::Common;
 use super::{Command, Out, Output};
-use crate::op::{self, Env};
+use crate::op::{self, Context};
 
 /// Show how everything stands, on one screen
 #[derive(Parser, Debug)]
@@ -27,10 +27,10 @@ pub struct Args {
 impl Command for Args {
     const NAME: &str = "hf-status";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.metrics {
-            true => op::metrics(env)?.into(),
-            false => op::status(env)?.into(),
+            true => op::metrics(ctx)?.into(),
+            false => op::status(ctx)?.into(),
         })
     }
 }

@@ -4,7 +4,7 @@ use clap::Parser;
 
 use super::args::{Acting, Common};
 use super::{Command, Out, Output};
-use crate::op::{self, Env};
+use crate::op::{self, Context};
 
 /// Stop everything: no work starts, what runs is ended; only an operator lifts it
 #[derive(Parser, Debug)]
@@ -29,7 +29,7 @@ pub struct Args {
 impl Command for Args {
     const NAME: &str = "hf-stop";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
-        Ok(op::stop(env, &self.reason)?.into())
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+        Ok(op::stop(ctx, &self.reason)?.into())
     }
 }

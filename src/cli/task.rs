@@ -7,7 +7,7 @@ use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::machine::State;
 use crate::op::task::{self, ProposeRequest};
-use crate::op::{self, Env, ListRequest, project};
+use crate::op::{self, Context, ListRequest, project};
 
 /// Propose, claim and do work, and ask why it stands where it stands
 #[derive(Parser, Debug)]
@@ -156,33 +156,33 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-task";
 
-    fn run(self, env: &Env, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Propose { title, requirement, after, destructive, retries, working } => {
                 let request = ProposeRequest { title, requirement, after, destructive, max_retries: retries };
-                task::propose(env, request, working.recording.key)?.into()
+                task::propose(ctx, request, working.recording.key)?.into()
             }
-            What::Ready { reference, working } => task::ready(env, &reference, working.recording.key)?.into(),
+            What::Ready { reference, working } => task::ready(ctx, &reference, working.recording.key)?.into(),
             What::Claim { reference, lease, working } => {
-                task::claim(env, reference.as_deref(), lease, working.recording.key)?.into()
+                task::claim(ctx, reference.as_deref(), lease, working.recording.key)?.into()
             }
             What::Assign { reference, to, working } => {
-                task::assign(env, &reference, &to, working.recording.key)?.into()
+                task::assign(ctx, &reference, &to, working.recording.key)?.into()
             }
             What::Start { reference, timeout, working } => {
-                task::start(env, &reference, timeout, working.recording.key)?.into()
+                task::start(ctx, &reference, timeout, working.recording.key)?.into()
             }
             What::Heartbeat { reference, working } => {
-                task::heartbeat(env, &reference, working.recording.key)?.into()
+                task::heartbeat(ctx, &reference, working.recording.key)?.into()
             }
             What::Succeed { reference, summary, working } => {
-                task::succeed(env, &reference, summary, working.recording.key)?.into()
+                task::succeed(ctx, &reference, summary, working.recording.key)?.into()
             }
             What::Fail { reference, class, reason, working } => {
-                task::fail(env, &reference, &class, &reason, working.recording.key)?.into()
+                task::fail(ctx, &reference, &class, &reason, working.recording.key)?.into()
             }
             What::Abort { reference, reason, working } => {
-                task::abort(env, &reference, reason, working.recording.key)?.into()
+                task::abort(ctx, &reference, reason, working.recording.key)?.into()
             }
             What::List { ready, status, requirement, paged } => {
                 let state = match ready {
@@ -191,10 +191,10 @@ impl Command for Args {
                 };
                 let made_for = requirement.map(|reference| (reference, EntityType::Requirement));
                 let request = ListRequest { made_for, ..paged.of(EntityType::Task, state.into_iter().collect()) };
-                project::list(env, &request)?.into()
+                project::list(ctx, &request)?.into()
             }
-            What::Show { reference } => op::show(env, &reference, EntityType::Task)?.into(),
-            What::Explain { reference } => task::explain(env, &reference)?.into(),
+            What::Show { reference } => op::show(ctx, &reference, EntityType::Task)?.into(),
+            What::Explain { reference } => task::explain(ctx, &reference)?.into(),
         })
     }
 }

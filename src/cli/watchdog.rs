@@ -7,7 +7,7 @@ use clap::Parser;
 use super::args::Common;
 use super::{Command, Out, Output};
 use crate::job::Signals;
-use crate::op::{self, Env};
+use crate::op::{self, Context};
 use crate::reply::Replies;
 
 /// Look once for what has fallen silent or is overdue, and do what follows
@@ -40,20 +40,20 @@ pub struct Args {
 impl Command for Args {
     const NAME: &str = "hf-watchdog";
 
-    fn run(self, env: &Env, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         match self.every {
-            None => Ok(op::watchdog(env, self.check, None)?.into()),
-            Some(seconds) => watch(env, Duration::from_secs(seconds), out),
+            None => Ok(op::watchdog(ctx, self.check, None)?.into()),
+            Some(seconds) => watch(ctx, Duration::from_secs(seconds), out),
         }
     }
 }
 
 /// One tick after the other. One that fails is told of, and the next one comes.
-fn watch(env: &Env, every: Duration, out: Out) -> anyhow::Result<Output> {
+fn watch(ctx: &Context, every: Duration, out: Out) -> anyhow::Result<Output> {
     let signals = Signals::of_waiter()?;
     while signals.asked().is_none() {
-        let env = Env { now: (env.clock)(), ..env.clone() };
-        let reply = match op::watchdog(&env, false, Some(every)) {
+        let ctx = &ctx.at_this_moment();
+        let reply = match op::watchdog(ctx, false, Some(every)) {
             Ok(done) => done.reply(),
             Err(error) => out.error(&error),
         };

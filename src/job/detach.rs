@@ -1,4 +1,4 @@
-//! Starting a supervisor that nothing ties to its caller: this program executed again, in its own
+//! Starting a supervisor that nothing ties to its caller: a program that the front end names, in its own
 //! session, with nothing open but the lock that it takes over.
 //!
 //! The lock is its standard input. A flock belongs to the open file, not to the process, so it
@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
@@ -16,17 +17,20 @@ use super::files::JobDir;
 use super::lock::{self, Held, Mode};
 use crate::base::{Error, Result};
 
-const THIS_PROGRAM: &str = "/proc/self/exe";
+/// The program that looks after a job: one that understands `supervise TASK --vault DIR`.
+#[derive(Clone, Debug)]
+pub struct Supervisor {
+    pub program: PathBuf,
+}
 
 /// What a supervisor is called in a list of processes.
 const SUPERVISOR_NAME: &str = "hf-job";
 
-/// Starts this program again as the supervisor of the job whose lock is held, with the arguments
-/// given. They must name everything by absolute paths: it starts in `/`. Gives its pid.
-pub fn start_supervisor(lock: Held, arguments: &[OsString]) -> Result<u32> {
+/// Starts the supervisor of the job whose lock is held, with the arguments given. They must name everything by absolute paths: it starts in `/`. Gives its pid.
+pub fn start_supervisor(supervisor: &Supervisor, lock: Held, arguments: &[OsString]) -> Result<u32> {
     let failed = |e| Error::system("cannot start a supervisor", e);
     let stdin = lock.file().try_clone().map_err(failed)?;
-    let mut command = Command::new(THIS_PROGRAM);
+    let mut command = Command::new(&supervisor.program);
     command.arg0(SUPERVISOR_NAME).args(arguments).current_dir("/");
     command.stdin(Stdio::from(stdin)).stdout(Stdio::null()).stderr(Stdio::null());
     birth::prepare(&mut command, Birth::Supervisor).map_err(failed)?;

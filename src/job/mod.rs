@@ -56,7 +56,7 @@ mod wait;
 
 pub use ask::{Answer, ask};
 pub use clock::now as moment;
-pub use detach::{start_supervisor, take_over};
+pub use detach::{Supervisor, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
 pub use files::{JobDir, Order};
 pub use identity::Identity;
@@ -64,6 +64,6 @@ pub use lock::Held;
 pub use orphan::kill_orphan;
 pub use probe::{Standing, probe};
 pub use run::{Halt, Observer, Outcome, Run};
-pub use signals::Signals;
+pub use signals::{Cancel, Signals};
 pub use spec::{Beat, RawText, Spec};
 pub use wait::{Need, Waited, Words, wait_for_end};

@@ -1,6 +1,6 @@
 //! Signals as something that a poll can wait for.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -71,11 +71,41 @@ impl Signals {
         Ok(())
     }
 
+    /// Asks to end, as a signal would: for a caller that is a thread.
+    pub fn ask(&self) -> Result<()> {
+        self.newest.store(SIGTERM as usize, Ordering::SeqCst);
+        (&self._end).write_all(&[0]).map_err(|e| failed(&e))
+    }
+
     /// The newest signal that came, if any did. It is remembered: who asked to end does not take it back.
     pub fn asked(&self) -> Option<i32> {
         match self.newest.load(Ordering::SeqCst) {
             0 => None,
             number => Some(number as i32),
+        }
+    }
+}
+
+/// Whether whoever asked for something no longer waits for it: never, when a signal comes, or when they say so.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Option<Arc<Signals>>);
+
+impl Cancel {
+    /// Nobody gives it up.
+    pub fn never() -> Cancel {
+        Cancel(None)
+    }
+
+    /// Given up when one of these comes.
+    pub fn on(signals: Signals) -> Cancel {
+        Cancel(Some(Arc::new(signals)))
+    }
+
+    /// What a poll can wait for.
+    pub fn signals(&self) -> Result<Arc<Signals>> {
+        match &self.0 {
+            Some(signals) => Ok(Arc::clone(signals)),
+            None => Signals::none().map(Arc::new),
         }
     }
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::append::{finish, repeated};
-use super::desk::Desk;
-use super::project::with_view;
-use super::{AppendOutcome, Env, random_ulid, record_one, require};
+use super::{Context, Recorded, random_ulid, require};
 use crate::base::{Digest, EntityType, Error, Result, Subject, limits};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
+use crate::op::kernel::Transaction;
+use crate::op::kernel::record_one;
+use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::state::{Entity, State};
 use crate::vault::{ARTIFACTS, Incoming, Snapshot, Vault, hash_content};
@@ -56,26 +56,26 @@ pub struct PutRequest {
 /// A content that is stored.
 #[derive(Debug)]
 pub struct PutOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
 }
 
 /// Stores a content. `name` is where it comes from, for its ending; `size` what it must turn out to
 /// have, so that a file which shrinks meanwhile is noticed.
 pub fn put(
-    env: &Env,
+    ctx: &Context,
     from: &mut dyn Read,
     name: Option<&Path>,
     size: Option<u64>,
     request: PutRequest,
     key: Option<String>,
 ) -> Result<PutOutcome> {
-    let vault = env.open()?;
-    let task = request.task.as_deref().map(|task| require::find(env, task, EntityType::Task)).transpose()?;
+    let vault = ctx.open()?;
+    let task = request.task.as_deref().map(|task| require::find(ctx, task, EntityType::Task)).transpose()?;
     let ending = name.and_then(Path::extension).and_then(|e| e.to_str()).filter(|ending| is_plain(ending));
     let filename = ending.map_or("content".to_owned(), |ending| format!("content.{ending}"));
-    let id = random_ulid(env.now)?.to_string();
+    let id = random_ulid(ctx.now)?.to_string();
     let incoming = vault.take_in(&id, &filename, from)?;
-    let put = Put { env, vault: &vault, id, ending, task, kind: request.kind, key, size };
+    let put = Put { ctx, vault: &vault, id, ending, task, kind: request.kind, key, size };
     let stored = put.record(&incoming);
     // Wanted only if it was recorded as new; if that is not known, it stays.
     let unwanted = match &stored {
@@ -97,7 +97,7 @@ fn is_plain(ending: &str) -> bool {
 }
 
 struct Put<'a> {
-    env: &'a Env,
+    ctx: &'a Context,
     vault: &'a Vault,
     id: String,
     ending: Option<&'a str>,
@@ -109,7 +109,7 @@ struct Put<'a> {
 
 impl Put<'_> {
     /// Records a content that was taken in, unless it is there already.
-    fn record(&self, incoming: &Incoming) -> Result<AppendOutcome> {
+    fn record(&self, incoming: &Incoming) -> Result<Recorded> {
         if self.size.is_some_and(|size| size != incoming.size_bytes) {
             return Err(Error::usage("the file changed while it was read: nothing was stored"));
         }
@@ -121,10 +121,10 @@ impl Put<'_> {
         let content_key = format!("content:{}", incoming.sha256);
         let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
         let sound = self.sound(&[&content_key, &own_key])?;
-        let mut desk = Desk::open(self.env, self.vault, false)?;
+        let mut tx = Transaction::begin(self.ctx, self.vault)?;
         let is_recorded = |id: &str| {
             Subject::parse(&format!("{}:{id}", EntityType::Artifact))
-                .is_ok_and(|subject| desk.state().entity(&subject).is_some())
+                .is_ok_and(|subject| tx.state().entity(&subject).is_some())
         };
         self.vault.sweep_incoming(&is_recorded)?;
         let declared = self.request(
@@ -134,24 +134,24 @@ impl Put<'_> {
             }),
             self.key.clone(),
         );
-        if let Some(first) = repeated(&desk, &Request { subject: None, ..declared.clone() })? {
+        if let Some(first) = tx.repeated(&Request { subject: None, ..declared.clone() })? {
             return Ok(first);
         }
-        let same = |key| same_content(&desk.snapshot, desk.state(), key);
+        let same = |key| same_content(&tx.snapshot, tx.state(), key);
         let found = [same(&content_key)?, same(&own_key)?];
         let mut all = found.iter().flatten().filter(|same| sound.contains(&same.subject));
         if let Some(same) = all.clone().find(|same| same.text("task_id") == self.task.as_deref()) {
-            let asked = super::desk::Asked { id: same.first_event, held: true };
-            return finish(self.vault, desk, &[asked]);
+            let asked = crate::op::kernel::Asked { id: same.first_event, held: true };
+            return tx.finish(&[asked]);
         }
-        let asked = desk.ask(declared)?;
+        let asked = tx.ask(declared)?;
         let path = format!("{ARTIFACTS}/{}/{}", self.id, incoming.filename);
         let payload = json!({
             "sha256": incoming.sha256.hex(), "size_bytes": incoming.size_bytes, "path": path,
         });
-        let free = [content_key, own_key].into_iter().find(|key| desk.state().keyed(key).is_none());
+        let free = [content_key, own_key].into_iter().find(|key| tx.state().keyed(key).is_none());
         let stored = self.request(Kind::ArtifactMaterialized, payload, free);
-        let materialized = desk.ask(stored)?;
+        let materialized = tx.ask(stored)?;
         let mut metadata = Map::new();
         metadata.extend(known.and_then(|row| row.3).map(|language| ("language".to_owned(), language.into())));
         metadata.extend(incoming.lines.map(|lines| ("line_count".to_owned(), lines.into())));
@@ -162,16 +162,16 @@ impl Put<'_> {
             "mime_type": known.map_or(mime(incoming), |row| row.2),
             "sha256": incoming.sha256.hex(),
             "size_bytes": incoming.size_bytes,
-            "created_at": self.env.now.timestamp().to_string(),
+            "created_at": self.ctx.now.timestamp().to_string(),
             "source_event_id": materialized.id.to_string(),
             "metadata": metadata,
         });
         let filename = |same: &Entity| same.text("filename").unwrap_or("content").to_owned();
         let link = all.next().map(|same| (same.subject.id().to_owned(), filename(same)));
         self.vault.keep(incoming, &manifest, link.as_ref().map(|(id, name)| (id.as_str(), name.as_str())))?;
-        let done = finish(self.vault, desk, &[materialized])?;
+        let done = tx.finish(&[materialized])?;
         let ids = [asked.id].into_iter().chain(done.ids.iter().copied().filter(|id| *id != asked.id)).collect();
-        Ok(AppendOutcome { ids, ..done })
+        Ok(Recorded { ids, ..done })
     }
 
     /// The artifacts behind these keys whose content is what was stored: damaged bytes must not take the
@@ -181,7 +181,7 @@ impl Put<'_> {
         for key in keys {
             let same = with_view(self.vault, |snapshot, state| same_content(snapshot, state, key))?;
             let same = same.map(|same| same.subject);
-            sound.extend(same.filter(|subject| open_checked(self.env, &subject.to_string()).is_ok()));
+            sound.extend(same.filter(|subject| open_checked(self.ctx, &subject.to_string()).is_ok()));
         }
         Ok(sound)
     }
@@ -192,8 +192,8 @@ impl Put<'_> {
         Request {
             kind,
             subject: Some(format!("{}:{}", EntityType::Artifact, self.id)),
-            actor: self.env.actor.clone(),
-            autonomous: self.env.in_agent_shell(),
+            actor: self.ctx.caller.actor.clone(),
+            autonomous: self.ctx.caller.is_in_agent_shell(),
             parents: Vec::new(),
             key,
             payload,
@@ -236,13 +236,13 @@ impl GetOutcome {
 
 /// Opens a content for reading. One that is not what was stored is recorded as corrupted, and no byte
 /// of it is given out.
-pub fn get(env: &Env, reference: &str) -> Result<GetOutcome> {
-    let (entity, file) = open_checked(env, reference)?;
+pub fn get(ctx: &Context, reference: &str) -> Result<GetOutcome> {
+    let (entity, file) = open_checked(ctx, reference)?;
     Ok(GetOutcome { entity, warnings: Vec::new(), file })
 }
 
-fn open_checked(env: &Env, reference: &str) -> Result<(Entity, File)> {
-    let vault = env.open()?;
+fn open_checked(ctx: &Context, reference: &str) -> Result<(Entity, File)> {
+    let vault = ctx.open()?;
     let entity = with_view(&vault, |_, state| {
         let subject = state.find(reference, EntityType::Artifact)?;
         Ok(state.entity(&subject).expect("it was resolved").into_owned())
@@ -260,7 +260,7 @@ fn open_checked(env: &Env, reference: &str) -> Result<(Entity, File)> {
             let found = found.map_or("missing".to_owned(), |found| found.hex());
             let payload = json!({"found_sha256": found});
             // A vault that can only be read is damaged all the same.
-            let _ = record_one(env, Kind::ArtifactCorrupted, Some(&entity.subject.to_string()), payload, None);
+            let _ = record_one(ctx, Kind::ArtifactCorrupted, Some(&entity.subject.to_string()), payload, None);
             Err(damaged(&entity))
         }
     }
@@ -303,12 +303,12 @@ pub(super) fn damaged_contents(vault: &Vault) -> Result<Vec<String>> {
 }
 
 /// Says that a content was checked and is good.
-pub fn validate(env: &Env, reference: &str, key: Option<String>) -> Result<AppendOutcome> {
-    open_checked(env, reference)?;
-    record_one(env, Kind::ArtifactValidated, Some(reference), json!({}), key)
+pub fn validate(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
+    open_checked(ctx, reference)?;
+    record_one(ctx, Kind::ArtifactValidated, Some(reference), json!({}), key)
 }
 
 /// Says that a content was checked and is not good: its task is done anew.
-pub fn invalidate(env: &Env, reference: &str, reason: &str, key: Option<String>) -> Result<AppendOutcome> {
-    record_one(env, Kind::ArtifactInvalidated, Some(reference), json!({"reason": reason}), key)
+pub fn invalidate(ctx: &Context, reference: &str, reason: &str, key: Option<String>) -> Result<Recorded> {
+    record_one(ctx, Kind::ArtifactInvalidated, Some(reference), json!({"reason": reason}), key)
 }

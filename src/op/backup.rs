@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Env, random_id};
+use super::{Context, random_id};
 use crate::base::Result;
 use crate::vault::{self, BackedUp};
 
@@ -17,7 +17,7 @@ pub struct BackupOutcome {
     pub copied: BackedUp,
 }
 
-pub fn backup(env: &Env, request: &BackupRequest) -> Result<BackupOutcome> {
-    let copied = vault::backup(&env.open()?, &request.target, &random_id()?[..8])?;
+pub fn backup(ctx: &Context, request: &BackupRequest) -> Result<BackupOutcome> {
+    let copied = vault::backup(&ctx.open()?, &request.target, &random_id()?[..8])?;
     Ok(BackupOutcome { path: request.target.clone(), copied })
 }

@@ -2,18 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{AppendOutcome, Env, project, random_ulid, record_one};
+use super::{Context, Recorded, random_ulid};
 use crate::base::{EntityType, Error, Result, Subject, limits};
 use crate::event::{Kind, parse_ulid};
+use crate::op::kernel::record_one;
+use crate::op::kernel::with_view;
 use crate::policy::approval::{Change, Question};
 
 /// Asks an operator to let a constraint hold. `priority` is a task or a requirement that goes first.
-pub fn apply(env: &Env, text: &str, priority: Option<&str>, key: Option<String>) -> Result<AppendOutcome> {
+pub fn apply(ctx: &Context, text: &str, priority: Option<&str>, key: Option<String>) -> Result<Recorded> {
     if text.chars().count() > limits::FACT_MAX_CHARS {
         return Err(Error::usage(format!("a constraint has at most {} characters", limits::FACT_MAX_CHARS)));
     }
     let priority = priority.map(|reference| {
-        let first = project::with_view(&env.open()?, |_, state| state.resolve(reference, None))?;
+        let first = with_view(&ctx.open()?, |_, state| state.resolve(reference, None))?;
         match first.entity {
             EntityType::Task | EntityType::Requirement => Ok(first.to_string()),
             _ => Err(Error::usage(format!("only a task or a requirement can go first, not {first}"))),
@@ -21,17 +23,17 @@ pub fn apply(env: &Env, text: &str, priority: Option<&str>, key: Option<String>)
     });
     let mut change = Map::from_iter([("text".to_owned(), Value::from(text))]);
     change.extend(priority.transpose()?.map(|first| ("priority".to_owned(), first.into())));
-    let target = match key.as_deref().map(|key| asked_before(env, key)).transpose()?.flatten() {
+    let target = match key.as_deref().map(|key| asked_before(ctx, key)).transpose()?.flatten() {
         Some(target) => target,
-        None => format!("{}:{}", EntityType::Constraint, random_ulid(env.now)?),
+        None => format!("{}:{}", EntityType::Constraint, random_ulid(ctx.now)?),
     };
-    ask(env, &target, Change::Apply, change, format!("Apply the constraint: {text}"), key)
+    ask(ctx, &target, Change::Apply, change, format!("Apply the constraint: {text}"), key)
 }
 
 /// The constraint that a wish with this key was about: it is named before it is recorded, so a repetition
 /// has to name the same one.
-fn asked_before(env: &Env, key: &str) -> Result<Option<String>> {
-    project::with_view(&env.open()?, |snapshot, state| {
+fn asked_before(ctx: &Context, key: &str) -> Result<Option<String>> {
+    with_view(&ctx.open()?, |snapshot, state| {
         let Some(first) = state.keyed(key).or_else(|| parse_ulid(key)) else { return Ok(None) };
         let event = snapshot.find(first)?.map(|(_, event)| event);
         Ok(event.and_then(|event| event.payload.get("target")?.as_str().map(str::to_owned)))
@@ -39,25 +41,25 @@ fn asked_before(env: &Env, key: &str) -> Result<Option<String>> {
 }
 
 /// Asks an operator to lift a constraint.
-pub fn remove(env: &Env, reference: &str, key: Option<String>) -> Result<AppendOutcome> {
-    let (subject, text) = project::with_view(&env.open()?, |_, state| {
+pub fn remove(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
+    let (subject, text) = with_view(&ctx.open()?, |_, state| {
         let subject = state.find(reference, EntityType::Constraint)?;
         let text = state.entity(&subject).and_then(|entity| entity.text("text").map(str::to_owned));
         Ok::<(Subject, _), _>((subject, text.unwrap_or_default()))
     })?;
-    ask(env, &subject.to_string(), Change::Remove, Map::new(), format!("Lift the constraint: {text}"), key)
+    ask(ctx, &subject.to_string(), Change::Remove, Map::new(), format!("Lift the constraint: {text}"), key)
 }
 
 fn ask(
-    env: &Env,
+    ctx: &Context,
     target: &str,
     change: Change,
     mut members: Map<String, Value>,
     summary: String,
     key: Option<String>,
-) -> Result<AppendOutcome> {
+) -> Result<Recorded> {
     members.insert("do".to_owned(), change.as_str().into());
     let payload =
         json!({"kind": Question::Constraint.as_str(), "target": target, "summary": summary, "change": members});
-    record_one(env, Kind::DecisionRequested, None, payload, key)
+    record_one(ctx, Kind::DecisionRequested, None, payload, key)
 }

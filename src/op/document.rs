@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::append::finish;
-use super::desk::{Asked, Desk};
-use super::project::with_view;
-use super::task::request;
-use super::{AppendOutcome, Env};
+use super::{Context, Recorded};
 use crate::base::{Digest, EntityId, EntityType, Error, Reason, Result, Subject, names, text};
 use crate::event::Kind;
+use crate::op::kernel::with_view;
+use crate::op::kernel::{Asked, Transaction};
 use crate::policy::Request;
 use crate::state::{Entity, State};
 use crate::vault::{Vault, hash_content};
@@ -75,24 +73,24 @@ names! {
 /// A file that has a reference now.
 #[derive(Debug)]
 pub struct AddOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
     pub view: DocumentView,
 }
 
 /// Gives a file a reference. The same file again keeps its number; with another content it has another hash.
-pub fn add(env: &Env, path: &Path, kind: Option<DocumentKind>) -> Result<AddOutcome> {
+pub fn add(ctx: &Context, path: &Path, kind: Option<DocumentKind>) -> Result<AddOutcome> {
     let full = std::fs::canonicalize(path).map_err(|e| Error::usage(format!("cannot read {}: {e}", path.display())))?;
     let (sha256, size) = hash(&full)?.ok_or_else(|| Error::usage(format!("{} is gone", path.display())))?;
-    let vault = env.open()?;
+    let vault = ctx.open()?;
     let kept = kept_path(&vault, &full)?;
     // One number for one path, whoever adds it.
     let key = format!("document:{}", Digest::of(kept.as_bytes()));
-    let mut desk = Desk::open(env, &vault, false)?;
-    let known = match desk.state().keyed(&key) {
-        Some(id) => desk.snapshot.find(id)?.map(|(_, event)| Subject::parse(&event.subject)).transpose()?,
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let known = match tx.state().keyed(&key) {
+        Some(id) => tx.snapshot.find(id)?.map(|(_, event)| Subject::parse(&event.subject)).transpose()?,
         None => None,
     };
-    let known = known.and_then(|subject| desk.state().entity(&subject).map(|document| document.into_owned()));
+    let known = known.and_then(|subject| tx.state().entity(&subject).map(|document| document.into_owned()));
     if let (Some(document), Some(kind)) = (&known, kind)
         && document.text("kind") != Some(kind.as_str())
     {
@@ -102,19 +100,17 @@ pub fn add(env: &Env, path: &Path, kind: Option<DocumentKind>) -> Result<AddOutc
     let content = json!({"sha256": sha256, "size_bytes": size});
     let asked = match known {
         Some(document) if document.text("sha256") == Some(&sha256) => Asked { id: document.last_event, held: true },
-        Some(document) => {
-            desk.ask(request(env, Kind::DocumentChanged, Some(&document.subject.to_string()), content))?
-        }
+        Some(document) => tx.ask(ctx.request(Kind::DocumentChanged, Some(&document.subject.to_string()), content))?,
         None => {
             let kind = kind.unwrap_or_else(|| DocumentKind::of(&full));
             let name = |n: u64| format!("{}{n:04}", kind.letter());
-            let number = desk.state().free_number(EntityType::Document, name);
+            let number = tx.state().free_number(EntityType::Document, name);
             let subject = format!("{}:{}", EntityType::Document, name(number));
             let payload = json!({"kind": kind.as_str(), "path": kept, "sha256": sha256, "size_bytes": size});
-            desk.ask(Request { key: Some(key), ..request(env, Kind::DocumentAdded, Some(&subject), payload) })?
+            tx.ask(Request { key: Some(key), ..ctx.request(Kind::DocumentAdded, Some(&subject), payload) })?
         }
     };
-    let recorded = finish(&vault, desk, &[asked])?;
+    let recorded = tx.finish(&[asked])?;
     let entity = recorded.entity.as_ref().ok_or_else(|| Error::corrupt("the document is gone"))?;
     let view = view(&vault, entity);
     Ok(AddOutcome { recorded, view })
@@ -186,8 +182,8 @@ pub fn parse_reference(text: &str) -> Option<(EntityId, Option<String>)> {
 }
 
 /// The file of a reference, if it is still what was meant.
-pub fn resolve(env: &Env, text: &str) -> Result<DocumentView> {
-    let vault = env.open()?;
+pub fn resolve(ctx: &Context, text: &str) -> Result<DocumentView> {
+    let vault = ctx.open()?;
     let shown = text::cut(text, 40);
     let form = || Error::usage(format!("'{shown}' is not a reference: write D0001@a13c, with D, P, X or E"));
     let (id, wanted) = parse_reference(text).ok_or_else(form)?;
@@ -219,8 +215,8 @@ pub struct DocumentsOutcome {
 }
 
 /// Every document, by number, and whether its file is still what was meant.
-pub fn check(env: &Env) -> Result<DocumentsOutcome> {
-    let vault = env.open()?;
+pub fn check(ctx: &Context) -> Result<DocumentsOutcome> {
+    let vault = ctx.open()?;
     let all = with_view(&vault, |_, state| Ok(state.entities(EntityType::Document, None, usize::MAX)))?;
     Ok(DocumentsOutcome { documents: all.iter().map(|document| view(&vault, document)).collect() })
 }

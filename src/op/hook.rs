@@ -7,25 +7,26 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Env, record_one};
+use super::Context;
 use crate::base::{Error, Result, text};
 use crate::event::Kind;
 use crate::job;
+use crate::op::kernel::record_one;
+use crate::policy::settings::Setting;
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 /// What of a hook's complaint is recorded.
 const COMPLAINT_MAX_CHARS: usize = 200;
 
 /// Runs the hook of a setting, if there is one. A hook that fails is recorded about `subject`, and
 /// changes nothing else.
-pub fn run(env: &Env, vault: &Vault, hook: Setting, subject: &str, input: &str, told: &[(&str, String)]) {
+pub fn run(ctx: &Context, vault: &Vault, hook: Setting, subject: &str, input: &str, told: &[(&str, String)]) {
     let failed = match try_run(vault, hook, input, told) {
         Ok(()) => return,
         Err(error) => text::cut(&error.message, COMPLAINT_MAX_CHARS),
     };
     // What cannot be recorded either is lost: a hook is a courtesy.
-    let _ = record_one(env, Kind::HookFailed, Some(subject), json!({"hook": hook.as_str(), "reason": failed}), None);
+    let _ = record_one(ctx, Kind::HookFailed, Some(subject), json!({"hook": hook.as_str(), "reason": failed}), None);
 }
 
 fn try_run(vault: &Vault, hook: Setting, input: &str, told: &[(&str, String)]) -> Result<()> {

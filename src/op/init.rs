@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{Env, random_id};
+use super::{Context, random_id};
 use crate::base::Result;
 use crate::event::Event;
-use crate::vault::config::Config;
+use crate::policy::Settings;
 use crate::vault::{Created, Vault};
 
 #[derive(Debug)]
@@ -18,14 +18,14 @@ pub struct InitOutcome {
     pub vault: PathBuf,
 }
 
-pub fn init(env: &Env, _request: InitRequest) -> Result<InitOutcome> {
-    let options = env.options(&Config::default());
-    let (_, created) = Vault::create(&env.vault, env.actor.clone(), &random_id()?, options)?;
+pub fn init(ctx: &Context, _request: InitRequest) -> Result<InitOutcome> {
+    let options = ctx.write_options(&Settings::default());
+    let (_, created) = Vault::create(&ctx.vault, ctx.caller.actor.clone(), &random_id()?, options)?;
     Ok(InitOutcome {
         created: match created {
             Created::New(event) => Some(*event),
             Created::Existed => None,
         },
-        vault: env.vault.clone(),
+        vault: ctx.vault.clone(),
     })
 }

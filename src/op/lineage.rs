@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Env, References, references};
+use super::{Context, References, references};
 use crate::base::{Error, Result, Ulid, text};
 use crate::event::{Event, parse_ulid};
 use crate::state::State;
@@ -44,8 +44,8 @@ pub struct LineageOutcome {
     pub references: References,
 }
 
-pub fn lineage(env: &Env, request: &LineageRequest) -> Result<LineageOutcome> {
-    let vault = env.open()?;
+pub fn lineage(ctx: &Context, request: &LineageRequest) -> Result<LineageOutcome> {
+    let vault = ctx.open()?;
     let (snapshot, state) = vault.view()?;
     let root = find_root(&snapshot, &state, request)?;
     let mut graph = Graph { snapshot: &snapshot, state: &state, nodes: BTreeMap::new(), truncated: false };

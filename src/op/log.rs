@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Env, References, references};
+use super::{Context, References, references};
 use crate::base::{Error, ErrorKind, Result, Timestamp, Ulid, limits};
 use crate::event::{Event, parse_ulid};
 use crate::vault::{Position, Snapshot, Vault};
@@ -83,9 +83,9 @@ fn check_limit(limit: usize) -> Result<()> {
     }
 }
 
-pub fn log(env: &Env, request: &LogRequest) -> Result<LogOutcome> {
+pub fn log(ctx: &Context, request: &LogRequest) -> Result<LogOutcome> {
     check_limit(request.limit)?;
-    let vault = env.open()?;
+    let vault = ctx.open()?;
     let filter = request.filter.resolved(&vault)?;
     let snapshot = vault.snapshot()?;
     let from = match &request.start {
@@ -150,13 +150,13 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<Vec<Entr
 /// `Newest` begins with the last `limit` events.
 /// `begin` is called once the request is known to be right.
 pub fn follow(
-    env: &Env,
+    ctx: &Context,
     request: &LogRequest,
     begin: &mut dyn FnMut() -> Result<ControlFlow<()>>,
     take: Take<'_>,
 ) -> Result<()> {
     check_limit(request.limit)?;
-    let vault = env.open()?;
+    let vault = ctx.open()?;
     let mut watch = vault.watch();
     let filter = request.filter.resolved(&vault)?;
     let snapshot = vault.snapshot()?;

@@ -4,20 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::append::{finish, is_stopped};
-use super::desk::Desk;
-use super::project::with_view;
-use super::session::log_time;
-use super::task::request;
-use super::{AppendOutcome, Env, job};
+use super::{Context, Recorded, job};
 use crate::base::{EntityId, EntityType, Error, Result, Subject};
 use crate::event::Kind;
-use crate::job::Signals;
 use crate::machine::State as At;
+use crate::op::kernel::Transaction;
+use crate::op::kernel::is_stopped;
+use crate::op::kernel::with_view;
+use crate::policy::settings::Setting;
 use crate::policy::{overdue, project, rules};
 use crate::state::State;
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 /// How often whoever waits for a project to come to rest looks at it.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -25,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct PauseOutcome {
     /// Nothing where there was nothing to record, ever: what nobody paused goes on already.
-    pub recorded: Option<AppendOutcome>,
+    pub recorded: Option<Recorded>,
     pub project: Standing,
 }
 
@@ -33,7 +30,7 @@ pub struct PauseOutcome {
 #[derive(Debug)]
 pub struct RestOutcome {
     /// Nothing where it was only waited for.
-    pub recorded: Option<AppendOutcome>,
+    pub recorded: Option<Recorded>,
     pub project: Standing,
 }
 
@@ -46,50 +43,45 @@ pub struct Standing {
     pub left: Vec<String>,
 }
 
-/// The project that a command is about.
-pub(super) fn of(env: &Env) -> Subject {
-    env.project.as_ref().map_or_else(project::main, project::subject)
-}
-
 /// Nothing starts in a project from here on, and its agents are asked to leave.
-pub fn pause(env: &Env, reason: &str) -> Result<PauseOutcome> {
-    env.check_operator("pausing a project")?;
+pub fn pause(ctx: &Context, reason: &str) -> Result<PauseOutcome> {
+    ctx.check_operator("pausing a project")?;
     let reason = reason.trim();
     if reason.is_empty() {
         return Err(Error::usage("a pause needs a reason"));
     }
-    let (config, _) = env.open()?.config()?;
+    let (config, _) = ctx.open()?.config()?;
     let grace = config.count(Setting::PauseGraceSeconds);
-    change(env, Kind::ProjectPaused, json!({"reason": reason, "grace_seconds": grace}))
+    change(ctx, Kind::ProjectPaused, json!({"reason": reason, "grace_seconds": grace}))
 }
 
 /// It can only be read from here on.
-pub fn archive(env: &Env, reason: Option<&str>) -> Result<PauseOutcome> {
-    env.check_operator("archiving a project")?;
-    change(env, Kind::ProjectArchived, json!({"reason": reason}))
+pub fn archive(ctx: &Context, reason: Option<&str>) -> Result<PauseOutcome> {
+    ctx.check_operator("archiving a project")?;
+    change(ctx, Kind::ProjectArchived, json!({"reason": reason}))
 }
 
 /// Its work goes on where it was.
-pub fn resume_project(env: &Env, comment: Option<&str>) -> Result<PauseOutcome> {
-    env.check_operator("resuming a project")?;
-    change(env, Kind::ProjectResumed, json!({"comment": comment}))
+pub fn resume_project(ctx: &Context, comment: Option<&str>) -> Result<PauseOutcome> {
+    ctx.check_operator("resuming a project")?;
+    change(ctx, Kind::ProjectResumed, json!({"comment": comment}))
 }
 
-fn change(env: &Env, kind: Kind, payload: serde_json::Value) -> Result<PauseOutcome> {
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    let project = of(env);
-    check_known(desk.state(), &project)?;
-    if kind == Kind::ProjectResumed && is_stopped(desk.state()) {
-        return Err(rules::stopped(desk.state()));
+fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<PauseOutcome> {
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let project = ctx.project();
+    check_known(tx.state(), &project)?;
+    if kind == Kind::ProjectResumed && is_stopped(tx.state()) {
+        return Err(rules::stopped(tx.state()));
     }
     // Looked at before it is recorded: what is recorded is never refused.
-    let (recorded, project) = match desk.state().of(&project) {
-        At::Absent if kind == Kind::ProjectResumed => (None, look(desk.state(), &project)),
+    let (recorded, project) = match tx.state().of(&project) {
+        At::Absent if kind == Kind::ProjectResumed => (None, look(tx.state(), &project)),
         _ => {
-            let asked = desk.ask(request(env, kind, Some(&project.to_string()), payload))?;
-            let seen = look(desk.state(), &project);
-            (Some(finish(&vault, desk, &[asked])?), seen)
+            let asked = tx.ask(ctx.request(kind, Some(&project.to_string()), payload))?;
+            let seen = look(tx.state(), &project);
+            (Some(tx.finish(&[asked])?), seen)
         }
     };
     Ok(PauseOutcome { recorded, project })
@@ -120,32 +112,32 @@ pub struct RestRequest {
 }
 
 /// Brings a project to rest: pauses or archives it, and waits for it where that is wanted.
-pub fn rest(env: &Env, request: &RestRequest) -> Result<RestOutcome> {
+pub fn rest(ctx: &Context, request: &RestRequest) -> Result<RestOutcome> {
     let done = match (request.archive, &request.reason) {
-        (true, reason) => Some(archive(env, reason.as_deref())?),
-        (false, Some(reason)) => Some(pause(env, reason)?),
+        (true, reason) => Some(archive(ctx, reason.as_deref())?),
+        (false, Some(reason)) => Some(pause(ctx, reason)?),
         (false, None) => None,
     };
     let (recorded, project) = done.map_or((None, None), |done| (done.recorded, Some(done.project)));
     let project = match (project, request.wait) {
         (Some(project), None) => project,
-        (_, max) => wait_until_drained(env, max.unwrap_or_default())?,
+        (_, max) => wait_until_drained(ctx, max.unwrap_or_default())?,
     };
     Ok(RestOutcome { recorded, project })
 }
 
 /// Waits until a paused project has come to rest, at most so long. What is overdue is recorded on the way,
 /// so that no watchdog is needed.
-pub fn wait_until_drained(env: &Env, max: Duration) -> Result<Standing> {
-    env.check_operator("waiting for a pause")?;
-    let vault = env.open()?;
-    let signals = Signals::of_waiter()?;
+pub fn wait_until_drained(ctx: &Context, max: Duration) -> Result<Standing> {
+    ctx.check_operator("waiting for a pause")?;
+    let vault = ctx.open()?;
+    let signals = ctx.cancel.signals()?;
     let until = crate::job::moment().checked_add(max);
-    let project = of(env);
+    let project = ctx.project();
     with_view(&vault, |_, state| check_known(state, &project))?;
     loop {
-        let env = Env { now: (env.clock)(), ..env.clone() };
-        settle(&env, &vault, &project)?;
+        let ctx = ctx.at_this_moment();
+        settle(&ctx, &vault, &project)?;
         let seen = with_view(&vault, |_, state| Ok(look(state, &project)))?;
         let over = until.is_some_and(|until| crate::job::moment() >= until);
         if seen.left.is_empty() || over || signals.asked().is_some() || seen.state != At::Paused {
@@ -156,22 +148,22 @@ pub fn wait_until_drained(env: &Env, max: Duration) -> Result<Standing> {
 }
 
 /// Sessions whose time is over are ended, and jobs that ended without a word are made up for.
-fn settle(env: &Env, vault: &Vault, project: &Subject) -> Result<()> {
-    let (jobs, late) = with_view(vault, |snapshot, state| {
-        Ok((project::jobs(state, project), !overdue::sessions(state, log_time(env, snapshot)).is_empty()))
+fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
+    let (jobs, late) = with_view(vault, |_, state| {
+        Ok((project::jobs(state, project), !overdue::sessions(state, ctx.now.timestamp()).is_empty()))
     })?;
     for task in &jobs {
-        job::settle(env, vault, task)?;
+        job::settle(ctx, vault, task)?;
     }
     if !late {
         return Ok(());
     }
-    let mut desk = Desk::open(env, vault, false)?;
-    for late in overdue::sessions(desk.state(), log_time(env, &desk.snapshot)) {
-        desk.add(late.draft())?;
+    let mut tx = Transaction::begin(ctx, vault)?;
+    for late in overdue::sessions(tx.state(), ctx.now.timestamp()) {
+        tx.add(late.draft())?;
     }
-    match desk.unit().events().first().map(|event| event.id) {
-        Some(first) => desk.commit(vault, first).map(drop),
+    match tx.unit().events().first().map(|event| event.id) {
+        Some(first) => tx.commit(first).map(drop),
         None => Ok(()),
     }
 }
@@ -215,10 +207,10 @@ pub fn views(state: &State) -> Vec<ProjectView> {
 }
 
 /// Refuses a project that was named beside a requirement of another.
-pub(super) fn check_same(env: &Env, state: &State, requirement: &str) -> Result<()> {
+pub(super) fn check_same(ctx: &Context, state: &State, requirement: &str) -> Result<()> {
     let requirement = state.entity(&state.find(requirement, EntityType::Requirement)?).map(|r| r.into_owned());
     let own = requirement.as_ref().and_then(|requirement| project::of(state, requirement));
-    match (requirement, own, env.project.as_ref().map(project::subject)) {
+    match (requirement, own, ctx.project.as_ref().map(project::subject)) {
         (Some(requirement), Some(own), Some(named)) if own != named => {
             Err(Error::usage(format!("{} belongs to project {}, not to {}", requirement.name(), own.id(), named.id())))
         }

@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::append::{finish, repeated};
-use super::desk::Desk;
-use super::project::with_view;
-use super::task::request;
-use super::{AppendOutcome, Env, hook, random_ulid};
+use super::{Context, Recorded, hook, random_ulid};
 use crate::base::{EntityType, Error, ErrorKind, Result, Subject, text};
 use crate::event::Kind;
 use crate::machine::State as At;
+use crate::op::kernel::Transaction;
+use crate::op::kernel::with_view;
+use crate::policy::settings::Setting;
 use crate::policy::{Request, mission, review};
 use crate::state::{Entity, State};
-use crate::vault::config::{Config, Setting};
+use crate::vault::config::Config;
 use crate::vault::{Snapshot, Vault, review_path};
 
 /// How the debate stands.
@@ -48,8 +47,8 @@ fn fails_of(review: &Entity) -> Vec<String> {
     review.texts("fails").map(str::to_owned).collect()
 }
 
-pub fn status(env: &Env) -> Result<DebateView> {
-    let vault = env.open()?;
+pub fn status(ctx: &Context) -> Result<DebateView> {
+    let vault = ctx.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |snapshot, state| {
         let view = look(state, &config);
@@ -95,8 +94,8 @@ pub struct PromptOutcome {
 }
 
 /// What a reviewer is to be asked: the spec, and what the round before wants fixed.
-pub fn prompt(env: &Env, spec: &str, reviewer: Option<&str>) -> Result<PromptOutcome> {
-    let vault = env.open()?;
+pub fn prompt(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<PromptOutcome> {
+    let vault = ctx.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |_, state| {
         if let Some(reviewer) = reviewer {
@@ -130,7 +129,7 @@ fn check_known(state: &State, config: &Config, reviewer: &str) -> Result<()> {
 /// What was recorded of a reply, and how the debate stands now.
 #[derive(Debug)]
 pub struct ReviewOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
     /// The reply's name.
     pub review: String,
     /// Where it is, relative to `Autonomous/`.
@@ -143,23 +142,23 @@ pub struct ReviewOutcome {
 }
 
 /// Records a reviewer's reply.
-pub fn record(env: &Env, reviewer: &str, reply: &str, key: Option<String>) -> Result<ReviewOutcome> {
+pub fn record(ctx: &Context, reviewer: &str, reply: &str, key: Option<String>) -> Result<ReviewOutcome> {
     let reply = reply.trim();
     let parsed = review::parse(reply)?;
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    check_known(desk.state(), &desk.config, reviewer)?;
-    let mut asked = Request { key, ..request(env, Kind::ReviewRecorded, None, said(reviewer, reply, &parsed.fails)) };
-    let (mut recorded, view) = match before(&desk, &mut asked)? {
-        Some(first) => (first, look(desk.state(), &desk.config)),
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    check_known(tx.state(), &tx.config, reviewer)?;
+    let mut asked = Request { key, ..ctx.request(Kind::ReviewRecorded, None, said(reviewer, reply, &parsed.fails)) };
+    let (mut recorded, view) = match before(&tx, &mut asked)? {
+        Some(first) => (first, look(tx.state(), &tx.config)),
         None => {
-            asked.payload.insert("debate_id".to_owned(), open(env, &mut desk)?.id().into());
-            let number = desk.state().free_number(EntityType::Review, |n| review::id(reviewer, n));
+            asked.payload.insert("debate_id".to_owned(), open(ctx, &mut tx)?.id().into());
+            let number = tx.state().free_number(EntityType::Review, |n| review::id(reviewer, n));
             asked.subject = Some(format!("{}:{}", EntityType::Review, review::id(reviewer, number)));
-            let asked = desk.ask(asked)?;
+            let asked = tx.ask(asked)?;
             // Looked at before it is recorded: what is recorded is never refused.
-            let view = look(desk.state(), &desk.config);
-            (finish(&vault, desk, &[asked])?, view)
+            let view = look(tx.state(), &tx.config);
+            (tx.finish(&[asked])?, view)
         }
     };
     let id = Subject::parse(&recorded.asked.subject)?.id().to_owned();
@@ -175,44 +174,44 @@ fn said(reviewer: &str, reply: &str, fails: &[String]) -> Value {
 }
 
 /// The reply of the first time, if this one's key is recorded already: in whatever debate that was.
-fn before(desk: &Desk<'_>, asked: &mut Request) -> Result<Option<AppendOutcome>> {
-    let Some(first) = asked.key.as_ref().and_then(|key| desk.state().keyed(key)) else { return Ok(None) };
-    let debate = desk.snapshot.find(first)?.and_then(|(_, event)| event.payload.get("debate_id").cloned());
+fn before(tx: &Transaction<'_>, asked: &mut Request) -> Result<Option<Recorded>> {
+    let Some(first) = asked.key.as_ref().and_then(|key| tx.state().keyed(key)) else { return Ok(None) };
+    let debate = tx.snapshot.find(first)?.and_then(|(_, event)| event.payload.get("debate_id").cloned());
     let mut same = asked.clone();
     same.payload.extend(debate.map(|debate| ("debate_id".to_owned(), debate)));
-    repeated(desk, &same)
+    tx.repeated(&same)
 }
 
 /// The open debate; a new one if there is none.
-fn open(env: &Env, desk: &mut Desk<'_>) -> Result<Subject> {
-    if let Some(debate) = review::open(desk.state()) {
+fn open(ctx: &Context, tx: &mut Transaction<'_>) -> Result<Subject> {
+    if let Some(debate) = review::open(tx.state()) {
         return Ok(debate.subject);
     }
     // Who cannot go on is told so also in a person's shell: a new debate is asked for by name.
-    if review::exhausted(desk.state()).is_some() {
+    if review::exhausted(tx.state()).is_some() {
         return Err(review::out_of_rounds());
     }
-    begin(env, desk).map(|(subject, _)| subject)
+    begin(ctx, tx).map(|(subject, _)| subject)
 }
 
-fn begin(env: &Env, desk: &mut Desk<'_>) -> Result<(Subject, super::desk::Asked)> {
-    let mission = mission::running(desk.state()).map(|mission| mission.subject.id().to_owned());
-    let payload = json!({"reviewers": desk.config.texts(Setting::ReviewersOrder), "mission_id": mission});
-    let subject = format!("{}:{}", EntityType::Debate, random_ulid(env.now)?);
-    let asked = desk.ask(request(env, Kind::DebateOpened, Some(&subject), payload))?;
+fn begin(ctx: &Context, tx: &mut Transaction<'_>) -> Result<(Subject, crate::op::kernel::Asked)> {
+    let mission = mission::running(tx.state()).map(|mission| mission.subject.id().to_owned());
+    let payload = json!({"reviewers": tx.config.texts(Setting::ReviewersOrder), "mission_id": mission});
+    let subject = format!("{}:{}", EntityType::Debate, random_ulid(ctx.now)?);
+    let asked = tx.ask(ctx.request(Kind::DebateOpened, Some(&subject), payload))?;
     Ok((Subject::parse(&subject)?, asked))
 }
 
 /// Opens another debate: a person's word after one that used up its rounds.
-pub fn reopen(env: &Env) -> Result<AppendOutcome> {
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    if let Some(open) = review::open(desk.state()) {
-        let held = super::desk::Asked { id: open.last_event, held: true };
-        return finish(&vault, desk, &[held]);
+pub fn reopen(ctx: &Context) -> Result<Recorded> {
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    if let Some(open) = review::open(tx.state()) {
+        let held = crate::op::kernel::Asked { id: open.last_event, held: true };
+        return tx.finish(&[held]);
     }
-    let (_, asked) = begin(env, &mut desk)?;
-    finish(&vault, desk, &[asked])
+    let (_, asked) = begin(ctx, &mut tx)?;
+    tx.finish(&[asked])
 }
 
 /// What a reviewer wants fixed.
@@ -224,8 +223,8 @@ pub struct FailsOutcome {
 }
 
 /// The FAIL lines of a reply, or of the newest.
-pub fn fails(env: &Env, reference: Option<&str>) -> Result<FailsOutcome> {
-    let vault = env.open()?;
+pub fn fails(ctx: &Context, reference: Option<&str>) -> Result<FailsOutcome> {
+    let vault = ctx.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |snapshot, state| {
         let review = match reference {
@@ -243,8 +242,8 @@ pub fn fails(env: &Env, reference: Option<&str>) -> Result<FailsOutcome> {
 
 /// Asks the reviewers in turn until one finds something, they agree, or every round is used. `tell` hears
 /// who is asked.
-pub fn run(env: &Env, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
-    let vault = env.open()?;
+pub fn run(ctx: &Context, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
+    let vault = ctx.open()?;
     loop {
         let (config, _) = vault.config()?;
         let view = with_view(&vault, |_, state| Ok(look(state, &config)))?;
@@ -254,11 +253,11 @@ pub fn run(env: &Env, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<ReviewOu
             // What they agreed on before may have changed since.
             None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
         };
-        let prompt = prompt(env, spec, Some(&reviewer))?.prompt;
+        let prompt = prompt(ctx, spec, Some(&reviewer))?.prompt;
         tell(&reviewer);
         let reply = ask(&vault, &config, &reviewer, &prompt)?;
-        let env = Env { now: (env.clock)(), ..env.clone() };
-        let done = record(&env, &reviewer, &reply, None).map_err(|error| match error.kind {
+        let ctx = ctx.at_this_moment();
+        let done = record(&ctx, &reviewer, &reply, None).map_err(|error| match error.kind {
             ErrorKind::Usage => Error::system(format!("the reply of {reviewer} is not a review"), error.message),
             _ => error,
         })?;

@@ -2,17 +2,16 @@
 
 use serde_json::json;
 
-use super::append::finish;
-use super::desk::{Asked, Desk};
-use super::project::with_view;
-use super::task::{self, ClaimOutcome, End, request};
-use super::{AppendOutcome, Env, pause};
-use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, names};
+use super::task::{self, ClaimOutcome, End};
+use super::{Context, Recorded, pause};
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
+use crate::op::kernel::with_view;
+use crate::op::kernel::{Asked, Transaction};
+use crate::policy::settings::Setting;
 use crate::policy::{project, ready};
 use crate::state::{Entity, State};
-use crate::vault::config::Setting;
 use crate::vault::{Snapshot, Vault};
 
 /// How long after a resume a session that begins is told of it.
@@ -52,12 +51,12 @@ pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)
 }
 
 /// The session of this shell, as it stands.
-fn mine(env: &Env, state: &State) -> Result<Entity> {
+fn mine(ctx: &Context, state: &State) -> Result<Entity> {
     let name =
-        env.session.as_deref().ok_or_else(|| Error::usage("which session? set HF_SESSION, or give --session"))?;
+        ctx.session.as_deref().ok_or_else(|| Error::usage("which session? set HF_SESSION, or give --session"))?;
     let subject = state.find(name, EntityType::Session)?;
     let session = state.entity(&subject).expect("it was resolved").into_owned();
-    match (&env.shell, session.text("agent_id")) {
+    match (&ctx.caller.shell, session.text("agent_id")) {
         (super::Shell::Agents(name), Some(agent)) if name != agent => {
             Err(Error::refused(Reason::NotHolder, format!("{} is a session of agent {agent}", session.name())))
         }
@@ -66,38 +65,38 @@ fn mine(env: &Env, state: &State) -> Result<Entity> {
 }
 
 /// The environment of the agent whose session this is.
-fn as_agent(env: &Env, session: &Entity) -> Result<Env> {
+fn as_agent(ctx: &Context, session: &Entity) -> Result<Context> {
     let actor = Actor::parse(&format!("agent:{}", session.text("agent_id").unwrap_or_default()))?;
     let project = EntityId::parse(session.text("project_id").unwrap_or(project::MAIN))?;
-    Ok(Env { actor, project: Some(project), ..env.clone() })
+    Ok(Context { project: Some(project), ..ctx.acting_as(actor) })
 }
 
-fn agent_of(env: &Env) -> Result<EntityId> {
-    env.actor.agent().ok_or_else(|| Error::usage("which agent? set HF_AGENT, or give --agent"))
+fn agent_of(ctx: &Context) -> Result<EntityId> {
+    ctx.caller.actor.agent().ok_or_else(|| Error::usage("which agent? set HF_AGENT, or give --agent"))
 }
 
 /// A session that begins.
 #[derive(Debug)]
 pub struct LoginOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
 }
 
 /// An agent comes to work. A session that it left open in the same project is over.
-pub fn login(env: &Env, ttl_seconds: Option<u64>) -> Result<LoginOutcome> {
-    let (vault, agent) = (env.open()?, agent_of(env)?);
+pub fn login(ctx: &Context, ttl_seconds: Option<u64>) -> Result<LoginOutcome> {
+    let (vault, agent) = (ctx.open()?, agent_of(ctx)?);
     // What was said in a session before does not count for the next.
-    let env = &Env { session: None, ..env.clone() };
-    let mut desk = Desk::open(env, &vault, false)?;
-    let ttl = ttl_seconds.unwrap_or_else(|| desk.config.count(Setting::SessionTtlSeconds));
+    let ctx = &Context { session: None, ..ctx.clone() };
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let ttl = ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
     let payload = json!({
-        "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::member(env.project.as_ref()),
+        "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::member(ctx.project.as_ref()),
     });
-    let old = open_of(desk.state(), &agent, &pause::of(env));
-    let asked = desk.ask(request(env, Kind::SessionStarted, None, payload))?;
+    let old = open_of(tx.state(), &agent, &ctx.project());
+    let asked = tx.ask(ctx.request(Kind::SessionStarted, None, payload))?;
     for session in old {
-        desk.ask(request(env, Kind::SessionEnded, Some(&session.subject.to_string()), json!({"reason": "replaced"})))?;
+        tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), json!({"reason": "replaced"})))?;
     }
-    finish(&vault, desk, &[asked]).map(|recorded| LoginOutcome { recorded })
+    tx.finish(&[asked]).map(|recorded| LoginOutcome { recorded })
 }
 
 /// The sessions of an agent in a project that are open, over or not.
@@ -110,54 +109,54 @@ fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
 /// A session that goes on.
 #[derive(Debug)]
 pub struct RenewOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
 }
 
 /// It stays.
-pub fn renew(env: &Env, ttl_seconds: Option<u64>) -> Result<RenewOutcome> {
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    let session = mine(env, desk.state())?;
-    let env = as_agent(env, &session)?;
-    let ttl = ttl_seconds.unwrap_or_else(|| desk.config.count(Setting::SessionTtlSeconds));
+pub fn renew(ctx: &Context, ttl_seconds: Option<u64>) -> Result<RenewOutcome> {
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let session = mine(ctx, tx.state())?;
+    let ctx = as_agent(ctx, &session)?;
+    let ttl = ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
     let subject = session.subject.to_string();
-    let asked = desk.ask(request(&env, Kind::SessionRenewed, Some(&subject), json!({"ttl_seconds": ttl})))?;
-    finish(&vault, desk, &[asked]).map(|recorded| RenewOutcome { recorded })
+    let asked = tx.ask(ctx.request(Kind::SessionRenewed, Some(&subject), json!({"ttl_seconds": ttl})))?;
+    tx.finish(&[asked]).map(|recorded| RenewOutcome { recorded })
 }
 
 /// Sessions that are over; nothing if none was open.
 #[derive(Debug)]
 pub struct LogoutOutcome {
-    pub recorded: Option<AppendOutcome>,
+    pub recorded: Option<Recorded>,
 }
 
 /// It leaves. One that is over already stays so. Without a session, every one that the agent left open ends;
 /// nothing if there is none.
-pub fn logout(env: &Env) -> Result<LogoutOutcome> {
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    if env.session.is_none() {
-        let agent = agent_of(env)?;
-        let mut open = desk.state().in_state(EntityType::Session, At::Active, usize::MAX);
+pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    if ctx.session.is_none() {
+        let agent = agent_of(ctx)?;
+        let mut open = tx.state().in_state(EntityType::Session, At::Active, usize::MAX);
         open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
         let mut asked = Vec::new();
         for session in open {
             let left = json!({"reason": "logout"});
-            asked.push(desk.ask(request(env, Kind::SessionEnded, Some(&session.subject.to_string()), left))?);
+            asked.push(tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), left))?);
         }
-        let recorded = if asked.is_empty() { None } else { Some(finish(&vault, desk, &asked)?) };
+        let recorded = if asked.is_empty() { None } else { Some(tx.finish(&asked)?) };
         return Ok(LogoutOutcome { recorded });
     }
-    let session = mine(env, desk.state())?;
-    let env = as_agent(env, &session)?;
+    let session = mine(ctx, tx.state())?;
+    let ctx = as_agent(ctx, &session)?;
     let asked = match session.state {
         At::Active => {
             let left = json!({"reason": "logout"});
-            desk.ask(request(&env, Kind::SessionEnded, Some(&session.subject.to_string()), left))?
+            tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), left))?
         }
         _ => Asked { id: session.last_event, held: true },
     };
-    finish(&vault, desk, &[asked]).map(|recorded| LogoutOutcome { recorded: Some(recorded) })
+    tx.finish(&[asked]).map(|recorded| LogoutOutcome { recorded: Some(recorded) })
 }
 
 #[derive(Debug)]
@@ -173,20 +172,20 @@ pub struct NextOutcome {
 }
 
 /// What an agent should do: for whoever starts agents, or, in a session, for the agent itself.
-pub fn next(env: &Env) -> Result<NextOutcome> {
-    let vault = env.open()?;
+pub fn next(ctx: &Context) -> Result<NextOutcome> {
+    let vault = ctx.open()?;
     let flag = vault.stop_flag()?.is_some();
-    with_view(&vault, |snapshot, state| {
-        let session = env.session.is_some().then(|| mine(env, state)).transpose()?;
+    with_view(&vault, |_, state| {
+        let session = ctx.session.is_some().then(|| mine(ctx, state)).transpose()?;
         let (agent, project) = match &session {
             Some(session) => {
-                let env = as_agent(env, session)?;
-                (agent_of(&env)?, pause::of(&env))
+                let ctx = as_agent(ctx, session)?;
+                (agent_of(&ctx)?, ctx.project())
             }
-            None => (agent_of(env)?, pause::of(env)),
+            None => (agent_of(ctx)?, ctx.project()),
         };
         let task = work_for(state, &agent, &project);
-        let now = log_time(env, snapshot);
+        let now = ctx.now.timestamp();
         let over = session.as_ref().is_some_and(|s| s.state != At::Active || project::has_expired(s, now));
         let running = open_of(state, &agent, &project).iter().any(|s| !project::has_expired(s, now));
         let stopped = flag || state.of(&Subject::SYSTEM) == At::Stopped;
@@ -204,12 +203,6 @@ pub fn next(env: &Env) -> Result<NextOutcome> {
         };
         Ok(NextOutcome { action, reason, agent, project, task, in_session: session.is_some() })
     })
-}
-
-/// The log's own time: a clock that was set back makes nobody's session longer.
-pub(super) fn log_time(env: &Env, snapshot: &Snapshot) -> Timestamp {
-    let head = snapshot.head.map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
-    env.now.timestamp().max(Timestamp(head))
 }
 
 /// What waits for an agent: a task that it holds, what it was at first; else the next that is ready.
@@ -244,27 +237,27 @@ pub struct MyTaskOutcome {
 }
 
 /// The task of an agent, taken if it holds none, with what it needs to go on.
-pub fn my_task(env: &Env) -> Result<MyTaskOutcome> {
-    let vault = env.open()?;
-    let desk = Desk::open(env, &vault, false)?;
-    let session = mine(env, desk.state())?;
-    let env = &as_agent(env, &session)?;
+pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
+    let vault = ctx.open()?;
+    let tx = Transaction::begin(ctx, &vault)?;
+    let session = mine(ctx, tx.state())?;
+    let ctx = &as_agent(ctx, &session)?;
     // A session that is over, or whose project is paused, gets nothing to do.
-    desk.seat.check(desk.state(), Kind::TaskAssigned, None)?;
-    let (agent, project) = (agent_of(env)?, pause::of(env));
-    let had = held(desk.state(), &agent, &project);
-    let resumed = begins_after_resume(desk.state(), &session, &project);
-    drop(desk);
+    tx.seat.check(tx.state(), Kind::TaskAssigned, None)?;
+    let (agent, project) = (agent_of(ctx)?, ctx.project());
+    let had = held(tx.state(), &agent, &project);
+    let resumed = begins_after_resume(tx.state(), &session, &project);
+    drop(tx);
     let (task, claimed, warnings) = match had {
         Some(task) => (Some(task), false, Vec::new()),
-        None => match task::claim(env, None, None, None)? {
+        None => match task::claim(ctx, None, None, None)? {
             ClaimOutcome::Claimed(done) => (done.entity, true, done.warnings),
             ClaimOutcome::NoTask { .. } => (None, false, Vec::new()),
         },
     };
     // Looked at before: what was taken is never answered as refused.
     let mut done = MyTaskOutcome {
-        agent: env.actor.clone(),
+        agent: ctx.caller.actor.clone(),
         claimed,
         events: Vec::new(),
         checkpoint: None,
@@ -327,30 +320,31 @@ fn newest_events(snapshot: &Snapshot, task: &Entity) -> Result<Vec<Event>> {
 /// A task that its agent is done with.
 #[derive(Debug)]
 pub struct ReportOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
 }
 
 /// The agent is done with its task.
-pub fn report(env: &Env, reference: Option<&str>, report: End, key: Option<String>) -> Result<ReportOutcome> {
-    let vault = env.open()?;
-    let desk = Desk::open(env, &vault, false)?;
-    let session = mine(env, desk.state())?;
-    desk.seat.check(desk.state(), Kind::TaskSucceeded, None)?;
-    let env = &as_agent(env, &session)?;
-    let first = key.as_ref().and_then(|key| desk.state().keyed(key)).map(|id| desk.snapshot.find(id)).transpose()?;
+pub fn report(ctx: &Context, reference: Option<&str>, report: End, key: Option<String>) -> Result<ReportOutcome> {
+    let vault = ctx.open()?;
+    let tx = Transaction::begin(ctx, &vault)?;
+    let session = mine(ctx, tx.state())?;
+    tx.seat.check(tx.state(), Kind::TaskSucceeded, None)?;
+    let ctx = &as_agent(ctx, &session)?;
+    let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.snapshot.find(id)).transpose()?;
     let first = first.flatten().map(|(_, event)| event);
     let subject = match (reference, &first) {
-        (Some(reference), _) => desk.state().find(reference, EntityType::Task)?,
+        (Some(reference), _) => tx.state().find(reference, EntityType::Task)?,
         // Said again, it is about the same task, whatever is held by now.
         (None, Some(first)) => Subject::parse(&first.subject)?,
         (None, None) => {
-            let held = held(desk.state(), &agent_of(env)?, &pause::of(env));
+            let held = held(tx.state(), &agent_of(ctx)?, &ctx.project());
             held.map(|task| task.subject).ok_or_else(|| Error::not_found("you hold no task"))?
         }
     };
-    let mine = desk.state().entity(&subject).is_some_and(|task| task.text("holder") == Some(&env.actor.to_string()));
+    let mine =
+        tx.state().entity(&subject).is_some_and(|task| task.text("holder") == Some(&ctx.caller.actor.to_string()));
     // One that was taken and never begun is begun, so that what was done has a run.
-    let begins = mine && first.is_none() && desk.state().of(&subject) == At::Assigned;
-    drop(desk);
-    task::end(env, &subject.to_string(), report, begins, key).map(|recorded| ReportOutcome { recorded })
+    let begins = mine && first.is_none() && tx.state().of(&subject) == At::Assigned;
+    drop(tx);
+    task::end(ctx, &subject.to_string(), report, begins, key).map(|recorded| ReportOutcome { recorded })
 }

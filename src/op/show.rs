@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::project::with_view;
-use super::{Env, References};
+use super::{Context, References};
 use crate::base::{EntityId, EntityType, Result, Subject};
+use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub struct ShowOutcome {
 }
 
 /// One entity in full.
-pub fn show(env: &Env, reference: &str, wanted: EntityType) -> Result<ShowOutcome> {
-    with_view(&env.open()?, |snapshot, state| {
+pub fn show(ctx: &Context, reference: &str, wanted: EntityType) -> Result<ShowOutcome> {
+    with_view(&ctx.open()?, |snapshot, state| {
         let subject = state.find(reference, wanted)?;
         let entity = state.entity(&subject).expect("it was resolved").into_owned();
         let said = snapshot.find(entity.first_event)?.map(|(_, event)| event.payload).unwrap_or_default();

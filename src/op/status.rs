@@ -1,15 +1,16 @@
 //! hf-status: how everything stands, on one screen.
 
-use super::Env;
+use super::Context;
 use super::pause::{ProjectView, views};
-use super::project::{self, with_view};
+use super::project;
 use crate::base::{EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
 use crate::machine::{self, State as At};
+use crate::op::kernel::with_view;
 use crate::policy::project::Calendar;
+use crate::policy::settings::Setting;
 use crate::policy::{approval, overdue};
 use crate::state::State;
-use crate::vault::config::Setting;
 
 names! {
     /// Whether work goes on.
@@ -41,18 +42,17 @@ const WATCHDOG_LATE_INTERVALS: u64 = 3;
 /// Problems of one sort that are looked for.
 const LOOK_MAX: usize = 1000;
 
-pub fn status(env: &Env) -> Result<StatusOutcome> {
-    let vault = env.open()?;
+pub fn status(ctx: &Context) -> Result<StatusOutcome> {
+    let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
     let (config, _) = vault.config()?;
-    let governance = super::desk::governance(&config);
-    let now = env.now.timestamp();
+    let now = ctx.now.timestamp();
     with_view(&vault, |snapshot, state| {
         let system = state.entity(&Subject::SYSTEM);
         let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
         let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
-        let mut problems = problems(state, &governance, now);
-        for late in overdue::sessions(state, super::session::log_time(env, snapshot)) {
+        let mut problems = problems(state, &config, now);
+        for late in overdue::sessions(state, now) {
             problems.push((Timestamp(now.0 - late.seconds as i64), format!("{} {}", late.code, late.name)));
         }
         if stopped {
@@ -88,7 +88,7 @@ pub fn status(env: &Env) -> Result<StatusOutcome> {
 }
 
 /// What needs somebody to look at it.
-fn problems(state: &State, governance: &crate::policy::Governance, now: Timestamp) -> Vec<(Timestamp, String)> {
+fn problems(state: &State, settings: &crate::policy::Settings, now: Timestamp) -> Vec<(Timestamp, String)> {
     let mut all = Vec::new();
     let mut look = |entity: EntityType, at: At, since: &str, what: &str| {
         for found in state.in_state(entity, at, LOOK_MAX) {
@@ -106,7 +106,7 @@ fn problems(state: &State, governance: &crate::policy::Governance, now: Timestam
             all.push((since, format!("{code} {}", agent.subject)));
         }
     }
-    let late = overdue::overdue(state, governance, now, None).into_iter().filter(|o| o.code.is_anomaly());
+    let late = overdue::overdue(state, settings, now, None).into_iter().filter(|o| o.code.is_anomaly());
     all.extend(late.map(|o| (Timestamp(now.0 - o.seconds as i64), format!("{} {}", o.code, o.name))));
     all
 }
@@ -127,15 +127,14 @@ pub struct MetricsOutcome {
 }
 
 /// The figures that seed the question whether all of this works.
-pub fn metrics(env: &Env) -> Result<MetricsOutcome> {
-    let vault = env.open()?;
+pub fn metrics(ctx: &Context) -> Result<MetricsOutcome> {
+    let vault = ctx.open()?;
     let differences = project::check_caches(&vault)?.differences.len();
     let (config, _) = vault.config()?;
-    let governance = super::desk::governance(&config);
     with_view(&vault, |_, state| {
         let recorded = |kind| state.tally().recorded(kind);
         let silent = recorded(Kind::RunTimedOut);
-        let late = overdue::overdue(state, &governance, env.now.timestamp(), None);
+        let late = overdue::overdue(state, &config, ctx.now.timestamp(), None);
         let missed = late.iter().filter(|o| o.kind() == Kind::RunTimedOut).count() as u64;
         let metric = |name, part, whole, means, aim| Metric { name, part, whole, means, aim };
         let metrics = vec![

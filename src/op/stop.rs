@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
-use super::desk::Desk;
-use super::project::with_view;
-use super::{AppendOutcome, Env, job, random_ulid, record_one};
+use super::{Context, Recorded, job, random_ulid};
 use crate::base::{EntityType, Error, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::machine;
+use crate::op::kernel::Transaction;
+use crate::op::kernel::record_one;
+use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 use crate::vault::Stop;
 
@@ -26,14 +27,15 @@ pub struct StopOutcome {
 
 /// Stops everything. The flag comes first and needs no healthy log; the event, with the end of every
 /// task that somebody is at, comes after.
-pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
+pub fn stop(ctx: &Context, reason: &str) -> Result<StopOutcome> {
     let reason = reason.trim();
     if reason.is_empty() {
         return Err(Error::usage("a stop needs a reason"));
     }
-    let vault = env.open()?;
+    let vault = ctx.open()?;
     let before = vault.stop_flag()?;
-    let flag = Stop { id: random_ulid(env.now)?.to_string(), reason: reason.to_owned(), by: env.actor.to_string() };
+    let flag =
+        Stop { id: random_ulid(ctx.now)?.to_string(), reason: reason.to_owned(), by: ctx.caller.actor.to_string() };
     // Looked at before anything is aborted: jobs are ended by their supervisors, who see the flag.
     let under_way = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
     if let Err(error) = vault.raise_stop(&flag)
@@ -41,11 +43,11 @@ pub fn stop(env: &Env, reason: &str) -> Result<StopOutcome> {
     {
         return Err(error);
     }
-    // Opening the desk records a stop that has only its flag so far.
+    // Opening the tx records a stop that has only its flag so far.
     let record = || {
-        Desk::open(env, &vault, false).map(|mut desk| {
-            let stopped = desk.state().of(&Subject::SYSTEM) == machine::State::Stopped;
-            (stopped, std::mem::take(&mut desk.warnings))
+        Transaction::begin(ctx, &vault).map(|mut tx| {
+            let stopped = tx.state().of(&Subject::SYSTEM) == machine::State::Stopped;
+            (stopped, std::mem::take(&mut tx.warnings))
         })
     };
     let recorded = match record() {
@@ -86,12 +88,12 @@ fn job_tasks(state: &State) -> Vec<Entity> {
 /// A stop that is lifted.
 #[derive(Debug)]
 pub struct ResumeOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
 }
 
 /// Lets work start again. For an operator.
-pub fn resume_system(env: &Env, comment: Option<&str>) -> Result<ResumeOutcome> {
-    env.check_operator("lifting a stop")?;
-    let recorded = record_one(env, Kind::SystemResumed, None, json!({"comment": comment}), None)?;
+pub fn resume_system(ctx: &Context, comment: Option<&str>) -> Result<ResumeOutcome> {
+    ctx.check_operator("lifting a stop")?;
+    let recorded = record_one(ctx, Kind::SystemResumed, None, json!({"comment": comment}), None)?;
     Ok(ResumeOutcome { recorded })
 }

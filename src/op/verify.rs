@@ -2,11 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use super::{Env, artifact, project, random_id};
+use super::{Context, artifact, project, random_id};
 use crate::base::{Error, Reason, Result, Ulid};
 use crate::chain::Head;
 use crate::policy::audit::Audit;
-use crate::vault::config::Config;
 use crate::vault::{Checked, HeadVerdict, Method, Position, Progress, Recovered, Scope, Vault, Verified};
 
 #[derive(Debug)]
@@ -42,8 +41,8 @@ impl VerifyOutcome {
     }
 }
 
-pub fn verify(env: &Env, request: &VerifyRequest, progress: Progress<'_>) -> Result<VerifyOutcome> {
-    let vault = env.open()?;
+pub fn verify(ctx: &Context, request: &VerifyRequest, progress: Progress<'_>) -> Result<VerifyOutcome> {
+    let vault = ctx.open()?;
     let warnings = vault.check_log_private().err().map(|e| e.message).into_iter().collect();
     let scope = Scope { method: request.method, anchors: &request.expected_heads, since: request.since };
     let verified = vault.verify(scope, progress)?;
@@ -69,16 +68,17 @@ fn replay(vault: &Vault) -> Result<Vec<String>> {
 pub type RecoverOutcome = Recovered;
 
 /// Cuts off a damaged suffix. `confirmed` is the operator's `--yes`.
-pub fn recover(env: &Env, confirmed: bool) -> Result<RecoverOutcome> {
-    env.check_operator("cutting off a damaged part of the log")?;
+pub fn recover(ctx: &Context, confirmed: bool) -> Result<RecoverOutcome> {
+    ctx.check_operator("cutting off a damaged part of the log")?;
     if !confirmed {
         return Err(Error::refused(
             Reason::NotConfirmed,
             "recovering moves everything from the first bad line on to quarantine; an operator confirms that with --yes",
         ));
     }
-    let vault = env.open()?;
+    let vault = ctx.open()?;
     // The settings only say how large a segment may get; a broken file must not stand in the way here.
-    let options = env.write_options(&vault, &mut Vec::new()).unwrap_or_else(|_| env.options(&Config::default()));
-    vault.recover(env.actor.clone(), &random_id()?, options)
+    let settings = vault.config().map(|(config, _)| config.settings).unwrap_or_default();
+    let options = ctx.write_options(&settings);
+    vault.recover(ctx.caller.actor.clone(), &random_id()?, options)
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::react::react;
 use super::rules::{self, Step};
-use super::{Governance, branch};
+use super::{Settings, branch};
 use crate::base::{Actor, EntityType, Subject, Ulid};
 use crate::event::{Draft, Event, Kind};
 use crate::state::State;
@@ -83,7 +83,7 @@ impl Audit {
     /// What must follow from the events of a unit by itself, and does not stand in it.
     fn missing(&mut self) -> Vec<String> {
         let unit = std::mem::take(&mut self.unit);
-        let settings = Governance::default();
+        let settings = Settings::default();
         let mut wrong = Vec::new();
         for event in &unit {
             let follows = react(&self.state, &settings, event, &mut Ulid::nil);

@@ -19,7 +19,6 @@ pub mod approval;
 pub mod audit;
 pub mod branch;
 mod cause;
-mod governance;
 pub mod liveness;
 pub mod mission;
 pub mod overdue;
@@ -28,6 +27,7 @@ mod react;
 pub mod ready;
 pub mod review;
 pub mod rules;
+pub mod settings;
 
 use serde_json::{Map, Value};
 
@@ -37,9 +37,9 @@ use crate::event::{Draft, Event, Kind};
 use crate::machine;
 use crate::state::{Entity, State};
 
-pub use governance::Governance;
 pub use react::{REACTOR, makes_at_most, react};
 use rules::Step;
+pub use settings::Settings;
 
 /// Somebody's wish to record an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,12 +85,7 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
 }
 
 /// Decides on a request. `mint` gives the id of an entity that is to be made.
-pub fn decide(
-    state: &State,
-    settings: &Governance,
-    request: Request,
-    mint: &mut dyn FnMut() -> Ulid,
-) -> Result<Verdict> {
+pub fn decide(state: &State, settings: &Settings, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Verdict> {
     let kind = request.kind;
     if kind.row().reserved {
         return Err(Error::refused(Reason::ReservedKind, format!("{kind} is recorded by the vault itself")));
@@ -158,8 +153,8 @@ fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<Str
 }
 
 /// No more tasks at once than the settings allow.
-fn check_room(state: &State, settings: &Governance, kind: Kind, subject: &Subject) -> Result<()> {
-    let most = settings.max_concurrent_tasks;
+fn check_room(state: &State, settings: &Settings, kind: Kind, subject: &Subject) -> Result<()> {
+    let most = settings.max_concurrent_tasks();
     let takes = kind == Kind::TaskAssigned && state.of(subject) == machine::State::Ready;
     match takes && ready::active(state) >= most {
         true => Err(Error::refused(Reason::TooManyTasks, format!("{most} tasks are under way, which is the most"))),

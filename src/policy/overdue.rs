@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::governance::Governance;
 use super::project::Calendar;
+use super::settings::{Setting, Settings};
 use crate::base::{Actor, EntityType, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
 use crate::machine::State as At;
@@ -119,7 +119,7 @@ impl Overdue {
 /// Everything that is overdue, in the order of the rules, but sessions: those go by the log's own time.
 ///
 /// Silence and leases do not count from before `armed_at`: nobody could have been heard then.
-pub fn overdue(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
+pub fn overdue(state: &State, rules: &Settings, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
     let mut all = leases(state, now, armed_at);
     all.extend(runs(state, rules, now, armed_at));
     all.extend(approvals(state, rules, now));
@@ -164,7 +164,7 @@ pub fn held_until(state: &State, task: &Entity) -> Option<Timestamp> {
 }
 
 /// Runs that fell silent, or took longer than they may. A claimed task is silent after its lease.
-fn runs(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
+fn runs(state: &State, rules: &Settings, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Overdue> {
     let running = state.in_state(EntityType::Run, At::Running, LOOK_MAX);
     // Read in one go: asking for the task of each run would cost as much again.
     let tasks = if running.is_empty() { Vec::new() } else { state.in_state(EntityType::Task, At::Running, LOOK_MAX) };
@@ -179,7 +179,7 @@ fn runs(state: &State, rules: &Governance, now: Timestamp, armed_at: Option<Time
         let leased = run.text("task_id").and_then(|task| leases.get(task).copied());
         let (code, limit) = match leased {
             Some(lease) => (Code::LeaseExpired, lease),
-            None => (Code::RunSilent, rules.heartbeat_interval_seconds.saturating_mul(SILENT_INTERVALS)),
+            None => (Code::RunSilent, rules.count(Setting::HeartbeatIntervalSeconds).saturating_mul(SILENT_INTERVALS)),
         };
         if quiet > limit {
             return Some(found(code, Kind::RunTimedOut, run, quiet, Some("silent")));
@@ -203,24 +203,24 @@ pub fn sessions(state: &State, now: Timestamp) -> Vec<Overdue> {
 }
 
 /// Decisions that nobody made in time.
-fn approvals(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
+fn approvals(state: &State, rules: &Settings, now: Timestamp) -> Vec<Overdue> {
     let open = state.in_state(EntityType::Decision, At::Requested, LOOK_MAX);
     let late = |decision: &Entity| {
         let seconds = since(now, decision.time("requested_at")?);
-        (seconds > rules.approval_timeout_seconds)
+        (seconds > rules.count(Setting::ApprovalTimeoutHours).saturating_mul(60 * 60))
             .then(|| found(Code::ApprovalOverdue, Kind::ApprovalTimedOut, decision, seconds, None))
     };
     open.iter().filter_map(late).collect()
 }
 
 /// Tasks that ended long ago.
-fn archive(state: &State, rules: &Governance, now: Timestamp) -> Vec<Overdue> {
+fn archive(state: &State, rules: &Settings, now: Timestamp) -> Vec<Overdue> {
     let mut all = Vec::new();
     for (at, fact) in [(At::Succeeded, "succeeded_at"), (At::Aborted, "aborted_at")] {
         let ended = state.in_state(EntityType::Task, at, ARCHIVE_MAX);
         all.extend(ended.iter().filter_map(|task| {
             let seconds = since(now, task.time(fact)?);
-            (seconds > rules.archive_after_seconds)
+            (seconds > rules.count(Setting::ArchiveAfterDays).saturating_mul(24 * 60 * 60))
                 .then(|| found(Code::ArchiveDue, Kind::TaskArchived, task, seconds, None))
         }));
     }

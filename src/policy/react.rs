@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::approval::{self, OPEN, Question};
-use super::governance::Governance;
+use super::settings::{Setting, Settings};
 use super::{project, ready, review, rules};
 use crate::base::{Actor, EntityId, EntityType, Subject, Timestamp, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind};
@@ -23,7 +23,7 @@ const CRASH: &str = "crash";
 pub const REACTOR: &str = "reactor";
 
 /// What follows from an event, in the state behind it. `mint` gives ids for what is made.
-pub fn react(state: &State, rules: &Governance, cause: &Event, mint: &mut dyn FnMut() -> Ulid) -> Vec<Draft> {
+pub fn react(state: &State, rules: &Settings, cause: &Event, mint: &mut dyn FnMut() -> Ulid) -> Vec<Draft> {
     let (Some(kind), Ok(subject)) = (cause.event_type.known(), Subject::parse(&cause.subject)) else {
         return Vec::new();
     };
@@ -44,7 +44,7 @@ pub fn makes_at_most(cause: &Event) -> usize {
 
 pub(super) struct Reactor<'a> {
     pub(super) state: &'a State,
-    rules: &'a Governance,
+    rules: &'a Settings,
     pub(super) cause: &'a Event,
     pub(super) subject: Subject,
     mint: &'a mut dyn FnMut() -> Ulid,
@@ -62,7 +62,7 @@ impl Reactor<'_> {
             }
             Kind::DecisionApproved => self.decided(true),
             Kind::DecisionRejected => self.decided(false),
-            Kind::ApprovalTimedOut if self.rules.reject_on_timeout => {
+            Kind::ApprovalTimedOut if self.rules.rejects_on_timeout() => {
                 let rationale = json!({"rationale": "nobody answered in time"});
                 self.say_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
             }
@@ -186,7 +186,9 @@ impl Reactor<'_> {
     fn task_proposed(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()) else { return };
         let requirement = linked(Kind::TaskProposed, &self.cause.payload).and_then(|r| self.entity(&r));
-        if let Some(requirement) = requirement.filter(|r| r.count("returns") > self.rules.max_oscillations) {
+        if let Some(requirement) =
+            requirement.filter(|r| r.count("returns") > self.rules.count(Setting::MaxOscillations))
+        {
             let count = json!({"count": requirement.count("returns")});
             if machine::step(EntityType::Requirement, requirement.state, Kind::OscillationDetected).is_some() {
                 return self.say(Kind::OscillationDetected, requirement.subject, count);
@@ -222,9 +224,9 @@ impl Reactor<'_> {
 
     /// With `auto_assign`, gives ready tasks out while there is room.
     fn assign_next(&mut self) {
-        let room = ready::active(self.state) < self.rules.max_concurrent_tasks;
+        let room = ready::active(self.state) < self.rules.max_concurrent_tasks();
         let stopped = self.state.of(&Subject::SYSTEM) == At::Stopped;
-        if !self.rules.auto_assign || !room || stopped {
+        if !self.rules.flag(Setting::AutoAssign) || !room || stopped {
             return;
         }
         if let Some((task, constraint)) = ready::next(self.state, None) {
@@ -250,7 +252,11 @@ impl Reactor<'_> {
         self.end_run(&task, Kind::RunFinished, json!({"success": false}));
         self.drain();
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
-        let most = task.facts.get("max_retries").and_then(Value::as_u64).unwrap_or(self.rules.max_retries);
+        let most = task
+            .facts
+            .get("max_retries")
+            .and_then(Value::as_u64)
+            .unwrap_or_else(|| self.rules.count(Setting::MaxRetries));
         let (transient, tried) = (text("error_class") == "transient", task.count("retry_count"));
         let project = project::of(self.state, &task);
         let archived = project.is_some_and(|project| project::standing(self.state, &project) == At::Archived);

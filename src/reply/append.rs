@@ -1,12 +1,12 @@
 //! What hf-append says: events by their ids and hashes.
 
 use super::{Key, Replies, Reply, Status, error};
-use crate::op::{AppendOutcome, StreamOutcome};
+use crate::op::{Recorded, StreamOutcome};
 
 /// Events that were recorded as they were given, or could be.
 #[derive(Debug)]
 pub struct Appended<'a> {
-    pub done: &'a AppendOutcome,
+    pub done: &'a Recorded,
     /// How many were given.
     pub of: usize,
     /// The key of a batch.

@@ -2,7 +2,7 @@
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, entity, list, row, sentence};
 use crate::base::{limits, text};
-use crate::op::AppendOutcome;
+use crate::op::Recorded;
 use crate::op::branch::{
     BranchesOutcome, ContextOutcome, DecideOutcome, InboxOutcome, NoteOutcome, Outcome, ReadOutcome, RecallOutcome,
     Told, WorkingOutcome,
@@ -33,7 +33,7 @@ fn interrupted(left: &Entity) -> Reply {
     Reply::new(Status::Interrupted, sum).next(look())
 }
 
-impl Replies for Outcome<AppendOutcome> {
+impl Replies for Outcome<Recorded> {
     /// A branch that was made; to a social one its persona has yet to go.
     fn reply(&self) -> Reply {
         match self {

@@ -6,7 +6,7 @@ use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
 use crate::base::{EntityType, ShortRef, Timestamp, limits, text};
 use crate::machine::State;
 use crate::op::task::{ClaimOutcome, ExplainOutcome};
-use crate::op::{AppendOutcome, ShowOutcome};
+use crate::op::{Recorded, ShowOutcome};
 use crate::policy::approval;
 use crate::state::Entity;
 
@@ -78,7 +78,7 @@ pub fn next_step(entity: &Entity, stopped: bool) -> Next {
     }
 }
 
-impl AppendOutcome {
+impl Recorded {
     /// What was recorded, under a status of its own; the next step follows from the state.
     pub fn told(&self, status: Status) -> Reply {
         let status = if self.duplicate { Status::Duplicate } else { status };
@@ -98,7 +98,7 @@ impl AppendOutcome {
     }
 }
 
-impl Replies for AppendOutcome {
+impl Replies for Recorded {
     fn reply(&self) -> Reply {
         self.told(Status::Recorded)
     }

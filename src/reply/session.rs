@@ -3,7 +3,7 @@
 use super::{Key, Next, Replies, Reply, Status, entity, event, row, sentence};
 use crate::base::EntityId;
 use crate::machine::State;
-use crate::op::AppendOutcome;
+use crate::op::Recorded;
 use crate::op::session::{
     Action, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, RenewOutcome, ReportOutcome,
 };
@@ -12,7 +12,7 @@ use crate::op::session::{
 const INSTRUCTION: &str = "work was paused and goes on: check where things stood, tidy up what is half done; \
                            the repository and its dependencies may have changed";
 
-fn held(done: &AppendOutcome) -> Reply {
+fn held(done: &Recorded) -> Reply {
     let session = done.entity.as_ref();
     done.reply()
         .with_some(Key::SessionId, session.map(|session| session.subject.id()))

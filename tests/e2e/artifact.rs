@@ -287,7 +287,8 @@ fn a_file_that_shrinks_half_way_is_not_stored() {
         let writer = File::options().write(true).open(&path).unwrap();
         let mut from = Shrinking { file: File::open(&path).unwrap(), writer, to: Some(to) };
         let size = Some(1024 * 1024);
-        let error = artifact::put(&hive.env(), &mut from, Some(&path), size, PutRequest::default(), None).unwrap_err();
+        let error =
+            artifact::put(&hive.context(), &mut from, Some(&path), size, PutRequest::default(), None).unwrap_err();
         assert_eq!(error.message, "the file changed while it was read: nothing was stored");
         assert_eq!((folders(&hive), kinds(&hive).len()), (Vec::new(), 1));
     }
@@ -307,7 +308,7 @@ impl Read for Failing {
 #[test]
 fn a_file_that_vanishes_half_way_is_not_stored() {
     let hive = Hive::new();
-    let done = artifact::put(&hive.env(), &mut Failing(3), None, None, PutRequest::default(), None);
+    let done = artifact::put(&hive.context(), &mut Failing(3), None, None, PutRequest::default(), None);
     assert_eq!(done.unwrap_err().message, "cannot read the content: the disk is gone");
     assert_eq!((folders(&hive), kinds(&hive).len()), (Vec::new(), 1));
 }

@@ -71,7 +71,7 @@ fn propose(title: &str) -> impl FnOnce(&Hive) {
 
 fn batch(titles: &[String]) -> impl FnOnce(&Hive) {
     let requests = titles.iter().map(|title| proposal(title)).collect();
-    move |hive| drop(op::append_batch(&hive.env(), requests, None, false).unwrap())
+    move |hive| drop(op::append_batch(&hive.context(), requests, None, op::Mode::Write).unwrap())
 }
 
 #[test]

@@ -8,13 +8,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command as Process, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 
 use assert_cmd::Command;
 use hiveforge::base::{Actor, Digest, Now, Timestamp, Ulid};
 use hiveforge::cli::COMMANDS;
 use hiveforge::event::{Draft, Event, Kind};
-use hiveforge::op::{self, AppendRequest, Env};
+use hiveforge::op::{self, AppendRequest, Caller, Context, Host};
 use hiveforge::vault::{Scope, Vault, Verified};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
@@ -139,28 +138,16 @@ impl Hive {
     }
 
     /// What a command would know of this folder, for calls of the library itself.
-    pub fn env(&self) -> Env {
+    pub fn context(&self) -> Context {
         let now = Timestamp::parse(&self.now).expect("an exact time");
-        Env {
-            vault: self.vault(),
-            now: Now { millis: now.0 as u64 * 1000 },
-            actor: Actor::parse("user:jo").expect("an actor"),
-            shell: op::Shell::Persons,
-            lock_timeout: Duration::from_secs(10),
-            clock: || Now { millis: 0 },
-            check_cmd: None,
-            poll_as: None,
-            search_path: None,
-            works: None,
-            project: None,
-            session: None,
-            utc_offset_seconds: 0,
-        }
+        let caller = Caller { actor: Actor::parse("user:jo").expect("an actor"), shell: op::Shell::Persons };
+        let host = Host::new(|| Now { millis: 0 });
+        Context { now: Now { millis: now.0 as u64 * 1000 }, ..Context::new(self.vault(), caller, host) }
     }
 
     /// Proposes a requirement without starting a process.
-    pub fn propose_here(&self, title: &str) -> hiveforge::base::Result<op::AppendOutcome> {
-        op::append(&self.env(), proposal(title), false)
+    pub fn propose_here(&self, title: &str) -> hiveforge::base::Result<op::Recorded> {
+        op::append(&self.context(), proposal(title), op::Mode::Write)
     }
 
     /// Verifies without starting a process.

@@ -71,6 +71,41 @@ fn imports_point_left_only() {
 }
 
 #[test]
+fn the_kernel_imports_no_noun() {
+    for (path, text) in sources("op/kernel") {
+        assert!(!text.contains("super::super"), "{}: the kernel reaches out", path.display());
+        for part in text.split("op::").skip(1) {
+            let room: String = part.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+            assert!(room == "kernel", "{}: the kernel imports {room}", path.display());
+        }
+    }
+}
+
+#[test]
+fn no_operation_reads_the_world_by_itself() {
+    // Who called, when, on what machine and until when is the front end's to say.
+    const WORLD: &[&str] = &[
+        "SystemTime",
+        "std::env::var",
+        "env::args",
+        "current_exe",
+        "/proc/self/exe",
+        "Signals::of",
+        "println!",
+        "eprintln!",
+        "clap::",
+        "stdin()",
+        "stdout()",
+    ];
+    for (path, text) in sources("op") {
+        let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        for word in WORLD {
+            assert!(!code.iter().any(|line| line.contains(word)), "{}: {word}", path.display());
+        }
+    }
+}
+
+#[test]
 fn the_inner_layers_are_pure() {
     // What a caller is told is a value, too: whoever renders it needs no process.
     for layer in LAYERS.concat().into_iter().filter(|layer| row(layer) <= row(LAST_PURE) || *layer == "reply") {

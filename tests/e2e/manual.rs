@@ -10,9 +10,9 @@ use hiveforge::base::{EntityType, limits};
 use hiveforge::cli::{self, COMMANDS};
 use hiveforge::event::kind::{About, TABLE};
 use hiveforge::machine;
+use hiveforge::policy::settings::{Fallback, Setting};
 use hiveforge::reply::value::{Column, Said, Shape};
 use hiveforge::reply::{Key, Status, key, schema};
-use hiveforge::vault::config::{Fallback, Setting};
 
 use crate::hive::{Hive, Reply, binary};
 

@@ -8,9 +8,9 @@ use hiveforge::base::{Actor, Digest, EntityId, EntityType, Now, Subject, Timesta
 use hiveforge::event::{Batch, Draft, Event, Kind};
 use hiveforge::machine::State as At;
 use hiveforge::op::branch::{self, CreateRequest, Leaving};
-use hiveforge::op::{self, Env, task};
+use hiveforge::op::{self, Context, task};
 use hiveforge::policy::audit::Audit;
-use hiveforge::policy::{self, Governance, Request, Verdict};
+use hiveforge::policy::{self, Request, Settings, Verdict};
 use hiveforge::state::{Entity, State};
 use serde_json::{Map, Value, json};
 
@@ -65,7 +65,7 @@ impl Lab {
             payload: payload.as_object().unwrap().clone(),
         };
         let fresh = self.mint();
-        let verdict = policy::decide(&self.state, &Governance::default(), request, &mut || fresh).ok()?;
+        let verdict = policy::decide(&self.state, &Settings::default(), request, &mut || fresh).ok()?;
         let Verdict::Record(draft) = verdict else { return None };
         let mut unit = Vec::new();
         self.push(draft, &mut unit);
@@ -75,7 +75,7 @@ impl Lab {
             let mut ids: Vec<Ulid> = (0..policy::makes_at_most(&cause)).map(|_| self.mint()).collect();
             ids.reverse();
             let mut mint = || ids.pop().unwrap();
-            for draft in policy::react(&self.state, &Governance::default(), &cause, &mut mint) {
+            for draft in policy::react(&self.state, &Settings::default(), &cause, &mut mint) {
                 self.push(draft, &mut unit);
             }
             at += 1;
@@ -397,7 +397,7 @@ fn any_sequence_of_steps_keeps_one_mind() {
     write_private(&hive.segment(), &bytes);
     fs::remove_file(hive.head()).unwrap();
     hive.run("project", &["--rebuild"]).expect_exit(0);
-    let map = op::project::map(&hive.env(), op::Projection::Of(EntityType::Branch)).unwrap().map;
+    let map = op::project::map(&hive.context(), op::Projection::Of(EntityType::Branch)).unwrap().map;
     let live = lab.state.entities(EntityType::Branch, None, usize::MAX);
     let live: Map<String, Value> = live.iter().map(|b| (b.subject.id().to_owned(), b.projection())).collect();
     assert_eq!(map.len(), live.len());
@@ -420,8 +420,8 @@ fn the_commands_keep_one_mind_on_a_real_vault() {
     for step in 0..400 {
         let name = PERSONAS[dice.below(3) as usize];
         let now = Now { millis: (start + step) as u64 * 1000 };
-        let env = Env { now, actor: Actor::parse(&format!("agent:{name}")).unwrap(), ..hive.env() };
-        let user = Env { now, ..hive.env() };
+        let ctx = Context { now, ..hive.context().acting_as(Actor::parse(&format!("agent:{name}")).unwrap()) };
+        let user = Context { now, ..hive.context() };
         let some = || -> Leaving { Leaving::default() };
         let leaving = match dice.below(3) {
             0 => some(),
@@ -438,18 +438,18 @@ fn the_commands_keep_one_mind_on_a_real_vault() {
                     partner: None,
                     leaving,
                 };
-                branch::create(&env, request, None).map(drop)
+                branch::create(&ctx, request, None).map(drop)
             }
-            2..=5 => branch::resume(&env, &reference, 100, &leaving).map(drop),
-            6 => branch::suspend(&env, &Leaving { summary: leaving.summary, ..some() }).map(drop),
-            7 => branch::complete(&env, Some(&reference), some()).map(drop),
+            2..=5 => branch::resume(&ctx, &reference, 100, &leaving).map(drop),
+            6 => branch::suspend(&ctx, &Leaving { summary: leaving.summary, ..some() }).map(drop),
+            7 => branch::complete(&ctx, Some(&reference), some()).map(drop),
             8 => branch::tell(&user, name, "are you there?", None).map(drop),
-            9 => branch::decide(&env).map(drop),
-            10 => branch::note(&env, "hm", None).map(drop),
+            9 => branch::decide(&ctx).map(drop),
+            10 => branch::note(&ctx, "hm", None).map(drop),
             _ => {
                 let propose = task::ProposeRequest { title: "work".to_owned(), ..Default::default() };
                 task::propose(&user, propose, None).unwrap();
-                task::claim(&env, None, None, None).map(drop)
+                task::claim(&ctx, None, None, None).map(drop)
             }
         };
         match result {
@@ -460,7 +460,7 @@ fn the_commands_keep_one_mind_on_a_real_vault() {
                 assert!([2, 3, 6].contains(&code), "step {step}: {error:?}");
             }
         }
-        let map = op::project::map(&hive.env(), op::Projection::Of(EntityType::Branch)).unwrap().map;
+        let map = op::project::map(&hive.context(), op::Projection::Of(EntityType::Branch)).unwrap().map;
         for persona in PERSONAS {
             let active = map.values().filter(|b| b["persona_id"] == persona && b["status"] == "Active").count();
             let any = map.values().any(|b| b["persona_id"] == persona);

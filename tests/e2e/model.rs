@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use hiveforge::base::{ErrorKind, Now, Reason, Timestamp};
 use hiveforge::op::project::{self, Projection};
-use hiveforge::op::{self, AppendRequest, Env};
+use hiveforge::op::{self, AppendRequest, Context};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -1062,7 +1062,7 @@ fn request(dice: &mut Dice, model: &Model, asked: &Asked) -> AppendRequest {
     }
 }
 
-fn verdict(done: &hiveforge::base::Result<op::AppendOutcome>) -> Verdict {
+fn verdict(done: &hiveforge::base::Result<op::Recorded>) -> Verdict {
     match done {
         Ok(done) if done.duplicate => Verdict::Duplicate,
         Ok(_) => Verdict::Recorded,
@@ -1125,10 +1125,10 @@ fn meddle(dice: &mut Dice, hive: &Hive) {
 }
 
 /// Fails unless every projection says what the model says.
-fn compare(env: &Env, model: &Model, place: &str) {
+fn compare(ctx: &Context, model: &Model, place: &str) {
     for entity in ENTITIES.into_iter().chain(["agent"]) {
         let several = if entity == "branch" { "branches".to_owned() } else { format!("{entity}s") };
-        let map = project::map(env, Projection::parse(&several).unwrap()).unwrap().map;
+        let map = project::map(ctx, Projection::parse(&several).unwrap()).unwrap().map;
         let mut found = BTreeMap::new();
         for (id, entry) in &map {
             let mut facts = object(entry.clone());
@@ -1147,7 +1147,7 @@ fn compare(env: &Env, model: &Model, place: &str) {
             assert_eq!(entry, &expected[subject], "{place}: {subject}");
         }
     }
-    let keys = project::map(env, Projection::Idempotency).unwrap().map;
+    let keys = project::map(ctx, Projection::Idempotency).unwrap().map;
     assert_eq!(keys.keys().collect::<Vec<_>>(), model.keys.keys().collect::<Vec<_>>(), "{place}");
 }
 
@@ -1181,7 +1181,7 @@ fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
         let now = Timestamp(start + 10 * steps as i64);
         hive.at(&now.to_string());
         model.now = now.to_string();
-        let env = Env { now: Now { millis: now.0 as u64 * 1000 }, ..hive.env() };
+        let ctx = Context { now: Now { millis: now.0 as u64 * 1000 }, ..hive.context() };
         let place = format!("seed {SEED:#x}, step {steps}");
         if dice.one_in(30) {
             meddle(&mut dice, &hive);
@@ -1206,7 +1206,7 @@ fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
             let new = all.iter().any(|(_, verdict)| *verdict == Verdict::Recorded);
             let expected = bad.unwrap_or(if new { Verdict::Recorded } else { Verdict::Duplicate });
             steps += requests.len() as u64;
-            let done = op::append_batch(&env, requests, None, false);
+            let done = op::append_batch(&ctx, requests, None, op::Mode::Write);
             assert_eq!(verdict(&done), expected, "{place}: a batch, {all:?}, {done:?}");
             let mut recorded = news(&hive, &mut log);
             if bad.is_none() {
@@ -1223,7 +1223,7 @@ fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
             steps += 1;
             let found = match steps % 50 {
                 0 => run(&hive, &request),
-                _ => verdict(&op::append(&env, request, false)),
+                _ => verdict(&op::append(&ctx, request, op::Mode::Write)),
             };
             assert_eq!(found, expected, "{place}: {asked:?}");
             let mut recorded = news(&hive, &mut log);
@@ -1233,8 +1233,8 @@ fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
         }
         if steps >= next_check {
             next_check += CHECK_EVERY;
-            compare(&env, &model, &place);
-            let check = project::check(&env).unwrap();
+            compare(&ctx, &model, &place);
+            let check = project::check(&ctx).unwrap();
             assert_eq!((check.differences, check.events), (Vec::new(), model.events), "{place}");
         }
     }
@@ -1247,6 +1247,6 @@ fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
     }
     assert!(!model.archived.is_empty() && model.archived.iter().any(|subject| subject.starts_with("run:")));
     hive.run("project", &["--rebuild"]).expect_exit(0);
-    compare(&hive.env(), &model, "after a rebuild");
+    compare(&hive.context(), &model, "after a rebuild");
     hive.run("verify", &["--projections", "--policy"]).expect_exit(0);
 }

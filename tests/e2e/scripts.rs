@@ -8,7 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use hiveforge::cli::COMMANDS;
-use hiveforge::vault::config::{self, Fallback, Setting};
+use hiveforge::policy::settings::{Fallback, Setting};
+use hiveforge::vault::config;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::hive::{Hive, Reply, binary, write_private};

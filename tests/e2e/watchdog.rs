@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use hiveforge::event::{Event, Kind};
-use hiveforge::policy::Governance;
+use hiveforge::policy::Settings;
 use hiveforge::policy::overdue::overdue;
 use hiveforge::state::State;
 use rustix::process::Signal;
@@ -409,7 +409,7 @@ fn settings_that_cannot_be_read_are_told_and_change_nothing() {
 /// A thousand runs that beat at random and die at random; a look every so often.
 #[test]
 fn each_of_a_thousand_silent_runs_is_found_at_the_first_look_after_its_deadline_and_only_then() {
-    let (rules, mut random, mut state) = (Governance::default(), Random::new(7), State::default());
+    let (rules, mut random, mut state) = (Settings::default(), Random::new(7), State::default());
     let limit = 90;
     let mut runs = Vec::new();
     let mut n = 0;

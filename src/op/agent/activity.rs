@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, said, subject};
 use crate::base::{EntityId, Error, HeartbeatId, Result, limits};
 use crate::event::Kind;
-use crate::op::Env;
-use crate::op::desk::Desk;
+use crate::op::Context;
+use crate::op::kernel::Transaction;
 use crate::vault::End;
 
 /// A title or a reason is short.
@@ -34,7 +34,7 @@ pub struct ActivityOutcome {
     pub warnings: Vec<String>,
 }
 
-pub fn activity(env: &Env, request: &ActivityRequest) -> Result<ActivityOutcome> {
+pub fn activity(ctx: &Context, request: &ActivityRequest) -> Result<ActivityOutcome> {
     EntityId::parse(&request.kind)
         .map_err(|_| Error::usage("a kind is one word, such as thinking or introspection"))?;
     let title = request.title.as_deref().map(|title| one_line("the title", title, LINE_MAX_CHARS)).transpose()?;
@@ -43,25 +43,25 @@ pub fn activity(env: &Env, request: &ActivityRequest) -> Result<ActivityOutcome>
     if text.len() > limits::EVENT_MAX_BYTES {
         return Err(Error::usage(format!("the log is too long: at most {} bytes", limits::EVENT_MAX_BYTES)));
     }
-    let (name, vault) = (me(env)?, env.open()?);
-    let mut desk = Desk::open(env, &vault, false)?;
-    let config = desk.config.for_agent(name.as_str());
-    let dir = dir_of(env, &vault, &config, &name)?;
-    let (id, fresh) = current_id(env, &config, &dir)?;
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let config = tx.config.for_agent(name.as_str());
+    let dir = dir_of(ctx, &vault, &config, &name)?;
+    let (id, fresh) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
-    let work = open_work(&desk, &agent);
+    let work = open_work(&tx, &agent);
     let payload = json!({"heartbeat_id": id.as_str(), "kind": request.kind, "title": title, "emergency": emergency});
-    let asked = desk.ask(said(env, Kind::ActivityLogged, &agent, payload))?;
+    let asked = tx.ask(said(ctx, Kind::ActivityLogged, &agent, payload))?;
     if let Some(work) = &work {
         let by = json!({"agent_id": name.as_str(), "by": "log"});
-        desk.ask(said(env, Kind::DeepWorkCompleted, &work.subject, by))?;
+        tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))?;
     }
-    beat_for_held(env, &mut desk)?;
-    let duty = desk.state().entity(&agent).and_then(|agent| agent.text("duty").map(str::to_owned));
-    let mut warnings = desk.commit(&vault, asked.id)?.warnings;
+    beat_for_held(ctx, &mut tx)?;
+    let duty = tx.state().entity(&agent).and_then(|agent| agent.text("duty").map(str::to_owned));
+    let mut warnings = tx.commit(asked.id)?.warnings;
     warnings.extend(fresh);
     let mut header = format!("---\nkind: {}\nheartbeat_id: {id}\nagent: {name}\n", request.kind);
-    header += &format!("created_at: {}\n", env.now.timestamp());
+    header += &format!("created_at: {}\n", ctx.now.timestamp());
     header += &title.map(|title| format!("title: {title}\n")).unwrap_or_default();
     let body = if text.is_empty() { String::new() } else { format!("\n{}\n", text.trim_end()) };
     let file = dir.put_activity(&id, &format!("{header}---\n{body}"));

@@ -5,10 +5,10 @@ use serde_json::json;
 use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, said, seconds_between, subject};
 use crate::base::{HeartbeatId, Result, limits, text};
 use crate::event::Kind;
-use crate::op::Env;
-use crate::op::desk::Desk;
+use crate::op::Context;
+use crate::op::kernel::Transaction;
 use crate::policy::mission::{self, M1, NONE};
-use crate::vault::config::Setting;
+use crate::policy::settings::Setting;
 
 /// A checkpoint is short.
 const TEXT_MAX_CHARS: usize = 400;
@@ -32,22 +32,22 @@ pub struct CheckpointOutcome {
     pub warnings: Vec<String>,
 }
 
-pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOutcome> {
+pub fn checkpoint(ctx: &Context, request: &CheckpointRequest) -> Result<CheckpointOutcome> {
     let activity = one_line("the checkpoint", &request.activity, TEXT_MAX_CHARS)?;
-    let (name, vault) = (me(env)?, env.open()?);
-    let mut desk = Desk::open(env, &vault, false)?;
-    let config = desk.config.for_agent(name.as_str());
-    let dir = dir_of(env, &vault, &config, &name)?;
-    let (id, fresh) = current_id(env, &config, &dir)?;
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let config = tx.config.for_agent(name.as_str());
+    let dir = dir_of(ctx, &vault, &config, &name)?;
+    let (id, fresh) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
-    let before = desk.state().entity(&agent).map(|agent| agent.into_owned());
+    let before = tx.state().entity(&agent).map(|agent| agent.into_owned());
     let asked =
-        desk.ask(said(env, Kind::CheckpointRecorded, &agent, json!({"heartbeat_id": id.as_str(), "text": activity})))?;
-    beat_for_held(env, &mut desk)?;
-    let idle = open_work(&desk, &agent).is_none();
+        tx.ask(said(ctx, Kind::CheckpointRecorded, &agent, json!({"heartbeat_id": id.as_str(), "text": activity})))?;
+    beat_for_held(ctx, &mut tx)?;
+    let idle = open_work(&tx, &agent).is_none();
     // What is refused is refused before anything is recorded.
-    let block = request.state.then(|| block(env, &desk, &activity)).transpose()?;
-    let mut warnings = desk.commit(&vault, asked.id)?.warnings;
+    let block = request.state.then(|| block(ctx, &tx, &activity)).transpose()?;
+    let mut warnings = tx.commit(asked.id)?.warnings;
     warnings.extend(fresh);
     if let Err(error) = dir.put_checkpoint(&id, &activity) {
         warnings.push(format!("the checkpoint is recorded, but its file could not be written: {error}"));
@@ -55,7 +55,7 @@ pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOu
     if let Some(Err(error)) = block.map(|block| vault.append_state("CHECKPOINTS.md", &block)) {
         warnings.push(format!("the checkpoint is recorded, but its block could not be written: {error}"));
     }
-    let now = env.now.timestamp();
+    let now = ctx.now.timestamp();
     let since = before.as_ref().and_then(|agent| agent.time("last_activity_at"));
     let long = seconds_between(now, since.or(before.as_ref().map(|agent| agent.created_at)).unwrap_or(now));
     Ok(CheckpointOutcome {
@@ -68,21 +68,21 @@ pub fn checkpoint(env: &Env, request: &CheckpointRequest) -> Result<CheckpointOu
 }
 
 /// A task that the agent holds, for the block.
-fn held_task(env: &Env, desk: &Desk<'_>) -> Option<String> {
+fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
     use crate::base::EntityType;
     use crate::machine::State as At;
-    let name = env.actor.to_string();
-    let tasks = |at: At| desk.state().in_state(EntityType::Task, at, usize::MAX);
+    let name = ctx.caller.actor.to_string();
+    let tasks = |at: At| tx.state().in_state(EntityType::Task, at, usize::MAX);
     let held = |at: At| tasks(at).into_iter().find(|task| task.text("holder") == Some(&name));
     held(At::Running).or_else(|| held(At::Assigned)).map(|task| task.name())
 }
 
 /// The block that lets a session go on which has lost its context: where the mission stands, and what
 /// the agent is at.
-fn block(env: &Env, desk: &Desk<'_>, activity: &str) -> Result<String> {
-    let m1 = mission::running(desk.state()).map(|mission| M1::of(desk.state(), &mission));
+fn block(ctx: &Context, tx: &Transaction<'_>, activity: &str) -> Result<String> {
+    let m1 = mission::running(tx.state()).map(|mission| M1::of(tx.state(), &mission));
     let round = m1.as_ref().map_or_else(|| format!("0/{}", limits::ROUNDS_MAX_COUNT), M1::rounds);
-    let task = m1.map(|m1| m1.task).filter(|task| task != NONE).or_else(|| held_task(env, desk));
+    let task = m1.map(|m1| m1.task).filter(|task| task != NONE).or_else(|| held_task(ctx, tx));
     let task = task.as_deref().unwrap_or(NONE);
     let block = format!("CHECKPOINT:\nM1 synced.\nROUND: {round}\nTASK: {task}\nNEXT: {}\n\n", text::escape(activity));
     mission::check_short("the block", &block).map(|()| block)

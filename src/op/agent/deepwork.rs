@@ -5,14 +5,12 @@ use serde_json::json;
 use super::{Declaration, current_id, dir_of, me, one_line, open_work, said, subject};
 use crate::base::{EntityType, Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
-use crate::op::append::finish;
-use crate::op::desk::{Asked, Desk};
-use crate::op::project::with_view;
-use crate::op::task::request as asking;
-use crate::op::{AppendOutcome, Env};
+use crate::op::kernel::with_view;
+use crate::op::kernel::{Asked, Transaction};
+use crate::op::{Context, Recorded};
 use crate::policy::liveness::{DeepWork, Mode};
+use crate::policy::settings::Setting;
 use crate::state::Entity;
-use crate::vault::config::Setting;
 use crate::vault::{AgentDir, End};
 
 /// A declaration is short.
@@ -27,7 +25,7 @@ pub struct DeepWorkRequest {
 
 #[derive(Debug)]
 pub struct DeepWorkOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
     pub heartbeat_id: Option<HeartbeatId>,
     /// When a strict one should be over.
     pub until: Option<Timestamp>,
@@ -42,22 +40,22 @@ pub struct DeepWorkStatusOutcome {
 }
 
 /// Declares deep work. One that is open is superseded.
-pub fn start(env: &Env, request: &DeepWorkRequest) -> Result<DeepWorkOutcome> {
+pub fn start(ctx: &Context, request: &DeepWorkRequest) -> Result<DeepWorkOutcome> {
     let activity = one_line("the activity", &request.activity, TEXT_MAX_CHARS)?;
-    let (name, vault) = (me(env)?, env.open()?);
-    let mut desk = Desk::open(env, &vault, false)?;
-    let config = desk.config.for_agent(name.as_str());
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let config = tx.config.for_agent(name.as_str());
     let most = config.count(Setting::StrictMaxMinutes);
     if let Some(minutes) = request.strict_minutes.filter(|minutes| *minutes > most) {
         return Err(Error::usage(format!("{minutes} minutes are too long: a strict deep work has at most {most}")));
     }
-    let dir = dir_of(env, &vault, &config, &name)?;
-    let (id, fresh) = current_id(env, &config, &dir)?;
+    let dir = dir_of(ctx, &vault, &config, &name)?;
+    let (id, fresh) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
-    let before = open_work(&desk, &agent);
+    let before = open_work(&tx, &agent);
     if let Some(before) = &before {
         let by = json!({"agent_id": name.as_str(), "by": "declaration"});
-        desk.ask(said(env, Kind::DeepWorkCompleted, &before.subject, by))?;
+        tx.ask(said(ctx, Kind::DeepWorkCompleted, &before.subject, by))?;
     }
     let mode = if request.strict_minutes.is_some() { Mode::Strict } else { Mode::Flexible };
     let payload = json!({
@@ -65,11 +63,11 @@ pub fn start(env: &Env, request: &DeepWorkRequest) -> Result<DeepWorkOutcome> {
         "minutes": request.strict_minutes,
     });
     // The first command of an agent announces it; a declaration needs it to be there.
-    if desk.state().of(&agent) != crate::machine::State::Active {
-        desk.ask(asking(env, Kind::AgentStarted, None, json!({"announced": true})))?;
+    if tx.state().of(&agent) != crate::machine::State::Active {
+        tx.ask(ctx.request(Kind::AgentStarted, None, json!({"announced": true})))?;
     }
-    let asked = desk.ask(asking(env, Kind::DeepWorkStarted, None, payload))?;
-    let recorded = finish(&vault, desk, &[asked])?;
+    let asked = tx.ask(ctx.request(Kind::DeepWorkStarted, None, payload))?;
+    let recorded = tx.finish(&[asked])?;
     let mut warnings: Vec<String> = fresh.into_iter().collect();
     let declared = Declaration { mode, activity, minutes: request.strict_minutes };
     let old = before.as_ref().and_then(|before| before.text("heartbeat_id"));
@@ -80,37 +78,37 @@ pub fn start(env: &Env, request: &DeepWorkRequest) -> Result<DeepWorkOutcome> {
     Ok(outcome(recorded, Some(id), warnings))
 }
 
-fn outcome(recorded: AppendOutcome, heartbeat_id: Option<HeartbeatId>, warnings: Vec<String>) -> DeepWorkOutcome {
+fn outcome(recorded: Recorded, heartbeat_id: Option<HeartbeatId>, warnings: Vec<String>) -> DeepWorkOutcome {
     let until = recorded.entity.as_ref().and_then(DeepWork::of).and_then(|work| work.until);
     DeepWorkOutcome { recorded, heartbeat_id, until, warnings }
 }
 
 /// What the agent is in: its open deep work, if there is one.
-pub fn status(env: &Env) -> Result<DeepWorkStatusOutcome> {
-    let (agent, vault) = (subject(&me(env)?), env.open()?);
+pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
+    let (agent, vault) = (subject(&me(ctx)?), ctx.open()?);
     with_view(&vault, |_, state| {
         let work = state.entity(&agent).and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
         let work = work.and_then(|work| state.entity(&work).map(|work| work.into_owned()));
-        Ok(DeepWorkStatusOutcome { work, now: env.now.timestamp() })
+        Ok(DeepWorkStatusOutcome { work, now: ctx.now.timestamp() })
     })
 }
 
 /// Says that it is over, before the log that closes it.
-pub fn complete(env: &Env) -> Result<DeepWorkOutcome> {
-    let ask = |desk: &mut Desk<'_>, work: &Entity| {
-        let by = json!({"agent_id": me(env)?.as_str(), "by": "word"});
-        desk.ask(said(env, Kind::DeepWorkCompleted, &work.subject, by))
+pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
+    let ask = |tx: &mut Transaction<'_>, work: &Entity| {
+        let by = json!({"agent_id": me(ctx)?.as_str(), "by": "word"});
+        tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))
     };
     let write = |dir: &AgentDir, work: &Entity| {
         dir.end_declaration(work.text("heartbeat_id").unwrap_or_default(), End::Completed)
     };
-    on_open(env, ask, write)
+    on_open(ctx, ask, write)
 }
 
 /// A strict one takes longer.
-pub fn extend(env: &Env, minutes: u64) -> Result<DeepWorkOutcome> {
-    let ask = |desk: &mut Desk<'_>, work: &Entity| {
-        let config = desk.config.for_agent(me(env)?.as_str());
+pub fn extend(ctx: &Context, minutes: u64) -> Result<DeepWorkOutcome> {
+    let ask = |tx: &mut Transaction<'_>, work: &Entity| {
+        let config = tx.config.for_agent(me(ctx)?.as_str());
         let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
         if work.text("mode") != Some(Mode::Strict.as_str()) {
             return Err(Error::usage("a flexible deep work has no time to extend"));
@@ -122,8 +120,8 @@ pub fn extend(env: &Env, minutes: u64) -> Result<DeepWorkOutcome> {
         if work.count("minutes").saturating_add(minutes) > most {
             return Err(Error::usage(format!("that would be longer than {most} minutes, which is the most")));
         }
-        let payload = json!({"agent_id": me(env)?.as_str(), "minutes": minutes});
-        desk.ask(said(env, Kind::DeepWorkExtended, &work.subject, payload))
+        let payload = json!({"agent_id": me(ctx)?.as_str(), "minutes": minutes});
+        tx.ask(said(ctx, Kind::DeepWorkExtended, &work.subject, payload))
     };
     let write = |dir: &AgentDir, work: &Entity| {
         let declared = Declaration {
@@ -136,23 +134,23 @@ pub fn extend(env: &Env, minutes: u64) -> Result<DeepWorkOutcome> {
             None => Ok(()),
         }
     };
-    on_open(env, ask, write)
+    on_open(ctx, ask, write)
 }
 
 /// Asks for something about the agent's open deep work, and then writes its file.
 fn on_open(
-    env: &Env,
-    ask: impl FnOnce(&mut Desk<'_>, &Entity) -> Result<Asked>,
+    ctx: &Context,
+    ask: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Asked>,
     write: impl FnOnce(&AgentDir, &Entity) -> Result<()>,
 ) -> Result<DeepWorkOutcome> {
-    let (name, vault) = (me(env)?, env.open()?);
-    let mut desk = Desk::open(env, &vault, false)?;
-    let config = desk.config.for_agent(name.as_str());
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let config = tx.config.for_agent(name.as_str());
     let agent = subject(&name);
-    let work = open_work(&desk, &agent).ok_or_else(|| Error::not_found(format!("{agent} is in no deep work")))?;
-    let asked = ask(&mut desk, &work)?;
-    let recorded = finish(&vault, desk, &[asked])?;
-    let written = dir_of(env, &vault, &config, &name).and_then(|dir| write(&dir, &work));
+    let work = open_work(&tx, &agent).ok_or_else(|| Error::not_found(format!("{agent} is in no deep work")))?;
+    let asked = ask(&mut tx, &work)?;
+    let recorded = tx.finish(&[asked])?;
+    let written = dir_of(ctx, &vault, &config, &name).and_then(|dir| write(&dir, &work));
     let warning = written.err().map(|e| format!("it is recorded, but its file could not be written: {e}"));
     Ok(outcome(recorded, None, warning.into_iter().collect()))
 }
@@ -164,8 +162,8 @@ pub struct MigrateOutcome {
 }
 
 /// Renames what an older version left.
-pub fn migrate(env: &Env) -> Result<MigrateOutcome> {
-    let (name, vault) = (me(env)?, env.open()?);
+pub fn migrate(ctx: &Context) -> Result<MigrateOutcome> {
+    let (name, vault) = (me(ctx)?, ctx.open()?);
     let (config, _) = vault.config()?;
-    Ok(MigrateOutcome { renamed: dir_of(env, &vault, &config, &name)?.migrate()? })
+    Ok(MigrateOutcome { renamed: dir_of(ctx, &vault, &config, &name)?.migrate()? })
 }

@@ -11,15 +11,14 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::Env;
-use super::desk::Desk;
-use super::task::request;
+use super::Context;
 use crate::base::{EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::State as At;
+use crate::op::kernel::Transaction;
 use crate::policy::liveness::Thresholds;
+use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
-use crate::vault::config::{Config, Setting};
 use crate::vault::{AgentDir, Vault};
 
 pub use activity::{ActivityOutcome, ActivityRequest, activity};
@@ -30,8 +29,11 @@ pub use deepwork::{
 };
 
 /// The agent that acts.
-fn me(env: &Env) -> Result<EntityId> {
-    env.actor.agent().ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", env.actor)))
+fn me(ctx: &Context) -> Result<EntityId> {
+    ctx.caller
+        .actor
+        .agent()
+        .ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", ctx.caller.actor)))
 }
 
 fn subject(name: &EntityId) -> Subject {
@@ -39,35 +41,35 @@ fn subject(name: &EntityId) -> Subject {
 }
 
 /// The folder of an agent: in the works tree, if there is one, else in the vault.
-pub(super) fn dir_of(env: &Env, vault: &Vault, config: &Config, name: &EntityId) -> Result<AgentDir> {
-    match works_of(env, vault, config) {
+pub(super) fn dir_of(ctx: &Context, vault: &Vault, config: &Settings, name: &EntityId) -> Result<AgentDir> {
+    match works_of(ctx, vault, config) {
         Some(works) => AgentDir::in_works(&works, name),
         None => vault.agent_dir(name),
     }
 }
 
 /// The same for who only looks: nothing is made.
-pub(super) fn dir_there(env: &Env, vault: &Vault, config: &Config, name: &EntityId) -> Result<Option<AgentDir>> {
-    match works_of(env, vault, config) {
+pub(super) fn dir_there(ctx: &Context, vault: &Vault, config: &Settings, name: &EntityId) -> Result<Option<AgentDir>> {
+    match works_of(ctx, vault, config) {
         Some(works) => AgentDir::there_in_works(&works, name),
         None => vault.agent_dir_there(name),
     }
 }
 
-fn works_of(env: &Env, vault: &Vault, config: &Config) -> Option<PathBuf> {
+fn works_of(ctx: &Context, vault: &Vault, config: &Settings) -> Option<PathBuf> {
     let configured = Some(config.text(Setting::LivenessWorksDir)).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    env.works.clone().or(configured).map(|works| vault.path().join(works))
+    ctx.host.works.clone().or(configured).map(|works| vault.path().join(works))
 }
 
 /// How far the clocks of heartbeat ids are ahead of UTC.
-pub(super) fn offset(env: &Env, config: &Config) -> i64 {
-    if config.text(Setting::LivenessTimezone) == "local" { env.utc_offset_seconds } else { 0 }
+pub(super) fn offset(ctx: &Context, config: &Settings) -> i64 {
+    if config.text(Setting::LivenessTimezone) == "local" { ctx.host.utc_offset_seconds } else { 0 }
 }
 
 /// The current heartbeat id; a fresh one, with the reason, if there is none that can be used.
-fn current_id(env: &Env, config: &Config, dir: &AgentDir) -> Result<(HeartbeatId, Option<String>)> {
-    let offset = offset(env, config);
-    let now = env.now.timestamp();
+fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(HeartbeatId, Option<String>)> {
+    let offset = offset(ctx, config);
+    let now = ctx.now.timestamp();
     let fresh = || HeartbeatId::of(now, offset);
     let ahead = now.0.saturating_add(config.count(Setting::ClockSkewSeconds) as i64);
     Ok(match dir.current_id()? {
@@ -95,7 +97,7 @@ fn current_id(env: &Env, config: &Config, dir: &AgentDir) -> Result<(HeartbeatId
 }
 
 /// The limits that hold for an agent.
-pub(super) fn thresholds(config: &Config) -> Thresholds {
+pub(super) fn thresholds(config: &Settings) -> Thresholds {
     Thresholds {
         never_seen: config.count(Setting::NeverSeenSeconds),
         inactive_warn: config.count(Setting::InactiveWarnSeconds),
@@ -109,17 +111,17 @@ pub(super) fn thresholds(config: &Config) -> Thresholds {
 }
 
 /// A sign of conscious work is a heartbeat of whatever the agent holds.
-fn beat_for_held(env: &Env, desk: &mut Desk<'_>) -> Result<()> {
-    let name = env.actor.to_string();
+fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
+    let name = ctx.caller.actor.to_string();
     for (at, kind) in [(At::Running, Kind::Heartbeat), (At::Assigned, Kind::ClaimRenewed)] {
-        let held = desk.state().in_state(EntityType::Task, at, usize::MAX);
+        let held = tx.state().in_state(EntityType::Task, at, usize::MAX);
         for task in held.iter().filter(|task| task.text("holder") == Some(&name) && !task.is_job()) {
             let subject = match at {
                 At::Running => task.named("last_run_id", EntityType::Run),
                 _ => Some(task.subject.clone()),
             };
             if let Some(subject) = subject {
-                desk.ask(request(env, kind, Some(&subject.to_string()), json!({})))?;
+                tx.ask(ctx.request(kind, Some(&subject.to_string()), json!({})))?;
             }
         }
     }
@@ -127,10 +129,10 @@ fn beat_for_held(env: &Env, desk: &mut Desk<'_>) -> Result<()> {
 }
 
 /// The deep work that an agent is in.
-fn open_work(desk: &Desk<'_>, agent: &Subject) -> Option<Entity> {
-    let agent = desk.state().entity(agent)?;
+fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
+    let agent = tx.state().entity(agent)?;
     let work = agent.named("deepwork_id", EntityType::DeepWork)?;
-    desk.state().entity(&work).filter(|work| work.state == At::Open).map(|work| work.into_owned())
+    tx.state().entity(&work).filter(|work| work.state == At::Open).map(|work| work.into_owned())
 }
 
 /// One line of text that is neither empty nor long.
@@ -154,6 +156,6 @@ fn seconds_between(now: Timestamp, then: Timestamp) -> u64 {
 }
 
 /// The payload of an event of the agent's own, without what was not given.
-fn said(env: &Env, kind: Kind, subject: &Subject, payload: Value) -> crate::policy::Request {
-    request(env, kind, Some(&subject.to_string()), payload)
+fn said(ctx: &Context, kind: Kind, subject: &Subject, payload: Value) -> crate::policy::Request {
+    ctx.request(kind, Some(&subject.to_string()), payload)
 }

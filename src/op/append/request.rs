@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::Env;
+use super::{Context, Place, at};
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
 use crate::event::{Kind, check_key, intake};
-use crate::op::check_actor;
+use crate::op::kernel::check_actor;
 use crate::policy::Request;
 
 /// One event that somebody wants to record.
@@ -62,51 +62,24 @@ pub fn parse_line(line: &[u8]) -> Result<AppendRequest> {
     Ok(request)
 }
 
-/// The line number of the nth request, if it came from lines.
-pub type Place<'a> = &'a dyn Fn(usize) -> Option<usize>;
-
-/// An error of the nth request, with its line in front.
-pub fn at(place: Place<'_>, n: usize, error: Error) -> Error {
-    match place(n) {
-        Some(line) => error.at(format!("line {line}")),
-        None => error,
-    }
-}
-
 /// A request whose own form is right; what it refers to is not looked at yet.
 #[derive(Debug)]
 pub struct Checked {
     pub request: Request,
     /// References to events or entities.
     pub parents: Vec<String>,
-    pub payload_bytes: usize,
 }
 
-pub fn check_all(
-    env: &Env,
-    requests: Vec<AppendRequest>,
-    place: Place<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Checked>> {
-    let mut all = Vec::with_capacity(requests.len());
-    for (n, request) in requests.into_iter().enumerate() {
-        let size = serde_json::to_vec(&request.payload).map_or(0, |bytes| bytes.len());
-        if size > limits::PAYLOAD_WARN_BYTES {
-            let line = place(n).map(|line| format!("line {line}: ")).unwrap_or_default();
-            warnings.push(format!(
-                "{line}a payload of {size} bytes is large: store the content with hf-artifact and refer to it"
-            ));
-        }
-        all.push(check(env, request, size).map_err(|e| at(place, n, e))?);
-    }
-    Ok(all)
+pub fn check_all(ctx: &Context, requests: Vec<AppendRequest>, place: Place<'_>) -> Result<Vec<Checked>> {
+    let checked = requests.into_iter().enumerate().map(|(n, request)| check(ctx, request).map_err(|e| at(place, n, e)));
+    checked.collect()
 }
 
 /// What binds a task to a command. Whoever could say it by hand could show an operator one command and
 /// run another, or take a job from its supervisor.
 const OF_JOBS: &[(Kind, &str)] = &[(Kind::TaskProposed, "command_hash"), (Kind::TaskAssigned, "job")];
 
-fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Checked> {
+fn check(ctx: &Context, request: AppendRequest) -> Result<Checked> {
     let kind = Kind::parse(&request.event_type)
         .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
     if let Some(key) = &request.key {
@@ -126,11 +99,11 @@ fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Chec
     }
     let actor = match &request.actor {
         Some(actor) => Actor::parse(actor)?,
-        None => env.actor.clone(),
+        None => ctx.caller.actor.clone(),
     };
-    check_actor(&actor, &env.shell)?;
+    check_actor(&actor, &ctx.caller.shell)?;
     let AppendRequest { subject, key, payload, parents, .. } = request;
-    let autonomous = env.in_agent_shell();
+    let autonomous = ctx.caller.is_in_agent_shell();
     let request = Request { kind, subject, actor, autonomous, parents: Vec::new(), key, payload };
-    Ok(Checked { request, parents, payload_bytes })
+    Ok(Checked { request, parents })
 }

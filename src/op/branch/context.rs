@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value, json};
 
-use super::super::project::with_view;
-use super::super::{AppendOutcome, Env, artifact};
+use super::super::{Context, Recorded, artifact};
 use super::{Told, words};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
+use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 use crate::vault::{Snapshot, Vault};
 
@@ -27,10 +27,10 @@ const PASSED_MAX: usize = 32;
 /// A branch that was gone to, and what is to be known there.
 #[derive(Debug)]
 pub struct ContextOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
     pub branch: Entity,
     pub thread: Option<Entity>,
-    pub context: Context,
+    pub context: BranchContext,
 }
 
 /// Something that was said: when, by whom. Its place in the order of all that was.
@@ -59,7 +59,7 @@ struct Anchor {
 }
 
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct BranchContext {
     root: Entity,
     branch: Entity,
     thread: Option<Entity>,
@@ -75,7 +75,7 @@ pub struct Context {
 
 /// The events and contents that a context is made of.
 pub(super) struct Memory<'a> {
-    pub env: &'a Env,
+    pub ctx: &'a Context,
     pub snapshot: &'a Snapshot,
     pub state: &'a State,
 }
@@ -115,7 +115,7 @@ impl Memory<'_> {
             return Some(short);
         }
         let mut bytes = Vec::new();
-        let read = artifact::get(self.env, &format!("{}:{id}", EntityType::Artifact)).and_then(|mut found| {
+        let read = artifact::get(self.ctx, &format!("{}:{id}", EntityType::Artifact)).and_then(|mut found| {
             found.write(&mut |piece| {
                 bytes.extend(&piece[..piece.len().min(limits::EVENT_MAX_BYTES.saturating_sub(bytes.len()))]);
                 Ok(())
@@ -197,17 +197,17 @@ impl Memory<'_> {
 }
 
 /// Where a persona is now, and what is to be known there.
-type Place = (Entity, Option<Entity>, Context);
+type Place = (Entity, Option<Entity>, BranchContext);
 
 /// The context of a branch that a persona is at now.
-pub(super) fn of(env: &Env, vault: &Vault, persona: &EntityId, branch: &Subject, budget: usize) -> Result<Place> {
+pub(super) fn of(ctx: &Context, vault: &Vault, persona: &EntityId, branch: &Subject, budget: usize) -> Result<Place> {
     with_view(vault, |snapshot, state| {
         let (branch, thread, bare) = bare(state, persona, branch, budget)?;
-        let memory = Memory { env, snapshot, state };
+        let memory = Memory { ctx, snapshot, state };
         let wanted = budget / PARTS;
         let tail = |thread: Option<&Entity>| thread.map_or(Ok(Vec::new()), |thread| memory.tail(thread, wanted));
         let root_lines = if branch.is_root() { Vec::new() } else { tail(thread_of(state, &bare.root).as_ref())? };
-        let context = Context {
+        let context = BranchContext {
             elsewhere: memory.elsewhere(&bare.root, &branch),
             anchor: memory.anchor(thread.as_ref(), budget, wanted)?,
             lines: tail(thread.as_ref())?,
@@ -224,7 +224,7 @@ pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: 
     let branch = state.entity(branch).ok_or_else(gone)?.into_owned();
     let root = state.root(persona).ok_or_else(gone)?;
     let thread = thread_of(state, &branch);
-    let context = Context {
+    let context = BranchContext {
         elsewhere: Vec::new(),
         anchor: Anchor::default(),
         lines: Vec::new(),
@@ -261,7 +261,7 @@ fn say(out: &mut String, lines: &[Line]) {
     }
 }
 
-impl Context {
+impl BranchContext {
     /// With what there is room for: the oldest messages go first, then how other branches ended, and
     /// from the summary only what cannot be helped.
     fn fitted(mut self) -> Self {

@@ -2,41 +2,39 @@
 
 use serde_json::json;
 
-use super::super::append::{finish, repeated};
-use super::super::desk::Desk;
-use super::super::project::with_view;
-use super::super::task::request as asking;
-use super::super::{AppendOutcome, Env, check_actor};
+use super::super::{Context, Recorded, check_actor};
 use super::context::Memory;
 use super::{keep, known, make_persona, me, settle_before_looking, sit_down};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits};
 use crate::event::Kind;
 use crate::machine::State as At;
+use crate::op::kernel::Transaction;
+use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::state::{Entity, State};
 
 /// Tells an agent something.
-pub fn tell(env: &Env, to: &str, text: &str, key: Option<String>) -> Result<AppendOutcome> {
+pub fn tell(ctx: &Context, to: &str, text: &str, key: Option<String>) -> Result<Recorded> {
     // A user's word interrupts, so no agent may speak as one.
-    check_actor(&env.actor, &env.shell)?;
-    let vault = env.open()?;
+    check_actor(&ctx.caller.actor, &ctx.caller.shell)?;
+    let vault = ctx.open()?;
     let to = with_view(&vault, |_, state| known(state, to))?;
-    if env.actor.agent().as_ref() == Some(&to) {
+    if ctx.caller.actor.agent().as_ref() == Some(&to) {
         return Err(Error::usage(format!("agent:{to} cannot tell itself something: that is a note")));
     }
-    let kept = keep(env, "the message", Some(text))?;
-    let mut desk = match env.actor.agent() {
-        Some(_) => sit_down(env, &vault)?.0,
-        None => Desk::open(env, &vault, false)?,
+    let kept = keep(ctx, "the message", Some(text))?;
+    let mut tx = match ctx.caller.actor.agent() {
+        Some(_) => sit_down(ctx, &vault)?.0,
+        None => Transaction::begin(ctx, &vault)?,
     };
-    make_persona(&mut desk, &to)?;
+    make_persona(&mut tx, &to)?;
     let payload = json!({"to": to.as_str(), "text": kept.text, "artifact_id": kept.artifact});
-    let told = Request { key, ..asking(env, Kind::MessageSent, None, payload) };
-    if let Some(first) = repeated(&desk, &told)? {
+    let told = Request { key, ..ctx.request(Kind::MessageSent, None, payload) };
+    if let Some(first) = tx.repeated(&told)? {
         return Ok(first);
     }
-    let asked = desk.ask(told)?;
-    finish(&vault, desk, &[asked])
+    let asked = tx.ask(told)?;
+    tx.finish(&[asked])
 }
 
 /// Messages, oldest first.
@@ -65,13 +63,13 @@ pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
 }
 
 /// What was told to a persona: what it has not read yet, or all of it.
-pub fn inbox(env: &Env, only_unread: bool, limit: usize) -> Result<InboxOutcome> {
+pub fn inbox(ctx: &Context, only_unread: bool, limit: usize) -> Result<InboxOutcome> {
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
         return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
     }
-    let (name, vault) = (me(env)?, env.open()?);
-    let left = settle_before_looking(env, &vault)?;
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let left = settle_before_looking(ctx, &vault)?;
     with_view(&vault, |snapshot, state| {
         let mut found = match only_unread {
             true => unread(state, &name),
@@ -89,7 +87,7 @@ pub fn inbox(env: &Env, only_unread: bool, limit: usize) -> Result<InboxOutcome>
         } else {
             found.split_off(found.len().saturating_sub(limit))
         };
-        let memory = Memory { env, snapshot, state };
+        let memory = Memory { ctx, snapshot, state };
         let messages = found.into_iter().map(|message| memory.told(message)).collect::<Result<_>>()?;
         let unread = state.root(&name).map_or(0, |root| root.count("unread"));
         Ok(InboxOutcome { messages, unread, more, left })
@@ -98,18 +96,18 @@ pub fn inbox(env: &Env, only_unread: bool, limit: usize) -> Result<InboxOutcome>
 
 #[derive(Debug)]
 pub struct ReadOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
     pub messages: Vec<Told>,
     pub unread: u64,
 }
 
 /// Reads messages: those that are named, or all that are new. Nothing if there is none.
-pub fn read(env: &Env, references: &[String]) -> Result<Option<ReadOutcome>> {
-    let (name, vault) = (me(env)?, env.open()?);
-    let (mut desk, _) = sit_down(env, &vault)?;
+pub fn read(ctx: &Context, references: &[String]) -> Result<Option<ReadOutcome>> {
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let (mut tx, _) = sit_down(ctx, &vault)?;
     let messages: Vec<Entity> = match references {
-        [] => unread(desk.state(), &name).into_iter().take(limits::LOG_PAGE_MAX_EVENTS).collect(),
-        some => some.iter().map(|reference| own_message(desk.state(), &name, reference)).collect::<Result<_>>()?,
+        [] => unread(tx.state(), &name).into_iter().take(limits::LOG_PAGE_MAX_EVENTS).collect(),
+        some => some.iter().map(|reference| own_message(tx.state(), &name, reference)).collect::<Result<_>>()?,
     };
     if messages.is_empty() {
         return Ok(None);
@@ -117,14 +115,14 @@ pub fn read(env: &Env, references: &[String]) -> Result<Option<ReadOutcome>> {
     let mut asked = Vec::new();
     for message in &messages {
         let subject = message.subject.to_string();
-        asked.push(desk.ask(asking(env, Kind::MessageRead, Some(&subject), json!({"to": name.as_str()})))?);
+        asked.push(tx.ask(ctx.request(Kind::MessageRead, Some(&subject), json!({"to": name.as_str()})))?);
     }
-    let now = |message: Entity| desk.state().entity(&message.subject).map_or(message, |now| now.into_owned());
+    let now = |message: Entity| tx.state().entity(&message.subject).map_or(message, |now| now.into_owned());
     let messages: Vec<Entity> = messages.into_iter().map(now).collect();
-    let unread = desk.state().root(&name).map_or(0, |root| root.count("unread"));
-    let mut recorded = finish(&vault, desk, &asked)?;
+    let unread = tx.state().root(&name).map_or(0, |root| root.count("unread"));
+    let mut recorded = tx.finish(&asked)?;
     let told = with_view(&vault, |snapshot, state| {
-        let memory = Memory { env, snapshot, state };
+        let memory = Memory { ctx, snapshot, state };
         messages.iter().cloned().map(|message| memory.told(message)).collect::<Result<Vec<_>>>()
     });
     // They are read whatever happens now: what is remembered of them has to do.

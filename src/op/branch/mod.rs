@@ -10,20 +10,18 @@ mod words;
 use serde_json::{Value, json};
 
 use super::agent::one_line;
-use super::append::{finish, repeated};
-use super::desk::{Asked, Desk};
-use super::project::with_view;
-use super::task::request as asking;
-use super::{AppendOutcome, Env, artifact};
+use super::{Context, Recorded, artifact};
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits};
 use crate::event::Kind;
 use crate::machine::State as At;
+use crate::op::kernel::with_view;
+use crate::op::kernel::{Asked, Transaction};
 use crate::policy::{Request, branch as policy};
 use crate::state::branch::root_of;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
-pub use context::{Context, ContextOutcome};
+pub use context::{BranchContext, ContextOutcome};
 pub use message::{InboxOutcome, ReadOutcome, Told, inbox, read, tell};
 pub use pulse::{BranchesOutcome, DecideOutcome, WorkingOutcome, branches, decide, working};
 pub use recall::{RecallOutcome, RecallRequest, recall};
@@ -54,49 +52,52 @@ pub enum Outcome<T> {
 }
 
 /// The agent that acts, which is a persona.
-fn me(env: &Env) -> Result<EntityId> {
-    env.actor.agent().ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", env.actor)))
+fn me(ctx: &Context) -> Result<EntityId> {
+    ctx.caller
+        .actor
+        .agent()
+        .ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", ctx.caller.actor)))
 }
 
-/// The desk with a persona at it, whose root is there.
-fn sit_down<'v>(env: &Env, vault: &'v Vault) -> Result<(Desk<'v>, Entity)> {
-    me(env)?;
-    announced(env, Desk::open(env, vault, false)?)
+/// The tx with a persona at it, whose root is there.
+fn sit_down<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<'v>, Entity)> {
+    me(ctx)?;
+    announced(ctx, Transaction::begin(ctx, vault)?)
 }
 
 /// The same, unless a user came before: then the persona is at its root again, and nothing else is done.
-fn sit_down_unless_called<'v>(env: &Env, vault: &'v Vault) -> Result<Outcome<(Desk<'v>, Entity)>> {
-    let name = me(env)?;
-    let mut desk = Desk::open(env, vault, false)?;
-    match settle(&mut desk, &name)? {
-        None => announced(env, desk).map(Outcome::Done),
+fn sit_down_unless_called<'v>(ctx: &Context, vault: &'v Vault) -> Result<Outcome<(Transaction<'v>, Entity)>> {
+    let name = me(ctx)?;
+    let mut tx = Transaction::begin(ctx, vault)?;
+    match settle(&mut tx, &name)? {
+        None => announced(ctx, tx).map(Outcome::Done),
         Some((left, asked)) => {
-            desk.commit(vault, asked.id)?;
+            tx.commit(asked.id)?;
             Ok(Outcome::Interrupted { left: Box::new(left) })
         }
     }
 }
 
-fn announced<'v>(env: &Env, mut desk: Desk<'v>) -> Result<(Desk<'v>, Entity)> {
-    let name = me(env)?;
+fn announced<'v>(ctx: &Context, mut tx: Transaction<'v>) -> Result<(Transaction<'v>, Entity)> {
+    let name = me(ctx)?;
     let agent = Subject::new(EntityType::Agent, name.clone());
-    if desk.state().of(&agent) != At::Active {
-        desk.ask(asking(env, Kind::AgentStarted, None, json!({"announced": true})))?;
+    if tx.state().of(&agent) != At::Active {
+        tx.ask(ctx.request(Kind::AgentStarted, None, json!({"announced": true})))?;
     }
-    let root = make_persona(&mut desk, &name)?;
-    Ok((desk, root))
+    let root = make_persona(&mut tx, &name)?;
+    Ok((tx, root))
 }
 
 /// The root of an agent, made if it is the first time.
-fn make_persona(desk: &mut Desk<'_>, name: &EntityId) -> Result<Entity> {
-    if desk.state().root(name).is_none() {
-        if desk.state().entity(&root_of(name)).is_some() {
+fn make_persona(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Entity> {
+    if tx.state().root(name).is_none() {
+        if tx.state().entity(&root_of(name)).is_some() {
             let why = format!("branch:{name} is no root, and agent:{name} can have no other");
             return Err(Error::refused(Reason::IllegalTransition, why));
         }
-        desk.add(policy::root_draft(desk.state(), name, None))?;
+        tx.add(policy::root_draft(tx.state(), name, None))?;
     }
-    desk.state().root(name).ok_or_else(|| Error::corrupt(format!("the root of agent:{name} is gone")))
+    tx.state().root(name).ok_or_else(|| Error::corrupt(format!("the root of agent:{name} is gone")))
 }
 
 /// The branch that a persona is at: its root, if no other.
@@ -105,25 +106,25 @@ fn at_branch(state: &State, root: &Entity) -> Entity {
 }
 
 /// Records that a user came before, if one did. Gives the branch that was left.
-fn settle(desk: &mut Desk<'_>, name: &EntityId) -> Result<Option<(Entity, Asked)>> {
-    let Some(draft) = policy::interruption(desk.state(), name) else { return Ok(None) };
-    let left = desk.state().root(name).map(|root| at_branch(desk.state(), &root));
-    desk.add(draft)?;
-    let id = desk.unit().events().last().expect("it was just added").id;
+fn settle(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Option<(Entity, Asked)>> {
+    let Some(draft) = policy::interruption(tx.state(), name) else { return Ok(None) };
+    let left = tx.state().root(name).map(|root| at_branch(tx.state(), &root));
+    tx.add(draft)?;
+    let id = tx.unit().events().last().expect("it was just added").id;
     Ok(left.map(|left| (left, Asked { id, held: false })))
 }
 
 /// The same for a command that only looks: nothing is written if nobody came.
-fn settle_before_looking(env: &Env, vault: &Vault) -> Result<Option<Entity>> {
-    let name = me(env)?;
+fn settle_before_looking(ctx: &Context, vault: &Vault) -> Result<Option<Entity>> {
+    let name = me(ctx)?;
     let due = with_view(vault, |_, state| Ok(policy::interruption(state, &name).is_some()))?;
     if !due {
         return Ok(None);
     }
-    let mut desk = Desk::open(env, vault, false)?;
-    match settle(&mut desk, &name)? {
+    let mut tx = Transaction::begin(ctx, vault)?;
+    match settle(&mut tx, &name)? {
         None => Ok(None),
-        Some((left, asked)) => desk.commit(vault, asked.id).map(|_| Some(left)),
+        Some((left, asked)) => tx.commit(asked.id).map(|_| Some(left)),
     }
 }
 
@@ -135,7 +136,7 @@ struct Kept {
 }
 
 /// Stores a text that is too long for an event. Nobody holds the lock meanwhile.
-fn keep(env: &Env, what: &str, text: Option<&str>) -> Result<Kept> {
+fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<Kept> {
     let Some(text) = text else { return Ok(Kept::default()) };
     let text = text.trim_end();
     if text.trim().is_empty() {
@@ -149,7 +150,7 @@ fn keep(env: &Env, what: &str, text: Option<&str>) -> Result<Kept> {
         return Ok(Kept { text: Some(short), artifact: None });
     }
     let request = artifact::PutRequest { kind: Some("text".to_owned()), task: None };
-    let stored = artifact::put(env, &mut text.as_bytes(), None, None, request, None)?.recorded;
+    let stored = artifact::put(ctx, &mut text.as_bytes(), None, None, request, None)?.recorded;
     let id = Subject::parse(&stored.asked.subject)?.id().to_owned();
     Ok(Kept { text: Some(short), artifact: Some(id) })
 }
@@ -163,8 +164,8 @@ struct Said {
 }
 
 /// Keeps what was said, unless nothing is left by it.
-fn keep_said(env: &Env, vault: &Vault, leaving: &Leaving) -> Result<Said> {
-    let name = me(env)?;
+fn keep_said(ctx: &Context, vault: &Vault, leaving: &Leaving) -> Result<Said> {
+    let name = me(ctx)?;
     if leaving.summary.is_none() && leaving.tail.is_none() {
         return Ok(Said { abort: leaving.abort, ..Said::default() });
     }
@@ -173,15 +174,15 @@ fn keep_said(env: &Env, vault: &Vault, leaving: &Leaving) -> Result<Said> {
         return Err(Error::usage("there is no branch that is left: a summary or a tail would be of nothing"));
     }
     Ok(Said {
-        summary: keep(env, "the summary", leaving.summary.as_deref())?,
-        tail: keep(env, "the tail", leaving.tail.as_deref())?,
+        summary: keep(ctx, "the summary", leaving.summary.as_deref())?,
+        tail: keep(ctx, "the tail", leaving.tail.as_deref())?,
         abort: leaving.abort,
     })
 }
 
 /// Leaves the branch that the persona is at, if it is not the root.
-fn leave(env: &Env, desk: &mut Desk<'_>, root: &Entity, said: Said) -> Result<Option<Asked>> {
-    let Some(branch) = desk.state().active_branch(root) else { return Ok(None) };
+fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: Said) -> Result<Option<Asked>> {
+    let Some(branch) = tx.state().active_branch(root) else { return Ok(None) };
     let thread = branch.named("current_thread_id", EntityType::Thread);
     let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
     let mut payload = json!({
@@ -201,7 +202,7 @@ fn leave(env: &Env, desk: &mut Desk<'_>, root: &Entity, said: Said) -> Result<Op
             ));
         }
     };
-    desk.ask(asking(env, kind, Some(&thread.to_string()), payload)).map(Some)
+    tx.ask(ctx.request(kind, Some(&thread.to_string()), payload)).map(Some)
 }
 
 /// An activity that somebody wants to begin.
@@ -216,10 +217,10 @@ pub struct CreateRequest {
 }
 
 /// Begins a branch and is at it; a social one only if it is resumed.
-pub fn create(env: &Env, request: CreateRequest, key: Option<String>) -> Result<Outcome<AppendOutcome>> {
+pub fn create(ctx: &Context, request: CreateRequest, key: Option<String>) -> Result<Outcome<Recorded>> {
     let label = one_line("the label", &request.label, LABEL_MAX_CHARS)?;
-    let name = me(env)?;
-    let vault = env.open()?;
+    let name = me(ctx)?;
+    let vault = ctx.open()?;
     let (kind, given) = (request.branch_type.as_str(), (request.task.is_some(), request.partner.is_some()));
     if given != (kind == "task", kind == "social") {
         let wants = match kind {
@@ -234,40 +235,40 @@ pub fn create(env: &Env, request: CreateRequest, key: Option<String>) -> Result<
         let partner = request.partner.as_deref().map(|partner| known(state, partner)).transpose()?;
         Ok((task, partner))
     })?;
-    let said = keep_said(env, &vault, &request.leaving)?;
-    let (mut desk, root) = match sit_down_unless_called(env, &vault)? {
+    let said = keep_said(ctx, &vault, &request.leaving)?;
+    let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
         Outcome::Done(seated) => seated,
         Outcome::Interrupted { left } => return Ok(Outcome::Interrupted { left }),
     };
     if let Some(partner) = &partner {
-        make_persona(&mut desk, partner)?;
+        make_persona(&mut tx, partner)?;
     }
     let made = json!({
         "persona_id": name.as_str(), "branch_type": kind, "label": label,
         "task_id": task.as_ref().map(Subject::id), "partner_persona_id": partner.as_ref().map(EntityId::as_str),
     });
-    let made = Request { key, ..asking(env, Kind::BranchCreated, None, made) };
-    if let Some(first) = repeated(&desk, &made)? {
+    let made = Request { key, ..ctx.request(Kind::BranchCreated, None, made) };
+    if let Some(first) = tx.repeated(&made)? {
         return Ok(Outcome::Done(first));
     }
     let there = match (&task, &partner) {
-        (Some(task), _) => desk
+        (Some(task), _) => tx
             .state()
             .made_for(task, EntityType::Branch)
             .into_iter()
             .find(|branch| branch.text("persona_id") == Some(name.as_str())),
-        (_, Some(partner)) => policy::social(desk.state(), &name, partner),
+        (_, Some(partner)) => policy::social(tx.state(), &name, partner),
         _ => None,
     };
     if let Some(there) = there {
-        let held = desk.unit().event(there.first_event).is_none();
-        return finish(&vault, desk, &[Asked { id: there.first_event, held }]).map(Outcome::Done);
+        let held = tx.unit().event(there.first_event).is_none();
+        return tx.finish(&[Asked { id: there.first_event, held }]).map(Outcome::Done);
     }
     if kind != "social" {
-        leave(env, &mut desk, &root, said)?;
+        leave(ctx, &mut tx, &root, said)?;
     }
-    let asked = desk.ask(made)?;
-    finish(&vault, desk, &[asked]).map(Outcome::Done)
+    let asked = tx.ask(made)?;
+    tx.finish(&[asked]).map(Outcome::Done)
 }
 
 /// An agent that is known by a name.
@@ -293,10 +294,10 @@ fn own_branch(state: &State, persona: &EntityId, reference: &str) -> Result<Enti
 }
 
 /// Goes to a branch, and says what is to be known there.
-pub fn resume(env: &Env, reference: &str, words: usize, leaving: &Leaving) -> Result<Outcome<ContextOutcome>> {
+pub fn resume(ctx: &Context, reference: &str, words: usize, leaving: &Leaving) -> Result<Outcome<ContextOutcome>> {
     words::check(words)?;
-    let name = me(env)?;
-    let vault = env.open()?;
+    let name = me(ctx)?;
+    let vault = ctx.open()?;
     // Whoever has no branch yet still has a root to go to.
     let goes = with_view(&vault, |_, state| match state.root(&name) {
         None if reference == name.as_str() => Ok(true),
@@ -308,27 +309,27 @@ pub fn resume(env: &Env, reference: &str, words: usize, leaving: &Leaving) -> Re
     if !goes && (leaving.summary.is_some() || leaving.tail.is_some()) {
         return Err(Error::usage("you are there already: a summary or a tail would be of nothing"));
     }
-    let said = keep_said(env, &vault, leaving)?;
-    let (mut desk, root) = match sit_down_unless_called(env, &vault)? {
+    let said = keep_said(ctx, &vault, leaving)?;
+    let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
         Outcome::Done(seated) => seated,
         Outcome::Interrupted { left } => return Ok(Outcome::Interrupted { left }),
     };
-    let branch = own_branch(desk.state(), &name, reference)?;
-    let asked = match at_branch(desk.state(), &root).subject == branch.subject {
+    let branch = own_branch(tx.state(), &name, reference)?;
+    let asked = match at_branch(tx.state(), &root).subject == branch.subject {
         // It may have been made just now.
-        true => Asked { id: branch.last_event, held: desk.unit().event(branch.last_event).is_none() },
+        true => Asked { id: branch.last_event, held: tx.unit().event(branch.last_event).is_none() },
         false => {
-            let left = leave(env, &mut desk, &root, said)?;
+            let left = leave(ctx, &mut tx, &root, said)?;
             match branch.is_root() {
                 true => left.ok_or_else(|| Error::corrupt("the root is Suspended, and no branch is Active"))?,
-                false => desk.ask(asking(env, Kind::ThreadOpened, None, json!({"branch_id": branch.subject.id()})))?,
+                false => tx.ask(ctx.request(Kind::ThreadOpened, None, json!({"branch_id": branch.subject.id()})))?,
             }
         }
     };
-    let bare = context::bare(desk.state(), &name, &branch.subject, words)?;
-    let mut recorded = finish(&vault, desk, &[asked])?;
+    let bare = context::bare(tx.state(), &name, &branch.subject, words)?;
+    let mut recorded = tx.finish(&[asked])?;
     // The persona is there whatever happens now, and can ask again.
-    let (branch, thread, context) = context::of(env, &vault, &name, &branch.subject, words).unwrap_or_else(|error| {
+    let (branch, thread, context) = context::of(ctx, &vault, &name, &branch.subject, words).unwrap_or_else(|error| {
         recorded.warnings.push(format!("what was said there could not be read: {error}"));
         bare
     });
@@ -336,23 +337,23 @@ pub fn resume(env: &Env, reference: &str, words: usize, leaving: &Leaving) -> Re
 }
 
 /// Leaves the branch that the persona is at: with a summary it can go on from, or without.
-pub fn suspend(env: &Env, leaving: &Leaving) -> Result<AppendOutcome> {
-    let vault = env.open()?;
-    let said = keep_said(env, &vault, leaving)?;
-    let (mut desk, root) = sit_down(env, &vault)?;
-    let left = leave(env, &mut desk, &root, Said { abort: true, ..said })?;
-    let root = at_branch(desk.state(), &root);
-    let held = desk.unit().event(root.last_event).is_none();
+pub fn suspend(ctx: &Context, leaving: &Leaving) -> Result<Recorded> {
+    let vault = ctx.open()?;
+    let said = keep_said(ctx, &vault, leaving)?;
+    let (mut tx, root) = sit_down(ctx, &vault)?;
+    let left = leave(ctx, &mut tx, &root, Said { abort: true, ..said })?;
+    let root = at_branch(tx.state(), &root);
+    let held = tx.unit().event(root.last_event).is_none();
     let asked = left.unwrap_or(Asked { id: root.last_event, held });
-    finish(&vault, desk, &[asked])
+    tx.finish(&[asked])
 }
 
 /// What is said of a thread whose branch was completed without a word.
 const COMPLETED: &str = "completed";
 
 /// Says that a branch is over: one by name, or the one that the persona is at.
-pub fn complete(env: &Env, reference: Option<&str>, leaving: Leaving) -> Result<AppendOutcome> {
-    let (name, vault) = (me(env)?, env.open()?);
+pub fn complete(ctx: &Context, reference: Option<&str>, leaving: Leaving) -> Result<Recorded> {
+    let (name, vault) = (me(ctx)?, ctx.open()?);
     let find = |state: &State| match reference {
         Some(reference) => own_branch(state, &name, reference),
         None => {
@@ -363,59 +364,59 @@ pub fn complete(env: &Env, reference: Option<&str>, leaving: Leaving) -> Result<
     let active = with_view(&vault, |_, state| Ok(find(state)?.state == At::Active))?;
     let said = match active {
         true => {
-            keep_said(env, &vault, &Leaving { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
+            keep_said(ctx, &vault, &Leaving { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
         }
         false if leaving.summary.is_some() || leaving.tail.is_some() => {
             return Err(Error::usage("nobody is at that branch: a summary or a tail would be of nothing"));
         }
         false => Said::default(),
     };
-    let (mut desk, root) = sit_down(env, &vault)?;
-    let branch = find(desk.state())?;
+    let (mut tx, root) = sit_down(ctx, &vault)?;
+    let branch = find(tx.state())?;
     if branch.state == At::Active && !branch.is_root() {
-        leave(env, &mut desk, &root, said)?;
+        leave(ctx, &mut tx, &root, said)?;
     }
-    let asked = desk.ask(asking(env, Kind::BranchCompleted, Some(&branch.subject.to_string()), json!({})))?;
-    finish(&vault, desk, &[asked])
+    let asked = tx.ask(ctx.request(Kind::BranchCompleted, Some(&branch.subject.to_string()), json!({})))?;
+    tx.finish(&[asked])
 }
 
 /// Something that was noted, and where.
 #[derive(Debug)]
 pub struct NoteOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
     pub branch: Entity,
     /// Whether the persona is at its root again, because somebody told it something.
     pub interrupted: bool,
 }
 
 /// Notes something in the thread that the persona is in.
-pub fn note(env: &Env, text: &str, key: Option<String>) -> Result<NoteOutcome> {
-    me(env)?;
-    let vault = env.open()?;
-    let kept = keep(env, "the note", Some(text))?;
-    let (mut desk, root) = sit_down(env, &vault)?;
-    let branch = at_branch(desk.state(), &root);
+pub fn note(ctx: &Context, text: &str, key: Option<String>) -> Result<NoteOutcome> {
+    me(ctx)?;
+    let vault = ctx.open()?;
+    let kept = keep(ctx, "the note", Some(text))?;
+    let (mut tx, root) = sit_down(ctx, &vault)?;
+    let branch = at_branch(tx.state(), &root);
     let thread = branch.named("current_thread_id", EntityType::Thread);
     let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
     let payload = json!({"branch_id": branch.subject.id(), "text": kept.text, "artifact_id": kept.artifact});
-    let mut noted = Request { key, ..asking(env, Kind::NoteRecorded, Some(&thread.to_string()), payload) };
-    if let Some(first) = repeated_note(&desk, &mut noted)? {
+    let mut noted = Request { key, ..ctx.request(Kind::NoteRecorded, Some(&thread.to_string()), payload) };
+    if let Some(first) = repeated_note(&tx, &mut noted)? {
         return Ok(NoteOutcome { recorded: first, branch, interrupted: false });
     }
-    let asked = desk.ask(noted)?;
-    let interrupted = desk.state().of(&branch.subject) == At::Suspended && !branch.is_root();
-    let branch = desk.state().entity(&branch.subject).expect("it was there").into_owned();
-    Ok(NoteOutcome { recorded: finish(&vault, desk, &[asked])?, branch, interrupted })
+    let asked = tx.ask(noted)?;
+    let interrupted = tx.state().of(&branch.subject) == At::Suspended && !branch.is_root();
+    let branch = tx.state().entity(&branch.subject).expect("it was there").into_owned();
+    Ok(NoteOutcome { recorded: tx.finish(&[asked])?, branch, interrupted })
 }
 
 /// A note that is repeated may find its persona elsewhere: it was said where it was said.
-fn repeated_note(desk: &Desk<'_>, noted: &mut Request) -> Result<Option<AppendOutcome>> {
-    let first = noted.key.as_deref().and_then(|key| desk.state().keyed(key));
-    if let Some((_, first)) = first.map(|id| desk.snapshot.find(id)).transpose()?.flatten()
+fn repeated_note(tx: &Transaction<'_>, noted: &mut Request) -> Result<Option<Recorded>> {
+    let first = noted.key.as_deref().and_then(|key| tx.state().keyed(key));
+    if let Some((_, first)) = first.map(|id| tx.snapshot.find(id)).transpose()?.flatten()
         && first.event_type.known() == Some(Kind::NoteRecorded)
     {
         noted.subject = Some(first.subject.clone());
         noted.payload.extend(first.payload.get("branch_id").map(|id: &Value| ("branch_id".to_owned(), id.clone())));
     }
-    repeated(desk, noted)
+    tx.repeated(noted)
 }

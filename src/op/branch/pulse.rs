@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::super::Env;
-use super::super::project::{ListOutcome, ListRequest, Listed, Projection, with_view};
+use super::super::Context;
+use super::super::project::{ListOutcome, ListRequest, Listed, Projection};
 use super::context::Memory;
 use super::message::{Told, unread};
 use super::{at_branch, me, settle_before_looking};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
 use crate::machine::State as At;
+use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 
 /// Branches in a working memory.
@@ -31,13 +32,13 @@ pub struct BranchesOutcome {
 }
 
 /// The branches of a persona; it only looks.
-pub fn branches(env: &Env, states: &[At], limit: usize, cursor: Option<&str>) -> Result<BranchesOutcome> {
+pub fn branches(ctx: &Context, states: &[At], limit: usize, cursor: Option<&str>) -> Result<BranchesOutcome> {
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
         return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
     }
-    let name = me(env)?;
-    with_view(&env.open()?, |snapshot, state| {
+    let name = me(ctx)?;
+    with_view(&ctx.open()?, |snapshot, state| {
         let mut all = all_of(state, &name);
         if let Some(cursor) = cursor {
             let at = all.iter().position(|branch| branch.subject.id() == cursor);
@@ -60,7 +61,7 @@ pub fn branches(env: &Env, states: &[At], limit: usize, cursor: Option<&str>) ->
             cursor: cursor.map(str::to_owned),
             ..ListRequest::of(Projection::Of(EntityType::Branch))
         };
-        let page = ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now: env.now.timestamp() };
+        let page = ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now: ctx.now.timestamp() };
         Ok(BranchesOutcome { page, active })
     })
 }
@@ -73,9 +74,9 @@ pub struct WorkingOutcome {
 }
 
 /// What a persona has in mind: the newest of its branches that are not over.
-pub fn working(env: &Env) -> Result<WorkingOutcome> {
-    let name = me(env)?;
-    with_view(&env.open()?, |_, state| {
+pub fn working(ctx: &Context) -> Result<WorkingOutcome> {
+    let name = me(ctx)?;
+    with_view(&ctx.open()?, |_, state| {
         let mut open = all_of(state, &name);
         open.retain(|branch| branch.state != At::Completed);
         open.sort_by(|a, b| (b.text("last_activity"), b.ordinal).cmp(&(a.text("last_activity"), a.ordinal)));
@@ -112,16 +113,16 @@ pub struct DecideOutcome {
 }
 
 /// Looks at everything that waits for a persona.
-pub fn decide(env: &Env) -> Result<DecideOutcome> {
-    let (name, vault) = (me(env)?, env.open()?);
-    let left = settle_before_looking(env, &vault)?;
+pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
+    let (name, vault) = (me(ctx)?, ctx.open()?);
+    let left = settle_before_looking(ctx, &vault)?;
     with_view(&vault, |snapshot, state| {
         let active = state.root(&name).map(|root| at_branch(state, &root));
-        let memory = Memory { env, snapshot, state };
+        let memory = Memory { ctx, snapshot, state };
         let told = unread(state, &name).into_iter().take(limits::LOG_PAGE_DEFAULT_EVENTS);
         let unread: Vec<Told> = told.map(|message| memory.told(message)).collect::<Result<_>>()?;
         let waiting = |branch: &Entity| branch.state == At::Suspended && !branch.is_root();
-        let now = env.now.timestamp();
+        let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {
             let since = branch.time("suspended_at").unwrap_or(branch.created_at);
             now.0.saturating_sub(since.0).max(0) as u64

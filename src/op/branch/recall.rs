@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
-use super::super::Env;
-use super::super::project::with_view;
+use super::super::Context;
 use super::context::{Memory, indented};
 use super::{me, own_branch};
 use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, Ulid, text};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
+use crate::op::kernel::with_view;
 use crate::state::Entity;
 
 #[derive(Debug, Default)]
@@ -41,9 +41,9 @@ pub struct RecallOutcome {
 }
 
 /// Looks back. Without a thread or a word to look for, how every thread ended.
-pub fn recall(env: &Env, request: &RecallRequest) -> Result<RecallOutcome> {
-    let name = me(env)?;
-    with_view(&env.open()?, |snapshot, state| {
+pub fn recall(ctx: &Context, request: &RecallRequest) -> Result<RecallOutcome> {
+    let name = me(ctx)?;
+    with_view(&ctx.open()?, |snapshot, state| {
         let branches = match &request.reference {
             Some(reference) => vec![own_branch(state, &name, reference)?],
             None => {
@@ -54,7 +54,7 @@ pub fn recall(env: &Env, request: &RecallRequest) -> Result<RecallOutcome> {
                 all
             }
         };
-        let memory = Memory { env, snapshot, state };
+        let memory = Memory { ctx, snapshot, state };
         let grep = request.grep.as_ref().map(|word| word.to_lowercase());
         let in_detail = request.thread.is_some() || grep.is_some();
         let mut found = Vec::new();

@@ -8,14 +8,12 @@ use crate::base::{Actor, EntityId, EntityType, Result, Subject, text};
 use crate::event::Kind;
 use crate::job::{Ended, ExitRecord, JobDir, Order, Standing, probe};
 use crate::machine::State as At;
-use crate::op::Env;
-use crate::op::append::repeated;
-use crate::op::desk::Desk;
-use crate::op::task::request as asking;
+use crate::op::Context;
+use crate::op::kernel::Transaction;
 use crate::policy::Request;
+use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
 use crate::vault::Vault;
-use crate::vault::config::{Config, Setting};
 
 /// A line of output that is taken as a summary has at most so many characters.
 const SUMMARY_MAX_CHARS: usize = 200;
@@ -39,7 +37,7 @@ pub fn reason(ended: &Ended) -> String {
 }
 
 /// The events that an end asks for, about the run (`true`) or its task.
-fn closing(record: &ExitRecord, config: &Config) -> Vec<(bool, Kind, Value)> {
+fn closing(record: &ExitRecord, config: &Settings) -> Vec<(bool, Kind, Value)> {
     let reason = reason(&record.ended);
     let failed = |class: &str| json!({"error_class": class, "reason": reason, "escalate": false});
     let finished =
@@ -74,64 +72,64 @@ fn closing(record: &ExitRecord, config: &Config) -> Vec<(bool, Kind, Value)> {
 }
 
 /// Records the end of a run, once.
-pub fn record(env: &Env, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<()> {
-    let mut desk = Desk::open(env, vault, false)?;
+pub fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<()> {
+    let mut tx = Transaction::begin(ctx, vault)?;
     let run = Subject::new(EntityType::Run, EntityId::parse(&record.run_id)?);
     // A stop, or a watchdog, may have been first.
-    if desk.state().of(&run) != At::Running {
+    if tx.state().of(&run) != At::Running {
         return Ok(());
     }
-    let steps = closing(record, &desk.config);
+    let steps = closing(record, &tx.config);
     let mut first = None;
     for (n, (about_run, kind, payload)) in steps.into_iter().enumerate() {
         let subject = if about_run { run.to_string() } else { task.to_string() };
         let key = (n == 0).then(|| format!("{}:end", record.run_id));
-        let request = Request { key, ..asking(env, kind, Some(&subject), payload) };
-        if n == 0 && repeated(&desk, &request)?.is_some() {
+        let request = Request { key, ..ctx.request(kind, Some(&subject), payload) };
+        if n == 0 && tx.repeated(&request)?.is_some() {
             return Ok(());
         }
-        let asked = desk.ask(request)?;
+        let asked = tx.ask(request)?;
         first.get_or_insert(asked.id);
     }
     match first {
-        Some(first) => desk.commit(vault, first).map(drop),
+        Some(first) => tx.commit(first).map(drop),
         None => Ok(()),
     }
 }
 
 /// Makes up for an end that nobody recorded: a record that was left, or a supervisor that is gone.
 /// Gives how the job stands; nothing if it has no folder.
-pub fn settle(env: &Env, vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
+pub fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
     let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
     let run = run_of(task);
     let standing = probe(&job, run.as_ref())?;
     let under_way = matches!(task.state, At::Proposed | At::Ready | At::Assigned | At::Running | At::Retrying);
     // It is the toolkit that finds this, not whoever happens to look.
-    let env = &Env { actor: Actor::core("jobs"), ..env.clone() };
+    let ctx = &ctx.acting_as(Actor::core("jobs"));
     match &standing {
-        Standing::Ended(found) if task.state == At::Running => record(env, vault, &task.subject, found)?,
-        Standing::Lost if under_way => lost(env, vault, task)?,
+        Standing::Ended(found) if task.state == At::Running => record(ctx, vault, &task.subject, found)?,
+        Standing::Lost if under_way => lost(ctx, vault, task)?,
         // The run is over and recorded, and nobody is there to begin the next one.
-        Standing::Ended(_) if under_way => lost(env, vault, task)?,
+        Standing::Ended(_) if under_way => lost(ctx, vault, task)?,
         _ => {}
     }
     Ok(Some(standing))
 }
 
-fn lost(env: &Env, vault: &Vault, task: &Entity) -> Result<()> {
-    let mut desk = Desk::open(env, vault, false)?;
-    let now = desk.state().entity(&task.subject).map(|task| task.into_owned());
+fn lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
+    let mut tx = Transaction::begin(ctx, vault)?;
+    let now = tx.state().entity(&task.subject).map(|task| task.into_owned());
     // Somebody else may have been first.
     let Some(task) = now.filter(|now| now.last_event == task.last_event) else { return Ok(()) };
     let run = run_of(&task).map(|run| Subject::new(EntityType::Run, run));
-    let asked = match run.filter(|run| desk.state().of(run) == At::Running) {
+    let asked = match run.filter(|run| tx.state().of(run) == At::Running) {
         Some(run) => {
             let payload = json!({"reason": "lost", "transient": false});
-            desk.ask(asking(env, Kind::RunCrashed, Some(&run.to_string()), payload))?
+            tx.ask(ctx.request(Kind::RunCrashed, Some(&run.to_string()), payload))?
         }
-        None => desk.ask(asking(env, Kind::TaskAborted, Some(&task.subject.to_string()), json!({"reason": "lost"})))?,
+        None => tx.ask(ctx.request(Kind::TaskAborted, Some(&task.subject.to_string()), json!({"reason": "lost"})))?,
     };
-    desk.commit(vault, asked.id).map(drop)
+    tx.commit(asked.id).map(drop)
 }
 
 /// What a hook is told of a finished job.

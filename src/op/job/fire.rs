@@ -10,17 +10,15 @@ use serde_json::{Map, Value, json};
 use super::{log_reference, queue};
 use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{Beat, Held, JobDir, RawText, Spec, start_supervisor};
+use crate::job::{Beat, Held, JobDir, RawText, Spec, Supervisor, start_supervisor};
 use crate::machine::State as At;
-use crate::op::append::{finish, repeated};
-use crate::op::desk::{Asked, Desk};
-use crate::op::task::request as asking;
-use crate::op::{AppendOutcome, Env, random_ulid};
+use crate::op::kernel::{Asked, Transaction};
+use crate::op::{Context, Recorded, random_ulid};
 use crate::policy::Request;
 use crate::policy::rules::{Wait, waits_for};
+use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 /// How long `fire` waits for the lock of a folder that nobody else can know yet.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -51,15 +49,17 @@ pub struct FireOutcome {
     /// Whether an operator has to allow it before it starts.
     pub waits_for_approval: bool,
     /// The event that was asked for, and what followed.
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
 }
 
 /// Fires a job and returns at once.
-pub fn fire(env: &Env, request: FireRequest, key: Option<String>) -> Result<FireOutcome> {
-    let vault = env.open()?;
+pub fn fire(ctx: &Context, request: FireRequest, key: Option<String>) -> Result<FireOutcome> {
+    let vault = ctx.open()?;
     if request.argv.is_empty() {
         return Err(Error::usage("there is no command: write it behind --"));
     }
+    let nobody = || Error::system("no job can be fired from here", "there is no hf-job to look after it");
+    let supervisor = ctx.host.supervisor.clone().ok_or_else(nobody)?;
     let missing = |why: &str| Error::usage(format!("the working directory {} {why}", request.cwd.display()));
     match std::fs::metadata(&request.cwd) {
         Ok(found) if found.is_dir() => {}
@@ -67,32 +67,32 @@ pub fn fire(env: &Env, request: FireRequest, key: Option<String>) -> Result<Fire
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing("does not exist")),
         Err(e) => return Err(Error::system(format!("cannot look at {}", request.cwd.display()), e)),
     }
-    let desk = Desk::open(env, &vault, false)?;
-    Fire { env, vault: &vault, request, key }.at(desk)
+    let tx = Transaction::begin(ctx, &vault)?;
+    Fire { ctx, vault: &vault, request, key, supervisor }.at(tx)
 }
 
 struct Fire<'a> {
-    env: &'a Env,
+    ctx: &'a Context,
     vault: &'a Vault,
     request: FireRequest,
     key: Option<String>,
+    supervisor: Supervisor,
 }
 
 impl Fire<'_> {
-    fn at(mut self, mut desk: Desk<'_>) -> Result<FireOutcome> {
-        let is_recorded =
-            |task: &EntityId| desk.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some();
+    fn at(mut self, mut tx: Transaction<'_>) -> Result<FireOutcome> {
+        let is_recorded = |task: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some();
         JobDir::sweep(self.vault.path(), &is_recorded)?;
-        let destructive = self.request.destructive || self.matches(&desk.config.texts(Setting::DestructiveCommands));
+        let destructive = self.request.destructive || self.matches(&tx.config.texts(Setting::DestructiveCommands));
         if destructive {
             // What is approved is this very program, not whatever the name leads to on the way to it.
             self.request.argv[0] = self.program();
         }
         let asked = match &self.request.task {
-            Some(reference) => self.take(&desk, reference, destructive)?,
-            None => self.propose(&desk, destructive)?,
+            Some(reference) => self.take(&tx, reference, destructive)?,
+            None => self.propose(&tx, destructive)?,
         };
-        if let Some(first) = repeated(&desk, &Request { subject: None, ..asked.clone() })? {
+        if let Some(first) = tx.repeated(&Request { subject: None, ..asked.clone() })? {
             return self.outcome(first);
         }
         let subject = asked.subject.clone().unwrap_or_default();
@@ -102,7 +102,7 @@ impl Fire<'_> {
             JobDir::announce(path, &id)?;
         }
         let job = JobDir::create(path, &id)?;
-        let begun = self.begin(&mut desk, &job, asked);
+        let begun = self.begin(&mut tx, &job, asked);
         let (held, first) = match begun {
             Ok(begun) => begun,
             Err(error) => {
@@ -114,7 +114,7 @@ impl Fire<'_> {
                 return Err(error);
             }
         };
-        let done = match finish(self.vault, desk, &[first]) {
+        let done = match tx.finish(&[first]) {
             Ok(done) => done,
             Err(error) => {
                 drop(held);
@@ -127,29 +127,29 @@ impl Fire<'_> {
         };
         JobDir::settle(path, &id);
         let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
-        let started = self.arguments(&id).and_then(|arguments| start_supervisor(held, &arguments));
+        let started = self.arguments(&id).and_then(|arguments| start_supervisor(&self.supervisor, held, &arguments));
         // Its events are recorded, so nothing is a refusal any more: the job is there, and lost at worst.
         let told = started.and_then(|_| self.outcome(done));
         told.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
     }
 
     /// Everything but the commit: the lock, the events, what is to be run.
-    fn begin(&self, desk: &mut Desk<'_>, job: &JobDir, asked: Request) -> Result<(Held, Asked)> {
+    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(Held, Asked)> {
         let held = job.take_lock(LOCK_WAIT)?;
-        let first = desk.ask(asked)?;
-        let run = random_ulid(self.env.now)?.to_string();
-        let subject = desk.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
-        let task = desk.state().entity(&subject).expect("it was just made").into_owned();
-        let turn = task.state == At::Ready && queue::has_turn(desk.state(), &desk.config, &desk.governance, &task);
-        let stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped || queue::is_held_up(desk.state(), &task);
+        let first = tx.ask(asked)?;
+        let run = random_ulid(self.ctx.now)?.to_string();
+        let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
+        let task = tx.state().entity(&subject).expect("it was just made").into_owned();
+        let turn = task.state == At::Ready && queue::has_turn(tx.state(), &tx.config, &task);
+        let stopped = tx.state().of(&Subject::SYSTEM) == At::Stopped || queue::is_held_up(tx.state(), &task);
         if turn && !stopped {
-            let holder = json!({"holder": self.env.actor.to_string(), "job": true});
-            desk.ask(asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
+            let holder = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
+            tx.ask(self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
         }
         if turn && !stopped || task.state == At::Assigned {
-            desk.ask(super::supervise::run_started(self.env, &task, &run, self.request.timeout_seconds))?;
+            tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds))?;
         }
-        job.put_spec(&self.spec(desk, &run))?;
+        job.put_spec(&self.spec(tx, &run))?;
         Ok((held, first))
     }
 
@@ -159,30 +159,30 @@ impl Fire<'_> {
         if name.as_bytes().contains(&b'/') {
             return cwd.join(name).into_os_string();
         }
-        let folders = self.env.search_path.iter().flat_map(std::env::split_paths);
+        let folders = self.ctx.host.search_path.iter().flat_map(std::env::split_paths);
         let mut found = folders.map(|folder| cwd.join(folder).join(name)).filter(|path| is_program(path));
         found.next().map_or_else(|| name.clone(), PathBuf::into_os_string)
     }
 
     /// The event that makes the task of a new job.
-    fn propose(&self, desk: &Desk<'_>, destructive: bool) -> Result<Request> {
+    fn propose(&self, tx: &Transaction<'_>, destructive: bool) -> Result<Request> {
         let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let title =
             self.request.title.clone().unwrap_or_else(|| text::cut(&words.join(" "), limits::SUMMARY_MAX_CHARS));
         let names: Vec<_> = self.request.env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let mut after = Vec::new();
         for reference in &self.request.after {
-            after.push(desk.state().find(reference, EntityType::Task)?.id().to_owned());
+            after.push(tx.state().find(reference, EntityType::Task)?.id().to_owned());
         }
         let requirement = self.request.requirement.as_ref();
-        let requirement = requirement.map(|r| desk.state().find(r, EntityType::Requirement)).transpose()?;
+        let requirement = requirement.map(|r| tx.state().find(r, EntityType::Requirement)).transpose()?;
         if let Some(requirement) = &requirement {
-            crate::op::pause::check_same(self.env, desk.state(), requirement.id())?;
+            crate::op::pause::check_same(self.ctx, tx.state(), requirement.id())?;
         }
         let payload = json!({
             "title": title,
             "requirement_id": requirement.as_ref().map(|requirement| requirement.id()),
-            "project_id": crate::op::pause::member(self.env.project.as_ref().filter(|_| requirement.is_none())),
+            "project_id": crate::op::pause::member(self.ctx.project.as_ref().filter(|_| requirement.is_none())),
             "command": words,
             "command_hash": self.command_hash(),
             "job": true,
@@ -192,23 +192,23 @@ impl Fire<'_> {
             "cwd": destructive.then(|| self.request.cwd.to_string_lossy().into_owned()),
             "variables": if destructive && !names.is_empty() { json!(names) } else { Value::Null },
         });
-        let subject = format!("{}:{}", EntityType::Task, random_ulid(self.env.now)?);
-        Ok(Request { key: self.key.clone(), ..asking(self.env, Kind::TaskProposed, Some(&subject), payload) })
+        let subject = format!("{}:{}", EntityType::Task, random_ulid(self.ctx.now)?);
+        Ok(Request { key: self.key.clone(), ..self.ctx.request(Kind::TaskProposed, Some(&subject), payload) })
     }
 
     /// The event that takes a task which exists.
-    fn take(&self, desk: &Desk<'_>, reference: &str, destructive: bool) -> Result<Request> {
-        let subject = desk.state().find(reference, EntityType::Task)?;
-        let task = desk.state().entity(&subject).expect("it was resolved").into_owned();
+    fn take(&self, tx: &Transaction<'_>, reference: &str, destructive: bool) -> Result<Request> {
+        let subject = tx.state().find(reference, EntityType::Task)?;
+        let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
         let allowed = task.facts.get("destructive") == Some(&Value::Bool(true));
         if allowed && task.text("command_hash") != Some(&self.command_hash()) || destructive && !allowed {
             let why = format!("{} was not approved for this command", task.name());
             return Err(Error::refused(Reason::ApprovalRequired, why));
         }
-        let payload = json!({"holder": self.env.actor.to_string(), "job": true});
+        let payload = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
         Ok(Request {
             key: self.key.clone(),
-            ..asking(self.env, Kind::TaskAssigned, Some(&subject.to_string()), payload)
+            ..self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), payload)
         })
     }
 
@@ -237,19 +237,19 @@ impl Fire<'_> {
         patterns.iter().any(fits_one)
     }
 
-    fn spec(&self, desk: &Desk<'_>, run: &str) -> Spec {
+    fn spec(&self, tx: &Transaction<'_>, run: &str) -> Spec {
         let FireRequest { argv, cwd, env, timeout_seconds, beat, .. } = &self.request;
         let mut extra = Map::new();
-        extra.insert("actor".to_owned(), self.env.actor.to_string().into());
+        extra.insert("actor".to_owned(), self.ctx.caller.actor.to_string().into());
         extra.insert("run_id".to_owned(), run.into());
         Spec {
             argv: argv.iter().cloned().map(RawText).collect(),
             cwd: RawText(cwd.clone().into_os_string()),
             env: env.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect(),
             timeout: timeout_seconds.map(Duration::from_secs),
-            kill_grace: Duration::from_secs(desk.config.count(Setting::JobsKillGrace)),
-            log_max_bytes: desk.config.count(Setting::JobsLogMaxBytes),
-            heartbeat: Some(Duration::from_secs(desk.governance.heartbeat_interval_seconds)),
+            kill_grace: Duration::from_secs(tx.config.count(Setting::JobsKillGrace)),
+            log_max_bytes: tx.config.count(Setting::JobsLogMaxBytes),
+            heartbeat: Some(Duration::from_secs(tx.config.count(Setting::HeartbeatIntervalSeconds))),
             beat: *beat,
             extra,
         }
@@ -261,7 +261,7 @@ impl Fire<'_> {
         Ok(vec!["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()])
     }
 
-    fn outcome(&self, recorded: AppendOutcome) -> Result<FireOutcome> {
+    fn outcome(&self, recorded: Recorded) -> Result<FireOutcome> {
         let gone = || Error::corrupt("the job's task is gone");
         let task = recorded.entity.clone().ok_or_else(gone)?;
         let job = JobDir::open(self.vault.path(), &super::id_of(&task))?;

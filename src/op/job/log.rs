@@ -8,8 +8,7 @@ use std::time::Duration;
 use super::log_path;
 use super::look::{JobView, job_of};
 use crate::base::{Error, Result};
-use crate::job::Signals;
-use crate::op::Env;
+use crate::op::Context;
 
 /// Bytes that are handed on at a time.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -36,13 +35,13 @@ pub struct JobLogOutcome {
 }
 
 /// Hands a job's log on.
-pub fn log(env: &Env, request: &LogRequest<'_>, take: Take<'_>) -> Result<JobLogOutcome> {
-    let vault = env.open()?;
-    let signals = Signals::of_waiter()?;
+pub fn log(ctx: &Context, request: &LogRequest<'_>, take: Take<'_>) -> Result<JobLogOutcome> {
+    let vault = ctx.open()?;
+    let signals = ctx.cancel.signals()?;
     let mut file = None;
     loop {
         // Looked at before reading: what is printed until then is read below.
-        let view = job_of(env, &vault, request.reference)?;
+        let view = job_of(ctx, &vault, request.reference)?;
         let path = log_path(&view.logref);
         let failed = |e: io::Error| Error::system(format!("cannot read {}", path.display()), e);
         if file.is_none() {

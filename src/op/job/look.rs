@@ -11,13 +11,14 @@ use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
 use crate::event::Kind;
 use crate::job::{ExitRecord, JobDir, Need, Order, Signals, Standing, kill_orphan, probe, wait_for_end};
 use crate::machine::State as At;
-use crate::op::desk::Desk;
-use crate::op::project::with_view;
-use crate::op::{Env, record_one};
+use crate::op::Context;
+use crate::op::kernel::Transaction;
+use crate::op::kernel::record_one;
+use crate::op::kernel::with_view;
 use crate::policy::project;
+use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 names! {
     /// How a job stands, in one word.
@@ -71,7 +72,7 @@ impl JobView {
 }
 
 /// The task that a reference names, with its end made up for if nobody recorded it.
-pub fn job_of(env: &Env, vault: &Vault, reference: &str) -> Result<JobView> {
+pub fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let find = || {
         with_view(vault, |_, state| {
             let subject = state.find(reference, EntityType::Task)?;
@@ -81,13 +82,13 @@ pub fn job_of(env: &Env, vault: &Vault, reference: &str) -> Result<JobView> {
     };
     let task = find()?.task;
     // A vault that can only be read is looked at all the same.
-    let standing = match end::settle(env, vault, &task) {
+    let standing = match end::settle(ctx, vault, &task) {
         Ok(standing) => standing,
         Err(_) => {
             JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
         }
     };
-    Ok(view(env, vault, find()?, standing))
+    Ok(view(ctx, vault, find()?, standing))
 }
 
 /// What the log knows of a job.
@@ -105,7 +106,7 @@ impl Known {
     }
 }
 
-fn view(env: &Env, vault: &Vault, known: Known, standing: Option<Standing>) -> JobView {
+fn view(ctx: &Context, vault: &Vault, known: Known, standing: Option<Standing>) -> JobView {
     let Known { task, logref, started_at } = known;
     let standing = match (task.state, standing) {
         (_, Some(Standing::Orphaned(_))) => JobStanding::Orphaned,
@@ -122,7 +123,7 @@ fn view(env: &Env, vault: &Vault, known: Known, standing: Option<Standing>) -> J
     let record = job.zip(run.as_ref()).and_then(|(job, run)| job.exit_record(run).ok().flatten());
     let until = match (&record, standing) {
         (Some(record), _) => Some(record.finished_at),
-        (None, JobStanding::Running | JobStanding::Orphaned) => Some(env.now.timestamp()),
+        (None, JobStanding::Running | JobStanding::Orphaned) => Some(ctx.now.timestamp()),
         (None, _) => None,
     };
     let seconds = started_at.zip(until).map(|(from, until)| until.0.saturating_sub(from.0).max(0) as u64);
@@ -135,8 +136,8 @@ pub fn standing(vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
 }
 
 /// How one job stands.
-pub fn check(env: &Env, reference: &str) -> Result<JobView> {
-    job_of(env, &env.open()?, reference)
+pub fn check(ctx: &Context, reference: &str) -> Result<JobView> {
+    job_of(ctx, &ctx.open()?, reference)
 }
 
 /// Jobs, newest first.
@@ -146,12 +147,12 @@ pub struct JobsOutcome {
 }
 
 /// Jobs, newest first; at most `limit`. `running` leaves out those that are over.
-pub fn list(env: &Env, running: bool, limit: usize) -> Result<JobsOutcome> {
+pub fn list(ctx: &Context, running: bool, limit: usize) -> Result<JobsOutcome> {
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
         return Err(Error::usage(format!("a list has 1 to {most} entries, not {limit}")));
     }
-    let vault = env.open()?;
+    let vault = ctx.open()?;
     let jobs = with_view(&vault, |_, state| {
         let states: &[At] = match running {
             true => &[At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying],
@@ -164,7 +165,7 @@ pub fn list(env: &Env, running: bool, limit: usize) -> Result<JobsOutcome> {
     })?;
     // One folder that cannot be used does not hide the others: the log knows something of it, too.
     let look = |known: Known| {
-        job_of(env, &vault, &known.task.subject.to_string()).unwrap_or_else(|_| view(env, &vault, known, None))
+        job_of(ctx, &vault, &known.task.subject.to_string()).unwrap_or_else(|_| view(ctx, &vault, known, None))
     };
     Ok(JobsOutcome { jobs: jobs.into_iter().map(look).collect() })
 }
@@ -190,12 +191,12 @@ pub struct CancelOutcome {
 }
 
 /// Ends a job: its processes first, then the record. For its holder, or an operator.
-pub fn cancel(env: &Env, reference: &str) -> Result<CancelOutcome> {
-    let vault = env.open()?;
-    let view = job_of(env, &vault, reference)?;
-    check_seat(env, &vault, &view.task)?;
+pub fn cancel(ctx: &Context, reference: &str) -> Result<CancelOutcome> {
+    let vault = ctx.open()?;
+    let view = job_of(ctx, &vault, reference)?;
+    check_seat(ctx, &vault, &view.task)?;
     let holder = view.task.text("holder").unwrap_or_default();
-    if env.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != env.actor.to_string() {
+    if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
     }
     if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
@@ -209,23 +210,23 @@ pub fn cancel(env: &Env, reference: &str) -> Result<CancelOutcome> {
     job.cancel(Order::Cancelled)?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&view.task).as_ref(), grace)?;
-    let view = job_of(env, &vault, reference)?;
+    let view = job_of(ctx, &vault, reference)?;
     if matches!(view.task.state, At::Running | At::Assigned | At::Ready | At::Proposed | At::Retrying)
         && view.standing != JobStanding::Orphaned
     {
         // Nobody supervises it; what is recorded must not go on.
         let reason = json!({"reason": Order::Cancelled.as_str()});
-        record_one(env, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
+        record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
-    Ok(CancelOutcome { view: job_of(env, &vault, reference)?, over: false })
+    Ok(CancelOutcome { view: job_of(ctx, &vault, reference)?, over: false })
 }
 
 /// Its processes are ended before anything is recorded, so that an agent which is to leave is told here.
-fn check_seat(env: &Env, vault: &Vault, task: &Entity) -> Result<()> {
-    let desk = Desk::open(env, vault, true)?;
-    desk.seat.check(desk.state(), Kind::TaskAborted, project::of(desk.state(), task).as_ref())?;
-    match env.actor.kind == ActorKind::Agent {
-        true => project::check_going_on(desk.state(), task),
+fn check_seat(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
+    let tx = Transaction::dry_run(ctx, vault)?;
+    tx.seat.check(tx.state(), Kind::TaskAborted, project::of(tx.state(), task).as_ref())?;
+    match ctx.caller.actor.kind == ActorKind::Agent {
+        true => project::check_going_on(tx.state(), task),
         false => Ok(()),
     }
 }

@@ -31,7 +31,7 @@ pub use look::{CancelOutcome, JobStanding, JobView, JobsOutcome, cancel, check, 
 pub(super) use look::{drain, standing};
 pub(super) use poll::wait_at;
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};
-pub(super) use queue::{tell, waiting};
+pub(super) use queue::wake;
 pub use supervise::supervise;
 
 /// The folder, inside the vault, that log references are relative to.

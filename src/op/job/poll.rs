@@ -7,9 +7,9 @@ use super::id_of;
 use super::look::{JobStanding, JobView, job_of};
 use crate::base::{ErrorKind, Result, ShortRef};
 use crate::job::{JobDir, Need, Signals, wait_for_end};
-use crate::op::Env;
+use crate::op::Context;
+use crate::policy::settings::Setting;
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 /// How often a task is looked at that has no supervisor to wait for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -45,15 +45,15 @@ pub enum PollOutcome {
 }
 
 /// Waits for a job, at most `max`; a signal ends the wait.
-pub fn poll(env: &Env, request: &PollRequest) -> Result<PollOutcome> {
-    let vault = env.open()?;
-    let signals = Signals::of_waiter()?;
-    match job_of(env, &vault, &request.id) {
-        Ok(view) => Ok(block(env, &wait_for(env, &vault, view, request.max, &signals)?)),
+pub fn poll(ctx: &Context, request: &PollRequest) -> Result<PollOutcome> {
+    let vault = ctx.open()?;
+    let signals = ctx.cancel.signals()?;
+    match job_of(ctx, &vault, &request.id) {
+        Ok(view) => Ok(block(ctx, &wait_for(ctx, &vault, view, request.max, &signals)?)),
         // What is no name of ours may be one of theirs.
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) => {
-            match check_command(env, &vault)? {
-                Some(command) if foreign::is_id(&request.id) => poll_foreign(env, &command, request, &signals),
+            match check_command(ctx, &vault)? {
+                Some(command) if foreign::is_id(&request.id) => poll_foreign(ctx, &command, request, &signals),
                 _ if error.kind == ErrorKind::NotFound => Ok(PollOutcome::NotFound),
                 _ => Err(error),
             }
@@ -63,11 +63,11 @@ pub fn poll(env: &Env, request: &PollRequest) -> Result<PollOutcome> {
 }
 
 /// Waits for a job of ours, at most `max`, and says how it stands then.
-pub fn wait_at(env: &Env, vault: &Vault, reference: &str, max: Duration, signals: &Signals) -> Result<JobView> {
-    wait_for(env, vault, job_of(env, vault, reference)?, max, signals)
+pub fn wait_at(ctx: &Context, vault: &Vault, reference: &str, max: Duration, signals: &Signals) -> Result<JobView> {
+    wait_for(ctx, vault, job_of(ctx, vault, reference)?, max, signals)
 }
 
-fn wait_for(env: &Env, vault: &Vault, view: JobView, max: Duration, signals: &Signals) -> Result<JobView> {
+fn wait_for(ctx: &Context, vault: &Vault, view: JobView, max: Duration, signals: &Signals) -> Result<JobView> {
     if view.is_over() {
         return Ok(view);
     }
@@ -75,17 +75,17 @@ fn wait_for(env: &Env, vault: &Vault, view: JobView, max: Duration, signals: &Si
     match JobDir::open(vault.path(), &id_of(&view.task))?.filter(|_| view.standing != JobStanding::Orphaned) {
         Some(job) => {
             wait_for_end(&[&job], Need::All, max, signals)?;
-            job_of(env, vault, &name)
+            job_of(ctx, vault, &name)
         }
-        None => look_until(env, vault, &name, max, signals),
+        None => look_until(ctx, vault, &name, max, signals),
     }
 }
 
 /// Waits for a task that nobody supervises by looking at it.
-fn look_until(env: &Env, vault: &Vault, name: &str, max: Duration, signals: &Signals) -> Result<JobView> {
+fn look_until(ctx: &Context, vault: &Vault, name: &str, max: Duration, signals: &Signals) -> Result<JobView> {
     let mut left = max;
     loop {
-        let view = job_of(env, vault, name)?;
+        let view = job_of(ctx, vault, name)?;
         if view.is_over() || left.is_zero() || signals.asked().is_some() {
             return Ok(view);
         }
@@ -95,7 +95,7 @@ fn look_until(env: &Env, vault: &Vault, name: &str, max: Duration, signals: &Sig
     }
 }
 
-fn block(env: &Env, view: &JobView) -> PollOutcome {
+fn block(ctx: &Context, view: &JobView) -> PollOutcome {
     let (summary, logref) = (view.summary(), Some(view.logref.clone()).filter(|_| view.run_id.is_some()));
     match view.standing {
         JobStanding::Done => PollOutcome::Done { summary, logref },
@@ -106,20 +106,20 @@ fn block(env: &Env, view: &JobView) -> PollOutcome {
         JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned => {
             let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
             let id = reference.unwrap_or_else(|| view.task.subject.to_string());
-            PollOutcome::Running { summary, id, called: env.poll_as.clone() }
+            PollOutcome::Running { summary, id, called: ctx.host.poll_as.clone() }
         }
     }
 }
 
 /// How to ask a foreign job system, if there is one.
-fn check_command(env: &Env, vault: &Vault) -> Result<Option<String>> {
-    match env.check_cmd.as_deref().map(str::trim).filter(|command| !command.is_empty()) {
+fn check_command(ctx: &Context, vault: &Vault) -> Result<Option<String>> {
+    match ctx.host.check_cmd.as_deref().map(str::trim).filter(|command| !command.is_empty()) {
         Some(command) => Ok(Some(command.to_owned())),
         None => vault.config()?.0.command(Setting::JobsCheckCmd),
     }
 }
 
-fn poll_foreign(env: &Env, command: &str, request: &PollRequest, signals: &Signals) -> Result<PollOutcome> {
+fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &Signals) -> Result<PollOutcome> {
     let id = request.id.clone();
     let mut left = request.max;
     loop {
@@ -134,7 +134,7 @@ fn poll_foreign(env: &Env, command: &str, request: &PollRequest, signals: &Signa
             }
             Said::NotFound => return Ok(PollOutcome::NotFound),
             Said::Running if left.is_zero() || signals.asked().is_some() => {
-                let (summary, called) = ("Still running".to_owned(), env.poll_as.clone());
+                let (summary, called) = ("Still running".to_owned(), ctx.host.poll_as.clone());
                 return Ok(PollOutcome::Running { summary, id, called });
             }
             Said::Running => {
@@ -156,11 +156,11 @@ pub struct WaitOutcome {
 }
 
 /// Waits for several jobs: for any of them, or for all.
-pub fn wait(env: &Env, references: &[String], need: Need, max: Duration) -> Result<WaitOutcome> {
-    let vault = env.open()?;
-    let signals = Signals::of_waiter()?;
+pub fn wait(ctx: &Context, references: &[String], need: Need, max: Duration) -> Result<WaitOutcome> {
+    let vault = ctx.open()?;
+    let signals = ctx.cancel.signals()?;
     let views = |references: &[String]| -> Result<Vec<JobView>> {
-        references.iter().map(|reference| job_of(env, &vault, reference)).collect()
+        references.iter().map(|reference| job_of(ctx, &vault, reference)).collect()
     };
     let enough = |jobs: &[JobView]| match need {
         Need::Any => jobs.iter().any(JobView::is_over),

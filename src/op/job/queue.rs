@@ -6,18 +6,13 @@ use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
 use crate::job::{JobDir, Order};
 use crate::machine::State as At;
-use crate::policy::{Governance, REACTOR, project, ready};
+use crate::op::kernel::{After, Errand};
+use crate::policy::{REACTOR, Settings, project, ready};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
-use crate::vault::config::{Config, Setting};
 
 /// Tasks that are looked at.
 const LOOK_MAX: usize = 10_000;
-
-/// How many jobs may run at once.
-fn most(config: &Config, governance: &Governance) -> u64 {
-    config.given_count(Setting::JobsMaxParallel).unwrap_or(governance.max_concurrent_tasks)
-}
 
 fn jobs(state: &State, at: At) -> Vec<Entity> {
     let mut tasks = state.in_state(EntityType::Task, at, LOOK_MAX);
@@ -26,7 +21,7 @@ fn jobs(state: &State, at: At) -> Vec<Entity> {
 }
 
 /// The jobs that wait and have room now, in their order.
-fn next(state: &State, config: &Config, governance: &Governance) -> Vec<Entity> {
+fn next(state: &State, settings: &Settings) -> Vec<Entity> {
     // Most often nobody waits, and then nothing is read.
     if state.tally().waiting_jobs() == 0 {
         return Vec::new();
@@ -35,8 +30,8 @@ fn next(state: &State, config: &Config, governance: &Governance) -> Vec<Entity> 
     waiting.retain(|task| !is_held_up(state, task));
     let under_way = [At::Assigned, At::Running, At::Retrying].iter().flat_map(|at| jobs(state, *at));
     let under_way = under_way.filter(|job| !ready::stands_still(state, job)).count() as u64;
-    let room = most(config, governance).saturating_sub(under_way);
-    let all = governance.max_concurrent_tasks.saturating_sub(ready::active(state));
+    let room = settings.max_parallel_jobs().saturating_sub(under_way);
+    let all = settings.max_concurrent_tasks().saturating_sub(ready::active(state));
     waiting.truncate(room.min(all) as usize);
     waiting
 }
@@ -48,13 +43,13 @@ pub fn is_held_up(state: &State, task: &Entity) -> bool {
 
 /// Whether there is room for a job that is tried again. While its project stood still it kept nobody
 /// waiting, so that others may run by now.
-pub fn has_room(state: &State, config: &Config, governance: &Governance) -> bool {
-    (jobs(state, At::Running).len() as u64) < most(config, governance)
+pub fn has_room(state: &State, settings: &Settings) -> bool {
+    (jobs(state, At::Running).len() as u64) < settings.max_parallel_jobs()
 }
 
 /// Whether it is a job's turn.
-pub fn has_turn(state: &State, config: &Config, governance: &Governance, task: &Entity) -> bool {
-    next(state, config, governance).iter().any(|next| next.subject == task.subject)
+pub fn has_turn(state: &State, settings: &Settings, task: &Entity) -> bool {
+    next(state, settings).iter().any(|next| next.subject == task.subject)
 }
 
 /// Jobs whose supervisors have to be told something.
@@ -66,8 +61,15 @@ pub struct Told {
     end: Vec<EntityId>,
 }
 
+/// Tells the supervisors of jobs that these events let go on, or end, when the lock is free.
+pub fn wake(after: &After<'_>) -> Option<Errand> {
+    let told = waiting(after)?;
+    Some(Box::new(move |vault| tell(vault, &told)))
+}
+
 /// The jobs whose supervisors have to be told of these events.
-pub fn waiting(state: &State, config: &Config, governance: &Governance, events: &[Event]) -> Told {
+fn waiting(after: &After<'_>) -> Option<Told> {
+    let After { state, settings, events } = *after;
     let may_matter = |event: &Event| {
         matches!(
             event.event_type.known(),
@@ -82,9 +84,9 @@ pub fn waiting(state: &State, config: &Config, governance: &Governance, events: 
         )
     };
     if !events.iter().any(may_matter) {
-        return Told::default();
+        return None;
     }
-    let mut look: Vec<EntityId> = next(state, config, governance).iter().map(super::id_of).collect();
+    let mut look: Vec<EntityId> = next(state, settings).iter().map(super::id_of).collect();
     // A job that is tried again waits with its place in the queue behind it: for its project to go on, and
     // then for room.
     if state.tally().made(EntityType::Project) > 0 {
@@ -101,11 +103,11 @@ pub fn waiting(state: &State, config: &Config, governance: &Governance, events: 
         let task = state.entity(&run.named("task_id", EntityType::Task)?)?.into_owned();
         task.is_job().then(|| super::id_of(&task))
     });
-    Told { end: end.collect(), look }
+    Some(Told { end: end.collect(), look })
 }
 
 /// Tells them. Best effort: who waits looks by himself every few seconds, and what runs on can be cancelled.
-pub fn tell(vault: &Vault, told: &Told) {
+fn tell(vault: &Vault, told: &Told) {
     let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
     for job in told.end.iter().filter_map(open) {
         let _ = job.cancel(Order::Cancelled);

@@ -17,13 +17,12 @@ use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Result, Subject
 use crate::event::Kind;
 use crate::job::{ExitRecord, Halt, Held, Identity, JobDir, Observer, Order, Run, Signals, Spec, Words, take_over};
 use crate::machine::State as At;
-use crate::op::desk::Desk;
-use crate::op::task::request as asking;
-use crate::op::{Env, Shell, hook};
+use crate::op::kernel::Transaction;
+use crate::op::{Caller, Context, Shell, hook};
 use crate::policy::Request;
+use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 /// A job that waits looks by itself this often; usually it is told.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -39,21 +38,22 @@ const LOST: &str = "its folder in the vault is gone";
 pub const STOPPED: &str = "emergency_stop";
 
 /// What the supervisor of a job does, from its start to the end of its process.
-pub fn supervise(env: &Env, task: &str) -> Result<()> {
-    let vault = env.open()?;
+pub fn supervise(ctx: &Context, task: &str) -> Result<()> {
+    let vault = ctx.open()?;
     let id = EntityId::parse(task)?;
     let job = JobDir::open(vault.path(), &id)?.ok_or_else(|| Error::not_found(format!("there is no job {id}")))?;
     let held = take_over(&job)?;
-    let signals = Signals::of_supervisor()?;
+    let signals = ctx.cancel.signals()?;
     let spec = job.spec()?;
     let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
     // A job goes on after the session that fired it.
     let shell = Shell::Supervisors;
-    let env = Env { actor: Actor::parse(actor)?, shell, session: None, project: None, ..env.clone() };
+    let caller = Caller { actor: Actor::parse(actor)?, shell };
+    let ctx = Context { caller, session: None, project: None, ..ctx.clone() };
     // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
     let words = Words::of(&job);
     let supervisor =
-        Supervisor { env: &env, vault: &vault, job: &job, held: &held, spec: &spec, signals: &signals, words: &words };
+        Supervisor { ctx: &ctx, vault: &vault, job: &job, held: &held, spec: &spec, signals: &signals, words: &words };
     let mut last = None;
     while let Some((task, run)) = supervisor.turn()? {
         let (record, logref, recorded) = supervisor.run(&task, &run)?;
@@ -66,13 +66,13 @@ pub fn supervise(env: &Env, task: &str) -> Result<()> {
     drop(held);
     if let Some((task, record, logref)) = last {
         let report = end::report(&vault, &task, &record, &logref);
-        hook::run(&env, &vault, Setting::JobsOnFinish, &task.subject.to_string(), &report.text, &report.variables);
+        hook::run(&ctx, &vault, Setting::JobsOnFinish, &task.subject.to_string(), &report.text, &report.variables);
     }
     Ok(())
 }
 
 struct Supervisor<'a> {
-    env: &'a Env,
+    ctx: &'a Context,
     vault: &'a Vault,
     job: &'a JobDir,
     held: &'a Held,
@@ -83,8 +83,8 @@ struct Supervisor<'a> {
 
 impl Supervisor<'_> {
     /// The environment of this moment.
-    fn now(&self, lock_timeout: Duration) -> Env {
-        Env { now: (self.env.clock)(), lock_timeout, ..self.env.clone() }
+    fn now(&self, lock_timeout: Duration) -> Context {
+        Context { lock_timeout, ..self.ctx.at_this_moment() }
     }
 
     /// Whether the vault has lost this job.
@@ -115,10 +115,10 @@ impl Supervisor<'_> {
         }
     }
 
-    fn look(&self, env: &Env, gives_up: Option<&str>) -> Result<Look> {
-        let mut desk = Desk::open(env, self.vault, false)?;
+    fn look(&self, ctx: &Context, gives_up: Option<&str>) -> Result<Look> {
+        let mut tx = Transaction::begin(ctx, self.vault)?;
         let subject = Subject::new(EntityType::Task, self.job.task().clone());
-        let Some(task) = desk.state().entity(&subject).map(|task| task.into_owned()) else {
+        let Some(task) = tx.state().entity(&subject).map(|task| task.into_owned()) else {
             return Err(Error::not_found(format!("{subject} does not exist")));
         };
         let run = run_of(&task);
@@ -131,25 +131,25 @@ impl Supervisor<'_> {
         }
         if let Some(reason) = gives_up.filter(|_| !over(&task)) {
             let abort =
-                desk.ask(asking(env, Kind::TaskAborted, Some(&subject.to_string()), json!({"reason": reason})))?;
-            desk.commit(self.vault, abort.id)?;
+                tx.ask(ctx.request(Kind::TaskAborted, Some(&subject.to_string()), json!({"reason": reason})))?;
+            tx.commit(abort.id)?;
             return Ok(Look::Over);
         }
-        let stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped;
-        let stopped = stopped || queue::is_held_up(desk.state(), &task);
+        let stopped = tx.state().of(&Subject::SYSTEM) == At::Stopped;
+        let stopped = stopped || queue::is_held_up(tx.state(), &task);
         match task.state {
-            At::Ready if !stopped && queue::has_turn(desk.state(), &desk.config, &desk.governance, &task) => {
-                let holder = json!({"holder": env.actor.to_string(), "job": true});
-                desk.ask(asking(env, Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
+            At::Ready if !stopped && queue::has_turn(tx.state(), &tx.config, &task) => {
+                let holder = json!({"holder": ctx.caller.actor.to_string(), "job": true});
+                tx.ask(ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
             }
-            At::Assigned if !stopped && queue::has_room(desk.state(), &desk.config, &desk.governance) => {}
+            At::Assigned if !stopped && queue::has_room(tx.state(), &tx.config) => {}
             At::Proposed | At::Ready | At::Retrying | At::Assigned => return Ok(Look::Wait),
             _ => return Ok(Look::Over),
         }
         let run = self.next_run(&task)?;
         let timeout = self.spec.timeout.map(|timeout| timeout.as_secs());
-        let asked = desk.ask(run_started(env, &task, &run, timeout))?;
-        desk.commit(self.vault, asked.id)?;
+        let asked = tx.ask(run_started(ctx, &task, &run, timeout))?;
+        tx.commit(asked.id)?;
         Ok(Look::Run(Box::new(task), EntityId::parse(&run)?))
     }
 
@@ -158,7 +158,7 @@ impl Supervisor<'_> {
         let first = self.spec.extra.get("run_id").and_then(Value::as_str);
         match first.filter(|_| run_of(task).is_none()) {
             Some(first) => Ok(first.to_owned()),
-            None => Ok(crate::op::random_ulid((self.env.clock)())?.to_string()),
+            None => Ok(crate::op::random_ulid((self.ctx.host.clock)())?.to_string()),
         }
     }
 
@@ -166,7 +166,7 @@ impl Supervisor<'_> {
     fn run(&self, task: &Entity, run: &EntityId) -> Result<(ExitRecord, String, Result<()>)> {
         let runs = self.vault.view()?.1.made_for(&task.subject, EntityType::Run).len();
         let logref = log_reference(task, runs);
-        let clock = self.env.clock;
+        let clock = self.ctx.host.clock;
         if let Err(error) = self.check_command(task) {
             let record = ExitRecord::not_started(run, error.message, clock().timestamp());
             end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &record)?;
@@ -219,9 +219,9 @@ enum Look {
 }
 
 /// The event with which a run begins.
-pub fn run_started(env: &Env, task: &Entity, run: &str, timeout_seconds: Option<u64>) -> Request {
+pub fn run_started(ctx: &Context, task: &Entity, run: &str, timeout_seconds: Option<u64>) -> Request {
     let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
-    asking(env, Kind::RunStarted, Some(&format!("{}:{run}", EntityType::Run)), payload)
+    ctx.request(Kind::RunStarted, Some(&format!("{}:{run}", EntityType::Run)), payload)
 }
 
 struct Watch<'a> {
@@ -234,11 +234,11 @@ impl Observer for Watch<'_> {
 
     fn beat(&mut self) {
         let Supervisor { vault, .. } = self.supervisor;
-        let env = self.supervisor.now(BEAT_LOCK_WAIT);
+        let ctx = self.supervisor.now(BEAT_LOCK_WAIT);
         // A heartbeat that cannot be recorded is made up for by the next one.
-        let _ = Desk::open(&env, vault, false).and_then(|mut desk| {
-            let asked = desk.ask(asking(&env, Kind::Heartbeat, Some(&self.run), json!({})))?;
-            desk.commit(vault, asked.id)
+        let _ = Transaction::begin(&ctx, vault).and_then(|mut tx| {
+            let asked = tx.ask(ctx.request(Kind::Heartbeat, Some(&self.run), json!({})))?;
+            tx.commit(asked.id)
         });
     }
 

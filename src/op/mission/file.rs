@@ -2,8 +2,8 @@
 //! by hand is kept aside and told of.
 
 use crate::base::{Result, Timestamp};
-use crate::op::Env;
-use crate::op::desk::Desk;
+use crate::op::Context;
+use crate::op::kernel::Transaction;
 use crate::policy::mission::{self, M1};
 use crate::state::State;
 use crate::vault::{M1File, Vault};
@@ -15,7 +15,7 @@ pub fn wanted(state: &State) -> Option<String> {
 
 /// Looks at the file, and mends it under the lock if that is needed. Before there is a mission it is
 /// nobody's business.
-pub fn settle(env: &Env, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
+pub fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
     let (_, state) = vault.view()?;
     if mission::newest(&state).is_none() {
         return Ok(());
@@ -23,17 +23,17 @@ pub fn settle(env: &Env, vault: &Vault, warnings: &mut Vec<String>) -> Result<()
     if vault.look_at_m1(wanted(&state).as_deref())? == M1File::Current {
         return Ok(());
     }
-    let mut writer = vault.write(env.write_options(vault, &mut Vec::new())?)?;
+    let mut writer = vault.write(ctx.write_options(&vault.config()?.0))?;
     let (_, state) = writer.view()?;
-    mend(vault, wanted(&state), env.now.timestamp(), warnings)
+    mend(vault, wanted(&state), ctx.now.timestamp(), warnings)
 }
 
 /// The same for who holds the lock and is about to record something: afterwards the file is ours. `wanted`
 /// is what it should have been before.
-pub fn settle_at(desk: &mut Desk<'_>, vault: &Vault, env: &Env, wanted: Option<String>) -> Result<()> {
+pub fn settle_at(tx: &mut Transaction<'_>, vault: &Vault, ctx: &Context, wanted: Option<String>) -> Result<()> {
     let mut warnings = Vec::new();
-    mend(vault, wanted, env.now.timestamp(), &mut warnings)?;
-    desk.warnings.append(&mut warnings);
+    mend(vault, wanted, ctx.now.timestamp(), &mut warnings)?;
+    tx.warnings.append(&mut warnings);
     Ok(())
 }
 

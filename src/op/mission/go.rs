@@ -6,6 +6,7 @@
 //! began, because who fired it was killed before its supervisor lived, is fired again in its round.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -15,17 +16,16 @@ use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, 
 use crate::event::Kind;
 use crate::job::{self as engine, Beat, JobDir, Order, Signals};
 use crate::machine::State as At;
-use crate::op::Env;
-use crate::op::append::is_stopped;
+use crate::op::Context;
 use crate::op::job::{FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_at};
-use crate::op::project::with_view;
-use crate::op::task::request;
+use crate::op::kernel::is_stopped;
+use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::policy::approval::{self, Question};
+use crate::policy::settings::Setting;
 use crate::policy::{mission, rules};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 /// How far it came.
 #[derive(Debug)]
@@ -107,28 +107,28 @@ impl Part {
 }
 
 /// Does the work of the mission, for at most `max`; called again, goes on.
-pub fn go(env: &Env, max: Duration) -> Result<GoOutcome> {
-    let vault = env.open()?;
-    let signals = Signals::of_waiter()?;
+pub fn go(ctx: &Context, max: Duration) -> Result<GoOutcome> {
+    let vault = ctx.open()?;
+    let signals = ctx.cancel.signals()?;
     let until = engine::moment().checked_add(max);
     let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?.subject;
-    let mut going = Going { env: env.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
+    let mut going = Going { ctx: ctx.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
     let mut outcome = loop {
         if let Some(outcome) = going.step()? {
             break outcome;
         }
-        going.env.now = (env.clock)();
+        going.ctx.now = (ctx.host.clock)();
     };
     outcome.view.warnings.append(&mut going.warnings);
     Ok(outcome)
 }
 
 struct Going<'a> {
-    env: Env,
+    ctx: Context,
     vault: &'a Vault,
     /// The mission that it began with, whatever begins meanwhile.
     mission: Subject,
-    signals: Signals,
+    signals: Arc<Signals>,
     until: Option<Instant>,
     warnings: Vec<String>,
 }
@@ -193,7 +193,7 @@ impl Going<'_> {
             _ => GoStanding::GivenUp,
         };
         let run = match (standing, self.fired(mission, Part::Run)?) {
-            (GoStanding::OutOfRounds, Some((run, _))) => Some(check(&self.env, &run.to_string())?),
+            (GoStanding::OutOfRounds, Some((run, _))) => Some(check(&self.ctx, &run.to_string())?),
             _ => None,
         };
         let failed = run.filter(|run| matches!(run.standing, JobStanding::Fail | JobStanding::Lost));
@@ -292,7 +292,7 @@ impl Going<'_> {
 
     fn begin_round(&mut self, mission: &Entity) -> Result<()> {
         let key = Some(key(mission, "round", mission.count("round") + 1, 1));
-        self.record(Request { key, ..next_round(&self.env, mission) })
+        self.record(Request { key, ..next_round(&self.ctx, mission) })
     }
 
     fn finish(&mut self, mission: &Entity, passed: bool, text: String) -> Result<()> {
@@ -304,7 +304,7 @@ impl Going<'_> {
         };
         let text = Some(text).filter(|text| fits(text));
         let key = Some(format!("{}:end", mission.subject.id()));
-        self.record(Request { key, ..ending(&self.env, mission, passed, text) })
+        self.record(Request { key, ..ending(&self.ctx, mission, passed, text) })
     }
 
     /// The job of this part of the round, fired if it was not, and waited for.
@@ -318,12 +318,12 @@ impl Going<'_> {
             if matches!(part, Part::Fix) || self.fired(mission, Part::Fix)?.is_none() {
                 self.note_task(&task, part)?;
             }
-            let job = check(&self.env, &task.to_string())?;
+            let job = check(&self.ctx, &task.to_string())?;
             if waits_for_approval(&job.task) {
                 return Ok(job);
             }
             let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(engine::moment()));
-            let job = wait_at(&self.env, self.vault, &task.to_string(), left, &self.signals)?;
+            let job = wait_at(&self.ctx, self.vault, &task.to_string(), left, &self.signals)?;
             if attempt >= ATTEMPTS_MAX_COUNT || !self.never_began(&job)? || self.moved_on(mission)? {
                 return Ok(job);
             }
@@ -389,7 +389,7 @@ impl Going<'_> {
             beat: Beat::Timer,
             destructive: false,
         };
-        let done = fire(&self.env, request, Some(key(mission, part.name(), round, attempt)))?;
+        let done = fire(&self.ctx, request, Some(key(mission, part.name(), round, attempt)))?;
         self.warnings.extend(done.recorded.warnings);
         Ok(done.task.subject)
     }
@@ -430,14 +430,14 @@ impl Going<'_> {
     }
 
     fn change(&mut self, mission: &Entity, members: Value) -> Result<()> {
-        let asked = request(&self.env, Kind::MissionChanged, Some(&mission.subject.to_string()), members);
+        let asked = self.ctx.request(Kind::MissionChanged, Some(&mission.subject.to_string()), members);
         self.record(asked)
     }
 
     /// Records a step of the mission. One that somebody ended meanwhile takes none, and the next look
     /// says so.
     fn record(&mut self, asked: Request) -> Result<()> {
-        match record(&self.env, asked) {
+        match record(&self.ctx, asked) {
             Ok(done) => {
                 self.warnings.extend(done.recorded.warnings);
                 Ok(())

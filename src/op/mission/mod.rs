@@ -10,15 +10,13 @@ mod go;
 
 use serde_json::{Map, Value, json};
 
-use super::append::{finish, repeated};
-use super::desk::Desk;
 use super::job::newest_log;
-use super::project::with_view;
-use super::task::request;
-use super::{AppendOutcome, Env, require};
+use super::{Context, Recorded, require};
 use crate::base::{EntityType, Error, Reason, Result};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::State as At;
+use crate::op::kernel::Transaction;
+use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::policy::mission::{self, LINES, M1, NONE};
 use crate::state::{Entity, State};
@@ -39,16 +37,16 @@ pub struct MissionView {
 /// What was recorded of a mission, and how it stands now.
 #[derive(Debug)]
 pub struct MissionOutcome {
-    pub recorded: AppendOutcome,
+    pub recorded: Recorded,
     pub view: MissionView,
 }
 
 /// The newest mission; its file is made again if it is not what it should be.
-pub fn show(env: &Env) -> Result<MissionView> {
-    let vault = env.open()?;
+pub fn show(ctx: &Context) -> Result<MissionView> {
+    let vault = ctx.open()?;
     let mut warnings = Vec::new();
     // A vault that can only be read is looked at all the same.
-    if let Err(error) = file::settle(env, &vault, &mut warnings) {
+    if let Err(error) = file::settle(ctx, &vault, &mut warnings) {
         warnings.push(format!("M1.md could not be looked after: {error}"));
     }
     let view = with_view(&vault, |_, state| view(state))?;
@@ -76,19 +74,19 @@ fn no_mission() -> Error {
 
 /// Begins a mission.
 pub fn start(
-    env: &Env,
+    ctx: &Context,
     goal: &str,
     constraints: &[String],
     requirement: Option<&str>,
     key: Option<String>,
 ) -> Result<MissionOutcome> {
-    let requirement = requirement.map(|r| require::find(env, r, EntityType::Requirement)).transpose()?;
+    let requirement = requirement.map(|r| require::find(ctx, r, EntityType::Requirement)).transpose()?;
     let payload = json!({
         "goal": goal.trim(),
         "constraints": list(constraints),
         "requirement_id": requirement,
     });
-    record(env, Request { key, ..request(env, Kind::MissionStarted, None, payload) })
+    record(ctx, Request { key, ..ctx.request(Kind::MissionStarted, None, payload) })
 }
 
 fn list(constraints: &[String]) -> Value {
@@ -97,10 +95,10 @@ fn list(constraints: &[String]) -> Value {
 }
 
 /// Changes what the file says: `KEY=VALUE` pairs, and the constraints if any are given.
-pub fn set(env: &Env, pairs: &[String], constraints: &[String], key: Option<String>) -> Result<MissionOutcome> {
-    on_mission(env, |desk, mission| {
+pub fn set(ctx: &Context, pairs: &[String], constraints: &[String], key: Option<String>) -> Result<MissionOutcome> {
+    on_mission(ctx, |tx, mission| {
         // The whole content is recorded: said again, it goes with what else was so the first time.
-        let first = first_with(desk, key.as_deref(), Kind::MissionChanged)?;
+        let first = first_with(tx, key.as_deref(), Kind::MissionChanged)?;
         let again = first.is_some();
         let mut members = first.unwrap_or_else(|| members(mission));
         let mut given = Vec::new();
@@ -111,7 +109,7 @@ pub fn set(env: &Env, pairs: &[String], constraints: &[String], key: Option<Stri
                 return Err(Error::usage(format!("{name} is given twice")));
             }
             let value = Some(value.trim()).filter(|value| !value.is_empty() && *value != NONE);
-            set_one(desk.state(), &name, value, &mut members)?;
+            set_one(tx.state(), &name, value, &mut members)?;
             given.push(name);
         }
         if !constraints.is_empty() {
@@ -119,18 +117,18 @@ pub fn set(env: &Env, pairs: &[String], constraints: &[String], key: Option<Stri
         }
         if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) && !again {
             members.remove("logref");
-            let log = members.get("task_id").and_then(Value::as_str).and_then(|task| log_of(desk.state(), task));
+            let log = members.get("task_id").and_then(Value::as_str).and_then(|task| log_of(tx.state(), task));
             members.extend(log.map(|log| ("logref".to_owned(), log.into())));
         }
         let subject = mission.subject.to_string();
-        Ok(Request { key, ..request(env, Kind::MissionChanged, Some(&subject), Value::Object(members)) })
+        Ok(Request { key, ..ctx.request(Kind::MissionChanged, Some(&subject), Value::Object(members)) })
     })
 }
 
 /// What the event with this key says, if it is one of this kind.
-fn first_with(desk: &Desk<'_>, key: Option<&str>, kind: Kind) -> Result<Option<Map<String, Value>>> {
-    let Some(id) = key.and_then(|key| desk.state().keyed(key).or_else(|| parse_ulid(key))) else { return Ok(None) };
-    let first = desk.snapshot.find(id)?.map(|(_, event)| event);
+fn first_with(tx: &Transaction<'_>, key: Option<&str>, kind: Kind) -> Result<Option<Map<String, Value>>> {
+    let Some(id) = key.and_then(|key| tx.state().keyed(key).or_else(|| parse_ulid(key))) else { return Ok(None) };
+    let first = tx.snapshot.find(id)?.map(|(_, event)| event);
     Ok(first.filter(|event| event.event_type.known() == Some(kind)).map(|event| event.payload))
 }
 
@@ -199,15 +197,15 @@ fn log_of(state: &State, task: &str) -> Option<String> {
 }
 
 /// Begins the next round.
-pub fn round(env: &Env, key: Option<String>) -> Result<MissionOutcome> {
-    on_mission(env, |desk, mission| {
-        let mut asked = next_round(env, mission);
+pub fn round(ctx: &Context, key: Option<String>) -> Result<MissionOutcome> {
+    on_mission(ctx, |tx, mission| {
+        let mut asked = next_round(ctx, mission);
         // Said again, it is the round of the first time.
-        match first_with(desk, key.as_deref(), Kind::MissionRoundBegun)? {
+        match first_with(tx, key.as_deref(), Kind::MissionRoundBegun)? {
             Some(first) => asked.payload = first,
             None => {
                 // Two runs of one mission would work side by side.
-                if let Some(task) = view_of(desk.state(), mission.clone()).busy {
+                if let Some(task) = view_of(tx.state(), mission.clone()).busy {
                     let why = format!("{} is {}: a round begins when the one before is over", task.name(), task.state);
                     return Err(Error::refused(Reason::NotReady, why));
                 }
@@ -217,67 +215,67 @@ pub fn round(env: &Env, key: Option<String>) -> Result<MissionOutcome> {
     })
 }
 
-fn next_round(env: &Env, mission: &Entity) -> Request {
+fn next_round(ctx: &Context, mission: &Entity) -> Request {
     let payload = json!({"round": mission.count("round") + 1});
-    request(env, Kind::MissionRoundBegun, Some(&mission.subject.to_string()), payload)
+    ctx.request(Kind::MissionRoundBegun, Some(&mission.subject.to_string()), payload)
 }
 
 /// It is done, or given up.
-pub fn end(env: &Env, passed: bool, text: Option<String>, key: Option<String>) -> Result<MissionOutcome> {
-    on_mission(env, |_, mission| Ok(Request { key, ..ending(env, mission, passed, text) }))
+pub fn end(ctx: &Context, passed: bool, text: Option<String>, key: Option<String>) -> Result<MissionOutcome> {
+    on_mission(ctx, |_, mission| Ok(Request { key, ..ending(ctx, mission, passed, text) }))
 }
 
-fn ending(env: &Env, mission: &Entity, passed: bool, text: Option<String>) -> Request {
+fn ending(ctx: &Context, mission: &Entity, passed: bool, text: Option<String>) -> Request {
     let kind = if passed { Kind::MissionPassed } else { Kind::MissionFailed };
-    request(env, kind, Some(&mission.subject.to_string()), json!({"last_action": text}))
+    ctx.request(kind, Some(&mission.subject.to_string()), json!({"last_action": text}))
 }
 
-/// Opens the desk, finds the newest mission, and records what `ask` gives.
-fn on_mission(env: &Env, ask: impl FnOnce(&Desk<'_>, &Entity) -> Result<Request>) -> Result<MissionOutcome> {
-    let vault = env.open()?;
-    let desk = Desk::open(env, &vault, false)?;
-    let mission = mission::newest(desk.state()).ok_or_else(no_mission)?;
-    let asked = ask(&desk, &mission)?;
-    record_at(env, &vault, desk, asked)
+/// Opens the tx, finds the newest mission, and records what `ask` gives.
+fn on_mission(ctx: &Context, ask: impl FnOnce(&Transaction<'_>, &Entity) -> Result<Request>) -> Result<MissionOutcome> {
+    let vault = ctx.open()?;
+    let tx = Transaction::begin(ctx, &vault)?;
+    let mission = mission::newest(tx.state()).ok_or_else(no_mission)?;
+    let asked = ask(&tx, &mission)?;
+    record_at(ctx, &vault, tx, asked)
 }
 
-fn record(env: &Env, asked: Request) -> Result<MissionOutcome> {
-    let vault = env.open()?;
-    let desk = Desk::open(env, &vault, false)?;
-    record_at(env, &vault, desk, asked)
+fn record(ctx: &Context, asked: Request) -> Result<MissionOutcome> {
+    let vault = ctx.open()?;
+    let tx = Transaction::begin(ctx, &vault)?;
+    record_at(ctx, &vault, tx, asked)
 }
 
-fn record_at(env: &Env, vault: &Vault, mut desk: Desk<'_>, asked: Request) -> Result<MissionOutcome> {
+fn record_at(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Request) -> Result<MissionOutcome> {
     // Nobody names the mission: a key says which one was meant.
-    let (mut recorded, view) = match repeated(&desk, &Request { subject: None, ..asked.clone() })? {
+    let (mut recorded, view) = match tx.repeated(&Request { subject: None, ..asked.clone() })? {
         Some(first) => {
-            let view = view(desk.state())?;
+            let view = view(tx.state())?;
             // The file is looked after under the same lock.
-            drop(desk);
+            drop(tx);
             (first, view)
         }
         None => {
-            let before = file::wanted(desk.state());
-            let asked = match unchanged(&desk, &asked) {
+            let before = file::wanted(tx.state());
+            let asked = match unchanged(&tx, &asked) {
                 Some(held) => held,
-                None => desk.ask(asked)?,
+                None => tx.ask(asked)?,
             };
             // Only now: what is refused leaves the file alone.
-            file::settle_at(&mut desk, vault, env, before)?;
+            file::settle_at(&mut tx, vault, ctx, before)?;
             // Looked at before it is recorded: what is recorded is never refused.
-            let view = view(desk.state())?;
-            (finish(vault, desk, &[asked])?, view)
+            let view = view(tx.state())?;
+            (tx.finish(&[asked])?, view)
         }
     };
-    if let Err(error) = file::settle(env, vault, &mut recorded.warnings) {
+    if let Err(error) = file::settle(ctx, vault, &mut recorded.warnings) {
         recorded.warnings.push(format!("it is recorded, but M1.md could not be written: {error}"));
     }
     Ok(MissionOutcome { recorded, view })
 }
 
 /// A change that says what is so already records nothing.
-fn unchanged(desk: &Desk<'_>, asked: &Request) -> Option<super::desk::Asked> {
-    let mission = mission::newest(desk.state()).filter(|mission| mission.state == At::Running)?;
+fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel::Asked> {
+    let mission = mission::newest(tx.state()).filter(|mission| mission.state == At::Running)?;
     let same = match asked.kind {
         Kind::MissionChanged => members(&mission) == asked.payload,
         Kind::MissionStarted => {
@@ -286,5 +284,5 @@ fn unchanged(desk: &Desk<'_>, asked: &Request) -> Option<super::desk::Asked> {
         }
         _ => false,
     };
-    same.then_some(super::desk::Asked { id: mission.last_event, held: true })
+    same.then_some(crate::op::kernel::Asked { id: mission.last_event, held: true })
 }

@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
-use super::{Env, all_maps, with_view};
+use super::{Context, all_maps};
 use crate::base::{Digest, EntityType, Result, Ulid};
 use crate::chain::Head;
+use crate::op::kernel::with_view;
 use crate::state::State;
 use crate::vault::projections::{self, Found};
 use crate::vault::{Position, Snapshot, Vault};
@@ -22,8 +23,8 @@ pub struct CheckOutcome {
 }
 
 /// Compares index, projection files and the newest snapshot with what the events alone give.
-pub fn check(env: &Env) -> Result<CheckOutcome> {
-    check_caches(&env.open()?)
+pub fn check(ctx: &Context) -> Result<CheckOutcome> {
+    check_caches(&ctx.open()?)
 }
 
 pub(in crate::op) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {

@@ -4,12 +4,14 @@ mod check;
 
 use serde_json::{Map, Value, json};
 
-use super::Env;
+use super::Context;
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
 use crate::chain::Head;
 use crate::machine;
+use crate::op::kernel::with_view;
+use crate::policy::Settings;
 use crate::state::{Entity, State};
-use crate::vault::{Snapshot, Vault, projections};
+use crate::vault::{Vault, projections};
 
 pub(super) use check::check_caches;
 pub use check::{CheckOutcome, check};
@@ -65,9 +67,9 @@ pub struct SummaryOutcome {
 }
 
 /// The whole state in numbers. Brings the projection files up to date where that needs no waiting.
-pub fn summary(env: &Env) -> Result<SummaryOutcome> {
-    let vault = env.open()?;
-    refresh(env, &vault);
+pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
+    let vault = ctx.open()?;
+    refresh(ctx, &vault);
     let (snapshot, state) = vault.view()?;
     // Files that cannot be read are as good as none.
     let files = vault.projection_files().unwrap_or_default();
@@ -90,20 +92,9 @@ pub fn summary(env: &Env) -> Result<SummaryOutcome> {
 }
 
 /// Refreshes the files if the vault can be written and nobody else is at it. They are only a cache.
-fn refresh(env: &Env, vault: &Vault) {
-    let options = env.write_options(vault, &mut Vec::new());
-    let now = options.map(|options| crate::vault::WriteOptions { lock_timeout: std::time::Duration::ZERO, ..options });
-    let _ = now.and_then(|options| vault.write(options)?.refresh_projections());
-}
-
-/// An answer from the state that can be relied on: if the state could not give all of it, an error.
-pub(super) fn with_view<T>(vault: &Vault, answer: impl FnOnce(&Snapshot, &State) -> Result<T>) -> Result<T> {
-    let (snapshot, state) = vault.view()?;
-    let answer = answer(&snapshot, &state)?;
-    match state.fault() {
-        Some(fault) => Err(fault),
-        None => Ok(answer),
-    }
+fn refresh(ctx: &Context, vault: &Vault) {
+    let now = Context { lock_timeout: std::time::Duration::ZERO, ..ctx.clone() };
+    let _ = vault.write(now.write_options(&Settings::default())).and_then(|mut writer| writer.refresh_projections());
 }
 
 #[derive(Clone, Debug)]
@@ -155,7 +146,7 @@ impl ListOutcome {
 }
 
 /// One page of a projection, by id.
-pub fn list(env: &Env, request: &ListRequest) -> Result<ListOutcome> {
+pub fn list(ctx: &Context, request: &ListRequest) -> Result<ListOutcome> {
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if request.limit == 0 || request.limit > most {
         return Err(Error::new(
@@ -163,7 +154,7 @@ pub fn list(env: &Env, request: &ListRequest) -> Result<ListOutcome> {
             format!("a page has 1 to {most} entries, not {}", request.limit),
         ));
     }
-    with_view(&env.open()?, |snapshot, state| {
+    with_view(&ctx.open()?, |snapshot, state| {
         let mut entries = match request.projection {
             Projection::Of(entity) => list_entities(state, entity, request)?,
             Projection::Idempotency => {
@@ -177,7 +168,7 @@ pub fn list(env: &Env, request: &ListRequest) -> Result<ListOutcome> {
             Some(Listed::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
             _ => None,
         };
-        let (request, now) = (request.clone(), env.now.timestamp());
+        let (request, now) = (request.clone(), ctx.now.timestamp());
         Ok(ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now })
     })
 }
@@ -221,8 +212,8 @@ pub struct MapOutcome {
 }
 
 /// The whole map of a projection, as its file holds it.
-pub fn map(env: &Env, projection: Projection) -> Result<MapOutcome> {
-    with_view(&env.open()?, |snapshot, state| {
+pub fn map(ctx: &Context, projection: Projection) -> Result<MapOutcome> {
+    with_view(&ctx.open()?, |snapshot, state| {
         let map = match projection {
             Projection::Of(entity) => projections::map(state, entity),
             Projection::Idempotency => projections::idempotency(state),
@@ -238,10 +229,10 @@ pub struct RebuildOutcome {
 }
 
 /// Makes index and projections anew, from the events alone.
-pub fn rebuild(env: &Env) -> Result<RebuildOutcome> {
-    let vault = env.open()?;
-    let options = env.write_options(&vault, &mut Vec::new())?;
-    let (snapshot, _) = vault.write(options)?.rebuild()?;
+pub fn rebuild(ctx: &Context) -> Result<RebuildOutcome> {
+    let vault = ctx.open()?;
+    let (config, _) = vault.config()?;
+    let (snapshot, _) = vault.write(ctx.write_options(&config))?.rebuild()?;
     Ok(RebuildOutcome { events: snapshot.count, head: snapshot.head })
 }
 
@@ -253,19 +244,19 @@ pub struct SnapshotOutcome {
 }
 
 /// Writes the whole state to `snapshots/`, with the head that it stands for.
-pub fn snapshot(env: &Env, name: Option<&str>) -> Result<SnapshotOutcome> {
+pub fn snapshot(ctx: &Context, name: Option<&str>) -> Result<SnapshotOutcome> {
     let name = match name {
         Some("latest") => return Err(Error::usage("latest is always written; choose another name")),
         Some(name) => EntityId::parse(name)?.to_string(),
-        None => env.now.timestamp().to_string().replace([':', '-'], ""),
+        None => ctx.now.timestamp().to_string().replace([':', '-'], ""),
     };
-    let vault = env.open()?;
-    let options = env.write_options(&vault, &mut Vec::new())?;
-    let mut writer = vault.write(options)?;
+    let vault = ctx.open()?;
+    let (config, _) = vault.config()?;
+    let mut writer = vault.write(ctx.write_options(&config))?;
     let (snapshot, state) = writer.view()?;
     let document = json!({
         "schema": 1,
-        "created_at": env.now.timestamp().to_string(),
+        "created_at": ctx.now.timestamp().to_string(),
         "head": snapshot.head.map(|head| head.to_string()),
         "events": snapshot.count,
         "projections": all_maps(&state),

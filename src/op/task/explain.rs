@@ -2,8 +2,8 @@
 
 use crate::base::{EntityType, Result, Subject, limits, text};
 use crate::machine::State as At;
-use crate::op::Env;
-use crate::op::project::with_view;
+use crate::op::Context;
+use crate::op::kernel::with_view;
 use crate::policy::rules::{Wait, waits_for};
 use crate::policy::{approval, overdue, project};
 use crate::state::{Entity, State};
@@ -19,8 +19,8 @@ pub struct ExplainOutcome {
     pub because: Vec<String>,
 }
 
-pub fn explain(env: &Env, reference: &str) -> Result<ExplainOutcome> {
-    let vault = env.open()?;
+pub fn explain(ctx: &Context, reference: &str) -> Result<ExplainOutcome> {
+    let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
     with_view(&vault, |snapshot, state| {
         let subject = state.find(reference, EntityType::Task)?;

@@ -2,19 +2,19 @@
 
 mod explain;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::append::{finish, repeated};
-use super::desk::{Asked, Desk};
-use super::project::with_view;
-use super::{AppendOutcome, Env, record_one, require};
+use super::{Context, Recorded, require};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Result};
 use crate::event::Kind;
 use crate::machine::State as At;
+use crate::op::kernel::record_one;
+use crate::op::kernel::with_view;
+use crate::op::kernel::{Asked, Transaction, is_stopped};
+use crate::policy::settings::Setting;
 use crate::policy::{Request, overdue, project, ready, rules};
 use crate::state::Entity;
-use crate::vault::config::Setting;
 
 pub use explain::{ExplainOutcome, explain};
 
@@ -30,42 +30,42 @@ pub struct ProposeRequest {
     pub max_retries: Option<u64>,
 }
 
-pub fn propose(env: &Env, request: ProposeRequest, key: Option<String>) -> Result<AppendOutcome> {
+pub fn propose(ctx: &Context, request: ProposeRequest, key: Option<String>) -> Result<Recorded> {
     let ProposeRequest { title, requirement, after, destructive, max_retries } = request;
-    let requirement = requirement.map(|r| require::find(env, &r, EntityType::Requirement)).transpose()?;
+    let requirement = requirement.map(|r| require::find(ctx, &r, EntityType::Requirement)).transpose()?;
     if let Some(requirement) = &requirement {
-        with_view(&env.open()?, |_, state| super::pause::check_same(env, state, requirement))?;
+        with_view(&ctx.open()?, |_, state| super::pause::check_same(ctx, state, requirement))?;
     }
-    let after = after.iter().map(|task| require::find(env, task, EntityType::Task)).collect::<Result<Vec<_>>>()?;
+    let after = after.iter().map(|task| require::find(ctx, task, EntityType::Task)).collect::<Result<Vec<_>>>()?;
     let payload = json!({
         "title": title,
         "requirement_id": requirement,
-        "project_id": super::pause::member(env.project.as_ref().filter(|_| requirement.is_none())),
+        "project_id": super::pause::member(ctx.project.as_ref().filter(|_| requirement.is_none())),
         "after": if after.is_empty() { Value::Null } else { json!(after) },
         "destructive": destructive.then_some(true),
         "max_retries": max_retries,
     });
-    record_one(env, Kind::TaskProposed, None, payload, key)
+    record_one(ctx, Kind::TaskProposed, None, payload, key)
 }
 
 /// Says that nothing stands in its way; the reactor says so by itself as soon as it is true.
-pub fn ready(env: &Env, reference: &str, key: Option<String>) -> Result<AppendOutcome> {
-    record_one(env, Kind::TaskReady, Some(reference), json!({}), key)
+pub fn ready(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
+    record_one(ctx, Kind::TaskReady, Some(reference), json!({}), key)
 }
 
-pub fn abort(env: &Env, reference: &str, reason: Option<String>, key: Option<String>) -> Result<AppendOutcome> {
-    record_one(env, Kind::TaskAborted, Some(reference), json!({"reason": reason}), key)
+pub fn abort(ctx: &Context, reference: &str, reason: Option<String>, key: Option<String>) -> Result<Recorded> {
+    record_one(ctx, Kind::TaskAborted, Some(reference), json!({"reason": reason}), key)
 }
 
 /// It failed: tried again if the cause may pass, given up if not.
-pub fn fail(env: &Env, reference: &str, class: &str, reason: &str, key: Option<String>) -> Result<AppendOutcome> {
+pub fn fail(ctx: &Context, reference: &str, class: &str, reason: &str, key: Option<String>) -> Result<Recorded> {
     let failed = End::Failed { class: class.to_owned(), reason: reason.to_owned() };
-    end(env, reference, failed, false, key)
+    end(ctx, reference, failed, false, key)
 }
 
 #[derive(Debug)]
 pub enum ClaimOutcome {
-    Claimed(Box<AppendOutcome>),
+    Claimed(Box<Recorded>),
     /// Nothing can be taken; so many wait for something.
     NoTask {
         waiting: u64,
@@ -73,97 +73,97 @@ pub enum ClaimOutcome {
 }
 
 /// Takes a task, or the next that is ready: one winner, decided under the lock.
-pub fn claim(env: &Env, reference: Option<&str>, lease: Option<u64>, key: Option<String>) -> Result<ClaimOutcome> {
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    let lease = lease.unwrap_or_else(|| desk.config.count(Setting::LeaseSeconds));
-    let payload = json!({"holder": env.actor.to_string(), "lease_seconds": lease});
-    let mut request = Request { key, ..request(env, Kind::TaskAssigned, reference, payload) };
-    if let Some(first) = repeated(&desk, &request)? {
+pub fn claim(ctx: &Context, reference: Option<&str>, lease: Option<u64>, key: Option<String>) -> Result<ClaimOutcome> {
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let lease = lease.unwrap_or_else(|| tx.config.count(Setting::LeaseSeconds));
+    let payload = json!({"holder": ctx.caller.actor.to_string(), "lease_seconds": lease});
+    let mut request = Request { key, ..ctx.request(Kind::TaskAssigned, reference, payload) };
+    if let Some(first) = tx.repeated(&request)? {
         return Ok(ClaimOutcome::Claimed(Box::new(first)));
     }
-    if super::append::is_stopped(desk.state()) {
-        return Err(rules::stopped(desk.state()));
+    if is_stopped(tx.state()) {
+        return Err(rules::stopped(tx.state()));
     }
     // Whose project is paused is told so, not that there is nothing to do.
-    if env.actor.kind == ActorKind::Agent && reference.is_none() {
-        desk.seat.check(desk.state(), Kind::TaskAssigned, None)?;
+    if ctx.caller.actor.kind == ActorKind::Agent && reference.is_none() {
+        tx.seat.check(tx.state(), Kind::TaskAssigned, None)?;
     }
     // Whoever let his lease pass need not be waited for until a watchdog comes by.
-    for late in overdue::leases(desk.state(), env.now.timestamp(), None) {
-        desk.add(late.draft())?;
+    for late in overdue::leases(tx.state(), ctx.now.timestamp(), None) {
+        tx.add(late.draft())?;
     }
     if reference.is_none() {
-        let project = env.project.as_ref().map(project::subject);
-        let Some((task, constraint)) = ready::next(desk.state(), project.as_ref()) else {
-            let waiting = desk.state().tally().in_state(EntityType::Task, At::Proposed);
+        let project = ctx.project.as_ref().map(project::subject);
+        let Some((task, constraint)) = ready::next(tx.state(), project.as_ref()) else {
+            let waiting = tx.state().tally().in_state(EntityType::Task, At::Proposed);
             return Ok(ClaimOutcome::NoTask { waiting });
         };
         request.subject = Some(task.subject.to_string());
         request.parents = [Some(task.last_event), constraint.map(|c| c.last_event)].into_iter().flatten().collect();
     }
-    let asked = desk.ask(request)?;
-    finish(&vault, desk, &[asked]).map(|done| ClaimOutcome::Claimed(Box::new(done)))
+    let asked = tx.ask(request)?;
+    tx.finish(&[asked]).map(|done| ClaimOutcome::Claimed(Box::new(done)))
 }
 
 /// Gives a task to somebody, who then holds it: a person's word.
-pub fn assign(env: &Env, reference: &str, agent: &str, key: Option<String>) -> Result<AppendOutcome> {
+pub fn assign(ctx: &Context, reference: &str, agent: &str, key: Option<String>) -> Result<Recorded> {
     let agent = EntityId::parse(agent)?;
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    let lease = desk.config.count(Setting::LeaseSeconds);
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let lease = tx.config.count(Setting::LeaseSeconds);
     let payload = json!({"holder": format!("agent:{agent}"), "lease_seconds": lease});
-    let asked = Request { key, ..request(env, Kind::TaskAssigned, Some(reference), payload) };
-    if let Some(first) = repeated(&desk, &asked)? {
+    let asked = Request { key, ..ctx.request(Kind::TaskAssigned, Some(reference), payload) };
+    if let Some(first) = tx.repeated(&asked)? {
         return Ok(first);
     }
-    let asked = desk.ask(asked)?;
-    finish(&vault, desk, &[asked])
+    let asked = tx.ask(asked)?;
+    tx.finish(&[asked])
 }
 
 /// Begins to work on a claimed task. One that is under way already stays so.
-pub fn start(env: &Env, reference: &str, timeout: Option<u64>, key: Option<String>) -> Result<AppendOutcome> {
-    on_task(env, reference, |desk, task| {
-        let run = task.named("last_run_id", EntityType::Run).and_then(|run| desk.state().entity(&run));
-        let mine = task.text("holder").is_none_or(|holder| holder == env.actor.to_string());
+pub fn start(ctx: &Context, reference: &str, timeout: Option<u64>, key: Option<String>) -> Result<Recorded> {
+    on_task(ctx, reference, |tx, task| {
+        let run = task.named("last_run_id", EntityType::Run).and_then(|run| tx.state().entity(&run));
+        let mine = task.text("holder").is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.state == At::Running && mine && key.is_none()) {
-            if env.actor.kind == ActorKind::Agent {
-                project::check_going_on(desk.state(), task)?;
+            if ctx.caller.actor.kind == ActorKind::Agent {
+                project::check_going_on(tx.state(), task)?;
             }
             return Ok(vec![Asked { id: run.first_event, held: true }]);
         }
         let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout});
-        let request = Request { key: key.clone(), ..request(env, Kind::RunStarted, None, payload) };
-        match repeated(desk, &request)? {
+        let request = Request { key: key.clone(), ..ctx.request(Kind::RunStarted, None, payload) };
+        match tx.repeated(&request)? {
             Some(first) => Ok(vec![Asked { id: first.asked.id, held: true }]),
-            None => Ok(vec![desk.ask(request)?]),
+            None => Ok(vec![tx.ask(request)?]),
         }
     })
 }
 
 /// Shows that the work goes on, and keeps the claim.
-pub fn heartbeat(env: &Env, reference: &str, key: Option<String>) -> Result<AppendOutcome> {
-    on_task(env, reference, |desk, task| {
+pub fn heartbeat(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
+    on_task(ctx, reference, |tx, task| {
         // A checkpoint is still a sign of life there; this one says that the work goes on.
-        if env.actor.kind == ActorKind::Agent {
-            project::check_going_on(desk.state(), task)?;
+        if ctx.caller.actor.kind == ActorKind::Agent {
+            project::check_going_on(tx.state(), task)?;
         }
         let run = task.named("last_run_id", EntityType::Run).filter(|_| task.state == At::Running);
         let (kind, subject) = match run {
             Some(run) => (Kind::Heartbeat, run),
             None => (Kind::ClaimRenewed, task.subject.clone()),
         };
-        let beat = Request { key: key.clone(), ..request(env, kind, Some(&subject.to_string()), json!({})) };
-        match repeated(desk, &beat)? {
+        let beat = Request { key: key.clone(), ..ctx.request(kind, Some(&subject.to_string()), json!({})) };
+        match tx.repeated(&beat)? {
             Some(first) => Ok(vec![Asked { id: first.asked.id, held: true }]),
-            None => Ok(vec![desk.ask(beat)?]),
+            None => Ok(vec![tx.ask(beat)?]),
         }
     })
 }
 
 /// It is done.
-pub fn succeed(env: &Env, reference: &str, summary: Option<String>, key: Option<String>) -> Result<AppendOutcome> {
-    end(env, reference, End::Succeeded { summary }, false, key)
+pub fn succeed(ctx: &Context, reference: &str, summary: Option<String>, key: Option<String>) -> Result<Recorded> {
+    end(ctx, reference, End::Succeeded { summary }, false, key)
 }
 
 /// How a task went.
@@ -174,56 +174,42 @@ pub enum End {
 }
 
 /// It is over. With `begins`, it is begun first, so that what was done has a run.
-pub fn end(env: &Env, reference: &str, end: End, begins: bool, key: Option<String>) -> Result<AppendOutcome> {
-    on_task(env, reference, |desk, task| {
+pub fn end(ctx: &Context, reference: &str, end: End, begins: bool, key: Option<String>) -> Result<Recorded> {
+    on_task(ctx, reference, |tx, task| {
         let subject = task.subject.to_string();
         let (kind, said) = match &end {
             End::Succeeded { .. } => (Kind::TaskSucceeded, json!({})),
             End::Failed { class, reason } => (Kind::TaskFailed, json!({"error_class": class, "reason": reason})),
         };
-        let done = Request { key: key.clone(), ..request(env, kind, Some(&subject), said) };
-        if let Some(first) = repeated(desk, &done)? {
+        let done = Request { key: key.clone(), ..ctx.request(kind, Some(&subject), said) };
+        if let Some(first) = tx.repeated(&done)? {
             return Ok(vec![Asked { id: first.asked.id, held: true }]);
         }
         if begins {
-            desk.ask(request(env, Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
+            tx.ask(ctx.request(Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
         }
         if let End::Succeeded { summary } = &end {
-            let now = desk.state().entity(&task.subject).filter(|task| task.state == At::Running);
+            let now = tx.state().entity(&task.subject).filter(|task| task.state == At::Running);
             let run = now.and_then(|task| task.named("last_run_id", EntityType::Run));
-            if let Some(run) = run.filter(|run| desk.state().of(run) == At::Running) {
+            if let Some(run) = run.filter(|run| tx.state().of(run) == At::Running) {
                 let finished = json!({"success": true, "summary": summary});
-                desk.ask(request(env, Kind::RunFinished, Some(&run.to_string()), finished))?;
+                tx.ask(ctx.request(Kind::RunFinished, Some(&run.to_string()), finished))?;
             }
         }
-        Ok(vec![desk.ask(done)?])
+        Ok(vec![tx.ask(done)?])
     })
 }
 
-/// Opens the desk, finds the task, and commits what `act` asks for about it.
+/// Opens the tx, finds the task, and commits what `act` asks for about it.
 fn on_task(
-    env: &Env,
+    ctx: &Context,
     reference: &str,
-    act: impl FnOnce(&mut Desk<'_>, &Entity) -> Result<Vec<Asked>>,
-) -> Result<AppendOutcome> {
-    let vault = env.open()?;
-    let mut desk = Desk::open(env, &vault, false)?;
-    let subject = desk.state().find(reference, EntityType::Task)?;
-    let task = desk.state().entity(&subject).expect("it was resolved").into_owned();
-    let asked = act(&mut desk, &task)?;
-    finish(&vault, desk, &asked)
-}
-
-/// A request by whoever runs the command.
-pub(super) fn request(env: &Env, kind: Kind, subject: Option<&str>, payload: Value) -> Request {
-    let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
-    Request {
-        kind,
-        subject: subject.map(str::to_owned),
-        actor: env.actor.clone(),
-        autonomous: env.in_agent_shell(),
-        parents: Vec::new(),
-        key: None,
-        payload: payload.into_iter().filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>(),
-    }
+    act: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Vec<Asked>>,
+) -> Result<Recorded> {
+    let vault = ctx.open()?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
+    let subject = tx.state().find(reference, EntityType::Task)?;
+    let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
+    let asked = act(&mut tx, &task)?;
+    tx.finish(&asked)
 }

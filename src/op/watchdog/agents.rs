@@ -7,12 +7,12 @@ use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp}
 use crate::event::Kind;
 use crate::machine::State as At;
 use crate::op::agent::{self, Declaration};
-use crate::op::desk::Desk;
+use crate::op::kernel::Transaction;
 use crate::policy::liveness::{self, Level, Life};
 use crate::policy::overdue::Code;
 use crate::policy::project::Calendar;
+use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
-use crate::vault::config::{Config, Setting};
 use crate::vault::{AgentDir, End, LogFile};
 
 /// A declaration is short.
@@ -30,13 +30,13 @@ pub struct Watched {
 }
 
 /// Looks at every agent that is at work, and gives each its next id.
-pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>> {
-    let agents = desk.state().in_state(EntityType::Agent, At::Active, usize::MAX);
-    let held = if agents.is_empty() { Vec::new() } else { liveness::held(desk.state()) };
-    let calendar = Calendar::of(desk.state());
+pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>) -> Result<Vec<Watched>> {
+    let agents = tx.state().in_state(EntityType::Agent, At::Active, usize::MAX);
+    let held = if agents.is_empty() { Vec::new() } else { liveness::held(tx.state()) };
+    let calendar = Calendar::of(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
-        look_at(tick, desk, agent, &held, &calendar)?;
+        look_at(tick, tx, agent, &held, &calendar)?;
         let known = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
         watched
             .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });
@@ -44,7 +44,7 @@ pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>>
     if agents.is_empty() && !tick.check {
         // Whoever comes first finds an id.
         let main = EntityId::parse("main").expect("a plain word");
-        let dir = agent::dir_of(tick.env, tick.vault, &desk.config, &main)?;
+        let dir = agent::dir_of(tick.ctx, tick.vault, &tx.config, &main)?;
         dir.put_current_id(&tick.heartbeat_id)?;
     }
     Ok(watched)
@@ -52,29 +52,29 @@ pub fn look(tick: &mut Ticking<'_>, desk: &mut Desk<'_>) -> Result<Vec<Watched>>
 
 fn look_at(
     tick: &mut Ticking<'_>,
-    desk: &mut Desk<'_>,
+    tx: &mut Transaction<'_>,
     agent: &Entity,
     held: &[Entity],
     calendar: &Calendar,
 ) -> Result<()> {
     let name = EntityId::parse(agent.subject.id())?;
-    let config = desk.config.for_agent(name.as_str());
-    let offset = agent::offset(tick.env, &config);
+    let config = tx.config.for_agent(name.as_str());
+    let offset = agent::offset(tick.ctx, &config);
     // A tick that only looks makes no folder.
     let dir = match tick.check {
-        true => heeded(tick, agent, agent::dir_there(tick.env, tick.vault, &config, &name)).flatten(),
-        false => heeded(tick, agent, agent::dir_of(tick.env, tick.vault, &config, &name)),
+        true => heeded(tick, agent, agent::dir_there(tick.ctx, tick.vault, &config, &name)).flatten(),
+        false => heeded(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
     };
     let writable = dir.as_ref().filter(|_| !tick.check);
     // Looked for once: their folder holds everything that was ever logged.
     let logs = dir.as_ref().and_then(|dir| heeded(tick, agent, dir.newest_logs())).unwrap_or_default();
     if let Some(dir) = writable {
-        let taken = take_in(tick, desk, agent, (dir, &logs), &config);
+        let taken = take_in(tick, tx, agent, (dir, &logs), &config);
         heeded(tick, agent, taken);
     }
-    let now_agent = desk.state().entity(&agent.subject).map(|agent| agent.into_owned());
+    let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
-    let mut life = Life::of(desk.state(), agent, held);
+    let mut life = Life::of(tx.state(), agent, held);
     // However it was declared, nobody is quiet for longer than the settings allow.
     let most = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
     if let Some(work) = &mut life.deep_work {
@@ -86,13 +86,13 @@ fn look_at(
     }
     let limits = agent::thresholds(&config);
     // While all that it is at is paused, nothing is expected of it; its time counts again from the resume.
-    let from = calendar.counts_from_for(desk.state(), &agent.subject, held);
+    let from = calendar.counts_from_for(tx.state(), &agent.subject, held);
     let found = match from {
         Some(from) => liveness::findings(&life, &limits, tick.now, tick.armed_at().max(Some(from))),
         None => Vec::new(),
     };
     if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
-        expire(tick, desk, agent, writable)?;
+        expire(tick, tx, agent, writable)?;
     }
     tick.findings.extend(found);
     if let Some(dir) = writable {
@@ -111,23 +111,23 @@ fn heeded<T>(tick: &mut Ticking<'_>, agent: &Entity, done: Result<T>) -> Option<
 /// Declarations and logs that no event names.
 fn take_in(
     tick: &mut Ticking<'_>,
-    desk: &mut Desk<'_>,
+    tx: &mut Transaction<'_>,
     agent: &Entity,
     (dir, logs): (&AgentDir, &Logs),
-    config: &Config,
+    config: &Settings,
 ) -> Result<()> {
-    let offset = agent::offset(tick.env, config);
+    let offset = agent::offset(tick.ctx, config);
     // A file declares no more than the command would.
     let most = config.count(Setting::StrictMaxMinutes);
     let fits = |declared: &Declaration| {
         declared.minutes.is_none_or(|minutes| minutes <= most)
             && declared.activity.chars().count() <= DECLARED_MAX_CHARS
     };
-    let open = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| desk.state().entity(&work));
+    let open = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| tx.state().entity(&work));
     let open = open.and_then(|work| work.text("heartbeat_id").map(str::to_owned));
     // Only a file that is not of the open one is looked for among all that there were.
     let over = |name: &str| {
-        let works = desk.state().made_for(&agent.subject, EntityType::DeepWork);
+        let works = tx.state().made_for(&agent.subject, EntityType::DeepWork);
         works.into_iter().find(|work| work.text("heartbeat_id") == Some(name))
     };
     let mut fresh = Vec::new();
@@ -149,10 +149,10 @@ fn take_in(
         }
     }
     for (id, declared) in fresh {
-        let open = desk.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
+        let open = tx.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
         if let Some(open) = open {
             let by = json!({"agent_id": agent.subject.id(), "by": "declaration"});
-            tick.record(desk, Kind::DeepWorkCompleted, &open, by)?;
+            tick.record(tx, Kind::DeepWorkCompleted, &open, by)?;
         }
         let payload = json!({
             "agent_id": agent.subject.id(), "heartbeat_id": id.as_str(), "mode": declared.mode.as_str(),
@@ -165,22 +165,22 @@ fn take_in(
         // The name tells of the file, unless it is too long or taken.
         let named = EntityId::parse(&format!("{}-{id}", agent.subject.id())).ok();
         let named = named.map(|id| Subject::new(EntityType::DeepWork, id));
-        let subject = match named.filter(|named| desk.state().of(named) == At::Absent) {
+        let subject = match named.filter(|named| tx.state().of(named) == At::Absent) {
             Some(named) => named,
             None => {
-                let id = crate::op::random_ulid(tick.env.now)?.to_string();
+                let id = crate::op::random_ulid(tick.ctx.now)?.to_string();
                 Subject::new(EntityType::DeepWork, EntityId::parse(&id)?)
             }
         };
-        tick.record(desk, Kind::DeepWorkStarted, &subject, payload)?;
+        tick.record(tx, Kind::DeepWorkStarted, &subject, payload)?;
     }
-    take_in_log(tick, desk, agent, (dir, logs), offset)
+    take_in_log(tick, tx, agent, (dir, logs), offset)
 }
 
 /// A log that somebody wrote as a file closes a deep work and counts for the duty like any other.
 fn take_in_log(
     tick: &mut Ticking<'_>,
-    desk: &mut Desk<'_>,
+    tx: &mut Transaction<'_>,
     agent: &Entity,
     (dir, logs): (&AgentDir, &Logs),
     offset: i64,
@@ -196,11 +196,11 @@ fn take_in_log(
     }
     let kind = if log.introspection { "introspection" } else { "activity" };
     let said = json!({"heartbeat_id": log.id.as_str(), "kind": kind});
-    let open = desk.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
-    tick.record(desk, Kind::ActivityLogged, &agent.subject, said)?;
+    let open = tx.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
+    tick.record(tx, Kind::ActivityLogged, &agent.subject, said)?;
     if let Some(open) = open {
-        let declared = desk.state().entity(&open).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
-        tick.record(desk, Kind::DeepWorkCompleted, &open, json!({"agent_id": agent.subject.id(), "by": "log"}))?;
+        let declared = tx.state().entity(&open).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
+        tick.record(tx, Kind::DeepWorkCompleted, &open, json!({"agent_id": agent.subject.id(), "by": "log"}))?;
         dir.end_declaration(declared.as_deref().unwrap_or_default(), End::Completed)?;
     }
     Ok(())
@@ -238,10 +238,10 @@ fn heed_files(
 }
 
 /// A strict deep work past its time: its file says so, and the checks are back on.
-fn expire(tick: &Ticking<'_>, desk: &mut Desk<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
+fn expire(tick: &Ticking<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
     let Some(work) = agent.named("deepwork_id", EntityType::DeepWork) else { return Ok(()) };
-    let declared = desk.state().entity(&work).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
-    tick.record(desk, Kind::DeepWorkExpired, &work, json!({"agent_id": agent.subject.id()}))?;
+    let declared = tx.state().entity(&work).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
+    tick.record(tx, Kind::DeepWorkExpired, &work, json!({"agent_id": agent.subject.id()}))?;
     match (dir, declared) {
         (Some(dir), Some(declared)) => dir.end_declaration(&declared, End::Expired),
         _ => Ok(()),

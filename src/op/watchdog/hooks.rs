@@ -1,11 +1,11 @@
 //! Telling whoever wants to know, when the lock is free again.
 
 use super::{WatchdogOutcome, Watched};
-use crate::op::{Env, hook};
+use crate::op::{Context, hook};
 use crate::policy::liveness::Finding;
 use crate::policy::overdue::Code;
+use crate::policy::settings::Setting;
 use crate::vault::Vault;
-use crate::vault::config::Setting;
 
 /// One hook to run.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Call {
 }
 
 /// Runs the hooks in their order, each with a report on standard input.
-pub fn run(env: &Env, vault: &Vault, calls: &[Call], outcome: &WatchdogOutcome) {
+pub fn run(ctx: &Context, vault: &Vault, calls: &[Call], outcome: &WatchdogOutcome) {
     for call in calls {
         let agent = call.subject.trim_start_matches("agent:");
         let mut text = format!("HEARTBEAT_ID:{}\nSTATUS:{}\nAGENT:{agent}\n", outcome.heartbeat_id, outcome.health);
@@ -64,6 +64,6 @@ pub fn run(env: &Env, vault: &Vault, calls: &[Call], outcome: &WatchdogOutcome) 
             ("HF_ANOMALY_AGENT", agent.to_owned()),
             ("HF_CODE", call.code.clone().unwrap_or_default()),
         ];
-        hook::run(env, vault, call.hook, &call.subject, &text, &told);
+        hook::run(ctx, vault, call.hook, &call.subject, &text, &told);
     }
 }

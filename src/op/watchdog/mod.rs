@@ -10,17 +10,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::desk::Desk;
-use super::session::log_time;
-use super::{Env, References, agent, job, references};
+use super::{Context, References, agent, job, references};
 use crate::base::{Actor, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
 use crate::job::{JobDir, Order, Standing, probe};
 use crate::machine::{self, State as At};
+use crate::op::kernel::{Mode, Transaction};
 use crate::policy::liveness::{Finding, Level};
 use crate::policy::overdue::{self, Code, Overdue, WATCHDOG};
 use crate::policy::project::Calendar;
-use crate::vault::config::Setting;
+use crate::policy::settings::{Setting, Settings};
 use crate::vault::{Tick, Vault};
 
 use agents::Watched;
@@ -60,17 +59,17 @@ const QUEUED_LOOK_MAX: usize = 1000;
 const RUNAWAY_LOOK_MAX: usize = 10_000;
 
 /// One tick; with `check`, nothing is changed. `every` is how often it comes, if not as the settings say.
-pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<WatchdogOutcome> {
+pub fn watchdog(ctx: &Context, check: bool, every: Option<Duration>) -> Result<WatchdogOutcome> {
     let began = crate::job::moment();
-    let vault = env.open()?;
-    let mut tick = Ticking::new(env, &vault, check, every)?;
+    let vault = ctx.open()?;
+    let mut tick = Ticking::new(ctx, &vault, check, every)?;
     tick.jobs()?;
     let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::Call>::new());
     loop {
-        let mut desk = Desk::open(env, &vault, check)?;
-        warnings.append(&mut desk.warnings);
+        let mut tx = Transaction::open(ctx, &vault, if check { Mode::DryRun } else { Mode::Write })?;
+        warnings.append(&mut tx.warnings);
         tick.begin()?;
-        let (of_round, more) = tick.round(&mut desk)?;
+        let (of_round, more) = tick.round(&mut tx)?;
         if check {
             break;
         }
@@ -78,8 +77,8 @@ pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<Watch
         calls.retain(|call| !call.is_beat());
         calls.extend(of_round);
         vault.put_tick(&tick.tick)?;
-        if let Some(first) = desk.unit().events().first().map(|event| event.id) {
-            let done = desk.commit(&vault, first)?;
+        if let Some(first) = tx.unit().events().first().map(|event| event.id) {
+            let done = tx.commit(first)?;
             did.extend(done.events.iter().map(|event| (event.event_type.as_str().to_owned(), event.subject.clone())));
             warnings.extend(done.warnings);
         }
@@ -89,12 +88,12 @@ pub fn watchdog(env: &Env, check: bool, every: Option<Duration>) -> Result<Watch
     }
     warnings.append(&mut tick.warnings);
     let outcome = tick.outcome(did, warnings, began.elapsed());
-    hooks::run(env, &vault, &calls, &outcome);
+    hooks::run(ctx, &vault, &calls, &outcome);
     Ok(outcome)
 }
 
 struct Ticking<'a> {
-    env: &'a Env,
+    ctx: &'a Context,
     vault: &'a Vault,
     check: bool,
     now: Timestamp,
@@ -111,15 +110,15 @@ struct Ticking<'a> {
 }
 
 impl<'a> Ticking<'a> {
-    fn new(env: &'a Env, vault: &'a Vault, check: bool, every: Option<Duration>) -> Result<Self> {
+    fn new(ctx: &'a Context, vault: &'a Vault, check: bool, every: Option<Duration>) -> Result<Self> {
         let (config, warnings) = vault.config()?;
-        let now = env.now.timestamp();
+        let now = ctx.now.timestamp();
         // Whoever looks more often than the settings say must not make every pause of the others a gap.
         let settled = config.count(Setting::WatchdogIntervalSeconds);
         let interval = every.map_or(settled, |every| every.as_secs().max(settled)).min(u64::from(u32::MAX));
-        let heartbeat_id = HeartbeatId::of(now, agent::offset(env, &config));
+        let heartbeat_id = HeartbeatId::of(now, agent::offset(ctx, &config));
         Ok(Ticking {
-            env,
+            ctx,
             vault,
             check,
             now,
@@ -163,7 +162,7 @@ impl<'a> Ticking<'a> {
             for task in state.in_state(EntityType::Task, at, most).iter().filter(|task| task.is_job()) {
                 let standing = match self.check {
                     true => job::standing(self.vault, task),
-                    false => job::settle(self.env, self.vault, task),
+                    false => job::settle(self.ctx, self.vault, task),
                 };
                 match standing {
                     Ok(Some(Standing::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
@@ -181,49 +180,49 @@ impl<'a> Ticking<'a> {
     }
 
     /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
-    fn round(&mut self, desk: &mut Desk<'_>) -> Result<(Vec<hooks::Call>, bool)> {
-        self.stopped = desk.state().of(&Subject::SYSTEM) == At::Stopped;
-        self.paused = Calendar::of(desk.state()).all_paused();
+    fn round(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::Call>, bool)> {
+        self.stopped = tx.state().of(&Subject::SYSTEM) == At::Stopped;
+        self.paused = Calendar::of(tx.state()).all_paused();
         // What was overdue in a round before is settled; agents are looked at anew.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
-        let watched = agents::look(self, desk)?;
-        let more = self.overdue(desk)?;
-        self.runaways(desk)?;
-        let calls = self.edges(desk, &watched)?;
+        let watched = agents::look(self, tx)?;
+        let more = self.overdue(tx)?;
+        self.runaways(tx)?;
+        let calls = self.edges(tx, &watched)?;
         self.findings.sort_by(|a, b| (b.level, a.code, &a.subject).cmp(&(a.level, b.code, &b.subject)));
         Ok((calls, more))
     }
 
     /// What time asks for, with what follows. Gives whether some is left.
-    fn overdue(&mut self, desk: &mut Desk<'_>) -> Result<bool> {
-        let strict = self.in_strict_work(desk);
-        let mut all = overdue::overdue(desk.state(), &desk.governance, self.now, self.armed_at());
-        all.extend(overdue::sessions(desk.state(), log_time(self.env, &desk.snapshot)));
+    fn overdue(&mut self, tx: &mut Transaction<'_>) -> Result<bool> {
+        let strict = self.in_strict_work(tx);
+        let mut all = overdue::overdue(tx.state(), &tx.config, self.now, self.armed_at());
+        all.extend(overdue::sessions(tx.state(), self.now));
         for late in all {
-            if desk.unit().events().len() > ROUND_EVENTS {
+            if tx.unit().events().len() > ROUND_EVENTS {
                 return Ok(true);
             }
-            if self.is_excused(desk, &late, &strict)? {
+            if self.is_excused(tx, &late, &strict)? {
                 continue;
             }
             if late.code.is_anomaly() {
                 self.say(late.code, late.subject.clone(), Level::Error, late.seconds);
             }
             // What an earlier finding led to may have settled a later one.
-            let legal = machine::step(late.subject.entity, desk.state().of(&late.subject), late.kind()).is_some();
+            let legal = machine::step(late.subject.entity, tx.state().of(&late.subject), late.kind()).is_some();
             if legal && !self.check {
-                desk.add(late.draft())?;
+                tx.add(late.draft())?;
             }
         }
         Ok(false)
     }
 
     /// Agents in strict deep work, as actors: their own runs are not expected to be heard.
-    fn in_strict_work(&self, desk: &Desk<'_>) -> Vec<String> {
-        let open = desk.state().in_state(EntityType::DeepWork, At::Open, usize::MAX);
+    fn in_strict_work(&self, tx: &Transaction<'_>) -> Vec<String> {
+        let open = tx.state().in_state(EntityType::DeepWork, At::Open, usize::MAX);
         let strict = open.iter().filter(|work| work.text("mode") == Some("strict"));
         let agents = strict.filter_map(|work| {
-            let agent = desk.state().entity(&work.named("agent_id", EntityType::Agent)?)?;
+            let agent = tx.state().entity(&work.named("agent_id", EntityType::Agent)?)?;
             // One that a later declaration has left behind excuses nothing.
             let newest = agent.named("deepwork_id", EntityType::DeepWork).as_ref() == Some(&work.subject);
             newest.then(|| agent.subject.to_string())
@@ -233,15 +232,15 @@ impl<'a> Ticking<'a> {
 
     /// Whether something overdue is looked after by somebody else: the agent said so beforehand, or a
     /// supervisor lives, which is told to end what is silent and records that itself.
-    fn is_excused(&self, desk: &Desk<'_>, late: &Overdue, strict: &[String]) -> Result<bool> {
+    fn is_excused(&self, tx: &Transaction<'_>, late: &Overdue, strict: &[String]) -> Result<bool> {
         if !matches!(late.code, Code::RunSilent | Code::RunOvertime | Code::LeaseExpired) {
             return Ok(false);
         }
         let task = match late.subject.entity {
             EntityType::Task => Some(late.subject.clone()),
-            _ => desk.state().entity(&late.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+            _ => tx.state().entity(&late.subject).and_then(|run| run.named("task_id", EntityType::Task)),
         };
-        let Some(task) = task.and_then(|task| desk.state().entity(&task)) else { return Ok(false) };
+        let Some(task) = task.and_then(|task| tx.state().entity(&task)) else { return Ok(false) };
         if task.text("holder").is_some_and(|holder| strict.iter().any(|name| name == holder)) {
             return Ok(true);
         }
@@ -259,13 +258,13 @@ impl<'a> Ticking<'a> {
     }
 
     /// Actors that record very much.
-    fn runaways(&mut self, desk: &Desk<'_>) -> Result<()> {
-        let seconds = desk.config.count(Setting::RunawaySeconds);
-        let most = desk.config.count(Setting::RunawayEvents);
+    fn runaways(&mut self, tx: &Transaction<'_>) -> Result<()> {
+        let seconds = tx.config.count(Setting::RunawaySeconds);
+        let most = tx.config.count(Setting::RunawayEvents);
         let from = Timestamp(self.now.0.saturating_sub(seconds as i64));
         let mut counts = std::collections::BTreeMap::<String, u64>::new();
         let mut looked = 0;
-        desk.snapshot.events_back(&mut |event, _| {
+        tx.snapshot.events_back(&mut |event, _| {
             looked += 1;
             if event.timestamp <= from || looked > RUNAWAY_LOOK_MAX {
                 return Ok(std::ops::ControlFlow::Break(()));
@@ -281,7 +280,7 @@ impl<'a> Ticking<'a> {
     }
 
     /// Begins and ends of anomalies of agents, the tries to wake them, and whom to tell.
-    fn edges(&mut self, desk: &mut Desk<'_>, watched: &[Watched]) -> Result<Vec<hooks::Call>> {
+    fn edges(&mut self, tx: &mut Transaction<'_>, watched: &[Watched]) -> Result<Vec<hooks::Call>> {
         let mut calls = Vec::new();
         for agent in watched {
             let mine: Vec<Finding> =
@@ -290,37 +289,43 @@ impl<'a> Ticking<'a> {
             for finding in &failing {
                 if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
                     let said = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
-                    self.record(desk, Kind::AnomalyDetected, &agent.subject, said)?;
+                    self.record(tx, Kind::AnomalyDetected, &agent.subject, said)?;
                     self.tick.told.insert(told_key(finding), self.now.0);
                     calls.push(hooks::Call::anomaly(agent, finding));
-                } else if self.remind(&desk.config, finding) {
+                } else if self.remind(&tx.config, finding) {
                     calls.push(hooks::Call::anomaly(agent, finding));
                 }
             }
             for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
             {
-                self.record(desk, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
+                self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
                 self.tick.told.remove(&format!("{code} {}", agent.subject));
                 calls.push(hooks::Call::cleared(agent, code));
             }
-            calls.extend(self.recover(desk, agent, &failing)?);
+            calls.extend(self.recover(tx, agent, &failing)?);
             calls.extend(self.warn(agent, &mine));
             calls.push(hooks::Call::beat(agent, &mine));
         }
         Ok(calls)
     }
 
-    fn record(&self, desk: &mut Desk<'_>, kind: Kind, subject: &Subject, payload: serde_json::Value) -> Result<()> {
+    fn record(
+        &self,
+        tx: &mut Transaction<'_>,
+        kind: Kind,
+        subject: &Subject,
+        payload: serde_json::Value,
+    ) -> Result<()> {
         if self.check {
             return Ok(());
         }
-        let parents = desk.state().entity(subject).map(|entity| entity.last_event).into_iter().collect();
+        let parents = tx.state().entity(subject).map(|entity| entity.last_event).into_iter().collect();
         let payload = payload.as_object().cloned().unwrap_or_default();
-        desk.add(Draft { kind, subject: subject.clone(), actor: Actor::core(WATCHDOG), parents, key: None, payload })
+        tx.add(Draft { kind, subject: subject.clone(), actor: Actor::core(WATCHDOG), parents, key: None, payload })
     }
 
     /// Whether it is time to tell of the same anomaly again.
-    fn remind(&mut self, config: &crate::vault::config::Config, finding: &Finding) -> bool {
+    fn remind(&mut self, config: &Settings, finding: &Finding) -> bool {
         let every = config.count(Setting::RemindEvery) as i64;
         let told = self.tick.told.entry(told_key(finding)).or_insert(self.now.0);
         let due = self.now.0.saturating_sub(*told) >= every;
@@ -331,13 +336,13 @@ impl<'a> Ticking<'a> {
     }
 
     /// Tries to wake a silent agent: so often, with so many ticks between, then a person is asked.
-    fn recover(&mut self, desk: &mut Desk<'_>, agent: &Watched, failing: &[&Finding]) -> Result<Vec<hooks::Call>> {
+    fn recover(&mut self, tx: &mut Transaction<'_>, agent: &Watched, failing: &[&Finding]) -> Result<Vec<hooks::Call>> {
         let name = agent.subject.id().to_owned();
         let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else {
             self.tick.recoveries.remove(&name);
             return Ok(Vec::new());
         };
-        let config = &desk.config;
+        let config = &tx.config;
         let (most, wait) = (config.count(Setting::MaxRecoveryAttempts), config.count(Setting::RecoveryWaitCycles));
         // Without a hook there is nobody to wake it.
         if config.command(Setting::OnAnomaly).ok().flatten().is_none() || self.stopped {
@@ -353,14 +358,14 @@ impl<'a> Ticking<'a> {
         if recovery.attempts < most {
             recovery.attempts += 1;
             let said = json!({"code": silence.code.as_str(), "attempt": recovery.attempts});
-            self.record(desk, Kind::RecoveryAttempted, &agent.subject, said)?;
+            self.record(tx, Kind::RecoveryAttempted, &agent.subject, said)?;
             // The first try is the hook that tells of the anomaly.
             let call = (!first).then(|| hooks::Call::anomaly(agent, silence));
             return Ok(call.into_iter().collect());
         }
         recovery.escalated = true;
         let reason = format!("{} for {} s, and {most} tries to wake it did not help", silence.code, silence.seconds);
-        self.record(desk, Kind::EscalationRequired, &agent.subject, json!({"reason": reason}))?;
+        self.record(tx, Kind::EscalationRequired, &agent.subject, json!({"reason": reason}))?;
         Ok(vec![hooks::Call::anomaly(agent, silence)])
     }
 

@@ -1,32 +1,57 @@
-//! The desk: where every command that changes something decides and records.
+//! The transaction: where everything that changes something is decided and recorded.
 //!
 //! Lock, look, ask for any number of things, commit all of them together with what follows from
-//! them. Nothing is written before `commit`, and a request that is refused leaves nothing behind.
+//! them. Nothing that was asked for is written before `commit`, and a request that is refused leaves nothing behind.
 
 use serde_json::{Value, json};
 
-use super::{Env, job};
+use super::context::{Context, Shell};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits, text};
+use crate::base::{Actor, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, text};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::machine;
 use crate::policy::project::{self, Seat};
-use crate::policy::{self, Governance, Request, Verdict};
+use crate::policy::settings::Setting;
+use crate::policy::{self, Request, Settings, Verdict};
 use crate::state::State;
-use crate::vault::config::{Config, Setting};
+use crate::vault::config::Config;
 use crate::vault::{Snapshot, Stop, Unit, Vault, Writer};
 
-/// The log to decide against: with the right to append, or only for a rehearsal.
-pub struct Desk<'v> {
+/// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
+pub type AfterCommit = fn(&After<'_>) -> Option<Errand>;
+
+/// Something to do when the lock is free. It must not fail the command: what is recorded is recorded.
+pub type Errand = Box<dyn FnOnce(&Vault)>;
+
+/// What is about to be committed.
+#[derive(Debug)]
+pub struct After<'a> {
+    /// The state with it.
+    pub state: &'a State,
+    pub settings: &'a Settings,
+    pub events: &'a [Event],
+}
+
+/// The log to decide against: with the right to append, or only for a dry run.
+#[derive(Debug)]
+pub struct Transaction<'v> {
+    vault: &'v Vault,
     writer: Option<Writer<'v>>,
+    after_commit: &'static [AfterCommit],
     pub snapshot: Snapshot,
     unit: Unit,
     /// Whose shell this is, as far as sessions and projects go.
     pub seat: Seat,
-    pub governance: Governance,
     pub now: Now,
     pub config: Config,
     pub warnings: Vec<String>,
+}
+
+/// Whether what is asked for is to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Write,
+    DryRun,
 }
 
 /// What became of one request.
@@ -38,12 +63,21 @@ pub struct Asked {
     pub held: bool,
 }
 
-impl<'v> Desk<'v> {
-    pub fn open(env: &Env, vault: &'v Vault, rehearse: bool) -> Result<Self> {
+impl<'v> Transaction<'v> {
+    /// Takes the lock. What is asked for will be recorded.
+    pub fn begin(ctx: &Context, vault: &'v Vault) -> Result<Self> {
+        Self::open(ctx, vault, Mode::Write)
+    }
+
+    /// Only says whether something could be recorded.
+    pub fn dry_run(ctx: &Context, vault: &'v Vault) -> Result<Self> {
+        Self::open(ctx, vault, Mode::DryRun)
+    }
+
+    pub fn open(ctx: &Context, vault: &'v Vault, mode: Mode) -> Result<Self> {
         let (config, mut warnings) = vault.config()?;
-        let governance = governance(&config);
-        let options = env.options(&config);
-        let (writer, (snapshot, state)) = if rehearse {
+        let options = ctx.write_options(&config);
+        let (writer, (snapshot, state)) = if mode == Mode::DryRun {
             (None, vault.view()?)
         } else {
             let mut writer = vault.write(options)?;
@@ -57,11 +91,12 @@ impl<'v> Desk<'v> {
                 "this vault holds events of a newer version than this program writes",
             ));
         }
-        let seat = seat(env, &snapshot, &state)?;
-        let unit = Unit::new(state, snapshot.head, env.now);
-        let mut desk = Desk { writer, snapshot, unit, seat, governance, now: env.now, config, warnings };
-        desk.settle_stop(vault)?;
-        Ok(desk)
+        let seat = seat(ctx, &state)?;
+        let unit = Unit::new(state, snapshot.head, ctx.now);
+        let after_commit = ctx.host.after_commit;
+        let mut tx = Transaction { vault, writer, after_commit, snapshot, unit, seat, now: ctx.now, config, warnings };
+        tx.settle_stop()?;
+        Ok(tx)
     }
 
     /// The state with everything that was asked for so far.
@@ -138,7 +173,7 @@ impl<'v> Desk<'v> {
     }
 
     fn decide(&self, request: Request, fresh: Ulid) -> Result<Verdict> {
-        policy::decide(self.unit.state(), &self.governance, request, &mut || fresh)
+        policy::decide(self.unit.state(), &self.config, request, &mut || fresh)
     }
 
     /// Adds something that time asks for, with what follows.
@@ -158,7 +193,7 @@ impl<'v> Desk<'v> {
             ids.reverse();
             let mut mint = || ids.pop().expect("a reaction makes no more");
             let cause = &self.unit.events()[at];
-            let drafts = policy::react(self.unit.state(), &self.governance, cause, &mut mint);
+            let drafts = policy::react(self.unit.state(), &self.config, cause, &mut mint);
             for draft in drafts {
                 self.unit.push(draft)?;
             }
@@ -176,12 +211,14 @@ impl<'v> Desk<'v> {
     }
 
     /// Records everything that was asked for. `asked` is what the caller wants to hear of.
-    pub fn commit(mut self, vault: &Vault, asked: Ulid) -> Result<Committed> {
+    pub fn commit(mut self, asked: Ulid) -> Result<Committed> {
+        let vault = self.vault;
         let flag = stop_among(self.unit.events()).filter(|_| self.writer.is_some());
         if let Some(flag) = &flag {
             vault.raise_stop(flag)?;
         }
-        let waiting = job::waiting(self.unit.state(), &self.config, &self.governance, self.unit.events());
+        let after = After { state: self.unit.state(), settings: &self.config, events: self.unit.events() };
+        let errands: Vec<Errand> = self.after_commit.iter().filter_map(|look| look(&after)).collect();
         let written = self.write(asked);
         if let (Some(flag), Err(error)) = (&flag, &written)
             && !matches!(error.kind, ErrorKind::Uncertain { .. })
@@ -198,11 +235,11 @@ impl<'v> Desk<'v> {
                 self.warnings.push(format!("the stop's flag is still up, the next command lowers it: {error}"));
             }
         }
-        let Desk { writer, snapshot, warnings, .. } = self;
+        let Transaction { writer, snapshot, warnings, .. } = self;
         if writer.is_some() {
             // Whoever is told finds the lock free.
             drop(writer);
-            job::tell(vault, &waiting);
+            errands.into_iter().for_each(|errand| errand(vault));
         }
         Ok(Committed { events, snapshot, warnings })
     }
@@ -225,7 +262,8 @@ impl<'v> Desk<'v> {
     }
 
     /// Records a stop whose flag is up and whose event is missing; lowers a flag that outlived its stop.
-    fn settle_stop(&mut self, vault: &Vault) -> Result<()> {
+    fn settle_stop(&mut self) -> Result<()> {
+        let vault = self.vault;
         let Some(stop) = vault.stop_flag()? else { return Ok(()) };
         let stopped = self.state().of(&Subject::SYSTEM) == machine::State::Stopped;
         let as_event = parse_ulid(&stop.id).map(|id| self.snapshot.find(id)).transpose()?.flatten();
@@ -274,6 +312,7 @@ fn stop_among(events: &[Event]) -> Option<Stop> {
 }
 
 /// What was recorded, and the log before.
+#[derive(Debug)]
 pub struct Committed {
     pub events: Vec<Event>,
     pub snapshot: Snapshot,
@@ -292,13 +331,13 @@ impl Committed {
 }
 
 /// Whose shell a command was started in, as far as sessions and projects go.
-fn seat(env: &Env, snapshot: &Snapshot, state: &State) -> Result<Seat> {
-    if env.shell == super::Shell::Supervisors {
+fn seat(ctx: &Context, state: &State) -> Result<Seat> {
+    if ctx.caller.shell == Shell::Supervisors {
         return Ok(Seat::Free);
     }
-    let Some(name) = &env.session else {
-        return Ok(match env.actor.kind == ActorKind::Agent || env.in_agent_shell() {
-            true => Seat::Agent(super::pause::of(env)),
+    let Some(name) = &ctx.session else {
+        return Ok(match ctx.caller.actor.kind == ActorKind::Agent || ctx.caller.is_in_agent_shell() {
+            true => Seat::Agent(ctx.project()),
             false => Seat::Free,
         });
     };
@@ -307,30 +346,14 @@ fn seat(env: &Env, snapshot: &Snapshot, state: &State) -> Result<Seat> {
         let why = format!("there is no session '{}'", text::cut(name, 40));
         return Ok(Seat::Void(why));
     };
-    if let (super::Shell::Agents(me), Some(agent)) = (&env.shell, session.text("agent_id"))
+    if let (Shell::Agents(me), Some(agent)) = (&ctx.caller.shell, session.text("agent_id"))
         && me != agent
     {
         return Ok(Seat::Foreign(format!("{} is a session of agent {agent}", session.name())));
     }
-    let over = session.state != machine::State::Active
-        || project::has_expired(&session, super::session::log_time(env, snapshot));
+    let over = session.state != machine::State::Active || project::has_expired(&session, ctx.now.timestamp());
     Ok(match project::of(state, &session) {
         Some(project) if !over => Seat::Session(project),
         _ => Seat::Void(format!("session {} is over: log out, and log in anew", session.name())),
     })
-}
-
-/// The settings that policy follows.
-pub fn governance(config: &Config) -> Governance {
-    const DAY_SECONDS: u64 = 24 * 60 * 60;
-    Governance {
-        max_retries: config.count(Setting::MaxRetries),
-        max_oscillations: config.count(Setting::MaxOscillations),
-        max_concurrent_tasks: config.count(Setting::MaxConcurrentTasks).min(limits::TASKS_AT_ONCE_MAX_COUNT),
-        auto_assign: config.flag(Setting::AutoAssign),
-        heartbeat_interval_seconds: config.count(Setting::HeartbeatIntervalSeconds),
-        approval_timeout_seconds: config.count(Setting::ApprovalTimeoutHours).saturating_mul(60 * 60),
-        reject_on_timeout: config.text(Setting::ApprovalTimeoutPolicy) == "reject",
-        archive_after_seconds: config.count(Setting::ArchiveAfterDays).saturating_mul(DAY_SECONDS),
-    }
 }

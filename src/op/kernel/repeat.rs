@@ -2,20 +2,46 @@
 
 use std::borrow::Cow;
 
-use super::request::{Checked, Place, at};
-use super::{AppendOutcome, Desk};
+use super::recorded::{self, Recorded};
+use super::transaction::Transaction;
 use crate::base::{Actor, Error, Reason, Result, Subject};
-use crate::event::{Event, Kind, parse_ulid};
-use crate::policy;
+use crate::event::{Event, Kind, check_key, parse_ulid};
+use crate::policy::{self, Request};
 use crate::state::State;
 use crate::vault::Snapshot;
 
-/// The event that a request's key belongs to, recorded or earlier in the same unit.
-pub fn first_with_key(desk: &Desk<'_>, checked: &Checked) -> Result<Option<Event>> {
-    let Some(key) = &checked.request.key else { return Ok(None) };
-    match desk.state().keyed(key).and_then(|id| desk.unit().event(id)) {
-        Some(event) => Ok(Some(event.clone())),
-        None => recorded_with_key(&desk.snapshot, desk.state(), key),
+/// The line number of the nth request, if it came from lines.
+pub type Place<'a> = &'a dyn Fn(usize) -> Option<usize>;
+
+/// An error of the nth request, with its line in front.
+pub fn at(place: Place<'_>, n: usize, error: Error) -> Error {
+    match place(n) {
+        Some(line) => error.at(format!("line {line}")),
+        None => error,
+    }
+}
+
+impl Transaction<'_> {
+    /// The reply of the first time, if a request's key is recorded already.
+    pub fn repeated(&self, request: &Request) -> Result<Option<Recorded>> {
+        if let Some(key) = &request.key {
+            check_key(key)?;
+        }
+        find(self, &[request], &|_| None)
+    }
+
+    /// The same for requests that belong together: all of them were recorded, or none.
+    pub fn all_repeated(&self, requests: &[&Request], place: Place<'_>) -> Result<Option<Recorded>> {
+        find(self, requests, place)
+    }
+
+    /// The event that a request's key belongs to, recorded or earlier in the same unit.
+    pub fn first_with_key(&self, request: &Request) -> Result<Option<Event>> {
+        let Some(key) = &request.key else { return Ok(None) };
+        match self.state().keyed(key).and_then(|id| self.unit().event(id)) {
+            Some(event) => Ok(Some(event.clone())),
+            None => recorded_with_key(&self.snapshot, self.state(), key),
+        }
     }
 }
 
@@ -29,10 +55,10 @@ fn recorded_with_key(snapshot: &Snapshot, state: &State, key: &str) -> Result<Op
 }
 
 /// Whether all of this was recorded before: then the reply is that of the first time.
-pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Option<AppendOutcome>> {
-    let (snapshot, state) = (&desk.snapshot, desk.state());
+fn find(tx: &Transaction<'_>, requests: &[&Request], place: Place<'_>) -> Result<Option<Recorded>> {
+    let (snapshot, state) = (&tx.snapshot, tx.state());
     let mut firsts = Vec::new();
-    for (n, Checked { request, .. }) in checked.iter().enumerate() {
+    for (n, request) in requests.iter().enumerate() {
         let Some(key) = &request.key else { continue };
         if let Some(first) = recorded_with_key(snapshot, state, key)? {
             policy::check_repeats(state, &first, request).map_err(|e| at(place, n, e))?;
@@ -42,24 +68,24 @@ pub fn find(desk: &Desk<'_>, checked: &[Checked], place: Place<'_>) -> Result<Op
     let Some((n, first)) = firsts.first() else { return Ok(None) };
     let gone = || Error::corrupt(format!("event {} is gone", first.id));
     let (unit, index) = snapshot.unit_of(first.id)?.ok_or_else(gone)?;
-    let (asked, others) = match checked {
+    let (asked, others) = match requests {
         [_] => (vec![first.clone()], belonging(&unit, index)),
         _ => {
-            let keyed = checked.iter().filter(|c| c.request.key.is_some()).count();
+            let keyed = requests.iter().filter(|request| request.key.is_some()).count();
             let whole = *n == 0 && keyed == firsts.len();
-            let same = if whole { same_events(desk, &unit, index, checked)? } else { None };
+            let same = if whole { same_events(tx, &unit, index, requests)? } else { None };
             same.ok_or_else(|| at(place, *n, partly(first)))?
         }
     };
     let last = &asked[asked.len() - 1];
     let entity = Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned));
-    Ok(Some(AppendOutcome {
+    Ok(Some(Recorded {
         followed: Vec::new(),
         ids: asked.iter().chain(&others).map(|e| e.id).collect(),
         prev_hash: asked[0].prev_hash.to_string(),
         asked: last.clone(),
         duplicate: true,
-        stopped: super::is_held_up(state, entity.as_ref()),
+        stopped: recorded::is_held_up(state, entity.as_ref()),
         entity,
         warnings: Vec::new(),
     }))
@@ -81,28 +107,28 @@ fn follows_by_itself(event: &Event) -> bool {
 /// ones that a request found to hold already. The rest of the unit are agents' announcements and what
 /// followed. Nothing if it is another batch.
 fn same_events(
-    desk: &Desk<'_>,
+    tx: &Transaction<'_>,
     unit: &[Event],
     index: usize,
-    checked: &[Checked],
+    requests: &[&Request],
 ) -> Result<Option<(Vec<Event>, Vec<Event>)>> {
-    let state = desk.state();
+    let state = tx.state();
     let (mut asked, mut others) = (Vec::new(), unit[..index].to_vec());
     let mut rest = unit[index..].iter().peekable();
-    for Checked { request, .. } in checked {
+    for request in requests {
         let is_asked = |event: &&Event| policy::check_repeats(state, event, request).is_ok();
         while let Some(event) = rest.next_if(|event| !is_asked(event) && belongs(event)) {
             others.push(event.clone());
         }
         match (rest.next_if(is_asked), policy::holds(state, request)) {
             (Some(event), _) => asked.push(event.clone()),
-            (None, Some(id)) => asked.extend(desk.snapshot.find(id)?.map(|(_, event)| event)),
+            (None, Some(id)) => asked.extend(tx.snapshot.find(id)?.map(|(_, event)| event)),
             (None, None) => return Ok(None),
         }
     }
     let whole = rest.clone().all(belongs);
     others.extend(rest.cloned());
-    Ok((whole && asked.len() == checked.len()).then_some((asked, others)))
+    Ok((whole && asked.len() == requests.len()).then_some((asked, others)))
 }
 
 /// Whether an event is in a unit for the sake of another.
