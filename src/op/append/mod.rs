@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::Env;
 use super::desk::{Asked, Desk};
-use crate::base::{EntityType, Error, ErrorKind, Result, Subject, Ulid, limits, text};
+use crate::base::{Error, ErrorKind, Result, Subject, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
 use crate::machine;
 use crate::policy;
@@ -104,7 +104,7 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
         desk.unit().events().iter().filter_map(|event| Some((event.id, Subject::parse(&event.subject).ok()?)));
     let made =
         subjects.filter_map(|(id, s)| desk.state().entity(&s).filter(|e| e.first_event == id).map(Cow::into_owned));
-    let other = |made: &Entity| made.subject.to_string() != subject && !keeps_quiet(made.subject.entity);
+    let other = |made: &Entity| made.subject.to_string() != subject && !made.subject.entity.is_incidental();
     let followed: Vec<Entity> = made.filter(other).collect();
     let stopped = is_held_up(desk.state(), entity.as_ref());
     let done = desk.commit(vault, first)?;
@@ -122,11 +122,6 @@ pub(super) fn finish(vault: &Vault, desk: Desk<'_>, asked: &[Asked]) -> Result<A
         stopped,
         warnings: done.warnings,
     })
-}
-
-/// What comes along with nearly everything is not told of.
-const fn keeps_quiet(entity: EntityType) -> bool {
-    matches!(entity, EntityType::Agent | EntityType::Branch | EntityType::Thread)
 }
 
 pub(super) fn is_stopped(state: &State) -> bool {
