@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Env;
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
+use crate::event::kind::{Field, Said};
 use crate::event::{Kind, check_key, intake};
 use crate::op::check_actor;
 use crate::policy::Request;
@@ -102,10 +103,6 @@ pub fn check_all(
     Ok(all)
 }
 
-/// What binds a task to a command. Whoever could say it by hand could show an operator one command and
-/// run another, or take a job from its supervisor.
-const OF_JOBS: &[(Kind, &str)] = &[(Kind::TaskProposed, "command_hash"), (Kind::TaskAssigned, "job")];
-
 fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Checked> {
     let kind = Kind::parse(&request.event_type)
         .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
@@ -116,9 +113,9 @@ fn check(env: &Env, request: AppendRequest, payload_bytes: usize) -> Result<Chec
         return Err(Error::usage(format!("an event has at most {} parents", limits::PARENTS_MAX_COUNT)));
     }
     kind.check_payload(&request.payload)?;
-    if let Some((_, member)) = OF_JOBS.iter().find(|(of, member)| *of == kind && request.payload.contains_key(*member))
-    {
-        return Err(Error::refused(Reason::ReservedKind, format!("payload.{member} is recorded by hf-job fire alone")));
+    let of_jobs = |field: &&Field| field.said == Said::ByJobs && request.payload.contains_key(field.name);
+    if let Some(Field { name, .. }) = kind.row().fields.iter().find(of_jobs) {
+        return Err(Error::refused(Reason::ReservedKind, format!("payload.{name} is recorded by hf-job fire alone")));
     }
     // A malformed subject is refused before anything is opened; a reference is looked up later.
     if let Some(subject) = request.subject.as_ref().filter(|s| s.contains(':')) {

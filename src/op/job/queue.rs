@@ -68,19 +68,7 @@ pub struct Told {
 
 /// The jobs whose supervisors have to be told of these events.
 pub fn waiting(state: &State, config: &Config, governance: &Governance, events: &[Event]) -> Told {
-    let may_matter = |event: &Event| {
-        matches!(
-            event.event_type.known(),
-            Some(
-                Kind::TaskReady
-                    | Kind::TaskSucceeded
-                    | Kind::TaskAborted
-                    | Kind::SystemResumed
-                    | Kind::ClaimExpired
-                    | Kind::ProjectResumed
-            )
-        )
-    };
+    let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
     if !events.iter().any(may_matter) {
         return Told::default();
     }
