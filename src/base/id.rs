@@ -28,59 +28,101 @@ names! {
     }
 }
 
+/// How an entity is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// There is one, and it has no id.
+    Alone,
+    /// By a name of its own.
+    ByName,
+    /// By a number behind these letters.
+    ByNumber(&'static str),
+}
+
+/// What is known about a type.
+#[derive(Debug)]
+struct Row {
+    entity: EntityType,
+    plural: &'static str,
+    known: Known,
+    /// Default: `a`.
+    article: &'static str,
+    /// Default: no.
+    incidental: bool,
+}
+
+const fn row(entity: EntityType, plural: &'static str, known: Known) -> Row {
+    Row { entity, plural, known, article: "a", incidental: false }
+}
+
+impl Row {
+    const fn an(self) -> Row {
+        Row { article: "an", ..self }
+    }
+
+    const fn incidental(self) -> Row {
+        Row { incidental: true, ..self }
+    }
+}
+
+/// The types, in the order of `EntityType`.
+const TABLE: &[Row] = &[
+    row(EntityType::System, "system", Known::Alone),
+    row(EntityType::Requirement, "requirements", Known::ByNumber("REQ")),
+    row(EntityType::Decision, "decisions", Known::ByNumber("DEC")),
+    row(EntityType::Task, "tasks", Known::ByNumber("T")),
+    row(EntityType::Run, "runs", Known::ByNumber("RUN")),
+    row(EntityType::Artifact, "artifacts", Known::ByNumber("ART")).an(),
+    row(EntityType::Constraint, "constraints", Known::ByNumber("CON")),
+    row(EntityType::Agent, "agents", Known::ByName).an().incidental(),
+    row(EntityType::DeepWork, "deepworks", Known::ByNumber("DW")),
+    row(EntityType::Mission, "missions", Known::ByNumber("M")),
+    row(EntityType::Debate, "debates", Known::ByNumber("DB")),
+    row(EntityType::Review, "reviews", Known::ByName),
+    row(EntityType::Document, "documents", Known::ByName),
+    row(EntityType::Project, "projects", Known::ByName),
+    row(EntityType::Session, "sessions", Known::ByNumber("S")),
+    row(EntityType::Branch, "branches", Known::ByNumber("BR")).incidental(),
+    row(EntityType::Thread, "threads", Known::ByNumber("TH")).incidental(),
+    row(EntityType::Message, "messages", Known::ByNumber("MSG")),
+];
+
+// A type is the number of its row.
+const _: () = {
+    assert!(TABLE.len() == EntityType::ALL.len());
+    let mut n = 0;
+    while n < TABLE.len() {
+        assert!(TABLE[n].entity as usize == n);
+        n += 1;
+    }
+};
+
 impl EntityType {
+    const fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
     /// `a task`, `an artifact`.
     pub fn with_article(self) -> String {
-        let article = if matches!(self, EntityType::Agent | EntityType::Artifact) { "an" } else { "a" };
-        format!("{article} {self}")
+        format!("{} {self}", self.row().article)
     }
 
     /// The letters of its short references; none for what has a name of its own.
     pub const fn ref_prefix(self) -> Option<&'static str> {
-        match self {
-            EntityType::Requirement => Some("REQ"),
-            EntityType::Decision => Some("DEC"),
-            EntityType::Task => Some("T"),
-            EntityType::Run => Some("RUN"),
-            EntityType::Artifact => Some("ART"),
-            EntityType::Constraint => Some("CON"),
-            EntityType::DeepWork => Some("DW"),
-            EntityType::Mission => Some("M"),
-            EntityType::Debate => Some("DB"),
-            EntityType::Session => Some("S"),
-            EntityType::System
-            | EntityType::Agent
-            | EntityType::Review
-            | EntityType::Document
-            | EntityType::Project => None,
-            EntityType::Branch => Some("BR"),
-            EntityType::Thread => Some("TH"),
-            EntityType::Message => Some("MSG"),
+        match self.row().known {
+            Known::ByNumber(prefix) => Some(prefix),
+            Known::Alone | Known::ByName => None,
         }
     }
 
     /// The name of its projection: several of them.
     pub const fn plural(self) -> &'static str {
-        match self {
-            EntityType::System => "system",
-            EntityType::Requirement => "requirements",
-            EntityType::Decision => "decisions",
-            EntityType::Task => "tasks",
-            EntityType::Run => "runs",
-            EntityType::Artifact => "artifacts",
-            EntityType::Constraint => "constraints",
-            EntityType::Agent => "agents",
-            EntityType::DeepWork => "deepworks",
-            EntityType::Mission => "missions",
-            EntityType::Debate => "debates",
-            EntityType::Review => "reviews",
-            EntityType::Document => "documents",
-            EntityType::Project => "projects",
-            EntityType::Session => "sessions",
-            EntityType::Branch => "branches",
-            EntityType::Thread => "threads",
-            EntityType::Message => "messages",
-        }
+        self.row().plural
+    }
+
+    /// Made along with nearly everything, so that a reply does not tell of it.
+    pub const fn is_incidental(self) -> bool {
+        self.row().incidental
     }
 
     /// Types that have a projection: all but the system.
@@ -90,7 +132,7 @@ impl EntityType {
 
     /// There is one system, and it has no id.
     pub const fn has_id(self) -> bool {
-        !matches!(self, EntityType::System)
+        !matches!(self.row().known, Known::Alone)
     }
 }
 
@@ -244,6 +286,21 @@ mod tests {
         assert_eq!(ShortRef::parse("T-12345").unwrap().to_string(), "T-12345");
         for bad in ["T-1", "T-00001", "T-0000", "X-0001", "T0001", "T-0001@12", "T-0001@zzzz", "T-0001@"] {
             assert_eq!(ShortRef::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_system_alone_has_no_id() {
+        for entity in EntityType::ALL {
+            assert_eq!(entity.has_id(), *entity != EntityType::System);
+        }
+    }
+
+    #[test]
+    fn the_article_fits_the_name() {
+        for entity in EntityType::ALL {
+            let vowel = entity.as_str().starts_with(['a', 'e', 'i', 'o', 'u']);
+            assert_eq!(entity.row().article, if vowel { "an" } else { "a" }, "{entity}");
         }
     }
 

@@ -4,6 +4,7 @@ mod envelope;
 pub mod intake;
 pub mod kind;
 mod lift;
+mod row;
 pub mod schema;
 
 pub use envelope::{Batch, Draft, Event, EventType, SCHEMA_VERSION, check_key, parse_ulid};

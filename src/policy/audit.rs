@@ -88,7 +88,7 @@ impl Audit {
         for event in &unit {
             let follows = react(&self.state, &settings, event, &mut Ulid::nil);
             let known = |draft: &&Draft| !(self.is_before_branches() && branch::is_of_branches(draft.kind));
-            let missing = follows.iter().filter(|draft| !depends_on_settings(draft.kind)).filter(known);
+            let missing = follows.iter().filter(|draft| !draft.kind.row().depends_on_settings).filter(known);
             wrong.extend(missing.map(|d| format!("event {}: {} of {} should follow", event.id, d.kind, d.subject)));
         }
         wrong
@@ -98,9 +98,4 @@ impl Audit {
     fn is_before_branches(&self) -> bool {
         self.state.tally().made(EntityType::Branch) == 0
     }
-}
-
-/// Consequences that another setting would not have had.
-fn depends_on_settings(kind: Kind) -> bool {
-    matches!(kind, Kind::OscillationDetected | Kind::DecisionRejected)
 }

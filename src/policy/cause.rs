@@ -4,19 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::base::{Actor, EntityId, EntityType, Subject, Ulid};
 use crate::event::Kind;
+use crate::event::kind::Cause;
 use crate::state::State;
-
-/// What an event that makes something comes from: a member of its payload that names the cause.
-const NAMED: &[(Kind, EntityType, &str)] = &[
-    (Kind::RunStarted, EntityType::Task, "task_id"),
-    (Kind::TaskProposed, EntityType::Requirement, "requirement_id"),
-    (Kind::ArtifactDeclared, EntityType::Task, "task_id"),
-    (Kind::MissionStarted, EntityType::Requirement, "requirement_id"),
-    (Kind::DebateOpened, EntityType::Mission, "mission_id"),
-    (Kind::ReviewRecorded, EntityType::Debate, "debate_id"),
-    (Kind::BranchCreated, EntityType::Task, "task_id"),
-    (Kind::ThreadOpened, EntityType::Branch, "branch_id"),
-];
 
 /// The entity's last change; for a new one, what its payload names; else the agent's start, else the
 /// first event. Requirements and stops come from outside and have none.
@@ -27,7 +16,8 @@ pub fn natural(
     actor: &Actor,
     payload: &Map<String, Value>,
 ) -> Option<Ulid> {
-    if matches!(kind, Kind::RequirementProposed | Kind::EmergencyStopIssued) {
+    let cause = kind.row().cause;
+    if cause == Cause::Outside {
         return None;
     }
     if let Some(entity) = state.entity(subject) {
@@ -35,10 +25,12 @@ pub fn natural(
     }
     let last_of = |subject: Subject| state.entity(&subject).map(|e| e.last_event);
     let member = |name: &str| payload.get(name).and_then(Value::as_str);
-    let named = NAMED
-        .iter()
-        .filter(|row| row.0 == kind)
-        .find_map(|(_, entity, name)| last_of(Subject::new(*entity, EntityId::parse(member(name)?).ok()?)));
+    let named = match cause {
+        Cause::Named(entity, name) => {
+            member(name).and_then(|id| EntityId::parse(id).ok()).and_then(|id| last_of(Subject::new(entity, id)))
+        }
+        Cause::History | Cause::Outside => None,
+    };
     let target = || member("target").and_then(|text| Subject::parse(text).ok()).and_then(last_of);
     let agent = || actor.agent().and_then(|id| last_of(Subject::new(EntityType::Agent, id)));
     named.or_else(target).or_else(agent).or(state.first_event())

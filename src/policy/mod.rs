@@ -32,7 +32,7 @@ pub mod settings;
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid};
-use crate::event::kind::About;
+use crate::event::kind::{About, is_filled_in};
 use crate::event::{Draft, Event, Kind};
 use crate::machine;
 use crate::state::{Entity, State};
@@ -70,7 +70,7 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     let agent = Subject::new(EntityType::Agent, request.actor.agent()?);
     let itself = request.subject.as_ref().is_none_or(|s| *s == agent.to_string() || s == agent.id());
     let here = state.of(&agent) == machine::State::Active;
-    let speaks_of_itself = itself && matches!(request.kind, Kind::AgentStarted | Kind::AgentStopped);
+    let speaks_of_itself = itself && request.kind.row().tells_presence;
     if speaks_of_itself || here {
         return None;
     }
@@ -115,9 +115,6 @@ pub fn holds(state: &State, request: &Request) -> Option<Ulid> {
     holds_already(state, request.kind, &subject, &request.payload)
 }
 
-/// Members that are filled in if the author says nothing.
-const FILLED_IN: &[&str] = &["target_hash", "anchor_id"];
-
 /// Binds a question, and its answer, to what it is about.
 fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<String, Value>) {
     let hash = match kind {
@@ -135,18 +132,14 @@ fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<Strin
     }
 }
 
-/// Members by which one request for the same state differs from another.
-const CHOICES: &[(Kind, &str)] =
-    &[(Kind::DecisionApproved, "chosen_option"), (Kind::TaskAssigned, "holder"), (Kind::RunFinished, "success")];
-
 /// Whether something is already where an event of this kind would take it, since which event.
 fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<String, Value>) -> Option<Ulid> {
     let entity = state.entity(subject)?;
     let mut rules = machine::table(subject.entity).iter().filter(|rule| rule.1 == kind);
     let arrives = rules.any(|rule| rule.2 == entity.state && rule.0 != rule.2 && rule.0 != machine::State::Absent);
     let differs = |entity: &Entity| {
-        let mut choices = CHOICES.iter().filter(|choice| choice.0 == kind);
-        choices.any(|(_, member)| payload.get(*member) != entity.facts.get(*member))
+        let mut choices = kind.row().fields.iter().filter(|field| field.tells_apart);
+        choices.any(|field| payload.get(field.name) != entity.facts.get(field.name))
     };
     let stays = machine::step(subject.entity, entity.state, kind).is_none();
     (arrives && stays && !differs(&entity)).then_some(entity.last_event)
@@ -175,7 +168,7 @@ pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<
         }
     };
     let mut said = first.payload.clone();
-    said.retain(|member, _| request.payload.contains_key(member) || !FILLED_IN.contains(&member.as_str()));
+    said.retain(|member, _| request.payload.contains_key(member) || !is_filled_in(member));
     if first.event_type.known() == Some(request.kind) && said == request.payload && same_subject {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use super::rules::Step;
 use super::{Request, rules};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, Timestamp, text};
+use crate::event::kind::{Ending, Leaving, Opens, Starts};
 use crate::event::{Draft, Kind};
 use crate::machine::State as At;
 use crate::state::{Entity, State};
@@ -71,49 +72,8 @@ fn of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
 }
 
 /// What an agent may do although its project is paused: tidy up, show that it is there, and leave.
-const fn is_tidying(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::SessionEnded
-            | Kind::AgentStarted
-            | Kind::AgentStopped
-            | Kind::CheckpointRecorded
-            | Kind::ActivityLogged
-            | Kind::DeepWorkCompleted
-            | Kind::Heartbeat
-            | Kind::ClaimRenewed
-            | Kind::ArtifactDeclared
-            | Kind::ArtifactMaterialized
-            | Kind::ArtifactCorrupted
-            | Kind::MessageSent
-            | Kind::MessageRead
-            | Kind::EmergencyStopIssued
-            | Kind::EscalationRequired
-            | Kind::HookFailed
-    )
-}
-
-/// The end of something that was under way, which is recorded whatever became of its project.
-const fn is_end(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Heartbeat
-            | Kind::RunFinished
-            | Kind::RunCrashed
-            | Kind::RunTimedOut
-            | Kind::TaskSucceeded
-            | Kind::TaskFailed
-            | Kind::TaskAborted
-            | Kind::TaskArchived
-            | Kind::SessionEnded
-            | Kind::SessionExpired
-            | Kind::SessionCut
-            | Kind::ArtifactCorrupted
-            | Kind::EscalationRequired
-            | Kind::HookFailed
-            | Kind::AnomalyDetected
-            | Kind::AnomalyCleared
-    )
+fn is_tidying(kind: Kind) -> bool {
+    kind.row().leaving >= Leaving::Paused
 }
 
 /// Whether an event is the end of a job, or of what the toolkit itself ends.
@@ -124,22 +84,13 @@ fn ends_by_itself(state: &State, step: &Step<'_>) -> bool {
         _ => None,
     };
     let job = task.and_then(|task| state.entity(&task)).is_some_and(|task| task.is_job());
-    is_end(step.kind) && (job || step.actor.kind == ActorKind::Core || step.subject.entity == EntityType::Session)
+    let end = step.kind.row().ending == Ending::End;
+    end && (job || step.actor.kind == ActorKind::Core || step.subject.entity == EntityType::Session)
 }
 
 /// What the toolkit itself records because something ended, or because its time is over.
 fn follows_an_end(step: &Step<'_>) -> bool {
-    let follows = matches!(
-        step.kind,
-        Kind::TaskReady
-            | Kind::ClaimExpired
-            | Kind::RequirementImplemented
-            | Kind::RequirementRejected
-            | Kind::DecisionSuperseded
-            | Kind::DecisionRejected
-            | Kind::ApprovalTimedOut
-    );
-    follows && step.actor.kind == ActorKind::Core
+    step.kind.row().ending == Ending::Consequence && step.actor.kind == ActorKind::Core
 }
 
 /// Refuses what a paused or archived project does not allow.
@@ -173,13 +124,13 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// What a pause holds back, whoever asks. A person may give a task to somebody; nobody begins it.
 fn starts(state: &State, step: &Step<'_>) -> bool {
-    match step.kind {
-        Kind::RunStarted | Kind::SessionStarted | Kind::SessionRenewed => true,
-        Kind::TaskAssigned => {
+    match step.kind.row().starts {
+        Starts::Run | Starts::Session => true,
+        Starts::Claim => {
             let job = step.payload.get("job") == Some(&Value::Bool(true));
             state.of(step.subject) == At::Ready && (step.actor.is_autonomous() || job)
         }
-        _ => false,
+        Starts::Nothing | Starts::Retry => false,
     }
 }
 
@@ -217,15 +168,13 @@ pub fn of_request(state: &State, request: &Request) -> Option<Subject> {
 /// The project that a request is the first to name, and the event that opens it. `main` is there before
 /// anything names it, so that it can be paused; a pause of another one is more likely a slip.
 pub fn open(state: &State, request: &Request) -> Option<Draft> {
-    let project = match request.kind {
-        Kind::RequirementProposed | Kind::TaskProposed | Kind::SessionStarted => {
-            named(&request.payload, "project_id", EntityType::Project)?
-        }
-        Kind::ProjectPaused | Kind::ProjectArchived => {
+    let project = match request.kind.row().opens {
+        Opens::Nothing => return None,
+        Opens::Named(member) => named(&request.payload, member, EntityType::Project)?,
+        Opens::Main => {
             let is_main = |name: &&str| *name == MAIN || *name == main().to_string();
             request.subject.as_deref().filter(is_main).map(|_| main())?
         }
-        _ => return None,
     };
     (state.of(&project) == At::Absent).then(|| Draft {
         kind: Kind::ProjectOpened,
@@ -258,7 +207,7 @@ impl Seat {
         let project = match self {
             Seat::Free => return Ok(()),
             Seat::Foreign(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
-            Seat::Void(_) if matches!(kind, Kind::SessionEnded | Kind::EmergencyStopIssued) => return Ok(()),
+            Seat::Void(_) if kind.row().leaving >= Leaving::Void => return Ok(()),
             Seat::Void(why) => return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone())),
             Seat::Session(project) => project,
             // A job may end in a pause; that is its supervisor's to say.
@@ -267,7 +216,7 @@ impl Seat {
         };
         match standing(state, project) {
             At::Paused if !is_tidying(kind) => Err(leave(state, project)),
-            At::Archived if kind != Kind::SessionEnded => {
+            At::Archived if kind.row().leaving < Leaving::Archived => {
                 let why = format!("project {} is archived: leave", project.id());
                 Err(Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why))
             }

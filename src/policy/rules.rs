@@ -8,7 +8,7 @@ use super::{mission, project, review};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Reason, Result, Subject};
 use crate::event::Kind;
-use crate::event::kind::About;
+use crate::event::kind::{About, Along, By, Claim, SpeaksFor, Starts};
 use crate::machine;
 use crate::state::{Entity, State, linked};
 
@@ -52,42 +52,8 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
 }
 
 /// What only a person may do.
-pub const fn is_operators(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::DecisionApproved
-            | Kind::DecisionRejected
-            | Kind::SystemResumed
-            | Kind::RequirementRejected
-            | Kind::ProjectPaused
-            | Kind::ProjectResumed
-            | Kind::ProjectArchived
-    )
-}
-
-/// What the toolkit finds, or a person; an agent does not say so.
-const fn is_not_agents(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::DecisionSuperseded
-            | Kind::ApprovalTimedOut
-            | Kind::OscillationDetected
-            | Kind::TaskArchived
-            | Kind::AgentStopped
-            | Kind::DeepWorkExpired
-            | Kind::RecoveryAttempted
-            | Kind::AnomalyDetected
-            | Kind::AnomalyCleared
-            | Kind::DebateClosed
-            | Kind::PauseDrained
-            | Kind::SessionCut
-            | Kind::SessionExpired
-    )
-}
-
-/// What starts work.
-const fn starts_work(kind: Kind) -> bool {
-    matches!(kind, Kind::TaskAssigned | Kind::TaskRetrying | Kind::RunStarted)
+pub fn is_operators(kind: Kind) -> bool {
+    kind.row().by == By::Operator
 }
 
 /// What the payload names must exist; only the constraint that a decision is about comes later.
@@ -106,10 +72,9 @@ fn names_exist(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// Whoever would begin too early is told what to wait for, not only that it is not his turn.
 fn waits_for_nothing(state: &State, step: &Step<'_>) -> Result<()> {
-    let task = match step.kind {
-        Kind::TaskAssigned => Some(step.subject.clone()),
-        Kind::RunStarted => linked(step.kind, step.payload),
-        _ => None,
+    let task = match step.kind.row().starts {
+        Starts::Claim | Starts::Run => task_of(state, step),
+        Starts::Nothing | Starts::Session | Starts::Retry => None,
     };
     match task.filter(|task| state.of(task) == machine::State::Proposed) {
         Some(task) => may_begin(state, &task),
@@ -119,15 +84,16 @@ fn waits_for_nothing(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// An agent says what it does itself, and nothing for another.
 fn speaks_for_itself(state: &State, step: &Step<'_>) -> Result<()> {
-    let about = match step.kind {
-        Kind::ActivityLogged | Kind::CheckpointRecorded | Kind::AgentStopped => Some(step.subject.clone()),
-        Kind::SessionStarted | Kind::SessionRenewed | Kind::SessionEnded => {
+    let about = match step.kind.row().speaks_for {
+        SpeaksFor::Nobody => None,
+        SpeaksFor::Subject => Some(step.subject.clone()),
+        SpeaksFor::Linked => linked(step.kind, step.payload),
+        SpeaksFor::Owner(member) => {
             let started = state.entity(step.subject).map(|session| session.into_owned().facts);
             let members = started.as_ref().unwrap_or(step.payload);
-            let agent = members.get("agent_id").and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
+            let agent = members.get(member).and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
             agent.map(|agent| Subject::new(EntityType::Agent, agent))
         }
-        _ => linked(step.kind, step.payload).filter(|linked| linked.entity == EntityType::Agent),
     };
     match (about, step.actor.agent()) {
         (Some(agent), Some(me)) if agent.id() != me.as_str() => {
@@ -153,14 +119,15 @@ fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
             _ => illegal(state, subject, kind),
         });
     }
-    match (kind, linked(kind, step.payload)) {
-        (Kind::RunStarted, Some(task)) if machine::step(task.entity, state.of(&task), kind).is_none() => {
-            Err(illegal(state, &task, kind))
+    let Some((link, other)) = kind.row().moves.zip(linked(kind, step.payload)) else { return Ok(()) };
+    match link.along {
+        Along::MustBeLegal if machine::step(other.entity, state.of(&other), kind).is_none() => {
+            Err(illegal(state, &other, kind))
         }
-        (_, Some(agent)) if agent.entity == EntityType::Agent && state.of(&agent) != machine::State::Active => {
-            Err(Error::not_found(format!("{agent} is not at work")))
+        Along::MustBeActive if state.of(&other) != machine::State::Active => {
+            Err(Error::not_found(format!("{other} is not at work")))
         }
-        _ => Ok(()),
+        Along::MustBeLegal | Along::MustBeActive | Along::IfLegal => Ok(()),
     }
 }
 
@@ -173,7 +140,11 @@ pub(super) fn illegal(state: &State, subject: &Subject, kind: Kind) -> Error {
 
 /// Nothing starts while everything is stopped.
 fn not_while_stopped(state: &State, step: &Step<'_>) -> Result<()> {
-    if !starts_work(step.kind) || state.of(&Subject::SYSTEM) != machine::State::Stopped {
+    let work = match step.kind.row().starts {
+        Starts::Claim | Starts::Run | Starts::Retry => true,
+        Starts::Nothing | Starts::Session => false,
+    };
+    if !work || state.of(&Subject::SYSTEM) != machine::State::Stopped {
         return Ok(());
     }
     Err(stopped(state))
@@ -194,8 +165,12 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::RequirementRejected => approval::rejected(state, Question::Requirement, subject),
         _ => false,
     };
-    let agents = is_not_agents(kind) && actor.kind == ActorKind::Agent;
-    if agents || is_operators(kind) && actor.is_autonomous() && !follows {
+    let refused = match kind.row().by {
+        By::Anybody => false,
+        By::NotAgents => actor.kind == ActorKind::Agent,
+        By::Operator => actor.is_autonomous() && !follows,
+    };
+    if refused {
         return Err(Error::refused(Reason::OperatorOnly, format!("{kind} is for an operator, not for {actor}")));
     }
     if kind == Kind::DecisionApproved {
@@ -390,24 +365,29 @@ pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
     waits
 }
 
+/// The task that an event is about, that it moves, or that its run belongs to.
+fn task_of(state: &State, step: &Step<'_>) -> Option<Subject> {
+    let row = step.kind.row();
+    match (row.about, row.moves) {
+        (About::One(EntityType::Task), _) => Some(step.subject.clone()),
+        (_, Some(_)) => linked(step.kind, step.payload),
+        (_, None) => state.entity(step.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+    }
+}
+
 /// Whoever holds a task works on it, nobody else; the toolkit itself may end what fell silent.
 fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
-    let Step { kind, subject, actor, .. } = *step;
+    let Step { kind, actor, .. } = *step;
     if actor.kind == ActorKind::Core {
         return Ok(());
     }
-    let task = match kind {
-        Kind::TaskAssigned => return assigns_itself(state, step),
-        Kind::ClaimRenewed | Kind::TaskSucceeded | Kind::TaskFailed => Some(subject.clone()),
-        // Whoever is no agent may end anything.
-        Kind::TaskAborted | Kind::ClaimExpired if actor.kind == ActorKind::Agent => Some(subject.clone()),
-        Kind::RunStarted => linked(kind, step.payload),
-        Kind::Heartbeat | Kind::RunFinished | Kind::RunCrashed | Kind::RunTimedOut => {
-            state.entity(subject).and_then(|run| run.named("task_id", EntityType::Task))
-        }
-        _ => None,
-    };
-    let Some(task) = task.and_then(|task| state.entity(&task)) else { return Ok(()) };
+    match kind.row().claim {
+        Claim::Unneeded => return Ok(()),
+        Claim::Makes => return assigns_itself(state, step),
+        Claim::NeedsIfAgent if actor.kind != ActorKind::Agent => return Ok(()),
+        Claim::Needs | Claim::NeedsIfAgent => {}
+    }
+    let Some(task) = task_of(state, step).and_then(|task| state.entity(&task)) else { return Ok(()) };
     use machine::State::{Assigned, Ready, Retrying, Running};
     let me = actor.to_string();
     let held_once = task.texts("past_holders").any(|holder| holder == me);

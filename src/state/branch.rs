@@ -10,19 +10,9 @@ use serde_json::Value;
 use super::{Entity, State};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, limits, text};
+use crate::event::kind::SideEffect;
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
-
-/// Events that say something about others than those that they move.
-const MOVES_OTHERS: &[Kind] = &[
-    Kind::BranchCreated,
-    Kind::BranchCompleted,
-    Kind::ThreadOpened,
-    Kind::ThreadCompleted,
-    Kind::ThreadAborted,
-    Kind::MessageSent,
-    Kind::MessageRead,
-];
 
 /// The root of an agent.
 pub fn root_of(persona: &EntityId) -> Subject {
@@ -80,7 +70,8 @@ impl State {
 
     /// Keeps what the events of branches say about others than those that they move.
     pub(super) fn keep_branches(&mut self, kind: Kind, event: &Event) {
-        if !MOVES_OTHERS.contains(&kind) {
+        let effect = kind.row().side_effect;
+        if effect == SideEffect::Nothing {
             return;
         }
         let Ok(subject) = Subject::parse(&event.subject) else { return };
@@ -89,27 +80,27 @@ impl State {
             let branch = self.entity(&Subject::new(EntityType::Branch, EntityId::parse(id).ok()?))?;
             (branch.last_event == event.id).then(|| branch.into_owned())
         };
-        match kind {
-            Kind::BranchCreated => self.count_persona(&subject, event),
-            Kind::ThreadOpened => {
+        match effect {
+            SideEffect::Nothing => {}
+            SideEffect::CountsPersona => self.count_persona(&subject, event),
+            SideEffect::OpensThread => {
                 if let Some(branch) = branch() {
                     self.opened(&subject, &branch, event);
                 }
             }
-            Kind::ThreadCompleted | Kind::ThreadAborted => {
+            SideEffect::ClosesThread => {
                 if let Some(branch) = branch() {
                     self.closed(&subject, &branch, event);
                 }
             }
-            Kind::BranchCompleted => {
+            SideEffect::ArchivesThread => {
                 let last = self.entity(&subject).and_then(|branch| branch.named("last_thread_id", EntityType::Thread));
                 if let Some(last) = last {
                     self.archive(&last);
                 }
             }
-            Kind::MessageSent => self.told(&subject, event),
-            Kind::MessageRead => self.was_read(&subject, event),
-            _ => {}
+            SideEffect::DeliversMessage => self.told(&subject, event),
+            SideEffect::ArchivesMessage => self.was_read(&subject, event),
         }
     }
 

@@ -221,22 +221,9 @@ impl State {
 
 /// The second entity that an event of this kind moves, named in its payload.
 pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {
-    let (entity, member) = match kind {
-        Kind::RunStarted => (EntityType::Task, "task_id"),
-        Kind::TaskProposed => (EntityType::Requirement, "requirement_id"),
-        Kind::ReviewRecorded => (EntityType::Debate, "debate_id"),
-        Kind::DeepWorkStarted | Kind::DeepWorkExtended | Kind::DeepWorkCompleted | Kind::DeepWorkExpired => {
-            (EntityType::Agent, "agent_id")
-        }
-        Kind::ThreadOpened | Kind::NoteRecorded | Kind::ThreadCompleted | Kind::ThreadAborted => {
-            (EntityType::Branch, "branch_id")
-        }
-        // The root of an agent has its name.
-        Kind::MessageSent | Kind::MessageRead => (EntityType::Branch, "to"),
-        _ => return None,
-    };
-    let id = EntityId::parse(payload.get(member)?.as_str()?).ok()?;
-    Some(Subject::new(entity, id))
+    let link = kind.row().moves?;
+    let id = EntityId::parse(payload.get(link.member)?.as_str()?).ok()?;
+    Some(Subject::new(link.entity, id))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Context, Place, at};
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
+use crate::event::kind::{Field, Said};
 use crate::event::{Kind, check_key, intake};
 use crate::op::kernel::check_actor;
 use crate::policy::Request;
@@ -75,10 +76,6 @@ pub fn check_all(ctx: &Context, requests: Vec<AppendRequest>, place: Place<'_>) 
     checked.collect()
 }
 
-/// What binds a task to a command. Whoever could say it by hand could show an operator one command and
-/// run another, or take a job from its supervisor.
-const OF_JOBS: &[(Kind, &str)] = &[(Kind::TaskProposed, "command_hash"), (Kind::TaskAssigned, "job")];
-
 fn check(ctx: &Context, request: AppendRequest) -> Result<Checked> {
     let kind = Kind::parse(&request.event_type)
         .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
@@ -89,9 +86,9 @@ fn check(ctx: &Context, request: AppendRequest) -> Result<Checked> {
         return Err(Error::usage(format!("an event has at most {} parents", limits::PARENTS_MAX_COUNT)));
     }
     kind.check_payload(&request.payload)?;
-    if let Some((_, member)) = OF_JOBS.iter().find(|(of, member)| *of == kind && request.payload.contains_key(*member))
-    {
-        return Err(Error::refused(Reason::ReservedKind, format!("payload.{member} is recorded by hf-job fire alone")));
+    let of_jobs = |field: &&Field| field.said == Said::ByJobs && request.payload.contains_key(field.name);
+    if let Some(Field { name, .. }) = kind.row().fields.iter().find(of_jobs) {
+        return Err(Error::refused(Reason::ReservedKind, format!("payload.{name} is recorded by hf-job fire alone")));
     }
     // A malformed subject is refused before anything is opened; a reference is looked up later.
     if let Some(subject) = request.subject.as_ref().filter(|s| s.contains(':')) {

@@ -70,19 +70,7 @@ pub fn wake(after: &After<'_>) -> Option<Errand> {
 /// The jobs whose supervisors have to be told of these events.
 fn waiting(after: &After<'_>) -> Option<Told> {
     let After { state, settings, events } = *after;
-    let may_matter = |event: &Event| {
-        matches!(
-            event.event_type.known(),
-            Some(
-                Kind::TaskReady
-                    | Kind::TaskSucceeded
-                    | Kind::TaskAborted
-                    | Kind::SystemResumed
-                    | Kind::ClaimExpired
-                    | Kind::ProjectResumed
-            )
-        )
-    };
+    let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
     if !events.iter().any(may_matter) {
         return None;
     }

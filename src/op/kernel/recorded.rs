@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::transaction::{Asked, Transaction};
-use crate::base::{EntityType, Result, Subject, Ulid, limits};
+use crate::base::{Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, check_key};
 use crate::machine;
 use crate::policy::{self, Request};
@@ -103,7 +103,7 @@ impl Transaction<'_> {
             self.unit().events().iter().filter_map(|event| Some((event.id, Subject::parse(&event.subject).ok()?)));
         let made =
             subjects.filter_map(|(id, s)| self.state().entity(&s).filter(|e| e.first_event == id).map(Cow::into_owned));
-        let other = |made: &Entity| made.subject.to_string() != subject && !keeps_quiet(made.subject.entity);
+        let other = |made: &Entity| made.subject.to_string() != subject && !made.subject.entity.is_incidental();
         let followed: Vec<Entity> = made.filter(other).collect();
         let stopped = is_held_up(self.state(), entity.as_ref());
         let done = self.commit(first)?;
@@ -122,11 +122,6 @@ impl Transaction<'_> {
             warnings: done.warnings,
         })
     }
-}
-
-/// What comes along with nearly everything is not told of.
-const fn keeps_quiet(entity: EntityType) -> bool {
-    matches!(entity, EntityType::Agent | EntityType::Branch | EntityType::Thread)
 }
 
 pub fn is_stopped(state: &State) -> bool {
