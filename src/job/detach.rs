@@ -14,8 +14,9 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use super::birth::{self, Birth};
 use super::files::JobDir;
-use super::lock::{self, Held, Mode};
+use super::lock::Held;
 use crate::base::{Error, Result};
+use crate::vault::lock::{self, Mode};
 
 /// The program that looks after a job: one that understands `supervise TASK --vault DIR`.
 #[derive(Clone, Debug)]

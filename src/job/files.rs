@@ -22,9 +22,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
 use super::identity::Identity;
-use super::lock::{self, Held, Mode};
+use super::lock::Held;
 use super::spec::Spec;
 use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
+use crate::vault::lock::{self, Mode};
 use crate::vault::{AKASHIC, Dir};
 
 const JOBS: &str = "Jobs";
@@ -135,10 +136,8 @@ impl JobDir {
     /// longer than `timeout`.
     pub fn take_lock(&self, timeout: Duration) -> Result<Held> {
         let (file, _) = self.dir.make_file(LOCK)?;
-        match lock::take(file, Mode::Exclusive, timeout)? {
-            Some(file) => Ok(Held::new(file)),
-            None => Err(Error::new(ErrorKind::Busy, format!("job {} is supervised by somebody else", self.task))),
-        }
+        let busy = || Error::new(ErrorKind::Busy, format!("job {} is supervised by somebody else", self.task));
+        Held::take(file, timeout)?.ok_or_else(busy)
     }
 
     /// The lock's file, not locked; none if the job was never begun.

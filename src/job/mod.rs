@@ -21,7 +21,7 @@
 //! |---|---|
 //! | `files` | the folder `Jobs/<task id>/` |
 //! | `spec`, `identity`, `exit` | its records |
-//! | `lock` | flock, with an end to the wait |
+//! | `lock` | the lock as a value |
 //! | `detach`, `birth` | starting a supervisor; what a new process does before it is another program |
 //! | `run`, `life` | one attempt, and its processes; `notice` tells it of control files, `signals` of signals |
 //! | `log`, `lines` | what the command printed |

@@ -3,8 +3,8 @@
 use super::exit::ExitRecord;
 use super::files::JobDir;
 use super::identity::Identity;
-use super::lock::{self, Mode};
 use crate::base::{EntityId, Error, ErrorKind, Result};
+use crate::vault::lock::{self, Mode};
 
 /// How a job stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

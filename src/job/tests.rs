@@ -16,9 +16,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_
 use tempfile::TempDir;
 
 use super::identity::Stat;
-use super::lock::{Mode, hold};
 use super::*;
 use crate::base::{EntityId, Now, Timestamp};
+use crate::vault::lock::{Mode, hold, try_hold};
 
 const LOG: &str = "Autonomous/logs/L-0001.txt";
 const LONG: Duration = Duration::from_secs(600);
@@ -597,7 +597,7 @@ fn a_new_alive_file_is_held_at_once() {
     let first = fixture.job.new_alive().unwrap();
     let second = fixture.job.new_alive().unwrap();
     let found = fixture.job.alive_file().unwrap().unwrap();
-    assert!(!super::lock::try_hold(&found, Mode::Shared).unwrap());
+    assert!(!try_hold(&found, Mode::Shared).unwrap());
     drop((first, second));
     hold(&found, Mode::Shared).unwrap();
 }

@@ -8,10 +8,11 @@ use std::os::fd::AsFd;
 
 use super::clock;
 use super::files::JobDir;
-use super::lock::{self, Mode, Waiter};
+use super::lock::CANNOT_WAIT;
 use super::notice::Notice;
 use super::signals::Signals;
 use crate::base::{Error, Result, names};
+use crate::vault::lock::{self, Mode, Waiter};
 
 names! {
     /// How many of several jobs must end.
@@ -67,7 +68,7 @@ pub fn wait_for_end(jobs: &[&JobDir], need: Need, max: Duration, signals: &Signa
         let Some(lock) = job.lock_file()? else { continue };
         match lock::try_hold(&lock, Mode::Shared).map_err(|e| Error::system("cannot look at a job's lock", e))? {
             true => drop(lock),
-            false => waiters.push(Waiter::start(lock, Mode::Shared)?),
+            false => waiters.push(Waiter::start(lock, Mode::Shared).map_err(|e| Error::system(CANNOT_WAIT, e))?),
         }
     }
     loop {

@@ -1,78 +1,165 @@
-//! The vault's lock: flock on `Akashic/.lock`, held by whoever appends. The file is never unlinked.
+//! flock, with an end to the wait. `Akashic/.lock` is held by whoever appends and is never unlinked;
+//! a job's files are locked the same way.
 //!
-//! Waiting is done by a thread that blocks in flock, so that nothing spins and the wait has an end.
+//! Waiting is done by a thread that blocks in flock, so that nothing spins. It lets go of a pipe when
+//! it is through, so that one poll can wait for many locks, for signals and for an end.
 
 use std::fs::File;
-use std::io::ErrorKind as IoKind;
-use std::sync::mpsc;
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use fs2::FileExt;
-
 use crate::base::{Error, ErrorKind, Result};
 
-/// Held for as long as this value lives; the kernel lets go when the process dies.
-#[derive(Debug)]
-pub struct LockGuard {
-    _file: File,
-}
+/// Enough for a thread that makes one system call; hundreds may wait.
+const STACK_BYTES: usize = 128 * 1024;
 
+/// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Exclusive,
     Shared,
 }
 
-/// Takes the lock, waiting at most `timeout`.
+/// What is said when a lock cannot be taken, by whose lock it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Failures {
+    /// flock itself failed.
+    pub lock: &'static str,
+    /// There was nothing to wait with.
+    pub wait: &'static str,
+}
+
+const OF_VAULT: Failures = Failures { lock: "cannot lock the vault", wait: "cannot wait for the vault's lock" };
+
+/// A lock of the vault, held for as long as this value lives; the kernel lets go when the process dies.
+#[derive(Debug)]
+pub struct LockGuard {
+    _file: File,
+}
+
+/// Takes a lock of the vault. Busy if somebody else has it for longer than `timeout`.
 pub fn take(file: File, mode: Mode, timeout: Duration) -> Result<LockGuard> {
-    let contended = fs2::lock_contended_error().kind();
-    loop {
-        let tried = match mode {
-            Mode::Exclusive => FileExt::try_lock_exclusive(&file),
-            Mode::Shared => FileExt::try_lock_shared(&file),
-        };
-        match tried {
-            Ok(()) => return Ok(LockGuard { _file: file }),
-            Err(e) if e.kind() == IoKind::Interrupted => continue,
-            Err(e) if e.kind() == contended => break,
-            Err(e) => return Err(Error::system("cannot lock the vault", e)),
-        }
-    }
-    let (sender, receiver) = mpsc::channel();
-    let waiter = thread::Builder::new().spawn(move || {
-        let locked = loop {
-            let blocked = match mode {
-                Mode::Exclusive => FileExt::lock_exclusive(&file),
-                Mode::Shared => FileExt::lock_shared(&file),
-            };
-            match blocked {
-                Err(e) if e.kind() == IoKind::Interrupted => continue,
-                other => break other,
-            }
-        };
-        // If nobody waits any more, the file is dropped here and with it the lock.
-        let _ = sender.send(locked.map(|()| file));
-    });
-    waiter.map_err(|e| Error::system("cannot wait for the vault's lock", e))?;
-    match receiver.recv_timeout(timeout) {
-        Ok(Ok(file)) => Ok(LockGuard { _file: file }),
-        Ok(Err(e)) => Err(Error::system("cannot lock the vault", e)),
-        Err(_) => Err(Error::new(
+    match take_within(file, mode, timeout, OF_VAULT)? {
+        Some(file) => Ok(LockGuard { _file: file }),
+        None => Err(Error::new(
             ErrorKind::Busy,
             format!("another command has held the vault's lock for {} seconds", timeout.as_secs()),
         )),
     }
 }
 
+/// Takes a lock, waiting at most `timeout`; `None` if it was held for longer.
+pub fn take_within(file: File, mode: Mode, timeout: Duration, failures: Failures) -> Result<Option<File>> {
+    let failed = |e| Error::system(failures.lock, e);
+    if try_hold(&file, mode).map_err(failed)? {
+        return Ok(Some(file));
+    }
+    let waiter = Waiter::start(file, mode).map_err(|e| Error::system(failures.wait, e))?;
+    waiter.finish_within(timeout).map_err(failed)
+}
+
+/// Takes a lock if it is free now.
+pub fn try_hold(file: &File, mode: Mode) -> io::Result<bool> {
+    // Named in full: `File` has methods of its own for this, and of the same names.
+    let tried = uninterrupted(|| match mode {
+        Mode::Exclusive => fs2::FileExt::try_lock_exclusive(file),
+        Mode::Shared => fs2::FileExt::try_lock_shared(file),
+    });
+    match tried {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == fs2::lock_contended_error().kind() => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Takes a lock, however long that lasts.
+pub fn hold(file: &File, mode: Mode) -> io::Result<()> {
+    uninterrupted(|| match mode {
+        Mode::Exclusive => fs2::FileExt::lock_exclusive(file),
+        Mode::Shared => fs2::FileExt::lock_shared(file),
+    })
+}
+
+/// Whether two open files are the same one.
+pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+/// A call that a signal interrupts is made again.
+fn uninterrupted(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            done => return done,
+        }
+    }
+}
+
+/// A thread that is blocked in flock. Its descriptor hangs up when it is through. Dropped before
+/// that, it lets go of the lock as soon as it has it.
+#[derive(Debug)]
+pub struct Waiter {
+    through: PipeReader,
+    result: Receiver<io::Result<File>>,
+}
+
+impl Waiter {
+    pub fn start(file: File, mode: Mode) -> io::Result<Waiter> {
+        let (through, hang_up) = io::pipe()?;
+        let (sender, result) = mpsc::channel();
+        let block = move || {
+            let held = hold(&file, mode);
+            // If nobody waits any more, the file is dropped here and with it the lock.
+            let _ = sender.send(held.map(|()| file));
+            drop(hang_up);
+        };
+        thread::Builder::new().stack_size(STACK_BYTES).spawn(block)?;
+        Ok(Waiter { through, result })
+    }
+
+    /// The locked file, at once where the descriptor has hung up; `None` if it took longer than `timeout`.
+    pub fn finish_within(self, timeout: Duration) -> io::Result<Option<File>> {
+        match self.result.recv_timeout(timeout) {
+            Ok(held) => held.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::Interrupted.into()),
+        }
+    }
+}
+
+impl AsFd for Waiter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.through.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use tempfile::TempDir;
+
     use super::*;
+
+    fn open(dir: &TempDir, name: &str) -> File {
+        File::options().create(true).truncate(false).write(true).open(dir.path().join(name)).unwrap()
+    }
+
+    /// Which of them are through: now, or without a limit as soon as one is.
+    fn through(waiters: &[&Waiter], limit: Option<&Timespec>) -> Vec<bool> {
+        let mut fds: Vec<_> = waiters.iter().map(|one| PollFd::new(*one, PollFlags::IN)).collect();
+        rustix::io::retry_on_intr(|| poll(&mut fds, limit)).unwrap();
+        fds.iter().map(|fd| !fd.revents().is_empty()).collect()
+    }
 
     #[test]
     fn a_held_lock_is_busy_and_a_released_one_is_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || File::options().create(true).truncate(false).write(true).open(dir.path().join("lock")).unwrap();
+        let open = || open(&dir, "lock");
         let held = take(open(), Mode::Exclusive, Duration::ZERO).unwrap();
         let busy = take(open(), Mode::Exclusive, Duration::from_millis(1)).unwrap_err();
         assert_eq!(busy.kind, ErrorKind::Busy);
@@ -82,5 +169,35 @@ mod tests {
         });
         drop(held);
         waiting.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn one_poll_waits_for_many_locks() {
+        const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let dir = tempfile::tempdir().unwrap();
+        let (first, second) = (open(&dir, "first"), open(&dir, "second"));
+        hold(&first, Mode::Exclusive).unwrap();
+        hold(&second, Mode::Shared).unwrap();
+        let of_first = Waiter::start(open(&dir, "first"), Mode::Shared).unwrap();
+        let of_second = Waiter::start(open(&dir, "second"), Mode::Exclusive).unwrap();
+        assert_eq!(through(&[&of_first, &of_second], Some(&NOW)), [false, false]);
+        drop(second);
+        assert_eq!(through(&[&of_first, &of_second], None), [false, true]);
+        let taken = of_second.finish_within(Duration::ZERO).unwrap().unwrap();
+        assert!(!try_hold(&open(&dir, "second"), Mode::Shared).unwrap());
+        drop((first, taken));
+        assert_eq!(through(&[&of_first], None), [true]);
+        assert!(is_same(&of_first.finish_within(Duration::ZERO).unwrap().unwrap(), &open(&dir, "first")).unwrap());
+    }
+
+    #[test]
+    fn a_waiter_that_is_dropped_keeps_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = open(&dir, "lock");
+        hold(&held, Mode::Exclusive).unwrap();
+        drop(Waiter::start(open(&dir, "lock"), Mode::Exclusive).unwrap());
+        drop(held);
+        // Through the thread that nobody waits for, whichever of the two is first.
+        hold(&open(&dir, "lock"), Mode::Exclusive).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `files` | opening without following links, private modes, whole files by rename |
-//! | `lock` | who may append |
+//! | `lock` | flock, with an end to the wait: who may append, who has a job |
 //! | `log` | segments, where the published log ends, what stands behind it |
 //! | `snapshot` | reading the log up to a known end |
 //! | `head` | `chain.json` |
@@ -30,7 +30,7 @@ mod files;
 mod head;
 mod index;
 mod layout;
-mod lock;
+pub(crate) mod lock;
 mod log;
 pub mod projections;
 mod recover;

@@ -33,6 +33,7 @@ mod log;
 mod manual;
 mod mind;
 mod model;
+mod older;
 mod output;
 mod overdue;
 mod pause;

@@ -1,0 +1,2 @@
+def form():
+    return "<form>"
