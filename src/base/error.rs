@@ -1,11 +1,11 @@
 //! The one error type of the library: a kind, which decides the exit code, and one sentence.
 //!
-//! Invariant: a message is one line that says what was wrong and never names a command to run.
-//! The next step is chosen by `reply` from the kind alone, so nothing read from a log can steer it.
+//! Invariant: a message is one line that says what was wrong. The next step is chosen by `reply` from the kind, and
+//! names at most a validated reference, so nothing read from a log can steer it.
 
 use std::fmt;
 
-use super::names;
+use super::{ShortRef, names};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -60,6 +60,7 @@ names! {
         NotHolder = "not_holder",
         SystemStopped = "system_stopped",
         NotReady = "not_ready",
+        NotDue = "not_due",
         TooManyTasks = "too_many_tasks",
         LimitReached = "limit_reached",
         /// Every round that there is has been used.
@@ -78,11 +79,13 @@ names! {
 pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
+    /// What it is about, where the next step names it.
+    pub about: Option<ShortRef>,
 }
 
 impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into() }
+        Error { kind, message: message.into(), about: None }
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
@@ -103,6 +106,12 @@ impl Error {
 
     pub fn system(doing: impl fmt::Display, error: impl fmt::Display) -> Self {
         Self::new(ErrorKind::System, format!("{doing}: {error}"))
+    }
+
+    /// The same error, about something that the next step may name.
+    pub fn about(mut self, reference: Option<ShortRef>) -> Self {
+        self.about = reference;
+        self
     }
 
     /// The same error with what it belongs to in front, as in `line 3: …`.

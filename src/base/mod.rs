@@ -17,5 +17,5 @@ pub use error::{Error, ErrorKind, Reason, Result};
 pub use heartbeat::HeartbeatId;
 pub use id::{EntityId, EntityType, ShortRef, Subject};
 pub(crate) use names::names;
-pub use time::{Now, Timestamp};
+pub use time::{Clocks, Now, Timestamp};
 pub use ulid::Ulid;

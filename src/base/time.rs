@@ -23,6 +23,19 @@ impl Now {
     }
 }
 
+/// The machine's clocks at one moment. They count in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// Which start of which machine this is.
+    pub boot_id: [u8; 16],
+    /// The time of day, which anybody can set.
+    pub real: Now,
+    /// Since the boot.
+    pub since_boot_ms: u64,
+    /// Since the boot, without the time that it was suspended.
+    pub awake_ms: u64,
+}
+
 /// UTC seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);

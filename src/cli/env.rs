@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::flags::{Flags, Voice};
-use crate::base::{Actor, EntityId, Error, ErrorKind, Now, Result};
+use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result};
 use crate::job::Cancel;
 use crate::op::{self, Caller, Context, Host, Shell, Supervisor};
 use crate::policy::settings::Setting;
@@ -145,6 +145,7 @@ impl Outer {
                 search_path: self.search_path.clone(),
                 works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
                 utc_offset_seconds: local_offset(self.now),
+                clocks,
                 ..Host::new(clock)
             }),
         })
@@ -222,6 +223,37 @@ fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
     };
     let (settings, _) = config::parse(&text).map_err(|e| e.at(folder.display()))?;
     Ok(settings.values.get(&Setting::HiveVaultPath).and_then(|path| path.as_str()).map(|path| folder.join(path)))
+}
+
+/// Where the kernel says which start of which machine this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The machine's clocks; nothing where the kernel does not tell which machine it is.
+fn clocks() -> Option<Clocks> {
+    use rustix::time::{ClockId, clock_gettime};
+    let millis = |id| {
+        let time = clock_gettime(id);
+        (time.tv_sec.max(0) as u64) * 1000 + time.tv_nsec as u64 / 1_000_000
+    };
+    let real = clock();
+    // With the time of day, a debug build may be told how long the machine slept and by how much its clock was set.
+    #[cfg(debug_assertions)]
+    if std::env::var_os("HF_NOW").is_some() {
+        let told = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        let since_boot = (real.millis as i64 - told("HF_STEPPED") * 1000).max(0) as u64;
+        let awake = (since_boot as i64 - told("HF_SLEPT") * 1000).max(0) as u64;
+        return Some(Clocks { boot_id: [told("HF_BOOT") as u8; 16], real, since_boot_ms: since_boot, awake_ms: awake });
+    }
+    let text = std::fs::read_to_string(BOOT_ID).ok()?;
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let boot_id: Vec<u8> = digits.chunks(2).map(byte).collect::<Option<_>>()?;
+    Some(Clocks {
+        boot_id: boot_id.try_into().ok()?,
+        real,
+        since_boot_ms: millis(ClockId::Boottime),
+        awake_ms: millis(ClockId::Monotonic),
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the only clock of the toolkit")]

@@ -90,6 +90,7 @@ commands! {
     backup, "make a consistent, verified copy of the vault";
     branch, "live several activities as one mind: branches, threads, messages";
     checkpoint, "say in one short line what you are doing";
+    config, "show the settings in force, and what the file would change";
     constraint, "ask for a constraint to hold, or no longer";
     decide, "ask an operator, and answer as one";
     deepwork, "declare deep work, look at it, end it";

@@ -42,7 +42,7 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         match self.every {
-            None => Ok(op::watchdog(ctx, self.check, None)?.into()),
+            None => Ok(op::watchdog(ctx, self.check)?.into()),
             Some(seconds) => watch(ctx, Duration::from_secs(seconds), out),
         }
     }
@@ -53,7 +53,7 @@ fn watch(ctx: &Context, every: Duration, out: Out) -> anyhow::Result<Output> {
     let signals = Signals::of_waiter()?;
     while signals.asked().is_none() {
         let ctx = &ctx.at_this_moment();
-        let reply = match op::watchdog(ctx, false, Some(every)) {
+        let reply = match op::watchdog(ctx, false) {
             Ok(done) => done.reply(),
             Err(error) => out.error(&error),
         };

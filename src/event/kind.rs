@@ -9,13 +9,17 @@ use serde_json::{Map, Value};
 
 pub use super::row::{Along, By, Cause, Claim, Ending, Leaving, Link, Opens, Row, SideEffect, SpeaksFor, Starts};
 use super::row::{reserved, row};
-use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, names, text};
+use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, Timestamp, names, text};
 
 names! {
     pub enum Kind {
         VaultInitialized = "VaultInitialized",
         TailQuarantined = "TailQuarantined",
         VaultRecovered = "VaultRecovered",
+        SettingsChanged = "SettingsChanged",
+        MachineSuspended = "MachineSuspended",
+        MachineBooted = "MachineBooted",
+        ClockStepped = "ClockStepped",
         EmergencyStopIssued = "EmergencyStopIssued",
         SystemResumed = "SystemResumed",
         EscalationRequired = "EscalationRequired",
@@ -129,6 +133,8 @@ pub enum Is {
     Ids(EntityType),
     /// A JSON object.
     Object,
+    /// `YYYY-MM-DDTHH:MM:SSZ`.
+    Time,
 }
 
 /// One member of a payload. Members that are not listed are kept as they are.
@@ -192,6 +198,9 @@ const BRANCH: About = About::One(EntityType::Branch);
 const THREAD: About = About::One(EntityType::Thread);
 const MESSAGE: About = About::One(EntityType::Message);
 
+/// When the time was over, where the event says that it is.
+const DUE_AT: Field = may("due_at", Is::Time);
+
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
 /// What ends a deep work in time: an activity log, the agent's word, or another declaration.
@@ -220,9 +229,15 @@ pub const BRANCH_TYPES: &[&str] = &["user", "task", "social", "free"];
 /// The list itself, in the order of `Kind`.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
-    reserved(Kind::VaultInitialized, &[must("vault_id", Is::Text), must("schema_version", Is::Count)], "the vault begins; binds its random id"),
+    reserved(Kind::VaultInitialized, &[must("vault_id", Is::Text), must("schema_version", Is::Count), may("settings", Is::Object)], "the vault begins; binds its random id")
+        .side_effect(SideEffect::Settles),
     reserved(Kind::TailQuarantined, &[must("segment", Is::Text), must("offset", Is::Count), must("bytes", Is::Count), must("file", Is::Text)], "an unfinished write was moved to quarantine"),
     reserved(Kind::VaultRecovered, &[may("expected_head", Is::Text), may("found_head", Is::Text)], "an operator cut a damaged suffix off"),
+    reserved(Kind::SettingsChanged, &[must("settings", Is::Object)], "these settings are in force from here on")
+        .side_effect(SideEffect::Settles),
+    reserved(Kind::MachineSuspended, &[must("from", Is::Time), must("to", Is::Time), must("seconds", Is::Count)], "the machine slept for so long between two looks"),
+    reserved(Kind::MachineBooted, &[must("at", Is::Time)], "the machine is not the one that it was: it was started, or is another"),
+    reserved(Kind::ClockStepped, &[must("from", Is::Time), must("to", Is::Time)], "the clock was set: it should have said the one, and says the other"),
     row(Kind::EmergencyStopIssued, SYSTEM, &[must("reason", Is::Text)], "everything stops")
         .leaving(Leaving::Void).cause(Cause::Outside),
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again")
@@ -252,7 +267,7 @@ pub const TABLE: &[Row] = &[
     row(Kind::DeepWorkCompleted, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), may("by", Is::OneOf(DEEPWORK_ENDS))], "it is over")
         .speaks_for(SpeaksFor::Linked).leaving(Leaving::Paused)
         .moves(EntityType::Agent, "agent_id", Along::MustBeActive),
-    row(Kind::DeepWorkExpired, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent))], "its time is over and it is not")
+    row(Kind::DeepWorkExpired, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), DUE_AT], "its time is over and it is not")
         .by(By::NotAgents).speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", Along::MustBeActive),
     row(Kind::RequirementProposed, REQUIREMENT, &[must("title", Is::Text), may("description", Is::Text), may("project_id", Is::Id(EntityType::Project))], "a requirement was put in")
         .opens(Opens::Named("project_id")).cause(Cause::Outside),
@@ -273,7 +288,7 @@ pub const TABLE: &[Row] = &[
         .by(By::Operator).ending(Ending::Consequence).depends_on_settings(),
     row(Kind::DecisionSuperseded, DECISION, &[may("by", Is::Id(EntityType::Decision))], "another decision took its place")
         .by(By::NotAgents).ending(Ending::Consequence),
-    row(Kind::ApprovalTimedOut, DECISION, &[], "nobody answered in time")
+    row(Kind::ApprovalTimedOut, DECISION, &[DUE_AT], "nobody answered in time")
         .by(By::NotAgents).ending(Ending::Consequence),
     row(Kind::TaskProposed, TASK, &[must("title", Is::Text), may("requirement_id", Is::Id(EntityType::Requirement)), may("project_id", Is::Id(EntityType::Project)), may("after", Is::Ids(EntityType::Task)), may("destructive", Is::Bool), may("command", Is::Texts), may("command_hash", Is::Text).said(Said::ByJobs), may("job", Is::Bool), may("max_retries", Is::Count), may("rework_of", Is::Id(EntityType::Task))], "a piece of work was proposed")
         .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", Along::IfLegal)
@@ -284,20 +299,20 @@ pub const TABLE: &[Row] = &[
         .claim(Claim::Makes).starts(Starts::Claim),
     row(Kind::ClaimRenewed, TASK, &[], "whoever took it is still at it")
         .claim(Claim::Needs).leaving(Leaving::Paused),
-    row(Kind::ClaimExpired, TASK, &[], "whoever took it let the lease pass")
+    row(Kind::ClaimExpired, TASK, &[DUE_AT], "whoever took it let the lease pass")
         .claim(Claim::NeedsIfAgent).ending(Ending::Consequence).wakes_jobs(),
     row(Kind::TaskSucceeded, TASK, &[], "it is done")
         .claim(Claim::Needs).ending(Ending::End).wakes_jobs(),
     row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text), may("escalate", Is::Bool)], "it failed")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::TaskRetrying, TASK, &[], "it will be tried again")
+    row(Kind::TaskRetrying, TASK, &[may("released", Is::Bool)], "it will be tried again")
         .starts(Starts::Retry),
     row(Kind::TaskAborted, TASK, &[may("reason", Is::Text)], "it was given up")
         .claim(Claim::NeedsIfAgent).ending(Ending::End).wakes_jobs(),
-    row(Kind::TaskArchived, TASK, &[], "it left the projections")
+    row(Kind::TaskArchived, TASK, &[DUE_AT], "it left the projections")
         .by(By::NotAgents).ending(Ending::End),
     row(Kind::RunStarted, RUN, &[must("task_id", Is::Id(EntityType::Task)), may("timeout_seconds", Is::Count)], "one attempt at a task began")
-        .claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", Along::MustBeLegal)
+        .side_effect(SideEffect::TakesLease).claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", Along::MustBeLegal)
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
         .claim(Claim::Needs).ending(Ending::End).leaving(Leaving::Paused),
@@ -305,7 +320,7 @@ pub const TABLE: &[Row] = &[
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::RunCrashed, RUN, &[may("reason", Is::Text), may("transient", Is::Bool), may("escalate", Is::Bool)], "the run died")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::RunTimedOut, RUN, &[may("reason", Is::Text)], "the run fell silent")
+    row(Kind::RunTimedOut, RUN, &[may("reason", Is::Text), DUE_AT], "the run fell silent")
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::ArtifactDeclared, ARTIFACT, &[must("kind", Is::OneOf(ARTIFACT_KINDS)), may("filename", Is::Text), may("task_id", Is::Id(EntityType::Task))], "something will be made")
         .leaving(Leaving::Paused).cause(Cause::Named(EntityType::Task, "task_id")),
@@ -350,7 +365,7 @@ pub const TABLE: &[Row] = &[
         .by(By::NotAgents).ending(Ending::End),
     row(Kind::SessionEnded, SESSION, &[must("reason", Is::OneOf(SESSION_ENDS))], "it left")
         .speaks_for(SpeaksFor::Owner("agent_id")).ending(Ending::End).leaving(Leaving::Archived),
-    row(Kind::SessionExpired, SESSION, &[], "it stayed longer than it may")
+    row(Kind::SessionExpired, SESSION, &[DUE_AT], "it stayed longer than it may")
         .by(By::NotAgents).ending(Ending::End),
     row(Kind::BranchCreated, BRANCH, &[must("persona_id", Is::Id(EntityType::Agent)), must("branch_type", Is::OneOf(BRANCH_TYPES)), must("label", Is::Text), may("task_id", Is::Id(EntityType::Task)), may("partner_persona_id", Is::Id(EntityType::Agent))], "an agent has one activity more")
         .cause(Cause::Named(EntityType::Task, "task_id")).side_effect(SideEffect::CountsPersona),
@@ -442,6 +457,7 @@ impl Is {
             (Is::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
             (Is::Ids(entity), Value::Array(list)) => list.iter().all(|id| Is::Id(entity).holds(id)),
             (Is::Object, Value::Object(_)) => true,
+            (Is::Time, Value::String(s)) => Timestamp::parse(s).is_some(),
             _ => false,
         }
     }
@@ -459,6 +475,7 @@ impl Is {
             Is::Texts => "a list of texts".to_owned(),
             Is::Ids(entity) => format!("a list of ids of {}", entity.plural()),
             Is::Object => "a JSON object".to_owned(),
+            Is::Time => "a time, YYYY-MM-DDTHH:MM:SSZ".to_owned(),
         }
     }
 }
@@ -629,6 +646,7 @@ mod tests {
     fn reserved_rows_leave_the_other_columns_alone() {
         for row in TABLE.iter().filter(|row| row.reserved) {
             let plain = reserved(row.kind, row.fields, row.meaning);
+            let plain = plain.side_effect(row.side_effect);
             assert_eq!(format!("{row:?}"), format!("{plain:?}"));
         }
     }

@@ -163,6 +163,10 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideEffect {
     Nothing,
+    /// The settings that it carries are in force.
+    Settles,
+    /// The run is kept alive by the claim of its task.
+    TakesLease,
     /// A root makes its agent one of the personas.
     CountsPersona,
     /// The thread before is archived, and the root is suspended.

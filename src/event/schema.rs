@@ -72,5 +72,6 @@ fn field(field: &Field) -> Value {
         Is::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Is::Ids(_) => json!({"type": "array", "items": {"type": "string", "pattern": format!("^{ID}$")}}),
         Is::Object => json!({"type": "object"}),
+        Is::Time => json!({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"}),
     }
 }

@@ -69,6 +69,14 @@ const SYSTEM: &[Rule] = &[
     (Stopped, TailQuarantined, Stopped),
     (Running, VaultRecovered, Running),
     (Stopped, VaultRecovered, Stopped),
+    (Running, SettingsChanged, Running),
+    (Stopped, SettingsChanged, Stopped),
+    (Running, MachineSuspended, Running),
+    (Stopped, MachineSuspended, Stopped),
+    (Running, MachineBooted, Running),
+    (Stopped, MachineBooted, Stopped),
+    (Running, ClockStepped, Running),
+    (Stopped, ClockStepped, Stopped),
 ];
 
 const REQUIREMENT: &[Rule] = &[
@@ -115,6 +123,7 @@ const TASK: &[Rule] = &[
     (Failed, TaskRetrying, Retrying),
     (Failed, TaskAborted, Aborted),
     (Retrying, TaskAssigned, Assigned),
+    (Retrying, TaskReady, Ready),
     (Retrying, TaskAborted, Aborted),
     (Succeeded, TaskArchived, Archived),
     (Aborted, TaskArchived, Archived),

@@ -20,7 +20,10 @@ pub struct InitOutcome {
 
 pub fn init(ctx: &Context, _request: InitRequest) -> Result<InitOutcome> {
     let options = ctx.write_options(&Settings::default());
-    let (_, created) = Vault::create(&ctx.vault, ctx.caller.actor.clone(), &random_id()?, options)?;
+    let (vault, created) = Vault::create(&ctx.vault, ctx.caller.actor.clone(), &random_id()?, options)?;
+    if let (Some(clocks), Created::New(_)) = ((ctx.host.clocks)(), &created) {
+        vault.remember_clock(&clocks);
+    }
     Ok(InitOutcome {
         created: match created {
             Created::New(event) => Some(*event),

@@ -7,6 +7,7 @@ mod append;
 pub mod artifact;
 mod backup;
 pub mod branch;
+pub mod config;
 pub mod constraint;
 pub mod decide;
 pub mod document;
@@ -58,6 +59,7 @@ impl Host {
     pub fn new(clock: fn() -> Now) -> Host {
         Host {
             clock,
+            clocks: || None,
             supervisor: None,
             check_cmd: None,
             poll_as: None,

@@ -8,11 +8,10 @@ use super::{Context, Recorded, job};
 use crate::base::{EntityId, EntityType, Error, Result, Subject};
 use crate::event::Kind;
 use crate::machine::State as At;
-use crate::op::kernel::Transaction;
-use crate::op::kernel::is_stopped;
-use crate::op::kernel::with_view;
+use crate::op::kernel::{Transaction, View, is_stopped, with_view};
+use crate::policy::code::Code;
 use crate::policy::settings::Setting;
-use crate::policy::{overdue, project, rules};
+use crate::policy::{project, rules};
 use crate::state::State;
 use crate::vault::Vault;
 
@@ -149,22 +148,14 @@ pub fn wait_until_drained(ctx: &Context, max: Duration) -> Result<Standing> {
 
 /// Sessions whose time is over are ended, and jobs that ended without a word are made up for.
 fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
-    let (jobs, late) = with_view(vault, |_, state| {
-        Ok((project::jobs(state, project), !overdue::sessions(state, ctx.now.timestamp()).is_empty()))
-    })?;
-    for task in &jobs {
-        job::settle(ctx, vault, task)?;
+    let view = View::open(ctx, vault)?;
+    let late = view.due.iter().any(|due| due.code == Code::SessionExpired);
+    for task in project::jobs(view.state(), project) {
+        job::settle(ctx, vault, &task)?;
     }
-    if !late {
-        return Ok(());
-    }
-    let mut tx = Transaction::begin(ctx, vault)?;
-    for late in overdue::sessions(tx.state(), ctx.now.timestamp()) {
-        tx.add(late.draft())?;
-    }
-    match tx.unit().events().first().map(|event| event.id) {
-        Some(first) => tx.commit(first).map(drop),
-        None => Ok(()),
+    match late {
+        true => Transaction::begin(ctx, vault)?.settle(std::slice::from_ref(project)),
+        false => Ok(()),
     }
 }
 
@@ -188,7 +179,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
     let of_state = |at: At| state.in_state(EntityType::Task, at, usize::MAX);
     let (going, waiting) = ([At::Assigned, At::Running, At::Retrying], [At::Proposed, At::Ready]);
     let projects = |states: &[At]| -> Vec<Subject> {
-        states.iter().flat_map(|at| of_state(*at)).filter_map(|task| project::of(state, &task)).collect()
+        states.iter().flat_map(|at| of_state(*at)).filter_map(|task| project::of(&task)).collect()
     };
     let (going, waiting) = (projects(&going), projects(&waiting));
     let mut names: Vec<Subject> = vec![project::main()];
@@ -209,7 +200,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
 /// Refuses a project that was named beside a requirement of another.
 pub(super) fn check_same(ctx: &Context, state: &State, requirement: &str) -> Result<()> {
     let requirement = state.entity(&state.find(requirement, EntityType::Requirement)?).map(|r| r.into_owned());
-    let own = requirement.as_ref().and_then(|requirement| project::of(state, requirement));
+    let own = requirement.as_ref().and_then(|requirement| project::of(requirement));
     match (requirement, own, ctx.project.as_ref().map(project::subject)) {
         (Some(requirement), Some(own), Some(named)) if own != named => {
             Err(Error::usage(format!("{} belongs to project {}, not to {}", requirement.name(), own.id(), named.id())))

@@ -7,7 +7,7 @@ use super::{Context, Recorded, pause};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
 use crate::machine::State as At;
-use crate::op::kernel::with_view;
+use crate::op::kernel::View;
 use crate::op::kernel::{Asked, Transaction};
 use crate::policy::settings::Setting;
 use crate::policy::{project, ready};
@@ -46,7 +46,7 @@ names! {
 pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)> {
     let (_, state) = crate::vault::Vault::open(vault).ok()?.view().ok()?;
     let session = state.entity(&state.find(name, EntityType::Session).ok()?)?;
-    let project = EntityId::parse(project::of(&state, &session)?.id()).ok()?;
+    let project = EntityId::parse(project::of(&session)?.id()).ok()?;
     Some((EntityId::parse(session.text("agent_id")?).ok()?, project))
 }
 
@@ -175,34 +175,33 @@ pub struct NextOutcome {
 pub fn next(ctx: &Context) -> Result<NextOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?.is_some();
-    with_view(&vault, |_, state| {
-        let session = ctx.session.is_some().then(|| mine(ctx, state)).transpose()?;
-        let (agent, project) = match &session {
-            Some(session) => {
-                let ctx = as_agent(ctx, session)?;
-                (agent_of(&ctx)?, ctx.project())
-            }
-            None => (agent_of(ctx)?, ctx.project()),
-        };
-        let task = work_for(state, &agent, &project);
-        let now = ctx.now.timestamp();
-        let over = session.as_ref().is_some_and(|s| s.state != At::Active || project::has_expired(s, now));
-        let running = open_of(state, &agent, &project).iter().any(|s| !project::has_expired(s, now));
-        let stopped = flag || state.of(&Subject::SYSTEM) == At::Stopped;
-        let (action, reason) = match (project::standing(state, &project), &session) {
-            (_, Some(_)) if over => (Action::Exit, Some(ActionReason::SessionVoid)),
-            _ if stopped => (Action::Hold, Some(ActionReason::SystemStopped)),
-            (At::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
-            (At::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
-            (At::Archived, Some(_)) => (Action::Exit, Some(ActionReason::ProjectArchived)),
-            (At::Archived, None) => (Action::Hold, Some(ActionReason::ProjectArchived)),
-            (_, None) if running => (Action::Hold, Some(ActionReason::AlreadyRunning)),
-            (_, Some(_)) if task.is_none() => (Action::Exit, Some(ActionReason::NoTask)),
-            (_, None) if task.is_none() => (Action::Hold, Some(ActionReason::NoTask)),
-            _ => (Action::Start, None),
-        };
-        Ok(NextOutcome { action, reason, agent, project, task, in_session: session.is_some() })
-    })
+    let view = View::open(ctx, &vault)?;
+    let state = view.state();
+    let session = ctx.session.is_some().then(|| mine(ctx, state)).transpose()?;
+    let (agent, project) = match &session {
+        Some(session) => {
+            let ctx = as_agent(ctx, session)?;
+            (agent_of(&ctx)?, ctx.project())
+        }
+        None => (agent_of(ctx)?, ctx.project()),
+    };
+    let task = work_for(state, &agent, &project);
+    let over = session.as_ref().is_some_and(|s| s.state != At::Active);
+    let running = !open_of(state, &agent, &project).is_empty();
+    let stopped = flag || state.of(&Subject::SYSTEM) == At::Stopped;
+    let (action, reason) = match (project::standing(state, &project), &session) {
+        (_, Some(_)) if over => (Action::Exit, Some(ActionReason::SessionVoid)),
+        _ if stopped => (Action::Hold, Some(ActionReason::SystemStopped)),
+        (At::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
+        (At::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
+        (At::Archived, Some(_)) => (Action::Exit, Some(ActionReason::ProjectArchived)),
+        (At::Archived, None) => (Action::Hold, Some(ActionReason::ProjectArchived)),
+        (_, None) if running => (Action::Hold, Some(ActionReason::AlreadyRunning)),
+        (_, Some(_)) if task.is_none() => (Action::Exit, Some(ActionReason::NoTask)),
+        (_, None) if task.is_none() => (Action::Hold, Some(ActionReason::NoTask)),
+        _ => (Action::Start, None),
+    };
+    Ok(NextOutcome { action, reason, agent, project, task, in_session: session.is_some() })
 }
 
 /// What waits for an agent: a task that it holds, what it was at first; else the next that is ready.
@@ -211,13 +210,10 @@ fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity
 }
 
 fn held(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
-    let holder = format!("agent:{agent}");
-    let mine = |task: &Entity| {
-        task.text("holder") == Some(&holder) && !task.is_job() && project::of(state, task).as_ref() == Some(project)
-    };
-    let mut tasks =
-        [At::Running, At::Assigned].into_iter().flat_map(|at| state.in_state(EntityType::Task, at, usize::MAX));
-    tasks.find(mine)
+    let mut held = state.held_by(&format!("agent:{agent}"));
+    held.retain(|task| !task.is_job() && project::of(task).as_ref() == Some(project));
+    let at = |at: At| held.iter().find(|task| task.state == at).cloned();
+    at(At::Running).or_else(|| at(At::Assigned))
 }
 
 #[derive(Debug)]

@@ -1,15 +1,16 @@
 //! hf-status: how everything stands, on one screen.
 
-use super::Context;
 use super::pause::{ProjectView, views};
 use super::project;
+use super::{Context, watchdog};
 use crate::base::{EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
 use crate::machine::{self, State as At};
-use crate::op::kernel::with_view;
+use crate::op::kernel::View;
+use crate::policy::approval;
+use crate::policy::liveness::Level;
 use crate::policy::project::Calendar;
 use crate::policy::settings::Setting;
-use crate::policy::{approval, overdue};
 use crate::state::State;
 
 names! {
@@ -45,16 +46,21 @@ const LOOK_MAX: usize = 1000;
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
-    let (config, _) = vault.config()?;
     let now = ctx.now.timestamp();
-    with_view(&vault, |snapshot, state| {
+    let looked = watchdog::watchdog(ctx, true)?;
+    let view = View::open(ctx, &vault)?;
+    let (snapshot, state, config) = (view.snapshot(), view.state(), view.config());
+    {
         let system = state.entity(&Subject::SYSTEM);
         let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
         let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
-        let mut problems = problems(state, &config, now);
-        for late in overdue::sessions(state, now) {
-            problems.push((Timestamp(now.0 - late.seconds as i64), format!("{} {}", late.code, late.name)));
-        }
+        let mut problems = problems(state);
+        // What the watchdog would say now, whether or not there is one.
+        let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
+        problems.extend(failing.map(|finding| {
+            let name = state.entity(&finding.subject).map_or(finding.subject.to_string(), |entity| entity.name());
+            (Timestamp(now.0.saturating_sub_unsigned(finding.seconds)), format!("{} {name}", finding.code))
+        }));
         if stopped {
             let recorded = system.as_ref().filter(|system| system.state == At::Stopped);
             let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
@@ -84,11 +90,11 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
             now,
             problems,
         })
-    })
+    }
 }
 
-/// What needs somebody to look at it.
-fn problems(state: &State, settings: &crate::policy::Settings, now: Timestamp) -> Vec<(Timestamp, String)> {
+/// What needs somebody to look at it, and has nothing to do with the time.
+fn problems(state: &State) -> Vec<(Timestamp, String)> {
     let mut all = Vec::new();
     let mut look = |entity: EntityType, at: At, since: &str, what: &str| {
         for found in state.in_state(entity, at, LOOK_MAX) {
@@ -99,15 +105,6 @@ fn problems(state: &State, settings: &crate::policy::Settings, now: Timestamp) -
     look(EntityType::Requirement, At::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
     look(EntityType::Decision, At::Escalated, "timed_out_at", "was not decided in time");
     look(EntityType::Artifact, At::Corrupted, "corrupted_at", "is Corrupted");
-    for agent in state.in_state(EntityType::Agent, At::Active, LOOK_MAX) {
-        let failing = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
-        for (code, since) in failing {
-            let since = since.as_str().and_then(Timestamp::parse).unwrap_or(now);
-            all.push((since, format!("{code} {}", agent.subject)));
-        }
-    }
-    let late = overdue::overdue(state, settings, now, None).into_iter().filter(|o| o.code.is_anomaly());
-    all.extend(late.map(|o| (Timestamp(now.0 - o.seconds as i64), format!("{} {}", o.code, o.name))));
     all
 }
 
@@ -130,12 +127,12 @@ pub struct MetricsOutcome {
 pub fn metrics(ctx: &Context) -> Result<MetricsOutcome> {
     let vault = ctx.open()?;
     let differences = project::check_caches(&vault)?.differences.len();
-    let (config, _) = vault.config()?;
-    with_view(&vault, |_, state| {
+    let view = View::open(ctx, &vault)?;
+    let state = view.state();
+    {
         let recorded = |kind| state.tally().recorded(kind);
         let silent = recorded(Kind::RunTimedOut);
-        let late = overdue::overdue(state, &config, ctx.now.timestamp(), None);
-        let missed = late.iter().filter(|o| o.kind() == Kind::RunTimedOut).count() as u64;
+        let missed = view.due.iter().filter(|due| due.kind == Kind::RunTimedOut).count() as u64;
         let metric = |name, part, whole, means, aim| Metric { name, part, whole, means, aim };
         let metrics = vec![
             metric("inconsistency", u64::from(differences > 0), 1, "rebuilds that differ / rebuilds", "<1%"),
@@ -156,5 +153,5 @@ pub fn metrics(ctx: &Context) -> Result<MetricsOutcome> {
             ),
         ];
         Ok(MetricsOutcome { metrics })
-    })
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::kernel::View;
 use super::{Context, artifact, project, random_id};
 use crate::base::{Error, Reason, Result, Ulid};
 use crate::chain::Head;
@@ -30,6 +31,10 @@ pub struct VerifyOutcome {
     pub violations: Option<Vec<String>>,
     /// Contents that are not what was stored; nothing if that was not asked for.
     pub damaged: Option<Vec<String>>,
+    /// Whether the log says its settings; nothing if its bytes are not good.
+    pub settings: Option<bool>,
+    /// How much is due that nobody has recorded yet; nothing if its bytes are not good.
+    pub due: Option<usize>,
     pub warnings: Vec<String>,
 }
 
@@ -53,7 +58,11 @@ pub fn verify(ctx: &Context, request: &VerifyRequest, progress: Progress<'_>) ->
         (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
     let damaged = (request.artifacts && good).then(|| artifact::damaged_contents(&vault)).transpose()?;
-    Ok(VerifyOutcome { verified, differences, violations, damaged, warnings })
+    // A log that cannot be folded says nothing of either.
+    let view = good.then(|| View::open(ctx, &vault).ok()).flatten();
+    let settings = view.as_ref().map(|view| view.recorded_settings().is_some());
+    let due = view.as_ref().map(|view| view.due.len());
+    Ok(VerifyOutcome { verified, differences, violations, damaged, settings, due, warnings })
 }
 
 fn replay(vault: &Vault) -> Result<Vec<String>> {

@@ -5,10 +5,12 @@
 
 use std::collections::HashSet;
 
+use super::due::{Machine, Moment};
 use super::react::react;
 use super::rules::{self, Step};
 use super::{Settings, branch};
-use crate::base::{Actor, EntityType, Subject, Ulid};
+use crate::base::{Actor, EntityType, Subject, Ulid, limits};
+use crate::event::kind::SideEffect;
 use crate::event::{Draft, Event, Kind};
 use crate::state::State;
 
@@ -21,6 +23,10 @@ pub struct Audit {
     keys: HashSet<String>,
     /// The events since the last unit ended.
     unit: Vec<Event>,
+    /// The events of a cascade that goes on in further units.
+    cascade: Vec<Event>,
+    /// The settings of the time; nothing before the log says them.
+    settings: Option<Settings>,
 }
 
 impl Audit {
@@ -58,6 +64,9 @@ impl Audit {
         }
         self.ids.push(event.id);
         self.state.apply(event);
+        if self.state.changes().settings.is_some() && event.event_type.known().is_some_and(settles) {
+            self.settings = Settings::recorded(&self.state);
+        }
         self.unit.push(event.clone());
         if event.ends_unit() {
             wrong.extend(self.missing());
@@ -78,18 +87,35 @@ impl Audit {
         if let Err(error) = rules::check(&self.state, &step) {
             say(error.message);
         }
+        // Versions that recorded no settings did not look at the time.
+        if let Some(settings) = &self.settings {
+            let machine = Machine::default();
+            let moment = Moment { state: &self.state, settings, now: event.timestamp, machine: &machine };
+            if let Err(error) = moment.check(&step) {
+                say(error.message);
+            }
+        }
     }
 
-    /// What must follow from the events of a unit by itself, and does not stand in it.
+    /// What must follow from the events of a unit by itself, and does not stand in it. A cascade that fills its unit
+    /// goes on in the next ones.
     fn missing(&mut self) -> Vec<String> {
         let unit = std::mem::take(&mut self.unit);
-        let settings = Settings::default();
+        let full = unit.len() >= limits::CASCADE_MAX_EVENTS;
+        let mut causes = std::mem::take(&mut self.cascade);
+        causes.extend(unit);
+        let settings = self.settings.clone().unwrap_or_default();
         let mut wrong = Vec::new();
-        for event in &unit {
+        for event in &causes {
             let follows = react(&self.state, &settings, event, &mut Ulid::nil);
             let known = |draft: &&Draft| !(self.is_before_branches() && branch::is_of_branches(draft.kind));
-            let missing = follows.iter().filter(|draft| !draft.kind.row().depends_on_settings).filter(known);
+            let by_chance = |draft: &&Draft| draft.kind.row().depends_on_settings && self.settings.is_none();
+            let missing = follows.iter().filter(|draft| !by_chance(draft)).filter(known);
             wrong.extend(missing.map(|d| format!("event {}: {} of {} should follow", event.id, d.kind, d.subject)));
+        }
+        if full && !wrong.is_empty() {
+            self.cascade = causes;
+            return Vec::new();
         }
         wrong
     }
@@ -98,4 +124,9 @@ impl Audit {
     fn is_before_branches(&self) -> bool {
         self.state.tally().made(EntityType::Branch) == 0
     }
+}
+
+/// Whether an event says which settings are in force.
+fn settles(kind: Kind) -> bool {
+    kind.row().side_effect == SideEffect::Settles
 }

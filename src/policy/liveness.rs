@@ -4,10 +4,14 @@
 //! A limit is still in time; what fails does so from the next second on. Below error a finding is a
 //! line in a report and nothing more.
 
-use super::overdue::Code;
-use crate::base::{EntityType, Subject, Timestamp, names};
+use super::code::Code;
+use super::rules::Step;
+use super::settings::{Setting, Settings};
+use crate::base::{EntityType, Error, Reason, Result, Subject, Timestamp, names};
+use crate::event::Kind;
 use crate::machine::State as At;
-use crate::state::{Entity, State};
+use crate::state::{Clock, Entity, State};
+use serde_json::Value;
 
 names! {
     /// How bad it is. Only an error is an anomaly.
@@ -111,6 +115,31 @@ impl Life {
     }
 }
 
+/// No declaration of deep work is longer than the settings allow, whoever records it.
+pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Result<()> {
+    let said = |member: &str| step.payload.get(member);
+    let (Some(agent), Some(minutes)) =
+        (said("agent_id").and_then(Value::as_str), said("minutes").and_then(Value::as_u64))
+    else {
+        return Ok(());
+    };
+    let work = || state.entity(step.subject);
+    let (before, extensions) = match step.kind {
+        Kind::DeepWorkStarted => (0, None),
+        Kind::DeepWorkExtended => work().map_or((0, None), |w| (w.count("minutes"), Some(w.count("extensions")))),
+        _ => return Ok(()),
+    };
+    let settings = settings.for_agent(agent);
+    let (most, times) = (settings.count(Setting::StrictMaxMinutes), settings.count(Setting::DeepworkExtendMax));
+    if extensions.is_some_and(|extensions| extensions >= times) {
+        return Err(Error::refused(Reason::LimitReached, format!("it was extended {times} times, which is the most")));
+    }
+    match before.saturating_add(minutes) > most {
+        true => Err(Error::usage(format!("a strict deep work has at most {most} minutes"))),
+        false => Ok(()),
+    }
+}
+
 /// The tasks that somebody holds.
 pub fn held(state: &State) -> Vec<Entity> {
     let tasks = [At::Assigned, At::Running].map(|at| state.in_state(EntityType::Task, at, usize::MAX));
@@ -126,12 +155,34 @@ pub struct Finding {
     pub seconds: u64,
 }
 
-/// Every rule that fails for an agent. Nothing counts from before `armed_at`: nobody could have been
-/// heard then.
-pub fn findings(life: &Life, limits: &Thresholds, now: Timestamp, armed_at: Option<Timestamp>) -> Vec<Finding> {
+/// When anybody could have been heard.
+#[derive(Debug, Default)]
+pub struct Awake {
+    /// Not before this: the project rested, everything was stopped, or the machine was off.
+    from: Option<Timestamp>,
+    clock: Clock,
+}
+
+impl Awake {
+    /// Since a project went on, as far as nothing else came between.
+    pub fn since(state: &State, from: Timestamp) -> Awake {
+        let clock = state.tally().clock.clone();
+        let booted = clock.booted.map(|booted| Timestamp(booted.saturating_add(clock.lost_seconds)));
+        let resumed = state.entity(&Subject::SYSTEM).and_then(|system| system.time("running_since"));
+        Awake { from: Some(from).max(booted).max(resumed), clock }
+    }
+
+    /// How many seconds have passed since a moment in which somebody could have been heard.
+    fn seconds(&self, then: Timestamp, now: Timestamp) -> u64 {
+        let then = self.from.map_or(then, |from| from.max(then));
+        now.0.saturating_sub(then.0).saturating_sub(self.clock.lost_since(then)).max(0) as u64
+    }
+}
+
+/// Every rule that fails for an agent.
+pub fn findings(life: &Life, limits: &Thresholds, now: Timestamp, awake: &Awake) -> Vec<Finding> {
     let mut found = Vec::new();
-    let armed = armed_at.unwrap_or(Timestamp(i64::MIN));
-    let since = |then: Timestamp| now.0.saturating_sub(then.max(armed).0).max(0) as u64;
+    let since = |then: Timestamp| awake.seconds(then, now);
     let mut say = |code, level, seconds| found.push(Finding { code, subject: life.agent.clone(), level, seconds });
     if let Some(newest) = life.newest_id.filter(|newest| newest.0 > now.0.saturating_add(limits.clock_skew as i64)) {
         say(Code::ClockSkew, Level::Error, (newest.0 - now.0) as u64);
@@ -213,7 +264,8 @@ mod tests {
     }
 
     fn check(life: &Life, now: i64, expected: &[(Code, Level)]) {
-        let found: Vec<_> = findings(life, &LIMITS, Timestamp(now), None).iter().map(|f| (f.code, f.level)).collect();
+        let found: Vec<_> =
+            findings(life, &LIMITS, Timestamp(now), &Awake::default()).iter().map(|f| (f.code, f.level)).collect();
         assert_eq!(found, expected, "at {now}");
     }
 
@@ -269,7 +321,9 @@ mod tests {
     #[test]
     fn nothing_counts_from_before_it_could_be_heard() {
         let seen = Life { last_checkpoint: Some(Timestamp(0)), ..life() };
-        let codes = |now: i64, armed: i64| findings(&seen, &LIMITS, Timestamp(now), Some(Timestamp(armed))).len();
+        let codes = |now: i64, armed: i64| {
+            findings(&seen, &LIMITS, Timestamp(now), &Awake { from: Some(Timestamp(armed)), ..Awake::default() }).len()
+        };
         assert_eq!((codes(10_000, 10_000), codes(10_300, 10_000), codes(10_301, 10_000)), (0, 0, 1));
     }
 }

@@ -8,10 +8,13 @@
 //! | `react` | what follows an event by itself |
 //! | `ready` | which task is next |
 //! | `liveness` | whether an agent is consciously at work |
-//! | `overdue` | what the passing of time asks for |
+//! | `due` | what the passing of time asks for: the one place that compares a time with a limit |
+//! | `code` | the rules of the watchdog, by their codes |
+//! | `settings` | every setting, and what is in force |
 //! | `mission`, `review` | how short the state of a mission is, and how reviewers take turns |
 //! | `project` | what belongs to which project, and what a pause forbids |
 //! | `branch` | what a persona's branches keep, and what they follow |
+//! | `clock` | what the machine's clocks tell |
 //! | `cause` | the natural parents of an event |
 //! | `audit` | a whole log replayed |
 
@@ -19,9 +22,11 @@ pub mod approval;
 pub mod audit;
 pub mod branch;
 mod cause;
+pub mod clock;
+pub mod code;
+pub mod due;
 pub mod liveness;
 pub mod mission;
-pub mod overdue;
 pub mod project;
 mod react;
 pub mod ready;
@@ -37,6 +42,7 @@ use crate::event::{Draft, Event, Kind};
 use crate::machine;
 use crate::state::{Entity, State};
 
+use due::Moment;
 pub use react::{REACTOR, makes_at_most, react};
 use rules::Step;
 pub use settings::Settings;
@@ -84,8 +90,9 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     })
 }
 
-/// Decides on a request. `mint` gives the id of an entity that is to be made.
-pub fn decide(state: &State, settings: &Settings, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Verdict> {
+/// Decides on a request at a moment. `mint` gives the id of an entity that is to be made.
+pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Verdict> {
+    let Moment { state, settings, .. } = *moment;
     let kind = request.kind;
     if kind.row().reserved {
         return Err(Error::refused(Reason::ReservedKind, format!("{kind} is recorded by the vault itself")));
@@ -101,7 +108,10 @@ pub fn decide(state: &State, settings: &Settings, request: Request, mint: &mut d
     }
     let Request { actor, mut parents, key, mut payload, .. } = request;
     fill_in(state, kind, &subject, &mut payload);
-    rules::check(state, &Step { kind, subject: &subject, actor: &actor, payload: &payload })?;
+    let step = Step { kind, subject: &subject, actor: &actor, payload: &payload };
+    rules::check(state, &step)?;
+    moment.check(&step)?;
+    liveness::check_declared(state, settings, &step)?;
     check_room(state, settings, kind, &subject)?;
     if parents.is_empty() {
         parents.extend(cause::natural(state, kind, &subject, &actor, &payload));

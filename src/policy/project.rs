@@ -14,10 +14,10 @@ use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subjec
 use crate::event::kind::{Ending, Leaving, Opens, Starts};
 use crate::event::{Draft, Kind};
 use crate::machine::State as At;
-use crate::state::{Entity, State};
+use crate::state::{Entity, MAIN_PROJECT, State};
 
 /// The project that always exists.
-pub const MAIN: &str = "main";
+pub const MAIN: &str = MAIN_PROJECT;
 
 pub fn subject(name: &EntityId) -> Subject {
     Subject::new(EntityType::Project, name.clone())
@@ -40,34 +40,15 @@ fn named(members: &Map<String, Value>, member: &str, entity: EntityType) -> Opti
 }
 
 /// The project that an entity belongs to; nothing for what belongs to none.
-pub fn of(state: &State, entity: &Entity) -> Option<Subject> {
-    of_members(state, entity.subject.entity, &entity.facts)
-}
-
-fn of_subject(state: &State, subject: &Subject) -> Option<Subject> {
-    of(state, state.entity(subject)?.as_ref())
-}
-
-fn of_members(state: &State, entity: EntityType, members: &Map<String, Value>) -> Option<Subject> {
-    let own = named(members, "project_id", EntityType::Project);
-    let through = |member: &str, entity| named(members, member, entity).and_then(|other| of_subject(state, &other));
-    match entity {
-        EntityType::Requirement | EntityType::Session => own.or_else(|| Some(main())),
-        EntityType::Task => own.or_else(|| through("requirement_id", EntityType::Requirement)).or_else(|| Some(main())),
-        EntityType::Run | EntityType::Artifact => through("task_id", EntityType::Task),
-        EntityType::Decision => {
-            let target = members.get("target").and_then(Value::as_str).and_then(|text| Subject::parse(text).ok());
-            target.and_then(|target| of_subject(state, &target))
-        }
-        _ => None,
-    }
+pub fn of(entity: &Entity) -> Option<Subject> {
+    entity.project.as_ref().map(subject)
 }
 
 /// The project that an event is about.
 fn of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
     match state.entity(step.subject) {
-        Some(entity) => of(state, &entity),
-        None => of_members(state, step.subject.entity, step.payload),
+        Some(entity) => of(&entity),
+        None => state.project_of(step.subject.entity, step.payload).as_ref().map(subject),
     }
 }
 
@@ -149,7 +130,7 @@ fn leave(state: &State, project: &Subject) -> Error {
 
 /// Refuses an agent that wants to go on with something of a paused project.
 pub fn check_going_on(state: &State, entity: &Entity) -> Result<()> {
-    match of(state, entity).filter(|project| standing(state, project) == At::Paused) {
+    match of(entity).filter(|project| standing(state, project) == At::Paused) {
         Some(project) => Err(leave(state, &project)),
         None => Ok(()),
     }
@@ -228,14 +209,14 @@ impl Seat {
 /// Sessions of a project that are open.
 pub fn sessions(state: &State, project: &Subject) -> Vec<Entity> {
     let mut open = state.in_state(EntityType::Session, At::Active, usize::MAX);
-    open.retain(|session| of(state, session).as_ref() == Some(project));
+    open.retain(|session| of(session).as_ref() == Some(project));
     open
 }
 
 /// Jobs of a project that run.
 pub fn jobs(state: &State, project: &Subject) -> Vec<Entity> {
     let mut running = state.in_state(EntityType::Task, At::Running, usize::MAX);
-    running.retain(|task| task.is_job() && of(state, task).as_ref() == Some(project));
+    running.retain(|task| task.is_job() && of(task).as_ref() == Some(project));
     running
 }
 
@@ -249,11 +230,6 @@ pub fn still_there(state: &State, project: &Subject) -> Vec<String> {
 pub fn has_drained(state: &State, project: &Subject) -> bool {
     let waits = state.entity(project).is_some_and(|p| p.state == At::Paused && !p.facts.contains_key("drained_at"));
     waits && sessions(state, project).is_empty() && jobs(state, project).is_empty()
-}
-
-/// Whether a session's time is over.
-pub fn has_expired(session: &Entity, now: Timestamp) -> bool {
-    session.time("expires_at").is_some_and(|until| now > until)
 }
 
 /// Which projects are held up, and since when the others are at work again; read once for many tasks.
@@ -276,18 +252,7 @@ impl Calendar {
         self.known.get(project).copied().unwrap_or((At::Active, None))
     }
 
-    /// From when time counts for a task; nothing if it stands still.
-    pub fn counts_from(&self, state: &State, task: &Entity) -> Option<Timestamp> {
-        if self.known.is_empty() {
-            return Some(Timestamp(i64::MIN));
-        }
-        match of(state, task).map_or((At::Active, None), |project| self.project(&project)) {
-            (At::Active, resumed) => Some(resumed.unwrap_or(Timestamp(i64::MIN))),
-            _ => None,
-        }
-    }
-
-    /// The same for an agent: it stands still if everything that it is at does.
+    /// From when time counts for an agent; nothing if everything that it is at stands still.
     pub fn counts_from_for(&self, state: &State, agent: &Subject, held: &[Entity]) -> Option<Timestamp> {
         if self.known.is_empty() {
             return Some(Timestamp(i64::MIN));
@@ -296,11 +261,11 @@ impl Calendar {
         let sessions = state.in_state(EntityType::Session, At::Active, usize::MAX);
         let sessions = sessions.iter().filter(|session| session.text("agent_id") == Some(agent.id()));
         let tasks = held.iter().filter(|task| task.text("holder") == Some(&actor));
-        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(|entity| of(state, entity)).collect();
+        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(|entity| of(entity)).collect();
         if at.is_empty() {
             // Whoever left when it was asked to is still of the project that it left.
             let last = state.made_for(agent, EntityType::Session).into_iter().max_by_key(|session| session.ordinal);
-            at.push(last.and_then(|session| of(state, &session)).unwrap_or_else(main));
+            at.push(last.and_then(|session| of(&session)).unwrap_or_else(main));
         }
         let going = at.iter().map(|project| self.project(project)).filter(|(at, _)| *at == At::Active);
         going.map(|(_, resumed)| resumed.unwrap_or(Timestamp(i64::MIN))).max()

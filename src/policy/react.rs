@@ -240,6 +240,10 @@ impl Reactor<'_> {
     /// The holder gets it back, with a fresh lease.
     fn assign_again(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.state == At::Retrying) else { return };
+        // Whoever fell silent does not keep it; anybody may take it.
+        if self.cause.payload.get("released") == Some(&Value::Bool(true)) {
+            return self.say(Kind::TaskReady, task.subject, json!({}));
+        }
         let mut payload = Map::new();
         for member in ["holder", "lease_seconds", "job"] {
             payload.extend(task.facts.get(member).map(|value| (member.to_owned(), value.clone())));
@@ -258,10 +262,14 @@ impl Reactor<'_> {
             .and_then(Value::as_u64)
             .unwrap_or_else(|| self.rules.count(Setting::MaxRetries));
         let (transient, tried) = (text("error_class") == "transient", task.count("retry_count"));
-        let project = project::of(self.state, &task);
+        let project = project::of(&task);
         let archived = project.is_some_and(|project| project::standing(self.state, &project) == At::Archived);
         if transient && tried < most && !archived {
-            return self.say(Kind::TaskRetrying, task.subject, json!({"attempt": tried + 1, "of": most}));
+            let mut retry = json!({"attempt": tried + 1, "of": most});
+            if self.is_released(&task) {
+                retry["released"] = true.into();
+            }
+            return self.say(Kind::TaskRetrying, task.subject, retry);
         }
         let failure = text("reason").to_owned();
         let reason = match transient && tried > 0 {
@@ -276,6 +284,13 @@ impl Reactor<'_> {
         if !(quiet && may_be) {
             self.say(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
         }
+    }
+
+    /// Whether a task is anybody's after a failure that its holder did not report itself. Versions that recorded no
+    /// settings gave it back.
+    fn is_released(&self, task: &Entity) -> bool {
+        let by_itself = self.cause.actor == Actor::core(REACTOR).to_string();
+        by_itself && !task.is_job() && self.state.settings().is_some()
     }
 
     /// Ends the run that a task's end leaves behind.
@@ -370,7 +385,7 @@ impl Reactor<'_> {
     /// Whoever is logged in has a little time to tidy up.
     fn ask_to_leave(&mut self) {
         let seconds = self.cause.payload.get("grace_seconds").and_then(Value::as_u64).unwrap_or(0);
-        let until = Timestamp(self.cause.log_time().0.saturating_add_unsigned(seconds));
+        let until = Timestamp(self.cause.timestamp.0.saturating_add_unsigned(seconds));
         for session in project::sessions(self.state, &self.subject.clone()) {
             // One that ends further away than a time can be written is cut like any other.
             if session.time("expires_at").is_none_or(|expires| expires > until) {
@@ -393,7 +408,7 @@ impl Reactor<'_> {
                     true => at != At::Running,
                     false => !matches!(at, At::Proposed | At::Ready),
                 };
-                if given_up && project::of(self.state, &task).as_ref() == Some(&self.subject) {
+                if given_up && project::of(&task).as_ref() == Some(&self.subject) {
                     self.say(Kind::TaskAborted, task.subject, archived.clone());
                 }
             }
@@ -402,7 +417,7 @@ impl Reactor<'_> {
 
     /// Whatever ends may be the last that a paused project waited for.
     fn drain(&mut self) {
-        let project = self.entity(&self.subject.clone()).and_then(|entity| project::of(self.state, &entity));
+        let project = self.entity(&self.subject.clone()).and_then(|entity| project::of(&entity));
         if let Some(project) = project {
             self.drain_of(&project);
         }

@@ -73,7 +73,7 @@ fn names_exist(state: &State, step: &Step<'_>) -> Result<()> {
 /// Whoever would begin too early is told what to wait for, not only that it is not his turn.
 fn waits_for_nothing(state: &State, step: &Step<'_>) -> Result<()> {
     let task = match step.kind.row().starts {
-        Starts::Claim | Starts::Run => task_of(state, step),
+        Starts::Claim | Starts::Run => step.claimed_task(state).map(|task| task.subject),
         Starts::Nothing | Starts::Session | Starts::Retry => None,
     };
     match task.filter(|task| state.of(task) == machine::State::Proposed) {
@@ -215,6 +215,8 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::RequirementApproved => need(state, Question::Requirement, subject),
         Kind::ConstraintApplied => need_change(state, step, Change::Apply),
         Kind::ConstraintRemoved => need_change(state, step, Change::Remove),
+        // A task that is tried again was allowed to begin before.
+        Kind::TaskReady if state.of(subject) == machine::State::Retrying => need_if_destructive(state, subject),
         Kind::TaskReady => may_begin(state, subject),
         // A task that is tried again was allowed to begin before.
         Kind::TaskAssigned if state.of(subject) == machine::State::Ready => may_begin(state, subject),
@@ -365,13 +367,16 @@ pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
     waits
 }
 
-/// The task that an event is about, that it moves, or that its run belongs to.
-fn task_of(state: &State, step: &Step<'_>) -> Option<Subject> {
-    let row = step.kind.row();
-    match (row.about, row.moves) {
-        (About::One(EntityType::Task), _) => Some(step.subject.clone()),
-        (_, Some(_)) => linked(step.kind, step.payload),
-        (_, None) => state.entity(step.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+impl Step<'_> {
+    /// The task that an event is about, that it moves, or that its run belongs to.
+    pub(super) fn claimed_task(&self, state: &State) -> Option<Entity> {
+        let row = self.kind.row();
+        let task = match (row.about, row.moves) {
+            (About::One(EntityType::Task), _) => Some(self.subject.clone()),
+            (_, Some(_)) => linked(self.kind, self.payload),
+            (_, None) => state.entity(self.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+        };
+        state.entity(&task?).map(|task| task.into_owned())
     }
 }
 
@@ -387,8 +392,8 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
         Claim::NeedsIfAgent if actor.kind != ActorKind::Agent => return Ok(()),
         Claim::Needs | Claim::NeedsIfAgent => {}
     }
-    let Some(task) = task_of(state, step).and_then(|task| state.entity(&task)) else { return Ok(()) };
-    use machine::State::{Assigned, Ready, Retrying, Running};
+    let Some(task) = step.claimed_task(state) else { return Ok(()) };
+    use machine::State::{Aborted, Assigned, Ready, Retrying, Running};
     let me = actor.to_string();
     let held_once = task.texts("past_holders").any(|holder| holder == me);
     match (task.state, task.text("holder")) {
@@ -399,12 +404,24 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
             ),
             false => Error::refused(Reason::NotHolder, format!("{} is held by {holder}", task.name())),
         }),
+        // Whoever let its time pass is told what became of the task, not that a step is not legal there.
+        (Aborted, Some(holder)) if holder == me && timed_out(state, &task) => Err(Error::refused(
+            Reason::ClaimLost,
+            format!("your claim on {} has passed: its run timed out, and it was given up", task.name()),
+        )),
         (Ready, _) if held_once && kind != Kind::TaskAborted => Err(Error::refused(
             Reason::ClaimLost,
             format!("your claim on {} has passed: it is free to be claimed again", task.name()),
-        )),
+        )
+        .about(task.short_reference())),
         _ => Ok(()),
     }
+}
+
+/// Whether the last run of a task timed out.
+fn timed_out(state: &State, task: &Entity) -> bool {
+    let run = task.named("last_run_id", EntityType::Run);
+    run.is_some_and(|run| state.of(&run) == machine::State::TimedOut)
 }
 
 /// An agent takes work for itself only, and a job is started by its supervisor.

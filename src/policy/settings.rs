@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::base::{Subject, limits, names};
+use crate::base::{limits, names};
 use crate::state::State;
 
 names! {
@@ -313,13 +313,9 @@ impl Settings {
 
     /// What is in force by the log alone; nothing in a log of a version that did not record it.
     pub fn recorded(state: &State) -> Option<Settings> {
-        let system = state.entity(&Subject::SYSTEM)?;
-        system.facts.get(SETTINGS).map(Settings::from_json)
+        state.settings().as_ref().map(Settings::from_json)
     }
 }
-
-/// The fact of the system, and the member of an event, that holds the settings.
-pub const SETTINGS: &str = "settings";
 
 #[cfg(test)]
 mod tests {

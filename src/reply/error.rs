@@ -11,7 +11,10 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         ErrorKind::Refused(
             Reason::IllegalTransition | Reason::KeyConflict | Reason::NotHolder | Reason::SummaryRequired,
         ) => Next::None,
-        ErrorKind::Refused(Reason::ClaimLost) => Next::run("hf-task").word("claim"),
+        ErrorKind::Refused(Reason::ClaimLost) => match &error.about {
+            Some(task) => Next::run("hf-task").word("claim").value(task),
+            None => Next::run("hf-task").word("claim"),
+        },
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
         ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),

@@ -33,6 +33,9 @@ const ENTITY: &[Column] = &[
     quiet("created_at", Kind::Time),
     quiet("until", Kind::Time),
 ];
+const SETTING: &[Column] = &[plain("name", Kind::Text), plain("source", Kind::Text), plain("value", Kind::Text)];
+const SETTING_DIFFERS: &[Column] =
+    &[plain("name", Kind::Text), named("recorded", Kind::Text), named("file", Kind::Text)];
 const PROJECTION: &[Column] = &[plain("type", Kind::Text), plain("count", Kind::Number), plain("states", Kind::Counts)];
 const COMMAND: &[Column] = &[plain("name", Kind::Text), plain("about", Kind::Text)];
 const FACT: &[Column] = &[plain("name", Kind::Text), plain("value", Kind::Text), quiet("is", Kind::Text)];
@@ -164,6 +167,10 @@ keys! {
     Anchor = "ANCHOR", "anchor", Shape::Text, "expected heads: OK, FAILED, or NONE if none was given";
     Projections = "PROJECTIONS", "projections", Shape::Text, "index, projection files and newest snapshot against the events: OK, DIFFERENT or NOT_CHECKED";
     Policy = "POLICY", "policy", Shape::Text, "the log replayed against the rules: OK, VIOLATED or NOT_CHECKED";
+    Settings = "SETTINGS", "settings_verdict", Shape::Text, "whether the settings in force are on the record: RECORDED, or UNRECORDED in a log that does not say them";
+    Due = "DUE", "due", Shape::Number, "how many things are due that nobody has recorded yet; no verdict";
+    Setting = "SETTING", "settings", Shape::Rows(SETTING), "a setting, where it comes from, and its value";
+    SettingDiffers = "SETTING_DIFFERS", "setting_differences", Shape::Rows(SETTING_DIFFERS), "a setting that the file and the log say differently";
     Events = "EVENTS", "event_count", Shape::Number, "how many events there are, or were checked";
     HeadId = "HEAD_ID", "head_id", Shape::Text, "the last event", for programs;
     HeadHash = "HEAD_HASH", "head_hash", Shape::Text, "the last event's hash", for programs;

@@ -15,6 +15,7 @@ mod agent;
 mod append;
 mod artifact;
 pub mod branch;
+mod config;
 mod entity;
 mod error;
 mod event;

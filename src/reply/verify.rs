@@ -60,6 +60,8 @@ impl Replies for VerifyOutcome {
             .with(Key::Projections, verdict(&self.differences, "DIFFERENT"))
             .with(Key::Artifacts, verdict(&self.damaged, "CORRUPT"))
             .with(Key::Policy, verdict(&self.violations, "VIOLATED"))
+            .with_some(Key::Settings, self.settings.map(|recorded| if recorded { "RECORDED" } else { "UNRECORDED" }))
+            .with_some(Key::Due, self.due)
             .with(Key::Events, verified.count);
         project::with_head(reply, verified.head).with_texts(Key::Finding, self.findings()).warn(self.warnings.clone())
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 
-use super::{Entity, Tally};
+use serde_json::Value;
+
+use super::{Entity, Tally, Timer};
 use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::machine;
 
@@ -17,6 +19,17 @@ pub struct Query<'a> {
     /// Only ids greater than this.
     pub after: Option<&'a str>,
     pub limit: usize,
+}
+
+/// Which deadlines.
+#[derive(Clone, Copy, Debug)]
+pub struct DeadlineQuery<'a> {
+    pub project: Option<&'a str>,
+    pub timer: Timer,
+    /// 0 where the settings say it.
+    pub limit: u64,
+    pub until: i64,
+    pub most: usize,
 }
 
 /// Answers from an earlier part of the log. An answer that cannot be had is a `fault`, never a guess:
@@ -43,6 +56,18 @@ pub trait Base: Debug {
 
     /// Every key with its event, by key.
     fn keys(&self, after: Option<&str>, limit: usize) -> Vec<(String, Ulid)>;
+
+    /// Tasks that this actor holds.
+    fn held_by(&self, holder: &str) -> Vec<Entity>;
+
+    /// The lengths of the deadlines of a project, of one timer; 0 where the settings say it. In their order.
+    fn limits(&self, project: Option<&str>, timer: Timer) -> Vec<u64>;
+
+    /// Entities with a deadline of this length that counts from this moment or an earlier one, the earliest first.
+    fn counting_from(&self, query: &DeadlineQuery<'_>) -> Vec<Entity>;
+
+    /// The settings that were recorded last.
+    fn settings(&self) -> Option<Value>;
 
     fn tally(&self) -> Tally;
 

@@ -10,8 +10,7 @@ use serde_json::Value;
 use super::{Entity, State};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, limits, text};
-use crate::event::kind::SideEffect;
-use crate::event::{Event, Kind};
+use crate::event::Event;
 use crate::machine::State as At;
 
 /// The root of an agent.
@@ -68,43 +67,7 @@ impl State {
             .collect()
     }
 
-    /// Keeps what the events of branches say about others than those that they move.
-    pub(super) fn keep_branches(&mut self, kind: Kind, event: &Event) {
-        let effect = kind.row().side_effect;
-        if effect == SideEffect::Nothing {
-            return;
-        }
-        let Ok(subject) = Subject::parse(&event.subject) else { return };
-        let branch = || {
-            let id = event.payload.get("branch_id").and_then(Value::as_str)?;
-            let branch = self.entity(&Subject::new(EntityType::Branch, EntityId::parse(id).ok()?))?;
-            (branch.last_event == event.id).then(|| branch.into_owned())
-        };
-        match effect {
-            SideEffect::Nothing => {}
-            SideEffect::CountsPersona => self.count_persona(&subject, event),
-            SideEffect::OpensThread => {
-                if let Some(branch) = branch() {
-                    self.opened(&subject, &branch, event);
-                }
-            }
-            SideEffect::ClosesThread => {
-                if let Some(branch) = branch() {
-                    self.closed(&subject, &branch, event);
-                }
-            }
-            SideEffect::ArchivesThread => {
-                let last = self.entity(&subject).and_then(|branch| branch.named("last_thread_id", EntityType::Thread));
-                if let Some(last) = last {
-                    self.archive(&last);
-                }
-            }
-            SideEffect::DeliversMessage => self.told(&subject, event),
-            SideEffect::ArchivesMessage => self.was_read(&subject, event),
-        }
-    }
-
-    fn count_persona(&mut self, subject: &Subject, event: &Event) {
+    pub(super) fn count_persona(&mut self, subject: &Subject, event: &Event) {
         let new = self.entity(subject).is_some_and(|root| root.is_root() && root.first_event == event.id);
         if new && self.personas().len() < limits::PERSONAS_MAX_COUNT {
             self.change(&Subject::SYSTEM, |system| {
@@ -114,7 +77,7 @@ impl State {
         }
     }
 
-    fn opened(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
+    pub(super) fn opened(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
         let number = branch.count("threads");
         self.change(thread, |thread| drop(thread.facts.insert("number".to_owned(), number.into())));
         // Of every branch, the newest thread is in the projections.
@@ -130,7 +93,7 @@ impl State {
         }
     }
 
-    fn closed(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
+    pub(super) fn closed(&mut self, thread: &Subject, branch: &Entity, event: &Event) {
         if branch.is_root() {
             return;
         }
@@ -147,7 +110,7 @@ impl State {
 
     /// A message that was told belongs to the conversation that it is part of: with the user, to the
     /// root; between personas, to the branches of those who are at it.
-    fn told(&mut self, message: &Subject, event: &Event) {
+    pub(super) fn told(&mut self, message: &Subject, event: &Event) {
         let new = self.entity(message).is_some_and(|message| message.first_event == event.id);
         let to = event.payload.get("to").and_then(Value::as_str).and_then(|to| EntityId::parse(to).ok());
         let (true, Some(to)) = (new, to) else { return };
@@ -198,7 +161,7 @@ impl State {
     }
 
     /// What was read leaves the projections.
-    fn was_read(&mut self, message: &Subject, event: &Event) {
+    pub(super) fn was_read(&mut self, message: &Subject, event: &Event) {
         let Some(read) = self.entity(message).filter(|message| message.last_event == event.id) else { return };
         let root = read.text("to").and_then(|to| EntityId::parse(to).ok()).map(|to| root_of(&to));
         if let Some(root) = root {

@@ -21,6 +21,10 @@ pub struct Entity {
     pub last_event: Ulid,
     /// Whether it has left the projections.
     pub archived: bool,
+    /// The project that it belongs to, if it belongs to one; that never changes.
+    pub project: Option<EntityId>,
+    /// How many seconds the machine had slept, and its clock had been moved, up to the last event about it.
+    pub lost_seconds: i64,
     /// What its type's projection shows beyond this: title, requirement_id, …
     pub facts: Map<String, Value>,
 }
@@ -36,6 +40,8 @@ struct Kept {
     first_event: String,
     last_event: String,
     archived: bool,
+    project: Option<String>,
+    lost_seconds: i64,
     facts: Map<String, Value>,
 }
 
@@ -51,6 +57,8 @@ impl Entity {
             first_event: event.id,
             last_event: event.id,
             archived: false,
+            project: None,
+            lost_seconds: 0,
             facts: Map::new(),
         }
     }
@@ -59,6 +67,11 @@ impl Entity {
     pub fn reference(&self) -> Option<ShortRef> {
         self.subject.entity.ref_prefix()?;
         Some(ShortRef { entity: self.subject.entity, ordinal: self.ordinal, tag: Some(self.tag.clone()) })
+    }
+
+    /// `T-0001`, without the digits of its hash.
+    pub fn short_reference(&self) -> Option<ShortRef> {
+        self.reference().map(|reference| ShortRef { tag: None, ..reference })
     }
 
     /// A fact that is a text.
@@ -91,6 +104,12 @@ impl Entity {
         self.facts.get("job") == Some(&Value::Bool(true))
     }
 
+    /// Who holds it, if it is a task that somebody holds.
+    pub fn holder(&self) -> Option<&str> {
+        let held = matches!(self.state, State::Assigned | State::Running | State::Retrying) && !self.archived;
+        self.text("holder").filter(|_| held && self.subject.entity == EntityType::Task)
+    }
+
     /// Whether it is a job that waits for its turn.
     pub(super) fn is_waiting_job(&self) -> bool {
         self.state == State::Ready && self.is_job()
@@ -98,8 +117,8 @@ impl Entity {
 
     /// How a person would call it: its short reference without the tag, or its subject.
     pub fn name(&self) -> String {
-        match self.reference() {
-            Some(reference) => ShortRef { tag: None, ..reference }.to_string(),
+        match self.short_reference() {
+            Some(reference) => reference.to_string(),
             None => self.subject.to_string(),
         }
     }
@@ -114,7 +133,8 @@ impl Entity {
         if let Some(reference) = self.reference() {
             object.insert("ref".to_owned(), reference.to_string().into());
         }
-        object.extend(self.facts.clone());
+        let shown = self.facts.iter().filter(|(name, _)| !name.starts_with('_'));
+        object.extend(shown.map(|(name, value)| (name.clone(), value.clone())));
         Value::Object(object)
     }
 
@@ -128,6 +148,8 @@ impl Entity {
             first_event: self.first_event.to_string(),
             last_event: self.last_event.to_string(),
             archived: self.archived,
+            project: self.project.as_ref().map(ToString::to_string),
+            lost_seconds: self.lost_seconds,
             facts: self.facts.clone(),
         };
         serde_json::to_vec(&kept).expect("a plain struct")
@@ -144,6 +166,11 @@ impl Entity {
             first_event: parse_ulid(&kept.first_event)?,
             last_event: parse_ulid(&kept.last_event)?,
             archived: kept.archived,
+            project: match kept.project {
+                Some(project) => Some(EntityId::parse(&project).ok()?),
+                None => None,
+            },
+            lost_seconds: kept.lost_seconds,
             facts: kept.facts,
         })
     }

@@ -26,6 +26,12 @@ enum From {
     In(&'static str),
     /// The same, if that is before what it was.
     Sooner(&'static str),
+    /// So many minutes after the event as it says, if a member of the payload is this.
+    MinutesIf(&'static str, &'static str),
+    /// So many minutes later than before as the event says.
+    LaterByMinutes,
+    /// The event's time, if it was to be later.
+    SoonerNow,
     /// As before, and a member of the payload more.
     Plus(&'static str),
     /// The duty to look inward after deep work.
@@ -47,7 +53,8 @@ enum From {
 
 use From::*;
 
-/// The order of rows is the order of facts in a projection.
+/// The order of rows is the order of facts in a projection. A fact whose name begins with `_` is the fold's own, and no
+/// projection shows it.
 const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::System, Kind::VaultInitialized, "running_since", Time),
     (EntityType::System, Kind::SystemResumed, "running_since", Time),
@@ -89,6 +96,9 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Task, Kind::TaskProposed, "content", Content),
     (EntityType::Task, Kind::TaskProposed, "retry_count", Zero),
     (EntityType::Task, Kind::TaskRetrying, "retry_count", Next),
+    (EntityType::Task, Kind::TaskReady, "past_holders", FormerHolder),
+    (EntityType::Task, Kind::TaskReady, "holder", Gone),
+    (EntityType::Task, Kind::TaskReady, "lease_seconds", Gone),
     (EntityType::Task, Kind::TaskAssigned, "past_holders", FormerHolder),
     (EntityType::Task, Kind::TaskAssigned, "holder", Latest("holder")),
     (EntityType::Task, Kind::TaskAssigned, "lease_seconds", Latest("lease_seconds")),
@@ -134,6 +144,10 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint_id", Payload("heartbeat_id")),
     (EntityType::Agent, Kind::CheckpointRecorded, "last_checkpoint", Payload("text")),
     (EntityType::Agent, Kind::DeepWorkStarted, "deepwork_id", SubjectId),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_since", TimeIf("mode", "strict")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", MinutesIf("mode", "strict")),
+    (EntityType::Agent, Kind::DeepWorkExtended, "_quiet_until", LaterByMinutes),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "_quiet_until", SoonerNow),
     (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
     (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Gone),
     (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", Time),
@@ -289,6 +303,18 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
             true => event.timestamp.to_string().into(),
             false => return Found::AsBefore,
         },
+        MinutesIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
+            true => later(event.timestamp, event).to_string().into(),
+            false => return Found::AsBefore,
+        },
+        LaterByMinutes => match entity.time(name) {
+            Some(before) => later(before, event).to_string().into(),
+            None => return Found::AsBefore,
+        },
+        SoonerNow => match entity.time(name) {
+            Some(before) => before.min(event.timestamp).to_string().into(),
+            None => return Found::AsBefore,
+        },
         In(member) => after(event, member).to_string().into(),
         Sooner(member) => match entity.time(name) {
             Some(before) => before.min(after(event, member)).to_string().into(),
@@ -312,10 +338,16 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
     })
 }
 
-/// So many seconds after an event, in the log's own time, which never goes back.
+/// So many seconds after an event.
 fn after(event: &Event, member: &str) -> Timestamp {
     let seconds = event.payload.get(member).and_then(Value::as_u64).unwrap_or(0);
-    Timestamp(event.log_time().0.saturating_add_unsigned(seconds))
+    Timestamp(event.timestamp.0.saturating_add_unsigned(seconds))
+}
+
+/// So many minutes after a moment as an event says.
+fn later(moment: Timestamp, event: &Event) -> Timestamp {
+    let minutes = event.payload.get("minutes").and_then(Value::as_u64).unwrap_or(0);
+    Timestamp(moment.0.saturating_add_unsigned(minutes.saturating_mul(60)))
 }
 
 /// The event has the whole text; what is carried along stays small.

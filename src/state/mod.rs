@@ -5,6 +5,7 @@
 
 mod base;
 pub mod branch;
+mod deadline;
 mod entity;
 mod facts;
 mod resolve;
@@ -17,13 +18,14 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
-use crate::event::kind::About;
+use crate::event::kind::{About, SideEffect};
 use crate::event::{Event, Kind, lift};
 use crate::machine;
 
-pub use base::{Base, Query};
+pub use base::{Base, DeadlineQuery, Query};
+pub use deadline::{Deadline, LEASE, Timer};
 pub use entity::Entity;
-pub use tally::Tally;
+pub use tally::{Clock, Tally};
 
 /// Everything that the log says, folded: what a base knows, and what was applied on top of it.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,8 @@ pub struct Changes {
     pub children: Vec<(Ulid, Ulid)>,
     /// (what was named, what named it when it was made), each once.
     pub links: BTreeSet<(Subject, Subject)>,
+    /// The settings that were recorded last.
+    pub settings: Option<Value>,
     /// Of everything, base included.
     pub tally: Tally,
 }
@@ -85,6 +89,11 @@ impl State {
         self.base.as_ref().and_then(|base| base.fault())
     }
 
+    /// The settings that are in force by the log; nothing in a log of a version that did not record them.
+    pub fn settings(&self) -> Option<Value> {
+        self.changes.settings.clone().or_else(|| self.base.as_ref()?.settings())
+    }
+
     /// What was applied.
     pub fn changes(&self) -> &Changes {
         &self.changes
@@ -118,7 +127,45 @@ impl State {
         if let Some(linked) = linked(kind, &event.payload) {
             self.advance(kind, linked, event);
         }
-        self.keep_branches(kind, event);
+        self.side_effect(kind, event);
+    }
+
+    /// What an event leads to beside the entities that it moves.
+    fn side_effect(&mut self, kind: Kind, event: &Event) {
+        let effect = kind.row().side_effect;
+        if effect == SideEffect::Nothing {
+            return;
+        }
+        let Ok(subject) = Subject::parse(&event.subject) else { return };
+        let branch = || {
+            let id = event.payload.get("branch_id").and_then(Value::as_str)?;
+            let branch = self.entity(&Subject::new(EntityType::Branch, EntityId::parse(id).ok()?))?;
+            (branch.last_event == event.id).then(|| branch.into_owned())
+        };
+        match effect {
+            SideEffect::Nothing => {}
+            SideEffect::Settles => self.changes.settings = event.payload.get(SETTINGS).cloned(),
+            SideEffect::TakesLease => self.take_lease(&subject),
+            SideEffect::CountsPersona => self.count_persona(&subject, event),
+            SideEffect::OpensThread => {
+                if let Some(branch) = branch() {
+                    self.opened(&subject, &branch, event);
+                }
+            }
+            SideEffect::ClosesThread => {
+                if let Some(branch) = branch() {
+                    self.closed(&subject, &branch, event);
+                }
+            }
+            SideEffect::ArchivesThread => {
+                let last = self.entity(&subject).and_then(|branch| branch.named("last_thread_id", EntityType::Thread));
+                if let Some(last) = last {
+                    self.archive(&last);
+                }
+            }
+            SideEffect::DeliversMessage => self.told(&subject, event),
+            SideEffect::ArchivesMessage => self.was_read(&subject, event),
+        }
     }
 
     /// Keeps what was noted about an entity without moving it: which rules of the watchdog fail, since when.
@@ -147,6 +194,10 @@ impl State {
         {
             self.changes.entities.insert(subject.clone(), known);
         }
+        let project = match self.changes.entities.contains_key(&subject) {
+            true => None,
+            false => self.project_of(subject.entity, &event.payload),
+        };
         let Changes { entities, made, links, tally, .. } = &mut self.changes;
         let from = entities.get(&subject).map_or(machine::State::Absent, |e| e.state);
         let Some(next) = machine::step(subject.entity, from, kind) else { return };
@@ -154,8 +205,9 @@ impl State {
             let ordinal = tally.make(subject.entity);
             made.insert((subject.entity, ordinal), subject.clone());
             links.extend(kind.mentions(&event.payload).into_iter().map(|named| (named, subject.clone())));
-            Entity::new(subject.clone(), ordinal, event)
+            Entity { project, ..Entity::new(subject.clone(), ordinal, event) }
         });
+        entity.lost_seconds = tally.clock.lost_seconds;
         let waited = entity.is_waiting_job();
         if entity.state != next {
             if !entity.archived {
@@ -175,6 +227,34 @@ impl State {
             let runs = self.made_for(&entity.subject, EntityType::Run);
             let branches = self.made_for(&entity.subject, EntityType::Branch);
             runs.into_iter().chain(branches).chain([entity]).for_each(|e| self.archive(&e.subject));
+        }
+    }
+
+    /// A run is kept alive by the claim of its task, if that has a lease.
+    fn take_lease(&mut self, run: &Subject) {
+        let task = self.entity(run).and_then(|run| run.named("task_id", EntityType::Task));
+        let lease = task.and_then(|task| self.entity(&task)?.facts.get(LEASE).cloned());
+        if let (Some(run), Some(lease)) = (self.changes.entities.get_mut(run), lease) {
+            run.facts.insert(deadline::RUN_LEASE.to_owned(), lease);
+        }
+    }
+
+    /// The project that something of this type belongs to, by what was said when it was made.
+    pub fn project_of(&self, entity: EntityType, members: &Map<String, Value>) -> Option<EntityId> {
+        let id = |member: &str| EntityId::parse(members.get(member)?.as_str()?).ok();
+        let through = |member: &str, entity| self.entity(&Subject::new(entity, id(member)?))?.project.clone();
+        let main = || EntityId::parse(MAIN_PROJECT).ok();
+        match entity {
+            EntityType::Requirement | EntityType::Session => id("project_id").or_else(main),
+            EntityType::Task => {
+                id("project_id").or_else(|| through("requirement_id", EntityType::Requirement)).or_else(main)
+            }
+            EntityType::Run | EntityType::Artifact => through("task_id", EntityType::Task),
+            EntityType::Decision => {
+                let target = Subject::parse(members.get("target")?.as_str()?).ok()?;
+                self.entity(&target)?.project.clone()
+            }
+            _ => None,
         }
     }
 
@@ -218,6 +298,12 @@ impl State {
         }
     }
 }
+
+/// The project that always exists.
+pub const MAIN_PROJECT: &str = "main";
+
+/// The member of an event that holds the settings.
+const SETTINGS: &str = "settings";
 
 /// The second entity that an event of this kind moves, named in its payload.
 pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {

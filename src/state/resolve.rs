@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Entity, Query, State};
+use super::{Deadline, DeadlineQuery, Entity, Query, State, Timer};
 use crate::base::{EntityId, EntityType, Error, Result, ShortRef, Subject, Ulid};
 use crate::machine;
 
@@ -107,6 +107,42 @@ impl State {
         let new = new.filter(|(_, to)| to.entity == entity);
         let all: BTreeSet<Subject> = known.into_iter().chain(new.map(|(_, to)| to.clone())).collect();
         all.iter().filter_map(|subject| self.entity(subject).map(Cow::into_owned)).collect()
+    }
+
+    /// Tasks that this actor holds, in the order they were made.
+    pub fn held_by(&self, holder: &str) -> Vec<Entity> {
+        let mut found = self.base.as_ref().map(|base| base.held_by(holder)).unwrap_or_default();
+        found.retain(|e| !self.changes.entities.contains_key(&e.subject));
+        found.extend(self.changes.entities.values().filter(|e| e.holder() == Some(holder)).cloned());
+        found.sort_by_key(|e| e.ordinal);
+        found
+    }
+
+    /// The lengths of the deadlines of a project, of one timer; 0 where the settings say it. In their order.
+    pub fn limits(&self, project: Option<&str>, timer: Timer) -> Vec<u64> {
+        let mut limits: BTreeSet<u64> =
+            self.base.as_ref().map(|base| base.limits(project, timer)).unwrap_or_default().into_iter().collect();
+        let changed = self.changes.entities.values().filter(|e| e.project.as_ref().map(EntityId::as_str) == project);
+        limits.extend(changed.flat_map(Entity::deadlines).filter(|d| d.timer == timer).map(|d| d.limit.unwrap_or(0)));
+        limits.into_iter().collect()
+    }
+
+    /// Entities with a deadline of this length that counts from this moment or an earlier one, the earliest first.
+    pub fn counting_from(&self, query: &DeadlineQuery<'_>) -> Vec<Entity> {
+        let DeadlineQuery { project, timer, limit, until, most } = *query;
+        let from = |entity: &Entity| {
+            let fits = |d: &Deadline| d.timer == timer && d.limit.unwrap_or(0) == limit && d.from <= until;
+            entity.deadlines().into_iter().find(fits).map(|deadline| deadline.from)
+        };
+        let more = most.saturating_add(self.changes.entities.len());
+        let known = self.base.as_ref().map(|base| base.counting_from(&DeadlineQuery { most: more, ..*query }));
+        let mut found = known.unwrap_or_default();
+        found.retain(|e| !self.changes.entities.contains_key(&e.subject));
+        let changed = self.changes.entities.values().filter(|e| e.project.as_ref().map(EntityId::as_str) == project);
+        found.extend(changed.filter(|entity| from(entity).is_some()).cloned());
+        found.sort_by_key(|entity| (from(entity), entity.ordinal));
+        found.truncate(most);
+        found
     }
 
     /// Events that name this one as a parent, oldest first.

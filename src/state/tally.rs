@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{EntityType, Ulid};
+use crate::base::{EntityType, Timestamp, Ulid};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::machine::State;
 
@@ -24,6 +25,49 @@ pub struct Tally {
     waiting_jobs: u64,
     /// How many have left the projections.
     archived: BTreeMap<EntityType, u64>,
+    /// What the machine's clock did.
+    pub clock: Clock,
+}
+
+/// How many of the last gaps are kept.
+const GAPS_MAX: usize = 16;
+
+/// What the log says about the clock of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Clock {
+    /// How many seconds it has gone on without the machine being awake, in all: suspended, or set forward; set back,
+    /// it is less.
+    pub lost_seconds: i64,
+    /// The last times that it was suspended: until when, and for how many seconds.
+    gaps: Vec<(i64, i64)>,
+    /// When the machine was last booted, in seconds of the clock without those that were lost.
+    pub booted: Option<i64>,
+}
+
+impl Clock {
+    /// Takes in what an event says.
+    fn see(&mut self, kind: Kind, event: &Event) {
+        let time = |member: &str| Timestamp::parse(event.payload.get(member)?.as_str()?).map(|time| time.0);
+        let seconds = match kind {
+            Kind::MachineSuspended => event.payload.get("seconds").and_then(Value::as_i64),
+            Kind::ClockStepped => time("to").zip(time("from")).map(|(to, from)| to.saturating_sub(from)),
+            Kind::MachineBooted => {
+                self.booted = time("at").map(|at| at - self.lost_seconds);
+                None
+            }
+            _ => None,
+        };
+        if let Some(seconds) = seconds {
+            self.lost_seconds = self.lost_seconds.saturating_add(seconds);
+            self.gaps.push((event.timestamp.0, seconds));
+            self.gaps.drain(..self.gaps.len().saturating_sub(GAPS_MAX));
+        }
+    }
+
+    /// How many seconds were lost since a moment, as far as that is remembered.
+    pub fn lost_since(&self, then: Timestamp) -> i64 {
+        self.gaps.iter().filter(|(until, _)| *until > then.0).map(|(_, seconds)| *seconds).sum()
+    }
 }
 
 impl Tally {
@@ -33,6 +77,7 @@ impl Tally {
         self.newest_version = self.newest_version.max(event.version);
         if let Some(kind) = event.event_type.known() {
             *self.kinds.entry(kind).or_default() += 1;
+            self.clock.see(kind, event);
         }
     }
 
@@ -106,6 +151,7 @@ impl Tally {
         let archived: BTreeMap<&str, u64> = self.archived.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         json!({
             "archived": archived,
+            "clock": self.clock,
             "events": self.events,
             "first_event": self.first_event.map(|id| id.to_string()),
             "newest_version": self.newest_version,
@@ -122,6 +168,7 @@ impl Tally {
             first_event: value["first_event"].as_str().and_then(parse_ulid),
             newest_version: value["newest_version"].as_u64()?,
             waiting_jobs: value["waiting_jobs"].as_u64()?,
+            clock: serde_json::from_value(value["clock"].clone()).ok()?,
             ..Tally::default()
         };
         for (map, name) in [(&mut tally.made, "made"), (&mut tally.archived, "archived")] {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
@@ -30,6 +30,8 @@ const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     pub settings: Settings,
+    /// The file that says so, if there is one.
+    pub file: Option<PathBuf>,
     /// Why its commands must not be run, if it is not the user's own.
     foreign: Option<String>,
 }
@@ -43,6 +45,11 @@ impl Deref for Config {
 }
 
 impl Config {
+    /// Settings without a file, whose commands must not be run, and why.
+    pub fn only(settings: Settings, why: &str) -> Config {
+        Config { settings, file: None, foreign: Some(why.to_owned()) }
+    }
+
     /// A command to run. Refused if the file is not the user's own.
     pub fn command(&self, setting: Setting) -> Result<Option<String>> {
         self.own(setting.as_str(), &self.settings.text(setting))
@@ -66,8 +73,10 @@ impl Config {
 /// Reads the file in the vault, else the one beside it. No file is a file that says nothing.
 pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
     let beside = || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(Path::to_owned));
-    let (text, private) = match root.read(CONFIG_FILE)? {
-        Some(bytes) => (bytes, root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE))),
+    let (text, file, private) = match root.read(CONFIG_FILE)? {
+        Some(bytes) => {
+            (bytes, path.join(CONFIG_FILE), root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE)))
+        }
         None => match beside()
             .filter(|folder| folder.join(CONFIG_FILE).is_file())
             .map(|folder| (std::fs::read(folder.join(CONFIG_FILE)), folder))
@@ -77,14 +86,14 @@ pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
                     Some(dir) => dir.check_file_private(CONFIG_FILE),
                     None => Ok(()),
                 });
-                (bytes, private)
+                (bytes, folder.join(CONFIG_FILE), private)
             }
             _ => return Ok((Config::default(), Vec::new())),
         },
     };
     let text = String::from_utf8(text).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
     let (settings, warnings) = parse(&text)?;
-    Ok((Config { settings, foreign: private.err().map(|error| error.message) }, warnings))
+    Ok((Config { settings, file: Some(file), foreign: private.err().map(|error| error.message) }, warnings))
 }
 
 /// Reads the text of a file; the second part are warnings.

@@ -8,6 +8,7 @@ use super::files::{self, Dir, failed};
 use super::{Vault, WriteOptions, Writer, config};
 use crate::base::{Actor, Error, Reason, Result, Subject};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, schema};
+use crate::policy::Settings;
 
 pub const AKASHIC: &str = "Akashic";
 pub const CONFIG_FILE: &str = "hiveforge.config.yaml";
@@ -67,15 +68,17 @@ impl Vault {
         vault.akashic.sync()?;
         vault.root.sync()?;
         files::sync_parent(path)?;
-        let event = writer.append_one(first_event(actor, vault_id))?;
+        // A file that cannot be read is found by the first command that needs it.
+        let settings = vault.config().map(|(config, _)| config.settings).unwrap_or_default();
+        let event = writer.append_one(first_event(actor, vault_id, &settings))?;
         drop(writer);
         Ok((vault, Created::New(Box::new(event))))
     }
 }
 
 /// The event that begins every log.
-pub(super) fn first_event(actor: Actor, vault_id: &str) -> Draft {
-    let payload = json!({"vault_id": vault_id, "schema_version": SCHEMA_VERSION});
+pub(super) fn first_event(actor: Actor, vault_id: &str, settings: &Settings) -> Draft {
+    let payload = json!({"vault_id": vault_id, "schema_version": SCHEMA_VERSION, "settings": settings.to_json()});
     Draft {
         kind: Kind::VaultInitialized,
         subject: Subject::SYSTEM,

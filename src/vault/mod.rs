@@ -18,12 +18,14 @@
 //! | `layout`, `config` | what `hf-init` makes, and settings |
 //! | `sabotage` | what a debug build can be told to leave out, to test the tests |
 //! | `control`, `tick` | the stop flag, and when the watchdog last looked |
+//! | `clock` | the machine's clocks when the log was last written to |
 //! | `watch` | waiting for the log to grow |
 
 mod agents;
 mod artifacts;
 mod autonomous;
 mod backup;
+mod clock;
 pub mod config;
 mod control;
 mod files;

@@ -41,6 +41,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// A log without an event.
+    pub fn empty() -> Snapshot {
+        Snapshot { events: None, end: None, segments: OnceCell::new(), head: None, count: 0 }
+    }
+
     fn segments(&self) -> Result<&[SegmentName]> {
         if let Some(segments) = self.segments.get() {
             return Ok(segments);

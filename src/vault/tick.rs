@@ -15,9 +15,6 @@ const TICK_FILE: &str = "watchdog.json";
 pub struct Tick {
     /// When it was, in seconds since 1970.
     pub at: i64,
-    /// Since when it has looked without a long gap.
-    #[serde(default)]
-    pub armed_at: Option<i64>,
     /// Tries to wake each silent agent.
     #[serde(default)]
     pub recoveries: BTreeMap<String, Recovery>,

@@ -27,6 +27,10 @@ impl Unit {
         &self.state
     }
 
+    pub fn into_state(self) -> State {
+        self.state
+    }
+
     pub fn events(&self) -> &[Event] {
         &self.events
     }

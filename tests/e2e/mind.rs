@@ -10,6 +10,7 @@ use hiveforge::machine::State as At;
 use hiveforge::op::branch::{self, CreateRequest, Leaving};
 use hiveforge::op::{self, Context, task};
 use hiveforge::policy::audit::Audit;
+use hiveforge::policy::due::{Machine, Moment};
 use hiveforge::policy::{self, Request, Settings, Verdict};
 use hiveforge::state::{Entity, State};
 use serde_json::{Map, Value, json};
@@ -65,7 +66,16 @@ impl Lab {
             payload: payload.as_object().unwrap().clone(),
         };
         let fresh = self.mint();
-        let verdict = policy::decide(&self.state, &Settings::default(), request, &mut || fresh).ok()?;
+        let verdict = {
+            let (settings, machine) = (Settings::default(), Machine::default());
+            let moment = Moment {
+                state: &self.state,
+                settings: &settings,
+                now: Timestamp((fresh.timestamp_ms() / 1000) as i64),
+                machine: &machine,
+            };
+            policy::decide(&moment, request, &mut || fresh).ok()?
+        };
         let Verdict::Record(draft) = verdict else { return None };
         let mut unit = Vec::new();
         self.push(draft, &mut unit);

@@ -6,8 +6,9 @@ use std::os::unix::fs::symlink;
 
 use hiveforge::event::{Event, Kind};
 use hiveforge::policy::Settings;
-use hiveforge::policy::overdue::overdue;
+use hiveforge::policy::due::{Machine, Moment};
 use hiveforge::state::State;
+use hiveforge::state::Timer;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -449,8 +450,10 @@ fn each_of_a_thousand_silent_runs_is_found_at_the_first_look_after_its_deadline_
             continue;
         }
         let now = moment(second as i64);
-        for late in overdue(&state, &rules, now, None) {
-            assert_eq!(late.kind(), Kind::RunTimedOut);
+        let machine = Machine::default();
+        let due = Moment { state: &state, settings: &rules, now, machine: &machine }.due(Timer::ALL, None, usize::MAX);
+        for late in due {
+            assert_eq!(late.kind, Kind::RunTimedOut);
             let before = found.insert(late.subject.to_string(), second as i64);
             assert_eq!(before, None, "{} is found twice", late.subject);
             state.apply(&Event::from_draft(

@@ -45,6 +45,8 @@ pub fn activity(ctx: &Context, request: &ActivityRequest) -> Result<ActivityOutc
     }
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    // What it held and let pass is lost before it says anything.
+    tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let dir = dir_of(ctx, &vault, &config, &name)?;
     let (id, fresh) = current_id(ctx, &config, &dir)?;

@@ -36,6 +36,8 @@ pub fn checkpoint(ctx: &Context, request: &CheckpointRequest) -> Result<Checkpoi
     let activity = one_line("the checkpoint", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    // What it held and let pass is lost before it says anything.
+    tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let dir = dir_of(ctx, &vault, &config, &name)?;
     let (id, fresh) = current_id(ctx, &config, &dir)?;
@@ -69,12 +71,10 @@ pub fn checkpoint(ctx: &Context, request: &CheckpointRequest) -> Result<Checkpoi
 
 /// A task that the agent holds, for the block.
 fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
-    use crate::base::EntityType;
     use crate::machine::State as At;
-    let name = ctx.caller.actor.to_string();
-    let tasks = |at: At| tx.state().in_state(EntityType::Task, at, usize::MAX);
-    let held = |at: At| tasks(at).into_iter().find(|task| task.text("holder") == Some(&name));
-    held(At::Running).or_else(|| held(At::Assigned)).map(|task| task.name())
+    let held = tx.state().held_by(&ctx.caller.actor.to_string());
+    let at = |at: At| held.iter().find(|task| task.state == at);
+    at(At::Running).or_else(|| at(At::Assigned)).map(|task| task.name())
 }
 
 /// The block that lets a session go on which has lost its context: where the mission stands, and what

@@ -44,6 +44,7 @@ pub fn start(ctx: &Context, request: &DeepWorkRequest) -> Result<DeepWorkOutcome
     let activity = one_line("the activity", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let most = config.count(Setting::StrictMaxMinutes);
     if let Some(minutes) = request.strict_minutes.filter(|minutes| *minutes > most) {
@@ -145,6 +146,7 @@ fn on_open(
 ) -> Result<DeepWorkOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
+    tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let agent = subject(&name);
     let work = open_work(&tx, &agent).ok_or_else(|| Error::not_found(format!("{agent} is in no deep work")))?;

@@ -113,16 +113,14 @@ pub(super) fn thresholds(config: &Settings) -> Thresholds {
 /// A sign of conscious work is a heartbeat of whatever the agent holds.
 fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
     let name = ctx.caller.actor.to_string();
-    for (at, kind) in [(At::Running, Kind::Heartbeat), (At::Assigned, Kind::ClaimRenewed)] {
-        let held = tx.state().in_state(EntityType::Task, at, usize::MAX);
-        for task in held.iter().filter(|task| task.text("holder") == Some(&name) && !task.is_job()) {
-            let subject = match at {
-                At::Running => task.named("last_run_id", EntityType::Run),
-                _ => Some(task.subject.clone()),
-            };
-            if let Some(subject) = subject {
-                tx.ask(ctx.request(kind, Some(&subject.to_string()), json!({})))?;
-            }
+    for task in tx.state().held_by(&name).iter().filter(|task| !task.is_job()) {
+        let (kind, subject) = match task.state {
+            At::Running => (Kind::Heartbeat, task.named("last_run_id", EntityType::Run)),
+            At::Assigned => (Kind::ClaimRenewed, Some(task.subject.clone())),
+            _ => continue,
+        };
+        if let Some(subject) = subject {
+            tx.ask(ctx.request(kind, Some(&subject.to_string()), json!({})))?;
         }
     }
     Ok(())

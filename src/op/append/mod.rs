@@ -44,7 +44,7 @@ fn record(ctx: &Context, requests: Vec<AppendRequest>, place: Place<'_>, mode: M
     }
     let requests: Vec<&policy::Request> = checked.iter().map(|checked| &checked.request).collect();
     if let Some(first) = tx.all_repeated(&requests, place)? {
-        return Ok(Recorded { warnings: tx.warnings, ..first });
+        return Ok(Recorded { warnings: std::mem::take(&mut tx.warnings), ..first });
     }
     let mut asked = Vec::with_capacity(checked.len());
     for (n, request) in checked.into_iter().enumerate() {

@@ -224,7 +224,7 @@ pub fn cancel(ctx: &Context, reference: &str) -> Result<CancelOutcome> {
 /// Its processes are ended before anything is recorded, so that an agent which is to leave is told here.
 fn check_seat(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     let tx = Transaction::dry_run(ctx, vault)?;
-    tx.seat.check(tx.state(), Kind::TaskAborted, project::of(tx.state(), task).as_ref())?;
+    tx.seat.check(tx.state(), Kind::TaskAborted, project::of(task).as_ref())?;
     match ctx.caller.actor.kind == ActorKind::Agent {
         true => project::check_going_on(tx.state(), task),
         false => Ok(()),

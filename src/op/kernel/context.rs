@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::transaction::AfterCommit;
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityId, Error, Now, Reason, Result, Subject};
+use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Subject};
 use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
@@ -57,6 +57,8 @@ pub enum Shell {
 pub struct Host {
     /// The time of day, for what lives longer than one request.
     pub clock: fn() -> Now,
+    /// The machine's clocks; nothing where they are not known.
+    pub clocks: fn() -> Option<Clocks>,
     /// The program that looks after jobs; without one, none can be fired.
     pub supervisor: Option<Supervisor>,
     /// How to ask a foreign job system; else the settings say it.

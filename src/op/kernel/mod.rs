@@ -3,7 +3,8 @@
 //! | room | what is in it |
 //! |---|---|
 //! | `context` | what an operation knows of the world: vault, caller, project, session, time, cancellation, host |
-//! | `transaction` | lock, settle what is due, decide, react, commit, then what is to be done after a commit |
+//! | `transaction` | lock, decide, react, commit, then what is to be done after a commit |
+//! | `settle` | what is due before anything is decided |
 //! | `repeat` | a request that was recorded before gets the reply of the first time |
 //! | `recorded` | what came of a request |
 //! | `view` | the log and its state, for who only reads |
@@ -13,6 +14,7 @@
 mod context;
 mod recorded;
 mod repeat;
+mod settle;
 mod transaction;
 mod view;
 
@@ -20,4 +22,4 @@ pub use context::{Caller, Context, Host, Shell, Supervisor, check_actor};
 pub use recorded::{Recorded, is_stopped, record_one};
 pub use repeat::{Place, at};
 pub use transaction::{After, AfterCommit, Asked, Errand, Mode, Transaction};
-pub use view::with_view;
+pub use view::{View, with_view};

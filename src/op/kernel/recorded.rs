@@ -44,7 +44,7 @@ pub fn record(ctx: &Context, request: Request) -> Result<Recorded> {
     let mut tx = Transaction::begin(ctx, &vault)?;
     tx.warn_if_large(&request, None);
     if let Some(first) = tx.repeated(&request)? {
-        return Ok(Recorded { warnings: tx.warnings, ..first });
+        return Ok(Recorded { warnings: std::mem::take(&mut tx.warnings), ..first });
     }
     let asked = tx.ask_sized(request)?;
     tx.finish(&[asked])
@@ -130,7 +130,7 @@ pub fn is_stopped(state: &State) -> bool {
 
 /// Whether no work on an entity can begin now.
 pub(super) fn is_held_up(state: &State, entity: Option<&Entity>) -> bool {
-    let project = entity.and_then(|entity| policy::project::of(state, entity));
+    let project = entity.and_then(|entity| policy::project::of(entity));
     let standing = project.map(|project| policy::project::standing(state, &project));
     is_stopped(state) || standing.is_some_and(|at| at != machine::State::Active)
 }

@@ -3,13 +3,17 @@
 //! Lock, look, ask for any number of things, commit all of them together with what follows from
 //! them. Nothing that was asked for is written before `commit`, and a request that is refused leaves nothing behind.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use super::context::{Context, Shell};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, text};
+use crate::base::{Actor, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::machine;
+use crate::policy::code::Code;
+use crate::policy::due::{Machine, Moment};
 use crate::policy::project::{self, Seat};
 use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Settings, Verdict};
@@ -33,18 +37,29 @@ pub struct After<'a> {
 }
 
 /// The log to decide against: with the right to append, or only for a dry run.
-#[derive(Debug)]
 pub struct Transaction<'v> {
     vault: &'v Vault,
     writer: Option<Writer<'v>>,
     after_commit: &'static [AfterCommit],
+    errands: Vec<Errand>,
     pub snapshot: Snapshot,
     unit: Unit,
+    /// Events of a cascade whose consequences did not fit into the batch.
+    backlog: Vec<Event>,
     /// Whose shell this is, as far as sessions and projects go.
     pub seat: Seat,
     pub now: Now,
+    /// What the machine knows that the log does not say yet.
+    pub machine: Machine,
+    /// The settings in force.
     pub config: Config,
     pub warnings: Vec<String>,
+}
+
+impl fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("unit", &self.unit).field("seat", &self.seat).finish_non_exhaustive()
+    }
 }
 
 /// Whether what is asked for is to be recorded.
@@ -75,13 +90,12 @@ impl<'v> Transaction<'v> {
     }
 
     pub fn open(ctx: &Context, vault: &'v Vault, mode: Mode) -> Result<Self> {
-        let (config, mut warnings) = vault.config()?;
-        let options = ctx.write_options(&config);
+        let file = vault.config();
+        let options = ctx.write_options(file.as_ref().map_or(&Settings::default(), |(config, _)| config));
         let (writer, (snapshot, state)) = if mode == Mode::DryRun {
             (None, vault.view()?)
         } else {
             let mut writer = vault.write(options)?;
-            warnings.append(&mut writer.warnings);
             let view = writer.view()?;
             (Some(writer), view)
         };
@@ -91,11 +105,31 @@ impl<'v> Transaction<'v> {
                 "this vault holds events of a newer version than this program writes",
             ));
         }
-        let seat = seat(ctx, &state)?;
+        let (config, mut warnings) = in_force(file, &state);
+        warnings.extend(ahead_of_the_clock(&snapshot, ctx.now, &config));
         let unit = Unit::new(state, snapshot.head, ctx.now);
-        let after_commit = ctx.host.after_commit;
-        let mut tx = Transaction { vault, writer, after_commit, snapshot, unit, seat, now: ctx.now, config, warnings };
+        let mut tx = Transaction {
+            vault,
+            writer,
+            after_commit: ctx.host.after_commit,
+            errands: Vec::new(),
+            snapshot,
+            unit,
+            backlog: Vec::new(),
+            seat: Seat::Free,
+            now: ctx.now,
+            machine: Machine::default(),
+            config,
+            warnings,
+        };
+        if let Some(writer) = &mut tx.writer {
+            tx.warnings.append(&mut writer.warnings);
+        }
         tx.settle_stop()?;
+        tx.settle_world(ctx)?;
+        tx.settle_cascade()?;
+        tx.settle_session(ctx)?;
+        tx.seat = seat(ctx, tx.state())?;
         Ok(tx)
     }
 
@@ -108,13 +142,18 @@ impl<'v> Transaction<'v> {
         &self.unit
     }
 
+    /// This moment, for the question what is due.
+    pub fn moment(&self) -> Moment<'_> {
+        Moment { state: self.unit.state(), settings: &self.config, now: self.now.timestamp(), machine: &self.machine }
+    }
+
     /// Decides on a request; what is to be recorded is, with what announces it and what follows.
     pub fn ask(&mut self, mut request: Request) -> Result<Asked> {
         if let Some(key) = request.key.as_ref().filter(|key| self.state().keyed(key).is_some()) {
             return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
         }
         request.autonomous |= request.actor.is_autonomous();
-        self.check_declared(&request)?;
+        self.settle_for(&request)?;
         // What the toolkit finds is recorded whoever looks; what is a person's is refused as that.
         let persons = request.autonomous && policy::rules::is_operators(request.kind);
         if request.actor.kind != ActorKind::Core && !persons {
@@ -134,7 +173,7 @@ impl<'v> Transaction<'v> {
         {
             self.unit.push(opening)?;
         }
-        match self.decide(request, fresh)? {
+        match policy::decide(&self.moment(), request, &mut || fresh)? {
             Verdict::Holds(id) => Ok(Asked { id, held: true }),
             Verdict::Record(draft) => {
                 let asked = self.unit.push(draft)?;
@@ -144,62 +183,41 @@ impl<'v> Transaction<'v> {
         }
     }
 
-    /// No declaration of deep work is longer than the settings allow, whoever records it.
-    fn check_declared(&self, request: &Request) -> Result<()> {
-        let said = |member: &str| request.payload.get(member);
-        let (Some(agent), Some(minutes)) =
-            (said("agent_id").and_then(Value::as_str), said("minutes").and_then(Value::as_u64))
-        else {
-            return Ok(());
-        };
-        let work = || self.state().entity(&self.state().resolve(request.subject.as_deref()?, None).ok()?);
-        let (before, extensions) = match request.kind {
-            Kind::DeepWorkStarted => (0, None),
-            Kind::DeepWorkExtended => work().map_or((0, None), |w| (w.count("minutes"), Some(w.count("extensions")))),
-            _ => return Ok(()),
-        };
-        let config = self.config.for_agent(agent);
-        let (most, times) = (config.count(Setting::StrictMaxMinutes), config.count(Setting::DeepworkExtendMax));
-        if extensions.is_some_and(|extensions| extensions >= times) {
-            return Err(Error::refused(
-                Reason::LimitReached,
-                format!("it was extended {times} times, which is the most"),
-            ));
-        }
-        match before.saturating_add(minutes) > most {
-            true => Err(Error::usage(format!("a strict deep work has at most {most} minutes"))),
-            false => Ok(()),
-        }
-    }
-
-    fn decide(&self, request: Request, fresh: Ulid) -> Result<Verdict> {
-        policy::decide(self.unit.state(), &self.config, request, &mut || fresh)
-    }
-
-    /// Adds something that time asks for, with what follows.
+    /// Adds something that the toolkit itself found, with what follows.
     pub fn add(&mut self, draft: Draft) -> Result<()> {
         let at = self.unit.push(draft)?;
         self.follow(at)
     }
 
-    /// Everything that follows from the event at this place of the unit, and from that in turn.
+    /// Everything that follows from the event at this place of the unit, and from that in turn. What does not fit goes
+    /// on in further batches.
     fn follow(&mut self, mut at: usize) -> Result<()> {
         while at < self.unit.events().len() {
-            let mut ids = Vec::new();
-            // Ids that are not used cost nothing.
-            for _ in 0..policy::makes_at_most(&self.unit.events()[at]) {
-                ids.push(self.unit.mint()?);
-            }
-            ids.reverse();
-            let mut mint = || ids.pop().expect("a reaction makes no more");
-            let cause = &self.unit.events()[at];
-            let drafts = policy::react(self.unit.state(), &self.config, cause, &mut mint);
-            for draft in drafts {
-                self.unit.push(draft)?;
+            if !self.react(&self.unit.events()[at].clone())? {
+                self.backlog.extend_from_slice(&self.unit.events()[at..]);
+                return Ok(());
             }
             at += 1;
         }
         Ok(())
+    }
+
+    /// Adds what follows from an event and is still missing. Gives whether all of it fits.
+    fn react(&mut self, cause: &Event) -> Result<bool> {
+        let mut ids = Vec::new();
+        // Ids that are not used cost nothing.
+        for _ in 0..policy::makes_at_most(cause) {
+            ids.push(self.unit.mint()?);
+        }
+        ids.reverse();
+        let mut mint = || ids.pop().expect("a reaction makes no more");
+        for draft in policy::react(self.unit.state(), &self.config, cause, &mut mint) {
+            if self.unit.events().len() >= limits::CASCADE_MAX_EVENTS {
+                return Ok(false);
+            }
+            self.unit.push(draft)?;
+        }
+        Ok(true)
     }
 
     /// Refuses an event that will be too large, while its author can still be told which one it is.
@@ -217,8 +235,6 @@ impl<'v> Transaction<'v> {
         if let Some(flag) = &flag {
             vault.raise_stop(flag)?;
         }
-        let after = After { state: self.unit.state(), settings: &self.config, events: self.unit.events() };
-        let errands: Vec<Errand> = self.after_commit.iter().filter_map(|look| look(&after)).collect();
         let written = self.write(asked);
         if let (Some(flag), Err(error)) = (&flag, &written)
             && !matches!(error.kind, ErrorKind::Uncertain { .. })
@@ -235,30 +251,102 @@ impl<'v> Transaction<'v> {
                 self.warnings.push(format!("the stop's flag is still up, the next command lowers it: {error}"));
             }
         }
-        let Transaction { writer, snapshot, warnings, .. } = self;
-        if writer.is_some() {
-            // Whoever is told finds the lock free.
-            drop(writer);
-            errands.into_iter().for_each(|errand| errand(vault));
+        // What was asked for is recorded; a cascade that cannot go on now goes on with the next command.
+        if let Err(error) = self.go_on() {
+            self.warnings.push(format!("what follows could not all be recorded yet: {error}"));
         }
-        Ok(Committed { events, snapshot, warnings })
+        let snapshot = std::mem::replace(&mut self.snapshot, Snapshot::empty());
+        Ok(Committed { events, snapshot, warnings: std::mem::take(&mut self.warnings) })
     }
 
     fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {
         let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
         if unit.events().is_empty() {
+            self.unit = unit;
             return Ok(Vec::new());
         }
+        let after = After { state: unit.state(), settings: &self.config, events: unit.events() };
+        let errands: Vec<Errand> = self.after_commit.iter().filter_map(|look| look(&after)).collect();
         // What was asked for may hold already, while something else is due all the same.
         let place = unit.events().iter().position(|event| event.id == asked).unwrap_or(0);
         match &mut self.writer {
             None => unit.seal(self.snapshot.head).map(|(events, ..)| events),
             Some(writer) => {
                 let events = writer.commit(unit, place)?;
+                self.errands.extend(errands);
                 self.warnings.append(&mut writer.warnings);
                 Ok(events)
             }
         }
+    }
+
+    /// Records what is in the unit as a batch of its own, and goes on from there. A dry run only takes it as given.
+    pub(super) fn write_now(&mut self) -> Result<()> {
+        let Some(first) = self.unit.events().first().map(|event| event.id) else { return Ok(()) };
+        if self.writer.is_none() {
+            let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
+            self.unit = Unit::new(unit.into_state(), self.snapshot.head, self.now);
+            return Ok(());
+        }
+        self.write(first)?;
+        self.look_again()?;
+        self.go_on()
+    }
+
+    /// The log as it is after a batch.
+    fn look_again(&mut self) -> Result<()> {
+        if let Some(writer) = &mut self.writer {
+            let (snapshot, state) = writer.view()?;
+            self.unit = writer.begin(state);
+            self.snapshot = snapshot;
+        }
+        Ok(())
+    }
+
+    /// Whether what is asked for will be recorded.
+    pub(super) fn writes(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    pub(super) fn vault(&self) -> &'v Vault {
+        self.vault
+    }
+
+    /// Goes on with what is missing of a cascade that these began.
+    pub(super) fn resume_cascade(&mut self, causes: Vec<Event>) -> Result<()> {
+        self.backlog = causes;
+        self.go_on()
+    }
+
+    /// Goes on with a cascade, a batch at a time, until nothing is missing.
+    fn go_on(&mut self) -> Result<()> {
+        if self.backlog.is_empty() {
+            return Ok(());
+        }
+        while !self.backlog.is_empty() && self.writer.is_some() {
+            let mut causes = std::mem::take(&mut self.backlog);
+            self.look_again()?;
+            let mut done = 0;
+            for cause in &causes {
+                let at = self.unit.events().len();
+                if !self.react(cause)? {
+                    break;
+                }
+                done += 1;
+                self.follow(at)?;
+                if !self.backlog.is_empty() {
+                    break;
+                }
+            }
+            causes.drain(..done);
+            self.backlog.append(&mut causes);
+            match self.unit.events().first().map(|event| event.id) {
+                Some(first) => drop(self.write(first)?),
+                // Nothing more follows from what is left.
+                None => self.backlog.clear(),
+            }
+        }
+        self.look_again()
     }
 
     /// Records a stop whose flag is up and whose event is missing; lowers a flag that outlived its stop.
@@ -289,17 +377,38 @@ impl<'v> Transaction<'v> {
             payload: payload.as_object().expect("an object").clone(),
         };
         self.add(draft)?;
-        if self.writer.is_none() {
-            return Ok(());
-        }
-        let first = self.unit.events()[0].id;
-        self.write(first)?;
-        let writer = self.writer.as_mut().expect("looked at above");
-        let (snapshot, state) = writer.view()?;
-        self.unit = writer.begin(state);
-        self.snapshot = snapshot;
-        Ok(())
+        self.write_now()
     }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // Whoever is told finds the lock free.
+        drop(self.writer.take());
+        for errand in self.errands.drain(..) {
+            errand(self.vault);
+        }
+    }
+}
+
+/// The settings in force: what the file says, as the next writer would record it; where it cannot be used, what was
+/// recorded last.
+pub(super) fn in_force(file: Result<(Config, Vec<String>)>, state: &State) -> (Config, Vec<String>) {
+    match file {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let settings = Settings::recorded(state).unwrap_or_default();
+            let why = format!("the settings cannot be read, those that were recorded last are in force: {error}");
+            (Config::only(settings, &error.message), vec![why])
+        }
+    }
+}
+
+/// A log whose ids are ahead of the clock was written while that was wrong, or it is wrong now.
+fn ahead_of_the_clock(snapshot: &Snapshot, now: Now, settings: &Settings) -> Option<String> {
+    let ahead = snapshot.head?.id.timestamp_ms().saturating_sub(now.millis) / 1000;
+    (ahead > settings.count(Setting::ClockSkewSeconds))
+        .then(|| format!("{}: the log is {ahead} seconds ahead of the clock", Code::ClockSkew))
 }
 
 /// The flag of a stop that is asked for as an event.
@@ -351,8 +460,9 @@ fn seat(ctx: &Context, state: &State) -> Result<Seat> {
     {
         return Ok(Seat::Foreign(format!("{} is a session of agent {agent}", session.name())));
     }
-    let over = session.state != machine::State::Active || project::has_expired(&session, ctx.now.timestamp());
-    Ok(match project::of(state, &session) {
+    // What is over has been settled before.
+    let over = session.state != machine::State::Active;
+    Ok(match project::of(&session) {
         Some(project) if !over => Seat::Session(project),
         _ => Seat::Void(format!("session {} is over: log out, and log in anew", session.name())),
     })

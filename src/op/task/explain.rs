@@ -3,11 +3,10 @@
 use crate::base::{EntityType, Result, Subject, limits, text};
 use crate::machine::State as At;
 use crate::op::Context;
-use crate::op::kernel::with_view;
+use crate::op::kernel::View;
 use crate::policy::rules::{Wait, waits_for};
-use crate::policy::{approval, overdue, project};
-use crate::state::{Entity, State};
-use crate::vault::Snapshot;
+use crate::policy::{approval, project};
+use crate::state::{Entity, LEASE, State};
 
 /// Steps of a chain; a longer one is cut.
 const CHAIN_MAX: usize = 20;
@@ -22,36 +21,36 @@ pub struct ExplainOutcome {
 pub fn explain(ctx: &Context, reference: &str) -> Result<ExplainOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
-    with_view(&vault, |snapshot, state| {
-        let subject = state.find(reference, EntityType::Task)?;
-        let task = state.entity(&subject).expect("it was resolved").into_owned();
-        let mut chain = Chain { snapshot, state, steps: Vec::new(), seen: Vec::new() };
-        match (state.entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {
-            (Some(system), _) => {
-                let fact = |name: &str| system.text(name).unwrap_or_default().to_owned();
-                chain.say(format!(
-                    "everything is stopped since {} by {}: {}",
-                    fact("stopped_at"),
-                    fact("stopped_by"),
-                    fact("stop_reason")
-                ));
-            }
-            (None, Some(flag)) => chain.say(format!("everything is stopped by {}: {}", flag.by, flag.reason)),
-            (None, None) => {}
+    let view = View::open(ctx, &vault)?;
+    let state = view.state();
+    let subject = state.find(reference, EntityType::Task)?;
+    let task = state.entity(&subject).expect("it was resolved").into_owned();
+    let mut chain = Chain { view: &view, state, steps: Vec::new(), seen: Vec::new() };
+    match (state.entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {
+        (Some(system), _) => {
+            let fact = |name: &str| system.text(name).unwrap_or_default().to_owned();
+            chain.say(format!(
+                "everything is stopped since {} by {}: {}",
+                fact("stopped_at"),
+                fact("stopped_by"),
+                fact("stop_reason")
+            ));
         }
-        chain.project(&task);
-        chain.task(&task)?;
-        let mut because = chain.steps;
-        if because.len() > CHAIN_MAX {
-            because.truncate(CHAIN_MAX);
-            because.push("… and so on".to_owned());
-        }
-        Ok(ExplainOutcome { task, because })
-    })
+        (None, Some(flag)) => chain.say(format!("everything is stopped by {}: {}", flag.by, flag.reason)),
+        (None, None) => {}
+    }
+    chain.project(&task);
+    chain.task(&task)?;
+    let mut because = chain.steps;
+    if because.len() > CHAIN_MAX {
+        because.truncate(CHAIN_MAX);
+        because.push("… and so on".to_owned());
+    }
+    Ok(ExplainOutcome { task, because })
 }
 
 struct Chain<'a> {
-    snapshot: &'a Snapshot,
+    view: &'a View<'a>,
     state: &'a State,
     steps: Vec<String>,
     seen: Vec<Subject>,
@@ -64,13 +63,17 @@ impl Chain<'_> {
 
     /// When an entity came to be where it is.
     fn since(&self, entity: &Entity) -> Result<String> {
-        let event = self.snapshot.find(entity.last_event)?;
-        Ok(event.map_or_else(|| "an unknown time".to_owned(), |(_, event)| event.timestamp.to_string()))
+        let event = self.view.snapshot().find(entity.last_event)?;
+        Ok(match (event, self.view.due_of(&entity.subject)) {
+            (Some((_, event)), _) => event.timestamp.to_string(),
+            (None, Some(due)) => format!("{} (due: {})", due.at, due.why()),
+            (None, None) => "an unknown time".to_owned(),
+        })
     }
 
     /// That its project is held up, and why.
     fn project(&mut self, task: &Entity) {
-        let project = project::of(self.state, task).and_then(|project| self.state.entity(&project));
+        let project = project::of(task).and_then(|project| self.state.entity(&project));
         let Some(project) = project.filter(|project| project.state != At::Active) else { return };
         let fact = |name: &str| project.text(name).unwrap_or_default().to_owned();
         let name = project.subject.id();
@@ -138,10 +141,10 @@ impl Chain<'_> {
     }
 
     fn until(&self, task: &Entity) -> String {
-        let project = project::of(self.state, task);
-        match overdue::held_until(self.state, task) {
+        let project = project::of(task);
+        match self.view.moment().held_until(task) {
             Some(until) => format!(" until {until}"),
-            None if overdue::lease(task).is_some()
+            None if task.facts.contains_key(LEASE)
                 && project.is_some_and(|project| project::standing(self.state, &project) == At::Paused) =>
             {
                 " until a lease after the resume".to_owned()

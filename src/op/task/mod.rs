@@ -13,7 +13,7 @@ use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::op::kernel::{Asked, Transaction, is_stopped};
 use crate::policy::settings::Setting;
-use crate::policy::{Request, overdue, project, ready, rules};
+use crate::policy::{Request, project, ready, rules};
 use crate::state::Entity;
 
 pub use explain::{ExplainOutcome, explain};
@@ -89,12 +89,10 @@ pub fn claim(ctx: &Context, reference: Option<&str>, lease: Option<u64>, key: Op
     if ctx.caller.actor.kind == ActorKind::Agent && reference.is_none() {
         tx.seat.check(tx.state(), Kind::TaskAssigned, None)?;
     }
-    // Whoever let his lease pass need not be waited for until a watchdog comes by.
-    for late in overdue::leases(tx.state(), ctx.now.timestamp(), None) {
-        tx.add(late.draft())?;
-    }
     if reference.is_none() {
         let project = ctx.project.as_ref().map(project::subject);
+        // Nobody who let a lease pass need be waited for until a watchdog comes by.
+        tx.settle_claims(project.as_ref())?;
         let Some((task, constraint)) = ready::next(tx.state(), project.as_ref()) else {
             let waiting = tx.state().tally().in_state(EntityType::Task, At::Proposed);
             return Ok(ClaimOutcome::NoTask { waiting });

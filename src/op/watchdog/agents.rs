@@ -8,8 +8,8 @@ use crate::event::Kind;
 use crate::machine::State as At;
 use crate::op::agent::{self, Declaration};
 use crate::op::kernel::Transaction;
-use crate::policy::liveness::{self, Level, Life};
-use crate::policy::overdue::Code;
+use crate::policy::code::Code;
+use crate::policy::liveness::{self, Awake, Level, Life};
 use crate::policy::project::Calendar;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
@@ -86,9 +86,9 @@ fn look_at(
     }
     let limits = agent::thresholds(&config);
     // While all that it is at is paused, nothing is expected of it; its time counts again from the resume.
-    let from = calendar.counts_from_for(tx.state(), &agent.subject, held);
+    let from = calendar.counts_from_for(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
     let found = match from {
-        Some(from) => liveness::findings(&life, &limits, tick.now, tick.armed_at().max(Some(from))),
+        Some(from) => liveness::findings(&life, &limits, tick.now, &Awake::since(tx.state(), from)),
         None => Vec::new(),
     };
     if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
@@ -239,9 +239,13 @@ fn heed_files(
 
 /// A strict deep work past its time: its file says so, and the checks are back on.
 fn expire(tick: &Ticking<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
-    let Some(work) = agent.named("deepwork_id", EntityType::DeepWork) else { return Ok(()) };
-    let declared = tx.state().entity(&work).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
-    tick.record(tx, Kind::DeepWorkExpired, &work, json!({"agent_id": agent.subject.id()}))?;
+    let work = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| tx.state().entity(&work));
+    let Some(work) = work.map(|work| work.into_owned()) else { return Ok(()) };
+    let declared = work.text("heartbeat_id").map(str::to_owned);
+    let due = tx.moment().due_of(&work);
+    if let Some(due) = due.filter(|_| !tick.check) {
+        tx.add(due.draft())?;
+    }
     match (dir, declared) {
         (Some(dir), Some(declared)) => dir.end_declaration(&declared, End::Expired),
         _ => Ok(()),

@@ -2,8 +2,8 @@
 
 use super::{WatchdogOutcome, Watched};
 use crate::op::{Context, hook};
+use crate::policy::code::Code;
 use crate::policy::liveness::Finding;
-use crate::policy::overdue::Code;
 use crate::policy::settings::Setting;
 use crate::vault::Vault;
 

@@ -11,15 +11,17 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Context, References, agent, job, references};
-use crate::base::{Actor, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
+use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
-use crate::job::{JobDir, Order, Standing, probe};
+use crate::job::{JobDir, Order, Standing};
 use crate::machine::{self, State as At};
-use crate::op::kernel::{Mode, Transaction};
+use crate::op::kernel::{Mode, Transaction, View};
+use crate::policy::code::Code;
+use crate::policy::due::{JobLife, Machine, Moment, WATCHDOG};
 use crate::policy::liveness::{Finding, Level};
-use crate::policy::overdue::{self, Code, Overdue, WATCHDOG};
 use crate::policy::project::Calendar;
 use crate::policy::settings::{Setting, Settings};
+use crate::state::Timer;
 use crate::vault::{Tick, Vault};
 
 use agents::Watched;
@@ -49,8 +51,6 @@ pub struct WatchdogOutcome {
     pub references: References,
 }
 
-/// A gap of more than so many intervals means that nobody could have been heard.
-const GAP_INTERVALS: i64 = 3;
 /// Events that are recorded together; the rest waits for the next round of the same tick.
 const ROUND_EVENTS: usize = 4000;
 /// Tasks that wait, and are looked at for jobs whose supervisor is gone; the oldest come first.
@@ -58,16 +58,17 @@ const QUEUED_LOOK_MAX: usize = 1000;
 /// Events that are looked at to find who records too much.
 const RUNAWAY_LOOK_MAX: usize = 10_000;
 
-/// One tick; with `check`, nothing is changed. `every` is how often it comes, if not as the settings say.
-pub fn watchdog(ctx: &Context, check: bool, every: Option<Duration>) -> Result<WatchdogOutcome> {
+/// One tick; with `check`, nothing is changed.
+pub fn watchdog(ctx: &Context, check: bool) -> Result<WatchdogOutcome> {
     let began = crate::job::moment();
     let vault = ctx.open()?;
-    let mut tick = Ticking::new(ctx, &vault, check, every)?;
+    let mut tick = Ticking::new(ctx, &vault, check)?;
     tick.jobs()?;
     let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::Call>::new());
     loop {
         let mut tx = Transaction::open(ctx, &vault, if check { Mode::DryRun } else { Mode::Write })?;
         warnings.append(&mut tx.warnings);
+        tx.machine = tick.machine.clone();
         tick.begin()?;
         let (of_round, more) = tick.round(&mut tx)?;
         if check {
@@ -97,8 +98,8 @@ struct Ticking<'a> {
     vault: &'a Vault,
     check: bool,
     now: Timestamp,
-    /// So many seconds without a tick mean that nobody could have been heard.
-    gap: i64,
+    /// How the jobs stand.
+    machine: Machine,
     /// Whether somebody has looked in this very second.
     again: bool,
     tick: Tick,
@@ -110,47 +111,34 @@ struct Ticking<'a> {
 }
 
 impl<'a> Ticking<'a> {
-    fn new(ctx: &'a Context, vault: &'a Vault, check: bool, every: Option<Duration>) -> Result<Self> {
-        let (config, warnings) = vault.config()?;
+    fn new(ctx: &'a Context, vault: &'a Vault, check: bool) -> Result<Self> {
+        let config = View::open(ctx, vault)?.config().clone();
         let now = ctx.now.timestamp();
-        // Whoever looks more often than the settings say must not make every pause of the others a gap.
-        let settled = config.count(Setting::WatchdogIntervalSeconds);
-        let interval = every.map_or(settled, |every| every.as_secs().max(settled)).min(u64::from(u32::MAX));
         let heartbeat_id = HeartbeatId::of(now, agent::offset(ctx, &config));
         Ok(Ticking {
             ctx,
             vault,
             check,
             now,
-            gap: (interval as i64).saturating_mul(GAP_INTERVALS),
+            machine: Machine::default(),
             again: false,
             tick: Tick::default(),
             findings: Vec::new(),
             stopped: false,
             paused: false,
             heartbeat_id,
-            warnings,
+            warnings: Vec::new(),
         })
     }
 
     /// Reads the last tick, under the lock: another watchdog may just have left one.
     fn begin(&mut self) -> Result<()> {
         let before = self.vault.tick()?;
-        let asleep = before.as_ref().is_some_and(|before| self.now.0.saturating_sub(before.at) > self.gap);
         self.again = before.as_ref().is_some_and(|before| before.at == self.now.0);
         self.tick = before.unwrap_or_default();
         self.tick.at = self.now.0;
-        // A clock that was ahead and is right again: nothing is armed in the future.
-        self.tick.armed_at = self.tick.armed_at.map(|armed| armed.min(self.now.0));
         self.tick.told.values_mut().for_each(|told| *told = (*told).min(self.now.0));
-        if asleep {
-            self.tick.armed_at = Some(self.now.0);
-        }
         Ok(())
-    }
-
-    fn armed_at(&self) -> Option<Timestamp> {
-        self.tick.armed_at.map(Timestamp)
     }
 
     /// Jobs whose supervisor is gone. They are looked at before the lock is taken.
@@ -164,6 +152,9 @@ impl<'a> Ticking<'a> {
                     true => job::standing(self.vault, task),
                     false => job::settle(self.ctx, self.vault, task),
                 };
+                let supervised = matches!(standing, Ok(Some(Standing::Supervised)));
+                let life = if supervised { JobLife::Supervised } else { JobLife::Alone };
+                self.machine.jobs.insert(EntityId::parse(task.subject.id())?, life);
                 match standing {
                     Ok(Some(Standing::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
                     Ok(_) => {}
@@ -193,68 +184,43 @@ impl<'a> Ticking<'a> {
         Ok((calls, more))
     }
 
-    /// What time asks for, with what follows. Gives whether some is left.
+    /// What is due, with what follows. Gives whether some is left.
     fn overdue(&mut self, tx: &mut Transaction<'_>) -> Result<bool> {
-        let strict = self.in_strict_work(tx);
-        let mut all = overdue::overdue(tx.state(), &tx.config, self.now, self.armed_at());
-        all.extend(overdue::sessions(tx.state(), self.now));
-        for late in all {
+        self.end_silent_jobs(tx);
+        for due in tx.moment().due(Timer::ALL, None, usize::MAX) {
             if tx.unit().events().len() > ROUND_EVENTS {
                 return Ok(true);
             }
-            if self.is_excused(tx, &late, &strict)? {
+            // The agents' own look ends a deep work together with its file.
+            if due.code == Code::DeepworkExpired {
                 continue;
             }
-            if late.code.is_anomaly() {
-                self.say(late.code, late.subject.clone(), Level::Error, late.seconds);
+            if due.code.is_anomaly() {
+                self.say(due.code, due.subject.clone(), Level::Error, due.seconds);
             }
             // What an earlier finding led to may have settled a later one.
-            let legal = machine::step(late.subject.entity, tx.state().of(&late.subject), late.kind()).is_some();
+            let legal = machine::step(due.subject.entity, tx.state().of(&due.subject), due.kind).is_some();
             if legal && !self.check {
-                tx.add(late.draft())?;
+                tx.add(due.draft())?;
             }
         }
         Ok(false)
     }
 
-    /// Agents in strict deep work, as actors: their own runs are not expected to be heard.
-    fn in_strict_work(&self, tx: &Transaction<'_>) -> Vec<String> {
-        let open = tx.state().in_state(EntityType::DeepWork, At::Open, usize::MAX);
-        let strict = open.iter().filter(|work| work.text("mode") == Some("strict"));
-        let agents = strict.filter_map(|work| {
-            let agent = tx.state().entity(&work.named("agent_id", EntityType::Agent)?)?;
-            // One that a later declaration has left behind excuses nothing.
-            let newest = agent.named("deepwork_id", EntityType::DeepWork).as_ref() == Some(&work.subject);
-            newest.then(|| agent.subject.to_string())
-        });
-        agents.collect()
-    }
-
-    /// Whether something overdue is looked after by somebody else: the agent said so beforehand, or a
-    /// supervisor lives, which is told to end what is silent and records that itself.
-    fn is_excused(&self, tx: &Transaction<'_>, late: &Overdue, strict: &[String]) -> Result<bool> {
-        if !matches!(late.code, Code::RunSilent | Code::RunOvertime | Code::LeaseExpired) {
-            return Ok(false);
+    /// A job that promised to be heard is ended by its own supervisor when it is not.
+    fn end_silent_jobs(&self, tx: &Transaction<'_>) {
+        let alone = Machine { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Alone)).collect() };
+        let silent = Moment { machine: &alone, ..tx.moment() }.due(&[Timer::Silence], None, usize::MAX);
+        let tasks = silent.iter().filter_map(|due| tx.state().entity(&due.subject)?.named("task_id", EntityType::Task));
+        let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
+        let supervised = ids.filter(|id| self.machine.jobs.get(id) == Some(&JobLife::Supervised));
+        for id in supervised.filter(|_| !self.check) {
+            // A folder that cannot be looked at is told of elsewhere.
+            let Some(folder) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
+            if folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
+                let _ = folder.cancel(Order::Silent);
+            }
         }
-        let task = match late.subject.entity {
-            EntityType::Task => Some(late.subject.clone()),
-            _ => tx.state().entity(&late.subject).and_then(|run| run.named("task_id", EntityType::Task)),
-        };
-        let Some(task) = task.and_then(|task| tx.state().entity(&task)) else { return Ok(false) };
-        if task.text("holder").is_some_and(|holder| strict.iter().any(|name| name == holder)) {
-            return Ok(true);
-        }
-        let id = crate::base::EntityId::parse(task.subject.id())?;
-        // A folder that cannot be looked at excuses nothing.
-        let folder = JobDir::open(self.vault.path(), &id).ok().flatten();
-        let Some(folder) = folder.filter(|_| task.is_job()) else { return Ok(false) };
-        let run = crate::base::EntityId::parse(late.subject.id()).ok();
-        let lives = probe(&folder, run.as_ref()).is_ok_and(|standing| standing == Standing::Supervised);
-        let by_output = || folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output);
-        if lives && late.code == Code::RunSilent && !self.check && by_output() {
-            folder.cancel(Order::Silent)?;
-        }
-        Ok(lives)
     }
 
     /// Actors that record very much.
@@ -285,7 +251,8 @@ impl<'a> Ticking<'a> {
         for agent in watched {
             let mine: Vec<Finding> =
                 self.findings.iter().filter(|finding| finding.subject == agent.subject).cloned().collect();
-            let failing: Vec<&Finding> = mine.iter().filter(|f| f.level == Level::Error && has_edges(f.code)).collect();
+            let failing: Vec<&Finding> =
+                mine.iter().filter(|f| f.level == Level::Error && f.code.has_edges()).collect();
             for finding in &failing {
                 if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
                     let said = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
@@ -404,11 +371,6 @@ impl<'a> Ticking<'a> {
             warnings,
         }
     }
-}
-
-/// Whether a rule has a begin and an end; the others are over with the event that says so.
-const fn has_edges(code: Code) -> bool {
-    !matches!(code, Code::DeepworkExpired | Code::DeepworkMalformed | Code::Runaway)
 }
 
 fn told_key(finding: &Finding) -> String {

@@ -201,6 +201,20 @@ impl Store {
         let pairs = self.db.range(txn, &(from, Unbounded))?;
         pairs.take_while(|pair| pair.as_ref().map_or(true, |(key, _)| key.starts_with(prefix))).take(limit).collect()
     }
+
+    /// Pairs whose key begins with `prefix`, in order, as long as their keys are wanted.
+    pub fn range_while<'t>(
+        &self,
+        txn: &'t RoTxn<'_, WithoutTls>,
+        prefix: &[u8],
+        limit: usize,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> heed::Result<Vec<(&'t [u8], &'t [u8])>> {
+        use std::ops::Bound::{Included, Unbounded};
+        let pairs = self.db.range(txn, &(Included(prefix), Unbounded))?;
+        let fits = |key: &[u8]| key.starts_with(prefix) && wanted(key);
+        pairs.take_while(|pair| pair.as_ref().map_or(true, |(key, _)| fits(key))).take(limit).collect()
+    }
 }
 
 #[cfg(test)]

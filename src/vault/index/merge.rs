@@ -127,15 +127,21 @@ fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()
     pairs.extend(changes.children.iter().map(|(parent, child)| (key::child(*parent, *child), Vec::new())));
     pairs.extend(changes.links.iter().map(|(from, made)| (key::link(from, made), Vec::new())));
     let live = || changes.entities.values().filter(|entity| !entity.archived);
-    pairs.extend(live().map(|entity| (key::placed(entity), entity.subject.to_string().into_bytes())));
+    for entity in live() {
+        let subject = entity.subject.to_string().into_bytes();
+        pairs.extend(key::places(entity).into_iter().map(|place| (place, subject.clone())));
+    }
+    let settings = changes.settings.as_ref().map(|settings| settings.to_string().into_bytes());
+    pairs.extend(settings.map(|settings| (key::SETTINGS.to_vec(), settings)));
     pairs.push((key::TALLY.to_vec(), changes.tally.to_json().to_string().into_bytes()));
     pairs.push((key::MARK.to_vec(), mark.encode()));
     pairs.sort();
     let mut txn = store.write()?;
     for entity in changes.entities.values() {
         let before = store.get(&txn, &key::entity(&entity.subject, false))?.and_then(Entity::decode);
-        if let Some(before) = before.filter(|before| before.state != entity.state || entity.archived) {
-            store.delete(&mut txn, &key::placed(&before))?;
+        // What it still stands under is written again below.
+        for place in before.iter().flat_map(key::places) {
+            store.delete(&mut txn, &place)?;
         }
     }
     for (key, value) in &pairs {

@@ -24,7 +24,7 @@ use super::snapshot::Snapshot;
 use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::chain::HeadRecord;
 use crate::machine;
-use crate::state::{Base, Entity, Query, State, Tally};
+use crate::state::{Base, DeadlineQuery, Entity, Query, State, Tally, Timer};
 use env::{Files, Store};
 
 pub use merge::MERGE_EVERY_EVENTS;
@@ -34,13 +34,14 @@ pub const INDEX: &str = "index";
 
 /// Keys of the store: a letter for what it is, then what it is about.
 mod key {
-    use crate::base::{EntityType, Subject, Ulid};
+    use crate::base::{EntityId, EntityType, Subject, Ulid};
     use crate::machine::State;
-    use crate::state::Entity;
+    use crate::state::{Entity, Timer};
 
     /// Its number is that of the format: an index of another one has no mark, and is written anew.
-    pub const MARK: &[u8] = b"m:mark.4";
+    pub const MARK: &[u8] = b"m:mark.5";
     pub const TALLY: &[u8] = b"m:tally";
+    pub const SETTINGS: &[u8] = b"m:settings";
 
     /// Live and archived entities stand apart, so that listing the live ones stays cheap.
     pub fn entity(subject: &Subject, archived: bool) -> Vec<u8> {
@@ -59,6 +60,44 @@ mod key {
 
     pub fn placed(entity: &Entity) -> Vec<u8> {
         [in_state(entity.subject.entity, entity.state).as_slice(), &entity.ordinal.to_be_bytes()].concat()
+    }
+
+    pub fn held_by(holder: &str) -> Vec<u8> {
+        [b"h", holder.as_bytes(), b"\0"].concat()
+    }
+
+    pub fn held(entity: &Entity, holder: &str) -> Vec<u8> {
+        [held_by(holder).as_slice(), &entity.ordinal.to_be_bytes()].concat()
+    }
+
+    /// Deadlines of one project and timer; those of one length stand together, in the order in which they fall due.
+    pub fn timers(project: Option<&str>, timer: Timer) -> Vec<u8> {
+        format!("d{}\0{timer}\0", project.unwrap_or_default()).into_bytes()
+    }
+
+    pub fn limit(project: Option<&str>, timer: Timer, limit: u64) -> Vec<u8> {
+        [timers(project, timer).as_slice(), &limit.to_be_bytes()].concat()
+    }
+
+    pub fn counting_from(project: Option<&str>, timer: Timer, limit: u64, from: i64) -> Vec<u8> {
+        [self::limit(project, timer, limit).as_slice(), &ordered(from).to_be_bytes()].concat()
+    }
+
+    /// Every key that an entity stands under beside its own: where it is, who holds it, when it falls due.
+    pub fn places(entity: &Entity) -> Vec<Vec<u8>> {
+        let mut all = vec![placed(entity)];
+        all.extend(entity.holder().map(|holder| held(entity, holder)));
+        let project = entity.project.as_ref().map(EntityId::as_str);
+        all.extend(entity.deadlines().into_iter().map(|deadline| {
+            let from = counting_from(project, deadline.timer, deadline.limit.unwrap_or(0), deadline.from);
+            [from.as_slice(), entity.subject.to_string().as_bytes()].concat()
+        }));
+        all
+    }
+
+    /// A number whose bytes are in the order of the signed one.
+    const fn ordered(number: i64) -> u64 {
+        (number as u64) ^ (1 << 63)
     }
 
     pub fn made_for(subject: &Subject, entity: EntityType) -> Vec<u8> {
@@ -212,14 +251,59 @@ impl Base for Index {
         self.ask(
             |store, txn| {
                 let found = store.range(txn, &key::in_state(entity, state), None, limit)?;
-                let read = |subject: &[u8]| {
-                    let subject = read_subject(subject)?;
-                    let bytes = store.get(txn, &key::entity(&subject, false))?.ok_or_else(unreadable)?;
-                    Entity::decode(bytes).ok_or_else(unreadable)
-                };
-                found.into_iter().map(|(_, subject)| read(subject)).collect()
+                found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
             },
             |folded| folded.in_state(entity, state, limit),
+        )
+    }
+
+    fn held_by(&self, holder: &str) -> Vec<Entity> {
+        self.ask(
+            |store, txn| {
+                let found = store.range(txn, &key::held_by(holder), None, usize::MAX)?;
+                found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
+            },
+            |folded| folded.held_by(holder),
+        )
+    }
+
+    fn limits(&self, project: Option<&str>, timer: Timer) -> Vec<u64> {
+        let range = key::timers(project, timer);
+        self.ask(
+            |store, txn| {
+                let (mut limits, mut after) = (Vec::new(), None::<Vec<u8>>);
+                // One step for each length, however many deadlines have it.
+                while let Some((key, _)) = store.range(txn, &range, after.as_deref(), 1)?.into_iter().next() {
+                    let bytes = key.get(range.len()..range.len() + 8).and_then(|bytes| bytes.try_into().ok());
+                    let limit = u64::from_be_bytes(bytes.ok_or_else(unreadable)?);
+                    limits.push(limit);
+                    after = Some([key::limit(project, timer, limit).as_slice(), &[0xff; 9]].concat());
+                }
+                Ok(limits)
+            },
+            |folded| folded.limits(project, timer),
+        )
+    }
+
+    fn counting_from(&self, query: &DeadlineQuery<'_>) -> Vec<Entity> {
+        let DeadlineQuery { project, timer, limit, until, most } = *query;
+        let (range, end) = (key::limit(project, timer, limit), key::counting_from(project, timer, limit, until));
+        self.ask(
+            |store, txn| {
+                let found = store.range_while(txn, &range, most, |key| key[..end.len().min(key.len())] <= end[..])?;
+                found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
+            },
+            |folded| folded.counting_from(query),
+        )
+    }
+
+    fn settings(&self) -> Option<serde_json::Value> {
+        self.ask(
+            |store, txn| match store.get(txn, key::SETTINGS)? {
+                None => Ok(None),
+                Some(bytes) => serde_json::from_slice(bytes).map(Some).map_err(|_| unreadable()),
+            },
+            |folded| folded.settings(),
         )
     }
 
@@ -267,6 +351,13 @@ impl Base for Index {
     fn fault(&self) -> Option<Error> {
         self.fallback.get().and_then(|folded| folded.as_ref().err().cloned())
     }
+}
+
+/// The live entity of a subject that another key names.
+fn live(store: &Store, txn: &RoTxn<'_, heed::WithoutTls>, subject: &[u8]) -> heed::Result<Entity> {
+    let subject = read_subject(subject)?;
+    let bytes = store.get(txn, &key::entity(&subject, false))?.ok_or_else(unreadable)?;
+    Entity::decode(bytes).ok_or_else(unreadable)
 }
 
 fn read_subject(bytes: &[u8]) -> heed::Result<Subject> {

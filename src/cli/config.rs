@@ -1,0 +1,52 @@
+//! hf-config: the settings in force.
+
+use clap::{Parser, Subcommand};
+
+use super::args::Common;
+use super::{Command, Out, Output};
+use crate::op::config::{self, ShowConfigRequest};
+use crate::op::Context;
+
+/// Show the settings in force and where each comes from, or what the file would change
+#[derive(Parser, Debug)]
+#[command(
+    name = Self::NAME,
+    version,
+    after_help = "Examples:
+  hf-config show
+  hf-config show governance.lease_seconds
+  hf-config show liveness                 every setting of a section
+  hf-config diff                          what the file says and the log does not
+
+Settings come from hiveforge.config.yaml in the vault, else beside it. Every change is on the record: the next
+command that records something also records SettingsChanged, and hf-verify --policy judges each event by the settings
+of its time. A file that cannot be read fails this command alone; every other goes on with what was recorded last."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// The settings in force
+    Show {
+        /// One setting, or a section
+        name: Option<String>,
+    },
+    /// What the file says and the log does not; exits 1 if there is anything
+    Diff,
+}
+
+impl Command for Args {
+    const NAME: &str = "hf-config";
+
+    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+        Ok(match self.what {
+            What::Show { name } => config::show(ctx, &ShowConfigRequest { name })?.into(),
+            What::Diff => config::diff(ctx)?.into(),
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! hf-config: which settings are in force, where each comes from, and what the file would change.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Context;
+use super::kernel::View;
+use crate::base::{Error, Result, names, text};
+use crate::policy::settings::{Setting, Settings};
+
+names! {
+    /// Where the value of a setting comes from.
+    pub enum Source {
+        Default = "default",
+        File = "file",
+    }
+}
+
+/// One setting that is in force.
+#[derive(Debug)]
+pub struct SettingView {
+    /// As the file would say it, with dots between the sections.
+    pub name: String,
+    pub value: Value,
+    pub source: Source,
+}
+
+/// What is in force.
+#[derive(Debug)]
+pub struct ConfigOutcome {
+    pub settings: Vec<SettingView>,
+    /// Whether the log says so, too; else the next command that records something does.
+    pub recorded: bool,
+    /// The file that was read, if there is one.
+    pub file: Option<PathBuf>,
+    pub warnings: Vec<String>,
+}
+
+/// Which settings to show.
+#[derive(Debug, Default)]
+pub struct ShowConfigRequest {
+    /// One setting, or a section with all that is in it; everything if nothing is named.
+    pub name: Option<String>,
+}
+
+/// The settings in force.
+pub fn show(ctx: &Context, request: &ShowConfigRequest) -> Result<ConfigOutcome> {
+    let vault = ctx.open()?;
+    // Here, and only here, a file that cannot be read is an error.
+    let (config, warnings) = vault.config()?;
+    let recorded = View::open(ctx, &vault)?.recorded_settings().is_some_and(|r| r.to_json() == config.to_json());
+    let mut settings = flat(&config.settings);
+    if let Some(name) = &request.name {
+        let section = format!("{name}.");
+        settings.retain(|known, _| known == name || known.starts_with(&section));
+        if settings.is_empty() {
+            return Err(Error::not_found(format!("'{}' is not a setting", text::cut(name, 60))));
+        }
+    }
+    let source = |name: &str| match Setting::parse(name) {
+        Some(setting) if !config.values.contains_key(&setting) => Source::Default,
+        _ => Source::File,
+    };
+    let settings =
+        settings.into_iter().map(|(name, value)| SettingView { source: source(&name), name, value }).collect();
+    Ok(ConfigOutcome { settings, recorded, file: config.file.clone(), warnings })
+}
+
+/// One setting that the file and the record say differently.
+#[derive(Debug)]
+pub struct SettingDifference {
+    pub name: String,
+    pub recorded: Option<Value>,
+    pub file: Option<Value>,
+}
+
+#[derive(Debug)]
+pub struct ConfigDiffOutcome {
+    /// Whether the log says anything about settings.
+    pub recorded: bool,
+    pub differences: Vec<SettingDifference>,
+    pub warnings: Vec<String>,
+}
+
+/// What the file says and the log does not: the next command that records something takes it over.
+pub fn diff(ctx: &Context) -> Result<ConfigDiffOutcome> {
+    let vault = ctx.open()?;
+    let (config, warnings) = vault.config()?;
+    let recorded = View::open(ctx, &vault)?.recorded_settings();
+    let (before, after) = (recorded.as_ref().map(flat).unwrap_or_default(), flat(&config.settings));
+    let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differences = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).map(|name| {
+        SettingDifference { name: name.clone(), recorded: before.get(name).cloned(), file: after.get(name).cloned() }
+    });
+    Ok(ConfigDiffOutcome { recorded: recorded.is_some(), differences: differences.collect(), warnings })
+}
+
+/// Every setting by its whole name, those of single agents and reviewers too.
+fn flat(settings: &Settings) -> BTreeMap<String, Value> {
+    let mut all: BTreeMap<String, Value> = BTreeMap::new();
+    let Value::Object(members) = settings.to_json() else { return all };
+    for (name, value) in members {
+        match value {
+            Value::Object(nested) => all.extend(nested.into_iter().flat_map(|(inner, value)| match value {
+                Value::Object(deep) => {
+                    let named = |(setting, value)| (format!("{name}.{inner}.{setting}"), value);
+                    deep.into_iter().map(named).collect::<Vec<_>>()
+                }
+                value => vec![(format!("{name}.{inner}.command"), value)],
+            })),
+            value => drop(all.insert(name, value)),
+        }
+    }
+    all
+}

@@ -1,0 +1,148 @@
+//! Settling: whoever comes next does what is due, before anything is decided.
+//!
+//! First the world: settings that changed, a machine that slept or was started, a clock that was set, and a cascade that
+//! was cut off. Then what a request is about: a transaction settles only that, so that a checkpoint costs the same however
+//! much else is due. Everything else is the watchdog's. What is settled is a batch of its own, by `core:watchdog`.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::transaction::Transaction;
+use crate::base::{Actor, EntityType, Result, Subject, limits};
+use crate::event::{Draft, Event, Kind};
+use crate::machine;
+use crate::policy::due::{self, Due};
+use crate::policy::{REACTOR, Request, clock};
+use crate::state::Timer;
+
+/// Claims that are settled where somebody chooses among tasks.
+const CLAIMS_MAX: usize = 100;
+/// Who records what the machine shows.
+const KERNEL: &str = "kernel";
+
+impl Transaction<'_> {
+    /// Records what changed about the world since the log last looked: settings, and the machine's clocks.
+    pub(super) fn settle_world(&mut self, ctx: &Context) -> Result<()> {
+        let mut found: Vec<(Kind, Value)> = Vec::new();
+        let now = (ctx.host.clocks)();
+        let changes = now.map(|now| clock::changes(self.vault().clock_seen().as_ref(), &now)).unwrap_or_default();
+        found.extend(changes.iter().map(clock::Change::event));
+        let settings = self.config.settings.to_json();
+        if self.state().settings().as_ref() != Some(&settings) {
+            found.push((Kind::SettingsChanged, json!({"settings": settings})));
+        }
+        for (kind, payload) in found {
+            let parents = self.state().first_event().into_iter().collect();
+            let payload = payload.as_object().cloned().unwrap_or_default();
+            let actor = Actor::core(KERNEL);
+            self.add(Draft { kind, subject: Subject::SYSTEM, actor, parents, key: None, payload })?;
+        }
+        self.write_now()?;
+        if let Some(now) = now.filter(|_| self.writes()) {
+            self.vault().remember_clock(&now);
+        }
+        Ok(())
+    }
+
+    /// Goes on with a cascade that whoever began it could not finish.
+    pub(super) fn settle_cascade(&mut self) -> Result<()> {
+        let causes = self.cut_off()?;
+        if causes.is_empty() {
+            return Ok(());
+        }
+        self.resume_cascade(causes)
+    }
+
+    /// The events of the last batches, if they are a cascade that was cut off: full, and ending in a consequence.
+    fn cut_off(&self) -> Result<Vec<Event>> {
+        let (mut events, mut left) = (Vec::new(), 0);
+        let reactor = Actor::core(REACTOR).to_string();
+        self.snapshot.events_back(&mut |event, _| {
+            if left == 0 {
+                let full = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
+                if !full || event.actor != reactor {
+                    return Ok(ControlFlow::Break(()));
+                }
+                left = event.batch.map_or(0, |batch| batch.of);
+            }
+            left -= 1;
+            events.push(event);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        events.reverse();
+        Ok(events)
+    }
+
+    /// The caller's session, if its time is over.
+    pub(super) fn settle_session(&mut self, ctx: &Context) -> Result<()> {
+        let session = ctx.session.as_ref().and_then(|name| self.state().find(name, EntityType::Session).ok());
+        match session {
+            Some(session) => self.settle(&[session]),
+            None => Ok(()),
+        }
+    }
+
+    /// What a request is about.
+    pub(super) fn settle_for(&mut self, request: &Request) -> Result<()> {
+        let named = request.subject.as_ref().and_then(|subject| self.state().resolve(subject, None).ok());
+        let mut subjects: Vec<Subject> = named.into_iter().collect();
+        subjects.extend(request.kind.mentions(&request.payload));
+        self.settle(&subjects)
+    }
+
+    /// What is due of these, their tasks and runs, and the deep work of who holds them.
+    pub fn settle(&mut self, subjects: &[Subject]) -> Result<()> {
+        // What must be before it can be judged: a deep work that is over no longer suspends anything.
+        let moment = self.moment();
+        let concerned = due::concerned(self.state(), subjects.iter());
+        let mut found: Vec<Due> = concerned.iter().filter_map(|entity| moment.due_of(entity)).collect();
+        for project in subjects.iter().filter(|subject| subject.entity == EntityType::Project) {
+            // What was late before it rested stays late.
+            found.extend(moment.due_claims(Some(project), CLAIMS_MAX));
+            found.extend(moment.due(&[Timer::Session], Some(project), CLAIMS_MAX));
+        }
+        // Housekeeping is the watchdog's.
+        found.retain(|due| due.code.is_anomaly());
+        self.record_due(found)
+    }
+
+    /// The overdue claims and runs of a project, where somebody chooses among its tasks.
+    pub fn settle_claims(&mut self, project: Option<&Subject>) -> Result<()> {
+        let found = self.moment().due_claims(project, CLAIMS_MAX);
+        self.record_due(found)
+    }
+
+    /// An agent's own: its deep work, and what it holds.
+    pub fn settle_agent(&mut self, actor: &Actor) -> Result<()> {
+        let agent = actor.agent().map(|agent| Subject::new(EntityType::Agent, agent));
+        let held = self.state().held_by(&actor.to_string()).into_iter().map(|task| task.subject);
+        let own: Vec<Subject> = agent.into_iter().chain(held).collect();
+        self.settle(&own)
+    }
+
+    /// Everything that is due, as far as one look goes: for who only reads.
+    pub fn settle_all(&mut self, most: usize) -> Result<Vec<Due>> {
+        let mut found = self.moment().due(Timer::ALL, None, most);
+        found.retain(|due| due.code.is_anomaly());
+        found.truncate(most);
+        self.record_due(found.clone())?;
+        Ok(found)
+    }
+
+    fn record_due(&mut self, found: Vec<Due>) -> Result<()> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        // What is asked for together is recorded together; then it only comes before the rest.
+        let alone = self.unit().events().is_empty();
+        for due in found {
+            // What an earlier one led to may have settled a later one.
+            if machine::step(due.subject.entity, self.state().of(&due.subject), due.kind).is_some() {
+                self.add(due.draft())?;
+            }
+        }
+        if alone { self.write_now() } else { Ok(()) }
+    }
+}

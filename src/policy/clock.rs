@@ -1,0 +1,108 @@
+//! What the machine's clocks tell when they are compared with what they said before.
+//!
+//! Three clocks: the time of day, which anybody can set; one that counts from the boot; and one that counts from the
+//! boot while the machine is awake.
+
+use serde_json::{Value, json};
+
+use crate::base::{Clocks, Timestamp};
+use crate::event::Kind;
+
+/// A shorter sleep is none.
+const SLEPT_MIN_MS: i64 = 5_000;
+/// A clock that is set by less was only corrected.
+const STEPPED_MIN_MS: i64 = 10_000;
+
+/// What happened between two looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Suspended {
+        from: Timestamp,
+        to: Timestamp,
+        seconds: u64,
+    },
+    /// It was started since; or it is another machine, and then from now.
+    Booted {
+        at: Timestamp,
+    },
+    Stepped {
+        from: Timestamp,
+        to: Timestamp,
+    },
+}
+
+/// What happened since the clocks were last seen.
+pub fn changes(before: Option<&Clocks>, now: &Clocks) -> Vec<Change> {
+    let real = now.real.timestamp();
+    let Some(before) = before.filter(|before| before.boot_id == now.boot_id) else {
+        // Started after the last look, it is most likely the same machine; else nobody knows how long nobody was there.
+        let started = Timestamp(((now.real.millis.saturating_sub(now.since_boot_ms)) / 1000) as i64);
+        let at = before.filter(|before| started >= before.real.timestamp()).map_or(real, |_| started);
+        return vec![Change::Booted { at }];
+    };
+    let passed = |then: u64, now: u64| (now as i64).saturating_sub(then as i64);
+    let since_boot = passed(before.since_boot_ms, now.since_boot_ms).max(0);
+    let awake = passed(before.awake_ms, now.awake_ms).max(0);
+    let (slept, stepped) = (since_boot - awake, passed(before.real.millis, now.real.millis) - since_boot);
+    let mut found = Vec::new();
+    if stepped.abs() >= STEPPED_MIN_MS {
+        let expected = Timestamp((now.real.millis as i64).saturating_sub(stepped) / 1000);
+        found.push(Change::Stepped { from: expected, to: real });
+    }
+    if slept >= SLEPT_MIN_MS {
+        let from = Timestamp(real.0 - since_boot / 1000);
+        found.push(Change::Suspended { from, to: real, seconds: (slept / 1000) as u64 });
+    }
+    found
+}
+
+impl Change {
+    /// The event that records it.
+    pub fn event(&self) -> (Kind, Value) {
+        match self {
+            Change::Suspended { from, to, seconds } => {
+                (Kind::MachineSuspended, json!({"from": from.to_string(), "to": to.to_string(), "seconds": seconds}))
+            }
+            Change::Booted { at } => (Kind::MachineBooted, json!({"at": at.to_string()})),
+            Change::Stepped { from, to } => {
+                (Kind::ClockStepped, json!({"from": from.to_string(), "to": to.to_string()}))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Now;
+
+    fn clocks(boot: u8, real_s: u64, since_boot_s: u64, awake_s: u64) -> Clocks {
+        Clocks {
+            boot_id: [boot; 16],
+            real: Now { millis: real_s * 1000 },
+            since_boot_ms: since_boot_s * 1000,
+            awake_ms: awake_s * 1000,
+        }
+    }
+
+    #[test]
+    fn sleep_steps_and_boots_are_told_apart() {
+        let before = clocks(1, 10_000, 500, 500);
+        let see = |now: Clocks| changes(Some(&before), &now);
+        let at = Timestamp;
+        assert_eq!(see(clocks(1, 10_060, 560, 560)), []);
+        assert_eq!(
+            see(clocks(1, 10_660, 1160, 560)),
+            [Change::Suspended { from: at(10_000), to: at(10_660), seconds: 600 }]
+        );
+        assert_eq!(see(clocks(1, 13_660, 560, 560)), [Change::Stepped { from: at(10_060), to: at(13_660) }]);
+        assert_eq!(see(clocks(1, 6_460, 560, 560)), [Change::Stepped { from: at(10_060), to: at(6_460) }]);
+        // Started after the last look; and a machine that was running all the time is another one.
+        assert_eq!(see(clocks(2, 11_000, 300, 300)), [Change::Booted { at: at(10_700) }]);
+        assert_eq!(see(clocks(2, 11_000, 9_000, 9_000)), [Change::Booted { at: at(11_000) }]);
+        assert_eq!(changes(None, &before), [Change::Booted { at: at(10_000) }]);
+        // Slept, and then set.
+        let both = see(clocks(1, 14_260, 1160, 560));
+        assert_eq!(both.len(), 2, "{both:?}");
+    }
+}

@@ -1,0 +1,407 @@
+//! What is due: the one place that compares a time with a limit.
+//!
+//! `Moment::due` is a pure function of the state, the settings, the moment and the machine. The watchdog, transactions, hf-status
+//! and the audit all ask it, so that one moment has one answer (`tests/e2e/moments.rs`). "At" its limit something is still
+//! in time; it is due from the next second on.
+//!
+//! Leases, silence and sessions go by the time that the machine was awake; the rest goes by the calendar. Where work
+//! stands still (a paused project, a strict deep work of the holder, a machine that was off) leases and runs begin again,
+//! whole, when it goes on.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::code::Code;
+use super::project;
+use super::rules::Step;
+use super::settings::{Setting, Settings};
+use crate::base::actor::ActorKind;
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, Ulid};
+use crate::event::kind::Claim;
+use crate::event::{Draft, Kind};
+use crate::machine::State as Phase;
+use crate::state::{Deadline, DeadlineQuery, Entity, State, Timer};
+
+/// Who acts when time has passed.
+pub const WATCHDOG: &str = "watchdog";
+/// A supervised run is silent after so many intervals without a heartbeat.
+pub const SILENT_INTERVALS: u64 = 3;
+/// Tasks that are archived in one go.
+const ARCHIVE_MAX: usize = 1000;
+
+/// What the machine knows that is not in the log: collected before a lock is taken.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// How jobs stand that were looked at. Of the others nothing is known, and nothing is due.
+    pub jobs: BTreeMap<EntityId, JobLife>,
+}
+
+/// Whether somebody looks after a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobLife {
+    /// Its supervisor lives, and ends it by itself.
+    Supervised,
+    /// Nobody does.
+    Alone,
+}
+
+/// A rule: what runs out for which type, and the event that records it.
+struct Rule {
+    timer: Timer,
+    entity: EntityType,
+    code: Code,
+    kind: Kind,
+    reason: Option<&'static str>,
+    /// Whether it stands still while its project or its holder does.
+    stands_still: bool,
+}
+
+#[rustfmt::skip]
+const RULES: &[Rule] = &[
+    Rule { timer: Timer::Lease, entity: EntityType::Task, code: Code::LeaseExpired, kind: Kind::ClaimExpired, reason: None, stands_still: true },
+    Rule { timer: Timer::Lease, entity: EntityType::Run, code: Code::LeaseExpired, kind: Kind::RunTimedOut, reason: Some("silent"), stands_still: true },
+    Rule { timer: Timer::Silence, entity: EntityType::Run, code: Code::RunSilent, kind: Kind::RunTimedOut, reason: Some("silent"), stands_still: true },
+    Rule { timer: Timer::Overtime, entity: EntityType::Run, code: Code::RunOvertime, kind: Kind::RunTimedOut, reason: Some("overtime"), stands_still: true },
+    Rule { timer: Timer::Approval, entity: EntityType::Decision, code: Code::ApprovalOverdue, kind: Kind::ApprovalTimedOut, reason: None, stands_still: false },
+    Rule { timer: Timer::Session, entity: EntityType::Session, code: Code::SessionExpired, kind: Kind::SessionExpired, reason: None, stands_still: false },
+    Rule { timer: Timer::DeepWork, entity: EntityType::DeepWork, code: Code::DeepworkExpired, kind: Kind::DeepWorkExpired, reason: None, stands_still: false },
+    Rule { timer: Timer::Archive, entity: EntityType::Task, code: Code::ArchiveDue, kind: Kind::TaskArchived, reason: None, stands_still: false },
+];
+
+/// Timers whose end takes a claim from its holder.
+const OF_CLAIMS: &[Timer] = &[Timer::Lease, Timer::Silence, Timer::Overtime];
+
+/// Something whose time is over, and the event that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub code: Code,
+    pub kind: Kind,
+    pub subject: Subject,
+    /// What it is called.
+    pub name: String,
+    /// When its time was over.
+    pub at: Timestamp,
+    /// How long it has lasted, in seconds.
+    pub seconds: u64,
+    /// Whose it was: the holder of a claim, the agent of a session.
+    pub whose: Option<String>,
+    reason: Option<&'static str>,
+    agent: Option<String>,
+    parent: Ulid,
+}
+
+impl Due {
+    /// The event that records it.
+    pub fn draft(&self) -> Draft {
+        let mut payload = Map::from_iter([("due_at".to_owned(), self.at.to_string().into())]);
+        payload.extend(self.reason.map(|reason| ("reason".to_owned(), reason.into())));
+        payload.extend(self.agent.as_ref().map(|agent| ("agent_id".to_owned(), agent.as_str().into())));
+        Draft {
+            kind: self.kind,
+            subject: self.subject.clone(),
+            actor: Actor::core(WATCHDOG),
+            parents: vec![self.parent],
+            key: None,
+            payload,
+        }
+    }
+
+    /// In a few words, for who looks before it is recorded.
+    pub fn why(&self) -> String {
+        let whose = self.whose.as_ref().map(|whose| format!(" of {whose}")).unwrap_or_default();
+        let what = match self.code {
+            Code::LeaseExpired => "lease",
+            Code::SessionExpired => "session",
+            Code::ApprovalOverdue => "approval",
+            Code::DeepworkExpired => "deep work",
+            Code::ArchiveDue => "time to be archived",
+            _ => "run",
+        };
+        let over = match self.code {
+            Code::RunSilent => "fell silent",
+            Code::RunOvertime => "took too long at",
+            Code::ApprovalOverdue => "was due",
+            Code::ArchiveDue => "came",
+            _ => "expired",
+        };
+        format!("{what}{whose} {over} {}", self.at)
+    }
+}
+
+/// A moment, and everything that its answers depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    pub state: &'a State,
+    pub settings: &'a Settings,
+    pub now: Timestamp,
+    pub machine: &'a Machine,
+}
+
+impl Moment<'_> {
+    /// What is due of these timers, in one project if it is named; at most so many of each, the oldest first.
+    pub fn due(&self, timers: &[Timer], project: Option<&Subject>, most: usize) -> Vec<Due> {
+        let projects = match project {
+            Some(project) => vec![Some(project.clone())],
+            None => self.projects(),
+        };
+        let mut all = Vec::new();
+        for timer in timers {
+            let most = if *timer == Timer::Archive { most.min(ARCHIVE_MAX) } else { most };
+            projects.iter().for_each(|project| all.extend(self.due_in(*timer, project.as_ref(), most)));
+        }
+        all
+    }
+
+    /// What is due of the claims of a project, the oldest first.
+    pub fn due_claims(&self, project: Option<&Subject>, most: usize) -> Vec<Due> {
+        let mut claims = self.due(OF_CLAIMS, project, most);
+        claims.sort_by_key(|due| due.at);
+        claims.truncate(most);
+        claims
+    }
+
+    /// Whether the time of an entity is over, and by which rule.
+    pub fn due_of(&self, entity: &Entity) -> Option<Due> {
+        entity.deadlines().iter().find_map(|deadline| self.judge(entity, deadline))
+    }
+
+    /// Until when a task's claim holds, as far as that is known; nothing while it stands still.
+    pub fn held_until(&self, task: &Entity) -> Option<Timestamp> {
+        let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
+        let run = run.filter(|_| task.state == Phase::Running);
+        let entity = run.as_deref().unwrap_or(task);
+        let lease = entity.deadlines().into_iter().find(|deadline| deadline.timer == Timer::Lease)?;
+        self.until(entity, &lease).map(|(_, until)| until)
+    }
+
+    /// Every project that something can belong to, and none.
+    fn projects(&self) -> Vec<Option<Subject>> {
+        let mut all = vec![None, Some(project::main())];
+        if self.state.tally().made(EntityType::Project) > 0 {
+            let known = self.state.entities(EntityType::Project, None, usize::MAX);
+            let others = known.into_iter().map(|project| project.subject).filter(|other| *other != project::main());
+            all.extend(others.map(Some));
+        }
+        all
+    }
+
+    fn due_in(&self, timer: Timer, project: Option<&Subject>, most: usize) -> Vec<Due> {
+        let id = project.map(Subject::id);
+        let mut found = Vec::new();
+        for limit in self.state.limits(id, timer) {
+            let length = if limit == 0 { self.limit(timer) } else { limit };
+            let until = self.clock(timer).saturating_sub_unsigned(length).saturating_sub(1);
+            // What a rest of its project has put off is not even read.
+            let rests = RULES.iter().any(|rule| rule.timer == timer && rule.stands_still);
+            if rests && self.began_again(timer, project).is_none_or(|from| from > until) {
+                continue;
+            }
+            let query = DeadlineQuery { project: id, timer, limit, until, most };
+            for entity in self.state.counting_from(&query) {
+                let deadlines = entity.deadlines();
+                let deadline = deadlines.iter().find(|d| d.timer == timer && d.limit.unwrap_or(0) == limit);
+                found.extend(deadline.and_then(|deadline| self.judge(&entity, deadline)));
+            }
+        }
+        found
+    }
+
+    /// The time that a timer goes by.
+    fn clock(&self, timer: Timer) -> i64 {
+        if timer.stops_in_sleep() { self.now.0 - self.lost_seconds() } else { self.now.0 }
+    }
+
+    /// Seconds that were lost up to now.
+    fn lost_seconds(&self) -> i64 {
+        self.state.tally().clock.lost_seconds
+    }
+
+    /// A limit that the settings say.
+    fn limit(&self, timer: Timer) -> u64 {
+        const HOUR_SECONDS: u64 = 60 * 60;
+        match timer {
+            Timer::Silence => self.settings.count(Setting::HeartbeatIntervalSeconds).saturating_mul(SILENT_INTERVALS),
+            Timer::Approval => self.settings.count(Setting::ApprovalTimeoutHours).saturating_mul(HOUR_SECONDS),
+            Timer::Archive => self.settings.count(Setting::ArchiveAfterDays).saturating_mul(24 * HOUR_SECONDS),
+            Timer::Lease | Timer::Overtime | Timer::Session | Timer::DeepWork => 0,
+        }
+    }
+
+    /// From when time counts at the earliest in a project that is at work, by a timer's clock; nothing while it rests.
+    fn began_again(&self, timer: Timer, project: Option<&Subject>) -> Option<i64> {
+        let booted = self.state.tally().clock.booted;
+        let booted = booted.filter(|_| matches!(timer, Timer::Lease | Timer::Silence)).unwrap_or(i64::MIN);
+        let Some(project) = project.and_then(|project| self.state.entity(project)) else { return Some(booted) };
+        if project.state != Phase::Active {
+            return None;
+        }
+        let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
+        Some(project.time("resumed_at").map_or(booted, |resumed| booted.max(resumed.0 - lost)))
+    }
+
+    /// Until when the holder of something is not expected to be heard, by a timer's clock; nothing if that is not over.
+    fn quiet(&self, timer: Timer, holder: Option<&str>) -> Option<i64> {
+        let agent = holder.and_then(|holder| Subject::parse(holder).ok()).filter(|s| s.entity == EntityType::Agent);
+        let agent = agent.and_then(|agent| self.state.entity(&agent));
+        let Some((agent, until)) = agent.and_then(|agent| agent.time("_quiet_until").map(|until| (agent, until)))
+        else {
+            return Some(i64::MIN);
+        };
+        // However it was declared, nobody is quiet for longer than the settings allow.
+        let most = self.settings.for_agent(agent.subject.id()).count(Setting::StrictMaxMinutes).saturating_mul(60);
+        let latest = agent.time("_quiet_since").map_or(i64::MAX, |since| since.0.saturating_add_unsigned(most));
+        let until = until.0.min(latest);
+        let lost = if timer.stops_in_sleep() { self.lost_seconds() } else { 0 };
+        (self.now.0 > until).then_some(until - lost)
+    }
+
+    /// The moment from which a deadline counts, by its own clock, and the one at which it is over. Nothing while it
+    /// stands still.
+    fn until(&self, entity: &Entity, deadline: &Deadline) -> Option<(i64, Timestamp)> {
+        let Deadline { timer, limit, mut from } = *deadline;
+        let mut limit = limit.unwrap_or_else(|| self.limit(timer));
+        if timer == Timer::DeepWork {
+            let settings = self.settings.for_agent(entity.text("agent_id").unwrap_or_default());
+            limit = limit.min(settings.count(Setting::StrictMaxMinutes).saturating_mul(60));
+        }
+        if rule(timer, entity.subject.entity).is_some_and(|rule| rule.stands_still) {
+            let task = task_of(self.state, entity);
+            let holder = task.as_ref().and_then(|task| task.text("holder"));
+            let project = entity.project.as_ref().map(project::subject);
+            from = from.max(self.began_again(timer, project.as_ref())?).max(self.quiet(timer, holder)?);
+        }
+        let over = from.saturating_add_unsigned(limit);
+        let lost = if timer.stops_in_sleep() { self.lost_seconds() } else { 0 };
+        Some((from, Timestamp(over.saturating_add(lost))))
+    }
+
+    fn judge(&self, entity: &Entity, deadline: &Deadline) -> Option<Due> {
+        let rule = rule(deadline.timer, entity.subject.entity)?;
+        if rule.timer == Timer::DeepWork && entity.text("mode") != Some("strict") {
+            return None;
+        }
+        let (from, at) = self.until(entity, deadline)?;
+        if self.now <= at {
+            return None;
+        }
+        let task = task_of(self.state, entity).filter(|_| rule.stands_still);
+        if let Some(job) = task.as_ref().filter(|task| task.is_job()) {
+            // Its life is in kernel locks, not in the log.
+            let id = EntityId::parse(job.subject.id()).ok()?;
+            self.machine.jobs.get(&id).filter(|life| **life == JobLife::Alone)?;
+        }
+        let agent = entity.text("agent_id").map(str::to_owned);
+        let holder = task.and_then(|task| task.text("holder").map(str::to_owned));
+        Some(Due {
+            code: rule.code,
+            kind: rule.kind,
+            subject: entity.subject.clone(),
+            name: entity.name(),
+            at,
+            seconds: self.clock(deadline.timer).saturating_sub(from).max(0) as u64,
+            whose: holder.or_else(|| agent.as_ref().map(|agent| format!("agent:{agent}"))),
+            reason: rule.reason,
+            agent: agent.filter(|_| rule.timer == Timer::DeepWork),
+            parent: entity.last_event,
+        })
+    }
+
+    /// Refuses a step that time forbids: a time-out before its time, and an act on what is over.
+    pub fn check(&self, step: &Step<'_>) -> Result<()> {
+        let Some(entity) = self.state.entity(step.subject) else {
+            return self.check_claim(step);
+        };
+        if RULES.iter().any(|rule| rule.kind == step.kind) && !is_of_job(self.state, &entity) {
+            return self.check_timeout(step, &entity);
+        }
+        if step.kind == Kind::SessionRenewed
+            && let Some(due) = self.due_of(&entity)
+        {
+            let why = format!("the session was over at {}", due.at);
+            return Err(Error::refused(Reason::SessionVoid, why));
+        }
+        self.check_claim(step)
+    }
+
+    /// A time-out is legal however late, and never before its time.
+    fn check_timeout(&self, step: &Step<'_>, entity: &Entity) -> Result<()> {
+        // A person may put a task away whenever they like.
+        if step.kind == Kind::TaskArchived && step.actor.kind != ActorKind::Core {
+            return Ok(());
+        }
+        let said = step.payload.get("due_at").and_then(Value::as_str).and_then(Timestamp::parse);
+        let of_kind = |deadline: &Deadline| {
+            rule(deadline.timer, entity.subject.entity).is_some_and(|rule| rule.kind == step.kind)
+        };
+        let deadlines: Vec<Deadline> = entity.deadlines().into_iter().filter(of_kind).collect();
+        let over = |deadline: &Deadline| self.judge(entity, deadline).map(|due| due.at);
+        if deadlines.iter().any(|deadline| over(deadline).is_some() && over(deadline) == said) {
+            return Ok(());
+        }
+        let until = deadlines.iter().filter_map(|deadline| self.until(entity, deadline)).map(|(_, until)| until).min();
+        let until =
+            until.map_or_else(|| "it has no time limit now".to_owned(), |until| format!("its time is over at {until}"));
+        Err(Error::refused(Reason::NotDue, format!("{} of {}: {until}", step.kind, entity.name())))
+    }
+
+    /// Nothing rests on a claim whose time is over.
+    fn check_claim(&self, step: &Step<'_>) -> Result<()> {
+        let acts = step.kind.row().claim == Claim::Needs && step.actor.kind != ActorKind::Core;
+        let Some(task) = acts.then(|| step.claimed_task(self.state)).flatten().filter(|task| !task.is_job()) else {
+            return Ok(());
+        };
+        let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
+        let run = run.filter(|run| run.state == Phase::Running);
+        match self.due_of(&task).or_else(|| self.due_of(run.as_deref()?)).filter(|due| due.code != Code::ArchiveDue) {
+            Some(due) => {
+                Err(Error::refused(Reason::ClaimLost, format!("your claim on {} was over at {}", task.name(), due.at))
+                    .about(task.short_reference()))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn rule(timer: Timer, entity: EntityType) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.timer == timer && rule.entity == entity)
+}
+
+/// The task that something is, or belongs to.
+fn task_of(state: &State, entity: &Entity) -> Option<Entity> {
+    match entity.subject.entity {
+        EntityType::Task => Some(entity.clone()),
+        EntityType::Run => state.entity(&entity.named("task_id", EntityType::Task)?).map(|task| task.into_owned()),
+        _ => None,
+    }
+}
+
+fn is_of_job(state: &State, entity: &Entity) -> bool {
+    task_of(state, entity).is_some_and(|task| task.is_job())
+}
+
+/// What must be settled before a request about these can be decided: they themselves, the runs of tasks and the tasks of
+/// runs.
+pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>) -> Vec<Entity> {
+    let mut found: Vec<Entity> = Vec::new();
+    let mut add = |entity: Option<Entity>| {
+        if let Some(entity) = entity.filter(|entity| !found.iter().any(|known| known.subject == entity.subject)) {
+            found.push(entity);
+        }
+    };
+    for subject in subjects {
+        let Some(entity) = state.entity(subject).map(|entity| entity.into_owned()) else { continue };
+        let task = task_of(state, &entity);
+        let run = task.as_ref().and_then(|task| task.named("last_run_id", EntityType::Run));
+        let holder = task.as_ref().and_then(|task| Subject::parse(task.text("holder")?).ok());
+        let agent = holder.as_ref().and_then(|holder| state.entity(holder)).map(|agent| agent.into_owned());
+        let work = agent.as_ref().unwrap_or(&entity).named("deepwork_id", EntityType::DeepWork);
+        // A deep work that is over suspends nothing, so it comes first.
+        for other in [work, run] {
+            add(other.and_then(|other| state.entity(&other).map(|other| other.into_owned())));
+        }
+        add(task);
+        add(Some(entity));
+    }
+    found
+}
