@@ -43,9 +43,14 @@ pub struct Hive {
 impl Hive {
     /// A folder without a vault.
     pub fn empty() -> Self {
+        Hive::empty_in(&std::env::temp_dir())
+    }
+
+    /// The same inside of another folder.
+    pub fn empty_in(folder: &Path) -> Self {
         // Elsewhere every system call counts.
         let replies = (env!("CARGO_CRATE_NAME") == "e2e").then(|| NamedTempFile::new().expect("a temporary file"));
-        let home = Home { dir: tempfile::tempdir().expect("a temporary folder") };
+        let home = Home { dir: tempfile::tempdir_in(folder).expect("a temporary folder") };
         Hive { home, now: START.to_owned(), replies }
     }
 
