@@ -91,6 +91,7 @@ pub fn login(ctx: &Context, ttl_seconds: Option<u64>) -> Result<LoginOutcome> {
     let payload = json!({
         "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::member(ctx.project.as_ref()),
     });
+    settle_open(&mut tx, &agent)?;
     let old = open_of(tx.state(), &agent, &ctx.project());
     let asked = tx.ask(ctx.request(Kind::SessionStarted, None, payload))?;
     for session in old {
@@ -99,7 +100,14 @@ pub fn login(ctx: &Context, ttl_seconds: Option<u64>) -> Result<LoginOutcome> {
     tx.finish(&[asked]).map(|recorded| LoginOutcome { recorded })
 }
 
-/// The sessions of an agent in a project that are open, over or not.
+/// Sessions of an agent whose time is over are over.
+fn settle_open(tx: &mut Transaction<'_>, agent: &EntityId) -> Result<()> {
+    let open = tx.state().made_for(&Subject::new(EntityType::Agent, agent.clone()), EntityType::Session);
+    let open: Vec<Subject> = open.into_iter().filter(|s| s.state == At::Active).map(|s| s.subject).collect();
+    tx.settle(&open)
+}
+
+/// The sessions of an agent in a project that are open.
 fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
     let mut open = project::sessions(state, project);
     open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
@@ -137,6 +145,7 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
     let mut tx = Transaction::begin(ctx, &vault)?;
     if ctx.session.is_none() {
         let agent = agent_of(ctx)?;
+        settle_open(&mut tx, &agent)?;
         let mut open = tx.state().in_state(EntityType::Session, At::Active, usize::MAX);
         open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
         let mut asked = Vec::new();

@@ -186,7 +186,10 @@ impl World {
     /// The deadlines that have not passed, and the ends of deep work; the soonest first.
     pub fn moments_ahead(&self, now: i64) -> Vec<i64> {
         let works = self.strict.keys().filter_map(|agent| self.deep_work(agent, now)).map(|work| work.until);
-        let mut all: Vec<i64> = self.deadlines(now).into_iter().map(|(.., end)| end).chain(works).collect();
+        // What is late by one rule has no other moment ahead, whether or not somebody has recorded that.
+        let late: Vec<String> = self.late(now).into_iter().map(|late| late.subject).collect();
+        let ahead = self.deadlines(now).into_iter().filter(|(subject, ..)| !late.contains(subject));
+        let mut all: Vec<i64> = ahead.map(|(.., end)| end).chain(works).collect();
         all.retain(|end| *end > now);
         all.sort_unstable();
         all

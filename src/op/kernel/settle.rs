@@ -39,11 +39,8 @@ impl Transaction<'_> {
             let actor = Actor::core(KERNEL);
             self.add(Draft { kind, subject: Subject::SYSTEM, actor, parents, key: None, payload })?;
         }
-        self.write_now()?;
-        if let Some(now) = now.filter(|_| self.writes()) {
-            self.vault().remember_clock(&now);
-        }
-        Ok(())
+        self.clocks = now;
+        self.write_now()
     }
 
     /// Goes on with a cascade that whoever began it could not finish.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Shell};
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits, text};
+use crate::base::{Actor, Clocks, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::machine;
 use crate::policy::code::Code;
@@ -51,6 +51,8 @@ pub struct Transaction<'v> {
     pub now: Now,
     /// What the machine knows that the log does not say yet.
     pub machine: Machine,
+    /// The machine's clocks, to be remembered with what is recorded.
+    pub(super) clocks: Option<Clocks>,
     /// The settings in force.
     pub config: Config,
     pub warnings: Vec<String>,
@@ -119,6 +121,7 @@ impl<'v> Transaction<'v> {
             seat: Seat::Free,
             now: ctx.now,
             machine: Machine::default(),
+            clocks: None,
             config,
             warnings,
         };
@@ -274,6 +277,9 @@ impl<'v> Transaction<'v> {
             Some(writer) => {
                 let events = writer.commit(unit, place)?;
                 self.errands.extend(errands);
+                if let Some(clocks) = &self.clocks {
+                    self.vault.remember_clock(clocks);
+                }
                 self.warnings.append(&mut writer.warnings);
                 Ok(events)
             }
@@ -304,10 +310,6 @@ impl<'v> Transaction<'v> {
     }
 
     /// Whether what is asked for will be recorded.
-    pub(super) fn writes(&self) -> bool {
-        self.writer.is_some()
-    }
-
     pub(super) fn vault(&self) -> &'v Vault {
         self.vault
     }

@@ -207,6 +207,8 @@ fn on_task(
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     let subject = tx.state().find(reference, EntityType::Task)?;
+    // Whoever comes too late is told so before anything else.
+    tx.settle(std::slice::from_ref(&subject))?;
     let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
     let asked = act(&mut tx, &task)?;
     tx.finish(&asked)
