@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use hiveforge::base::{Actor, Error, Now, Result};
-use hiveforge::op::task::{self, ProposeRequest};
-use hiveforge::op::{self, Caller, Context, Host, InitRequest, Shell};
+use hiveforge::op::task::{self, ClaimRequest, ProposeTaskRequest, StartTaskRequest, SucceedRequest};
+use hiveforge::op::{self, Caller, Context, Host, Shell};
 use hiveforge::reply::{self, Replies, Reply};
 
 fn main() {
@@ -31,15 +31,17 @@ fn steps(vault: PathBuf, said: &mut Vec<Reply>) -> Result<()> {
     let agent = Caller { actor: Actor::parse("agent:builder")?, shell: Shell::Agents("builder".to_owned()) };
     let operator = Context::new(vault, person, Host::new(now));
     let builder = Context { caller: agent, ..operator.clone() };
-    said.push(op::init(&operator, InitRequest)?.reply());
-    let form = ProposeRequest { title: "Login form".to_owned(), ..ProposeRequest::default() };
-    said.push(task::propose(&operator, form, Some("form".to_owned()))?.reply());
-    let claimed = task::claim(&builder, None, None, None)?.reply();
+    said.push(op::init(&operator)?.reply());
+    let (title, key) = ("Login form".to_owned(), Some("form".to_owned()));
+    said.push(task::propose(&operator, ProposeTaskRequest { title, key, ..Default::default() })?.reply());
+    let claimed = task::claim(&builder, ClaimRequest::default())?.reply();
     // The next step is a value: the task is its last word.
-    let task = claimed.next.argv().last().cloned().ok_or_else(|| Error::not_found("no task was claimed"))?;
+    let reference = claimed.next.argv().last().cloned().ok_or_else(|| Error::not_found("no task was claimed"))?;
     said.push(claimed);
-    said.push(task::start(&builder, &task, None, None)?.reply());
-    said.push(task::succeed(&builder, &task, Some("it works".to_owned()), None)?.reply());
+    let begin = StartTaskRequest { reference: reference.clone(), ..Default::default() };
+    said.push(task::start(&builder, begin)?.reply());
+    let summary = Some("it works".to_owned());
+    said.push(task::succeed(&builder, SucceedRequest { reference, summary, key: None })?.reply());
     Ok(())
 }
 

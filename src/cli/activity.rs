@@ -53,6 +53,6 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let text = read_text(self.stdin, self.file.as_deref())?;
         let (kind, title, emergency) = (self.kind, self.title, self.emergency);
-        Ok(agent::activity(ctx, &ActivityRequest { kind, title, text, emergency })?.into())
+        Ok(agent::activity(ctx, ActivityRequest { kind, title, text, emergency })?.into())
     }
 }

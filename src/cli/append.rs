@@ -11,7 +11,7 @@ use super::args::{Acting, Common, read_lines};
 use super::{Command, Out, Output};
 use crate::base::{Error, ErrorKind, limits};
 use crate::event::{Kind, intake};
-use crate::op::{self, AppendRequest, Context, Mode};
+use crate::op::{self, AppendBatchRequest, AppendRequest, AppendStreamRequest, Context, Mode, NewEvent};
 use crate::reply::{Appended, Streamed};
 
 /// Record one event, a batch, or a stream of events
@@ -78,18 +78,18 @@ impl Command for Args {
         let mode = if rehearsed { Mode::DryRun } else { Mode::Write };
         if self.stream {
             let mut lines = read_lines(io::stdin().lock());
-            let mut requests = || lines().map(|line| op::parse_line(&line?));
-            let done = op::append_stream(ctx, &mut requests, mode);
+            let mut events = || lines().map(|line| op::parse_line(&line?));
+            let done = op::append_stream(ctx, AppendStreamRequest { mode }, &mut events);
             return Ok(Streamed { done: &done, rehearsed }.into());
         }
         let key = self.key.clone().filter(|_| self.batch);
         let (done, of) = if self.batch {
-            let requests = read_batch()?;
-            let of = requests.len();
-            (op::append_batch(ctx, requests, self.key, mode)?, of)
+            let events = read_batch()?;
+            let of = events.len();
+            (op::append_batch(ctx, AppendBatchRequest { events, key: self.key, mode })?, of)
         } else {
             let payload = read_payload(&self)?;
-            let request = AppendRequest {
+            let event = NewEvent {
                 event_type: self.event_type.unwrap_or_default(),
                 subject: self.subject,
                 payload: intake::parse_payload(&payload)?,
@@ -97,7 +97,7 @@ impl Command for Args {
                 key: self.key,
                 actor: None,
             };
-            (op::append(ctx, request, mode)?, 1)
+            (op::append(ctx, AppendRequest { event, mode })?, 1)
         };
         Ok(Appended { done: &done, of, key, rehearsed }.into())
     }
@@ -123,20 +123,20 @@ fn read_payload(args: &Args) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn read_batch() -> anyhow::Result<Vec<AppendRequest>> {
+fn read_batch() -> anyhow::Result<Vec<NewEvent>> {
     let mut lines = read_lines(io::stdin().lock());
-    let (mut requests, mut bytes) = (Vec::new(), 0);
+    let (mut events, mut bytes) = (Vec::new(), 0);
     while let Some(line) = lines() {
-        let number = requests.len() + 1;
+        let number = events.len() + 1;
         let line = line.map_err(|e| e.at(format!("line {number}")))?;
         bytes += line.len();
         if number > limits::BATCH_MAX_EVENTS || bytes > limits::BATCH_MAX_BYTES {
-            let (events, bytes) = (limits::BATCH_MAX_EVENTS, limits::BATCH_MAX_BYTES);
+            let (most, bytes) = (limits::BATCH_MAX_EVENTS, limits::BATCH_MAX_BYTES);
             let why =
-                format!("line {number}: a batch has at most {events} events and {bytes} bytes; --stream takes more");
+                format!("line {number}: a batch has at most {most} events and {bytes} bytes; --stream takes more");
             return Err(Error::new(ErrorKind::LimitExceeded, why).into());
         }
-        requests.push(op::parse_line(&line).map_err(|e| e.at(format!("line {number}")))?);
+        events.push(op::parse_line(&line).map_err(|e| e.at(format!("line {number}")))?);
     }
-    Ok(requests)
+    Ok(events)
 }

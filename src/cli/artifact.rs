@@ -1,7 +1,7 @@
 //! hf-artifact: what work brings forth.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Parser, Subcommand};
@@ -11,8 +11,8 @@ use super::main::{called, to_file};
 use super::{Command, Out, Output};
 use crate::base::{EntityType, Error};
 use crate::event::kind::ARTIFACT_KINDS;
-use crate::op::artifact::{self, GetOutcome, PutRequest};
-use crate::op::{self, Context, ListRequest, project};
+use crate::op::artifact::{self, GetOutcome, GetRequest, InvalidateRequest, PutRequest, ValidateRequest};
+use crate::op::{self, Context, ListRequest, ShowRequest, project};
 use crate::reply::Replies;
 
 /// Store, read and judge what work brings forth
@@ -101,26 +101,28 @@ impl Command for Args {
     fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Put { file, kind, task, recording } => {
-                return put(ctx, &file, PutRequest { kind, task }, recording.key);
+                return put(ctx, &file, PutRequest { kind, task, key: recording.key, ..PutRequest::default() });
             }
-            What::Get { reference, out: file } => return get(ctx, &reference, file.as_deref(), out),
-            What::Show { reference } => op::show(ctx, &reference, EntityType::Artifact)?.into(),
-            What::Validate { reference, recording } => artifact::validate(ctx, &reference, recording.key)?.into(),
+            What::Get { reference, out: file } => return get(ctx, GetRequest { reference }, file.as_deref(), out),
+            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Artifact })?.into(),
+            What::Validate { reference, recording } => {
+                artifact::validate(ctx, ValidateRequest { reference, key: recording.key })?.into()
+            }
             What::Invalidate { reference, reason, recording } => {
-                artifact::invalidate(ctx, &reference, &reason, recording.key)?.into()
+                artifact::invalidate(ctx, InvalidateRequest { reference, reason, key: recording.key })?.into()
             }
             What::List { task, paged } => {
                 let made_for = task.map(|reference| (reference, EntityType::Task));
                 let request = ListRequest { made_for, ..paged.of(EntityType::Artifact, Vec::new()) };
-                project::list(ctx, &request)?.into()
+                project::list(ctx, request)?.into()
             }
         })
     }
 }
 
-fn put(ctx: &Context, file: &Path, request: PutRequest, key: Option<String>) -> anyhow::Result<Output> {
+fn put(ctx: &Context, file: &Path, request: PutRequest) -> anyhow::Result<Output> {
     if file == Path::new("-") {
-        return Ok(artifact::put(ctx, &mut io::stdin().lock(), None, None, request, key)?.into());
+        return Ok(artifact::put(ctx, request, &mut io::stdin().lock())?.into());
     }
     let wrong = |e: io::Error| Error::usage(format!("cannot read {}: {e}", file.display()));
     let mut opened = File::open(file).map_err(wrong)?;
@@ -129,12 +131,13 @@ fn put(ctx: &Context, file: &Path, request: PutRequest, key: Option<String>) -> 
         return Err(Error::usage(format!("{} is a folder: store a file", file.display())).into());
     }
     // A file that the kernel makes up as it is read has no size.
-    let size = Some(about.len()).filter(|size| about.is_file() && *size > 0);
-    Ok(artifact::put(ctx, &mut opened as &mut dyn Read, Some(file), size, request, key)?.into())
+    let size_bytes = Some(about.len()).filter(|size| about.is_file() && *size > 0);
+    let request = PutRequest { name: Some(file.to_owned()), size_bytes, ..request };
+    Ok(artifact::put(ctx, request, &mut opened)?.into())
 }
 
-fn get(ctx: &Context, reference: &str, file: Option<&Path>, out: Out) -> anyhow::Result<Output> {
-    let mut done = artifact::get(ctx, reference)?;
+fn get(ctx: &Context, request: GetRequest, file: Option<&Path>, out: Out) -> anyhow::Result<Output> {
+    let mut done = artifact::get(ctx, request)?;
     match file {
         Some(file) => {
             write_file(&mut done, file)?;

@@ -31,6 +31,6 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let target = std::path::absolute(&self.dir)?;
-        Ok(op::backup(ctx, &BackupRequest { target })?.into())
+        Ok(op::backup(ctx, BackupRequest { target })?.into())
     }
 }

@@ -10,8 +10,11 @@ use super::args::{Common, Keyed, Paged, read_text};
 use super::main::{called, flagged, to_file};
 use super::{Command, Out, Output};
 use crate::base::{EntityType, limits};
-use crate::op::branch::{self, CreateRequest, Leaving, Outcome, RecallRequest, WORDS_DEFAULT};
-use crate::op::{self, Context, project};
+use crate::op::branch::{
+    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, Leaving, NoteRequest, Outcome,
+    ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest, WORDS_DEFAULT,
+};
+use crate::op::{self, Context, ShowRequest, project};
 use crate::reply::{Key, Replies, Reply};
 
 /// Live several activities as one mind: branches, threads, messages
@@ -221,20 +224,21 @@ impl Command for Args {
         Ok(match self.what {
             What::Create { label, branch_type, task, partner, left, abort, keyed, .. } => {
                 let leaving = leaving(left, abort)?;
-                let request = CreateRequest { label, branch_type, task, partner, leaving };
-                branch::create(ctx, request, keyed.key)?.into()
+                let request = CreateRequest { label, branch_type, task, partner, leaving, key: keyed.key };
+                branch::create(ctx, request)?.into()
             }
             What::List { working: true, .. } => {
                 let done = branch::working(ctx)?;
                 return document(format!("{}\n", done.memory), done.reply(), None);
             }
             What::List { status, paged, .. } => {
-                let states: Vec<_> = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                branch::branches(ctx, &states, paged.limit, paged.cursor.as_deref())?.into()
+                let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
+                branch::branches(ctx, BranchesRequest { states, limit: paged.limit, cursor: paged.cursor })?.into()
             }
-            What::Show { reference, .. } => op::show(ctx, &reference, EntityType::Branch)?.into(),
+            What::Show { reference, .. } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Branch })?.into(),
             What::Resume { reference, left, abort, words, out: file, .. } => {
-                let done = branch::resume(ctx, &reference, words, &leaving(left, abort)?)?;
+                let leaving = leaving(left, abort)?;
+                let done = branch::resume(ctx, ResumeBranchRequest { reference, words, leaving })?;
                 return match (&done, file) {
                     (Outcome::Interrupted { .. }, Some(_)) => Ok(done.into()),
                     (Outcome::Interrupted { .. }, None) => Ok(Output::document(Vec::new(), done.reply())),
@@ -245,20 +249,29 @@ impl Command for Args {
                     }
                 };
             }
-            What::Suspend { left, .. } => branch::suspend(ctx, &leaving(left, true)?)?.into(),
+            What::Suspend { left, .. } => {
+                branch::suspend(ctx, SuspendRequest { leaving: leaving(left, true)? })?.into()
+            }
             What::Complete { reference, left, .. } => {
-                branch::complete(ctx, reference.as_deref(), leaving(left, false)?)?.into()
+                let leaving = leaving(left, false)?;
+                branch::complete(ctx, CompleteBranchRequest { reference, leaving })?.into()
             }
             What::Recall { reference, thread, grep, out: file, .. } => {
-                let found = branch::recall(ctx, &RecallRequest { reference, thread, grep })?;
+                let found = branch::recall(ctx, RecallRequest { reference, thread, grep })?;
                 let text = if out.is_json() { format!("{}\n", found.json()) } else { found.plain() };
                 return document(text, found.reply(), file.as_deref());
             }
-            What::Note { text, keyed, .. } => branch::note(ctx, &whole(text)?, keyed.key)?.into(),
+            What::Note { text, keyed, .. } => {
+                branch::note(ctx, NoteRequest { text: whole(text)?, key: keyed.key })?.into()
+            }
             What::Decide { .. } => branch::decide(ctx)?.into(),
-            What::Tell { to, text, keyed, .. } => branch::tell(ctx, &to, &whole(text)?, keyed.key)?.into(),
-            What::Inbox { unread, limit, .. } => branch::inbox(ctx, unread, limit)?.into(),
-            What::Read { references, .. } => branch::read(ctx, &references)?.into(),
+            What::Tell { to, text, keyed, .. } => {
+                branch::tell(ctx, TellRequest { to, text: whole(text)?, key: keyed.key })?.into()
+            }
+            What::Inbox { unread, limit, .. } => {
+                branch::inbox(ctx, InboxRequest { only_unread: unread, limit })?.into()
+            }
+            What::Read { references, .. } => branch::read(ctx, ReadRequest { references })?.into(),
         })
     }
 }

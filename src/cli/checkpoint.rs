@@ -39,6 +39,6 @@ impl Command for Args {
     }
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(agent::checkpoint(ctx, &CheckpointRequest { activity: self.activity, state: self.state })?.into())
+        Ok(agent::checkpoint(ctx, CheckpointRequest { activity: self.activity, state: self.state })?.into())
     }
 }

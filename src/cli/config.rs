@@ -45,7 +45,7 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
-            What::Show { name } => config::show(ctx, &ShowConfigRequest { name })?.into(),
+            What::Show { name } => config::show(ctx, ShowConfigRequest { name })?.into(),
             What::Diff => config::diff(ctx)?.into(),
         })
     }

@@ -6,7 +6,8 @@ use super::args::{Common, Paged, Recording};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::machine::State;
-use crate::op::{Context, constraint, project};
+use crate::op::constraint::{self, ApplyRequest, RemoveRequest};
+use crate::op::{Context, project};
 
 /// Ask for a constraint to hold, or no longer; an operator decides
 #[derive(Parser, Debug)]
@@ -63,12 +64,14 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Apply { text, priority, recording } => {
-                constraint::apply(ctx, &text, priority.as_deref(), recording.key)?.into()
+                constraint::apply(ctx, ApplyRequest { text, priority, key: recording.key })?.into()
             }
-            What::Remove { reference, recording } => constraint::remove(ctx, &reference, recording.key)?.into(),
+            What::Remove { reference, recording } => {
+                constraint::remove(ctx, RemoveRequest { reference, key: recording.key })?.into()
+            }
             What::List { all, paged } => {
                 let states = if all { Vec::new() } else { vec![State::Active] };
-                project::list(ctx, &paged.of(EntityType::Constraint, states))?.into()
+                project::list(ctx, paged.of(EntityType::Constraint, states))?.into()
             }
         })
     }

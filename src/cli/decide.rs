@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 use super::args::{Common, Paged, Recording};
 use super::{Command, Out, Output};
 use crate::base::{EntityType, Error};
-use crate::op::decide::{self, DecisionRequest};
-use crate::op::{self, Context, project};
+use crate::op::decide::{self, ApproveRequest, DecisionRequest, RejectDecisionRequest};
+use crate::op::{self, Context, ShowRequest, project};
 use crate::policy::approval::{OPEN, Question};
 
 /// Ask an operator, and answer as one
@@ -95,20 +95,20 @@ impl Command for Args {
             What::Request { kind, target, summary, options, recording } => {
                 let wrong = || Error::usage("a kind is requirement_approval or destructive_operation");
                 let question = Question::parse(&kind).filter(|q| *q != Question::Constraint).ok_or_else(wrong)?;
-                let request = DecisionRequest { question, target, summary, options };
-                decide::request(ctx, request, recording.key)?.into()
+                let request = DecisionRequest { question, target, summary, options, key: recording.key };
+                decide::request(ctx, request)?.into()
             }
             What::Approve { reference, option, comment, recording } => {
-                decide::approve(ctx, &reference, option, comment, recording.key)?.into()
+                decide::approve(ctx, ApproveRequest { reference, option, comment, key: recording.key })?.into()
             }
             What::Reject { reference, reason, recording } => {
-                decide::reject(ctx, &reference, &reason, recording.key)?.into()
+                decide::reject(ctx, RejectDecisionRequest { reference, reason, key: recording.key })?.into()
             }
             What::List { open, paged } => {
                 let states = if open { OPEN.to_vec() } else { Vec::new() };
-                project::list(ctx, &paged.of(EntityType::Decision, states))?.into()
+                project::list(ctx, paged.of(EntityType::Decision, states))?.into()
             }
-            What::Show { reference } => op::show(ctx, &reference, EntityType::Decision)?.into(),
+            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Decision })?.into(),
         })
     }
 }

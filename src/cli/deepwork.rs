@@ -5,7 +5,7 @@ use clap::{ArgMatches, Parser, Subcommand};
 use super::args::{Agentic, Common, Paged};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
-use crate::op::agent::{self, DeepWorkRequest};
+use crate::op::agent::{self, ExtendRequest, StartDeepWorkRequest};
 use crate::op::{Context, ListRequest, project};
 
 /// Declare deep work, look at it, end it
@@ -75,15 +75,15 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Start { activity, strict, .. } => {
-                agent::start(ctx, &DeepWorkRequest { activity, strict_minutes: strict })?.into()
+                agent::start(ctx, StartDeepWorkRequest { activity, strict_minutes: strict })?.into()
             }
             What::Complete => agent::complete(ctx)?.into(),
-            What::Extend { minutes } => agent::extend(ctx, minutes)?.into(),
+            What::Extend { minutes } => agent::extend(ctx, ExtendRequest { minutes })?.into(),
             What::Status => agent::status(ctx)?.into(),
             What::List { paged } => {
                 let made_for = Some((ctx.caller.actor.to_string(), EntityType::Agent));
                 let request = ListRequest { made_for, ..paged.of(EntityType::DeepWork, Vec::new()) };
-                project::list(ctx, &request)?.into()
+                project::list(ctx, request)?.into()
             }
             What::Migrate => agent::migrate(ctx)?.into(),
         })

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Parser};
 
 use super::args::{Acting, Common};
 use super::{Command, Out, Output};
-use crate::op::{self, Context, InitRequest};
+use crate::op::{self, Context};
 
 /// Make a vault: one private folder that holds the log and everything else
 #[derive(Parser, Debug)]
@@ -37,6 +37,6 @@ impl Command for Args {
     }
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(op::init(ctx, InitRequest)?.into())
+        Ok(op::init(ctx)?.into())
     }
 }

@@ -14,7 +14,9 @@ use crate::base::{Error, limits};
 use crate::job::{Beat, Need};
 use crate::op::Context;
 use crate::job::{Cancel, Signals};
-use crate::op::job::{self, FireRequest, LogRequest};
+use crate::op::job::{
+    self, CancelRequest, CheckJobRequest, FireRequest, JobLogRequest, ListJobsRequest, SuperviseRequest, WaitRequest,
+};
 use crate::reply::Replies;
 
 /// Fire commands that outlive their caller, and look after them
@@ -148,32 +150,31 @@ impl Command for Args {
     fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Supervise { task } => {
-                job::supervise(&ctx.with_cancel(Cancel::on(Signals::of_supervisor()?)), &task)?;
+                let ctx = &ctx.with_cancel(Cancel::on(Signals::of_supervisor()?));
+                job::supervise(ctx, SuperviseRequest { task })?;
                 Output::Streamed
             }
-            What::Check { reference } => job::check(ctx, &reference)?.into(),
-            What::List { running, limit } => job::list(ctx, running, limit)?.into(),
+            What::Check { reference } => job::check(ctx, CheckJobRequest { reference })?.into(),
+            What::List { running, limit } => job::list(ctx, ListJobsRequest { running, limit })?.into(),
             What::Log { reference, tail, follow } => {
-                let request = LogRequest { reference: &reference, tail, follow };
-                let done = job::log(&until_asked_to_end(ctx)?, &request, &mut |piece| out.write(piece))?;
+                let request = JobLogRequest { reference, tail, follow };
+                let done = job::log(&until_asked_to_end(ctx)?, request, &mut |piece| out.write(piece))?;
                 Output::document(Vec::new(), done.reply())
             }
-            What::Cancel { reference, .. } => job::cancel(ctx, &reference)?.into(),
+            What::Cancel { reference, .. } => job::cancel(ctx, CancelRequest { reference })?.into(),
             What::Wait { references, any, max, .. } => {
                 let need = if any { Need::Any } else { Need::All };
-                job::wait(&until_asked_to_end(ctx)?, &references, need, Duration::from_secs(max))?.into()
+                let request = WaitRequest { references, need, max: Duration::from_secs(max) };
+                job::wait(&until_asked_to_end(ctx)?, request)?.into()
             }
-            What::Fire(fire) => {
-                let (request, key) = fire.request()?;
-                job::fire(ctx, request, key)?.into()
-            }
+            What::Fire(fire) => job::fire(ctx, fire.request()?)?.into(),
         })
     }
 }
 
 impl Fire {
-    fn request(self) -> Result<(FireRequest, Option<String>), Error> {
-        let request = FireRequest {
+    fn request(self) -> Result<FireRequest, Error> {
+        Ok(FireRequest {
             argv: self.command,
             title: self.title,
             task: self.task,
@@ -185,8 +186,8 @@ impl Fire {
             env: self.variables.iter().map(variable).collect::<Result<_, _>>()?,
             beat: Beat::parse(&self.heartbeat).unwrap_or(Beat::Timer),
             destructive: self.destructive,
-        };
-        Ok((request, self.working.recording.key))
+            key: self.working.recording.key,
+        })
     }
 }
 

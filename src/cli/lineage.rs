@@ -65,7 +65,7 @@ impl Command for Args {
         let both = !self.up && !self.down;
         let (up, down) = (self.up || both, self.down || both);
         let request = LineageRequest { reference: self.reference, up, down, depth: self.depth };
-        let found = op::lineage(ctx, &request)?;
+        let found = op::lineage(ctx, request)?;
         let tree = self.tree || self.out.is_some() || out.format == Format::Table;
         let picture = match (self.dot, self.mermaid, tree) {
             (true, ..) => graph::dot(&found),

@@ -8,7 +8,7 @@ use super::args::{Common, parse_time};
 use super::main::flagged;
 use super::{Command, Out, Output};
 use crate::base::{Error, Timestamp, limits};
-use crate::op::{self, Context, Filter, LogRequest, Start};
+use crate::op::{self, Context, Filter, Followed, LogRequest, Start};
 use crate::reply::{Key, Reply, Status, event_row, list_line};
 
 /// Read events, newest last
@@ -72,9 +72,9 @@ impl Command for Args {
     fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         let request = self.request(ctx.now.timestamp(), out)?;
         if self.follow {
-            return self.follow(ctx, &request, out);
+            return self.follow(ctx, request, out);
         }
-        let done = op::log(ctx, &request)?;
+        let done = op::log(ctx, request)?;
         if self.jsonl {
             let lines = done.entries.iter().flat_map(|(_, line)| [line.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
             return Ok(Output::document(lines, done.page(true)));
@@ -106,17 +106,16 @@ impl Args {
         Ok(LogRequest { filter, start, limit, with_references: out.screen.is_some() })
     }
 
-    fn follow(&self, ctx: &Context, request: &LogRequest, out: Out) -> anyhow::Result<Output> {
+    fn follow(&self, ctx: &Context, request: LogRequest, out: Out) -> anyhow::Result<Output> {
         if out.is_json() {
             return Err(Error::usage("--follow has no end, so it has no JSON reply: use --follow --jsonl").into());
         }
         let reply = Reply::new(Status::Following, "events as they come");
-        let mut begin = || if self.jsonl { Ok(ControlFlow::Continue(())) } else { out.reply(&reply) };
-        op::follow(ctx, request, &mut begin, &mut |(event, line)| {
-            out.write(&match self.jsonl {
-                true => [line.as_slice(), b"\n"].concat(),
-                false => list_line(Key::Event, &event_row(event)).into_bytes(),
-            })
+        op::follow(ctx, request, &mut |followed| match (followed, self.jsonl) {
+            (Followed::Begins, true) => Ok(ControlFlow::Continue(())),
+            (Followed::Begins, false) => out.reply(&reply),
+            (Followed::Entry((_, line)), true) => out.write(&[line.as_slice(), b"\n"].concat()),
+            (Followed::Entry((event, _)), false) => out.write(list_line(Key::Event, &event_row(event)).as_bytes()),
         })?;
         Ok(Output::Streamed)
     }

@@ -50,6 +50,6 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let wait = self.wait.then(|| Duration::from_secs(self.max));
         let ctx = &if self.wait { until_asked_to_end(ctx)? } else { ctx.clone() };
-        Ok(pause::rest(ctx, &RestRequest { reason: self.reason, archive: self.archive, wait })?.into())
+        Ok(pause::rest(ctx, RestRequest { reason: self.reason, archive: self.archive, wait })?.into())
     }
 }

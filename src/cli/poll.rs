@@ -42,7 +42,7 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         let (interval, max) = (Duration::from_secs(self.interval), Duration::from_secs(self.max_seconds));
         let ctx = &until_asked_to_end(ctx)?;
-        Ok(job::poll(ctx, &PollRequest { id: self.id, interval, max })?.into())
+        Ok(job::poll(ctx, PollRequest { id: self.id, interval, max })?.into())
     }
 }
 

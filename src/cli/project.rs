@@ -7,7 +7,7 @@ use super::main::flagged;
 use super::{Command, Out, Output};
 use crate::base::{Error, limits};
 use crate::op::Context;
-use crate::op::project::{self, ListRequest, Projection};
+use crate::op::project::{self, ListRequest, MapRequest, Projection, SnapshotRequest};
 use crate::reply::{Page, Replies};
 use crate::vault::projections;
 
@@ -64,8 +64,9 @@ impl Command for Args {
         if self.rebuild {
             return Ok(project::rebuild(ctx)?.into());
         }
-        if let Some(name) = &self.snapshot {
-            return Ok(project::snapshot(ctx, Some(name.as_str()).filter(|name| !name.is_empty()))?.into());
+        if let Some(name) = self.snapshot {
+            let name = Some(name).filter(|name| !name.is_empty());
+            return Ok(project::snapshot(ctx, SnapshotRequest { name })?.into());
         }
         if self.check {
             return Ok(project::check(ctx)?.into());
@@ -73,7 +74,7 @@ impl Command for Args {
         let Some(name) = &self.projection else { return Ok(project::summary(ctx)?.into()) };
         let projection = Projection::parse(name)?;
         if self.map {
-            let done = project::map(ctx, projection)?;
+            let done = project::map(ctx, MapRequest { projection })?;
             return Ok(Output::document(projections::render(&done.map), done.reply()));
         }
         let status = self.status.as_deref().map(project::parse_status).transpose()?;
@@ -82,6 +83,6 @@ impl Command for Args {
         }
         let (states, limit, cursor) = (status.into_iter().collect(), self.limit, self.cursor);
         let request = ListRequest { states, limit, cursor, ..ListRequest::of(projection) };
-        Ok(Page(&project::list(ctx, &request)?).into())
+        Ok(Page(&project::list(ctx, request)?).into())
     }
 }

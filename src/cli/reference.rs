@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use super::args::{Acting, Common};
 use super::{Command, Out, Output};
 use crate::op::Context;
-use crate::op::document::{self, DocumentKind};
+use crate::op::document::{self, AddRequest, DocumentKind, ResolveRequest};
 
 /// Name files by short references that no longer hold once the file has changed
 #[derive(Parser, Debug)]
@@ -57,9 +57,10 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Add { file, kind, .. } => {
-                document::add(ctx, &file, kind.as_deref().and_then(DocumentKind::parse))?.into()
+                let kind = kind.as_deref().and_then(DocumentKind::parse);
+                document::add(ctx, AddRequest { path: file, kind })?.into()
             }
-            What::Resolve { reference } => document::resolve(ctx, &reference)?.into(),
+            What::Resolve { reference } => document::resolve(ctx, ResolveRequest { reference })?.into(),
             What::Check => document::check(ctx)?.into(),
         })
     }

@@ -7,7 +7,11 @@ use clap::{Parser, Subcommand};
 use super::args::{Common, Paged, Working, read_text};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
-use crate::op::{self, Context, project, require};
+use crate::op::require::{
+    self, AnalyzeRequest, ProposeRequirementRequest, RejectRequirementRequest, SupersedeRequest,
+    VerifyRequirementRequest,
+};
+use crate::op::{self, Context, ShowRequest, project};
 
 /// Put requirements in, analyse and verify them
 #[derive(Parser, Debug)]
@@ -99,23 +103,27 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Propose { title, description, working } => {
-                require::propose(ctx, &title, read_text(description, None)?, working.recording.key)?.into()
+                let (description, key) = (read_text(description, None)?, working.recording.key);
+                require::propose(ctx, ProposeRequirementRequest { title, description, key })?.into()
             }
             What::Analyze { reference, analysis, file, working } => {
                 let analysis = read_text(analysis, file.as_deref())?;
-                require::analyze(ctx, &reference, analysis, working.recording.key)?.into()
+                require::analyze(ctx, AnalyzeRequest { reference, analysis, key: working.recording.key })?.into()
             }
             What::List { status, paged } => {
                 let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                project::list(ctx, &paged.of(EntityType::Requirement, states))?.into()
+                project::list(ctx, paged.of(EntityType::Requirement, states))?.into()
             }
-            What::Show { reference } => op::show(ctx, &reference, EntityType::Requirement)?.into(),
+            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Requirement })?.into(),
             What::Supersede { reference, by, working } => {
-                require::supersede(ctx, &reference, by.as_deref(), working.recording.key)?.into()
+                require::supersede(ctx, SupersedeRequest { reference, by, key: working.recording.key })?.into()
             }
-            What::Verify { reference, working } => require::verify(ctx, &reference, working.recording.key)?.into(),
+            What::Verify { reference, working } => {
+                require::verify(ctx, VerifyRequirementRequest { reference, key: working.recording.key })?.into()
+            }
             What::Reject { reference, reason, working } => {
-                require::reject(ctx, &reference, &reason, working.recording.key)?.into()
+                let key = working.recording.key;
+                require::reject(ctx, RejectRequirementRequest { reference, reason, key })?.into()
             }
         })
     }

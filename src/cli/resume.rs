@@ -4,7 +4,8 @@ use clap::Parser;
 
 use super::args::{Acting, Common, Projected};
 use super::{Command, Out, Output};
-use crate::op::{self, Context, pause};
+use crate::op::pause::{self, ResumeProjectRequest};
+use crate::op::{self, Context, ResumeSystemRequest};
 
 /// Let a paused project go on, or everything after a stop (for an operator)
 #[derive(Parser, Debug)]
@@ -36,10 +37,10 @@ impl Command for Args {
     const NAME: &str = "hf-resume";
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        let comment = self.comment.as_deref();
+        let comment = self.comment;
         Ok(match self.system {
-            true => op::resume_system(ctx, comment)?.into(),
-            false => pause::resume_project(ctx, comment)?.into(),
+            true => op::resume_system(ctx, ResumeSystemRequest { comment })?.into(),
+            false => pause::resume_project(ctx, ResumeProjectRequest { comment })?.into(),
         })
     }
 }

@@ -9,7 +9,9 @@ use super::args::{Acting, Common, Recording, read_text};
 use super::main::called;
 use super::{Command, Out, Output};
 use crate::base::Error;
-use crate::op::{Context, document, review};
+use crate::op::document::{self, ResolveRequest};
+use crate::op::review::{self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewRequest};
+use crate::op::Context;
 use crate::reply::Replies;
 
 /// Have a spec reviewed in turn, round by round
@@ -83,14 +85,15 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Prompt { spec, reviewer } => {
-                let done = review::prompt(ctx, &read_spec(ctx, &spec)?, reviewer.as_deref())?;
+                let spec = read_spec(ctx, &spec)?;
+                let done = review::prompt(ctx, PromptRequest { spec, reviewer })?;
                 Output::document(done.prompt.as_bytes(), done.reply())
             }
             What::Record { reviewer, recording } => {
                 let reply = read_text(Some("-".to_owned()), None)?.unwrap_or_default();
-                review::record(ctx, &reviewer, &reply, recording.key)?.into()
+                review::record(ctx, RecordReviewRequest { reviewer, reply, key: recording.key })?.into()
             }
-            What::Fails { reference } => review::fails(ctx, reference.as_deref())?.into(),
+            What::Fails { reference } => review::fails(ctx, FailsRequest { reference })?.into(),
             What::Status => review::status(ctx)?.into(),
             What::Run { spec, .. } => {
                 let spec = read_spec(ctx, &spec)?;
@@ -100,7 +103,7 @@ impl Command for Args {
                         eprintln!("asking {reviewer} …");
                     }
                 };
-                review::run(ctx, &spec, &mut tell)?.into()
+                review::run(ctx, RunReviewRequest { spec }, &mut tell)?.into()
             }
             What::Open { .. } => review::reopen(ctx)?.into(),
         })
@@ -112,7 +115,8 @@ fn read_spec(ctx: &Context, spec: &Path) -> anyhow::Result<String> {
     let text = match spec.to_str() {
         Some("-") => read_text(Some("-".to_owned()), None)?,
         Some(name) if !spec.exists() && document::parse_reference(name).is_some() => {
-            read_text(None, Some(&document::resolve(ctx, name)?.path))?
+            let found = document::resolve(ctx, ResolveRequest { reference: name.to_owned() })?;
+            read_text(None, Some(&found.path))?
         }
         _ => read_text(None, Some(spec))?,
     };

@@ -7,8 +7,9 @@ use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::event::kind::ERROR_CLASSES;
 use crate::machine::State;
+use crate::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
 use crate::op::task::End;
-use crate::op::{Context, project, session};
+use crate::op::{Context, project};
 
 /// Come to work as an agent, ask what to do, and leave
 #[derive(Parser, Debug)]
@@ -120,8 +121,8 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
-            What::Login { ttl, .. } => session::login(ctx, ttl)?.into(),
-            What::Renew { ttl, .. } => session::renew(ctx, ttl)?.into(),
+            What::Login { ttl, .. } => session::login(ctx, LoginRequest { ttl_seconds: ttl })?.into(),
+            What::Renew { ttl, .. } => session::renew(ctx, RenewRequest { ttl_seconds: ttl })?.into(),
             What::Next { .. } => session::next(ctx)?.into(),
             What::Task { .. } => session::my_task(ctx)?.into(),
             What::Report { task, summary, failed, class, key, .. } => {
@@ -129,12 +130,12 @@ impl Command for Args {
                     Some(reason) => End::Failed { class, reason },
                     None => End::Succeeded { summary },
                 };
-                session::report(ctx, task.as_deref(), end, key)?.into()
+                session::report(ctx, ReportRequest { reference: task, end, key })?.into()
             }
             What::Logout { .. } => session::logout(ctx)?.into(),
             What::List { all, paged } => {
                 let states = if all { Vec::new() } else { vec![State::Active] };
-                project::list(ctx, &paged.of(EntityType::Session, states))?.into()
+                project::list(ctx, paged.of(EntityType::Session, states))?.into()
             }
         })
     }

@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use super::args::{Acting, Common, Recording, parse_seconds};
 use super::main::until_asked_to_end;
 use super::{Command, Out, Output};
-use crate::op::{Context, mission};
+use crate::op::Context;
+use crate::op::mission::{self, EndMissionRequest, GoRequest, RoundRequest, SetRequest, StartMissionRequest};
 
 /// Keep the state of a mission in 200 words, and do its work
 #[derive(Parser, Debug)]
@@ -96,16 +97,24 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Show => mission::show(ctx)?.into(),
-            What::Go { max, .. } => mission::go(&until_asked_to_end(ctx)?, Duration::from_secs(max))?.into(),
+            What::Go { max, .. } => {
+                let request = GoRequest { max: Duration::from_secs(max) };
+                mission::go(&until_asked_to_end(ctx)?, request)?.into()
+            }
             What::Start { goal, constraints, requirement, recording } => {
-                mission::start(ctx, &goal, &constraints, requirement.as_deref(), recording.key)?.into()
+                let key = recording.key;
+                mission::start(ctx, StartMissionRequest { goal, constraints, requirement, key })?.into()
             }
             What::Set { pairs, constraints, recording } => {
-                mission::set(ctx, &pairs, &constraints, recording.key)?.into()
+                mission::set(ctx, SetRequest { pairs, constraints, key: recording.key })?.into()
             }
-            What::Round { recording } => mission::round(ctx, recording.key)?.into(),
-            What::Done { text, recording } => mission::end(ctx, true, text, recording.key)?.into(),
-            What::Fail { text, recording } => mission::end(ctx, false, text, recording.key)?.into(),
+            What::Round { recording } => mission::round(ctx, RoundRequest { key: recording.key })?.into(),
+            What::Done { text, recording } => {
+                mission::end(ctx, EndMissionRequest { passed: true, text, key: recording.key })?.into()
+            }
+            What::Fail { text, recording } => {
+                mission::end(ctx, EndMissionRequest { passed: false, text, key: recording.key })?.into()
+            }
         })
     }
 }

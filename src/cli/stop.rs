@@ -4,7 +4,7 @@ use clap::Parser;
 
 use super::args::{Acting, Common};
 use super::{Command, Out, Output};
-use crate::op::{self, Context};
+use crate::op::{self, Context, StopRequest};
 
 /// Stop everything: no work starts, what runs is ended; only an operator lifts it
 #[derive(Parser, Debug)]
@@ -30,6 +30,6 @@ impl Command for Args {
     const NAME: &str = "hf-stop";
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(op::stop(ctx, &self.reason)?.into())
+        Ok(op::stop(ctx, StopRequest { reason: self.reason })?.into())
     }
 }

@@ -6,8 +6,11 @@ use super::args::{Common, Paged, Working, parse_seconds};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::machine::State;
-use crate::op::task::{self, ProposeRequest};
-use crate::op::{self, Context, ListRequest, project};
+use crate::op::task::{
+    self, AbortRequest, AssignRequest, ClaimRequest, ExplainRequest, FailRequest, HeartbeatRequest,
+    ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest,
+};
+use crate::op::{self, Context, ListRequest, ShowRequest, project};
 
 /// Propose, claim and do work, and ask why it stands where it stands
 #[derive(Parser, Debug)]
@@ -159,30 +162,35 @@ impl Command for Args {
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         Ok(match self.what {
             What::Propose { title, requirement, after, destructive, retries, working } => {
-                let request = ProposeRequest { title, requirement, after, destructive, max_retries: retries };
-                task::propose(ctx, request, working.recording.key)?.into()
+                let (max_retries, key) = (retries, working.recording.key);
+                let request = ProposeTaskRequest { title, requirement, after, destructive, max_retries, key };
+                task::propose(ctx, request)?.into()
             }
-            What::Ready { reference, working } => task::ready(ctx, &reference, working.recording.key)?.into(),
+            What::Ready { reference, working } => {
+                task::ready(ctx, ReadyRequest { reference, key: working.recording.key })?.into()
+            }
             What::Claim { reference, lease, working } => {
-                task::claim(ctx, reference.as_deref(), lease, working.recording.key)?.into()
+                let key = working.recording.key;
+                task::claim(ctx, ClaimRequest { reference, lease_seconds: lease, key })?.into()
             }
             What::Assign { reference, to, working } => {
-                task::assign(ctx, &reference, &to, working.recording.key)?.into()
+                task::assign(ctx, AssignRequest { reference, agent: to, key: working.recording.key })?.into()
             }
             What::Start { reference, timeout, working } => {
-                task::start(ctx, &reference, timeout, working.recording.key)?.into()
+                let key = working.recording.key;
+                task::start(ctx, StartTaskRequest { reference, timeout_seconds: timeout, key })?.into()
             }
             What::Heartbeat { reference, working } => {
-                task::heartbeat(ctx, &reference, working.recording.key)?.into()
+                task::heartbeat(ctx, HeartbeatRequest { reference, key: working.recording.key })?.into()
             }
             What::Succeed { reference, summary, working } => {
-                task::succeed(ctx, &reference, summary, working.recording.key)?.into()
+                task::succeed(ctx, SucceedRequest { reference, summary, key: working.recording.key })?.into()
             }
             What::Fail { reference, class, reason, working } => {
-                task::fail(ctx, &reference, &class, &reason, working.recording.key)?.into()
+                task::fail(ctx, FailRequest { reference, class, reason, key: working.recording.key })?.into()
             }
             What::Abort { reference, reason, working } => {
-                task::abort(ctx, &reference, reason, working.recording.key)?.into()
+                task::abort(ctx, AbortRequest { reference, reason, key: working.recording.key })?.into()
             }
             What::List { ready, status, requirement, paged } => {
                 let state = match ready {
@@ -191,10 +199,10 @@ impl Command for Args {
                 };
                 let made_for = requirement.map(|reference| (reference, EntityType::Requirement));
                 let request = ListRequest { made_for, ..paged.of(EntityType::Task, state.into_iter().collect()) };
-                project::list(ctx, &request)?.into()
+                project::list(ctx, request)?.into()
             }
-            What::Show { reference } => op::show(ctx, &reference, EntityType::Task)?.into(),
-            What::Explain { reference } => task::explain(ctx, &reference)?.into(),
+            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Task })?.into(),
+            What::Explain { reference } => task::explain(ctx, ExplainRequest { reference })?.into(),
         })
     }
 }

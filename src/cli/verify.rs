@@ -11,7 +11,7 @@ use super::{Command, Out, Output};
 use crate::base::Error;
 use crate::chain::Head;
 use crate::event::parse_ulid;
-use crate::op::{self, Context, VerifyRequest};
+use crate::op::{self, Context, RecoverRequest, VerifyRequest};
 use crate::reply::Replies;
 use crate::vault::Method;
 
@@ -77,7 +77,7 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
         if self.recover {
-            return Ok(op::recover(ctx, self.yes)?.into());
+            return Ok(op::recover(ctx, RecoverRequest { confirmed: self.yes })?.into());
         }
         let head =
             |text: &String| Head::parse(text.trim()).ok_or_else(|| Error::usage("an expected head is ID:sha256:HEX"));
@@ -91,7 +91,7 @@ impl Command for Args {
             artifacts: self.artifacts,
         };
         let mut bar = ProgressBar::new("verifying");
-        let done = op::verify(ctx, &request, &mut |done, total| bar.show(done, total))?;
+        let done = op::verify(ctx, request, &mut |done, total| bar.show(done, total))?;
         bar.clear();
         if !self.anchor {
             return Ok(done.into());

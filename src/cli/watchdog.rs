@@ -7,7 +7,7 @@ use clap::Parser;
 use super::args::Common;
 use super::{Command, Out, Output};
 use crate::job::Signals;
-use crate::op::{self, Context};
+use crate::op::{self, Context, Mode, WatchdogRequest};
 use crate::reply::Replies;
 
 /// Look once for what has fallen silent or is overdue, and do what follows
@@ -42,7 +42,10 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
         match self.every {
-            None => Ok(op::watchdog(ctx, self.check)?.into()),
+            None => {
+                let mode = if self.check { Mode::DryRun } else { Mode::Write };
+                Ok(op::watchdog(ctx, WatchdogRequest { mode })?.into())
+            }
             Some(seconds) => watch(ctx, Duration::from_secs(seconds), out),
         }
     }
@@ -53,7 +56,7 @@ fn watch(ctx: &Context, every: Duration, out: Out) -> anyhow::Result<Output> {
     let signals = Signals::of_waiter()?;
     while signals.asked().is_none() {
         let ctx = &ctx.at_this_moment();
-        let reply = match op::watchdog(ctx, false) {
+        let reply = match op::watchdog(ctx, WatchdogRequest { mode: Mode::Write }) {
             Ok(done) => done.reply(),
             Err(error) => out.error(&error),
         };

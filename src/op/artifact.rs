@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
@@ -45,12 +45,19 @@ const ENDINGS: &[(&str, &str, &str, Option<&str>)] = &[
 /// The longest ending of a file name that is kept.
 const ENDING_MAX_CHARS: usize = 16;
 
-#[derive(Debug, Default)]
+/// A content that is to be stored.
+#[derive(Clone, Debug, Default)]
 pub struct PutRequest {
     /// One of the closed list; else told from the name and the content.
     pub kind: Option<String>,
     /// A reference to the task that made it.
     pub task: Option<String>,
+    /// Where it comes from, for its ending.
+    pub name: Option<PathBuf>,
+    /// What it must turn out to have, so that a file which shrinks meanwhile is noticed.
+    pub size_bytes: Option<u64>,
+    /// Idempotency key.
+    pub key: Option<String>,
 }
 
 /// A content that is stored.
@@ -59,23 +66,16 @@ pub struct PutOutcome {
     pub recorded: Recorded,
 }
 
-/// Stores a content. `name` is where it comes from, for its ending; `size` what it must turn out to
-/// have, so that a file which shrinks meanwhile is noticed.
-pub fn put(
-    ctx: &Context,
-    from: &mut dyn Read,
-    name: Option<&Path>,
-    size: Option<u64>,
-    request: PutRequest,
-    key: Option<String>,
-) -> Result<PutOutcome> {
+/// Stores a content, read to its end.
+pub fn put(ctx: &Context, request: PutRequest, from: &mut dyn Read) -> Result<PutOutcome> {
+    let PutRequest { kind, task, name, size_bytes, key } = request;
     let vault = ctx.open()?;
-    let task = request.task.as_deref().map(|task| require::find(ctx, task, EntityType::Task)).transpose()?;
-    let ending = name.and_then(Path::extension).and_then(|e| e.to_str()).filter(|ending| is_plain(ending));
+    let task = task.map(|task| require::find(ctx, &task, EntityType::Task)).transpose()?;
+    let ending = name.as_deref().and_then(Path::extension).and_then(|e| e.to_str()).filter(|ending| is_plain(ending));
     let filename = ending.map_or("content".to_owned(), |ending| format!("content.{ending}"));
     let id = random_ulid(ctx.now)?.to_string();
     let incoming = vault.take_in(&id, &filename, from)?;
-    let put = Put { ctx, vault: &vault, id, ending, task, kind: request.kind, key, size };
+    let put = Put { ctx, vault: &vault, id, ending, task, kind, key, size_bytes };
     let stored = put.record(&incoming);
     // Wanted only if it was recorded as new; if that is not known, it stays.
     let unwanted = match &stored {
@@ -104,13 +104,13 @@ struct Put<'a> {
     task: Option<String>,
     kind: Option<String>,
     key: Option<String>,
-    size: Option<u64>,
+    size_bytes: Option<u64>,
 }
 
 impl Put<'_> {
     /// Records a content that was taken in, unless it is there already.
     fn record(&self, incoming: &Incoming) -> Result<Recorded> {
-        if self.size.is_some_and(|size| size != incoming.size_bytes) {
+        if self.size_bytes.is_some_and(|size| size != incoming.size_bytes) {
             return Err(Error::usage("the file changed while it was read: nothing was stored"));
         }
         let known = self.ending.and_then(|e| ENDINGS.iter().find(|row| row.0.eq_ignore_ascii_case(e)));
@@ -214,6 +214,13 @@ fn same_content(snapshot: &Snapshot, state: &State, key: &str) -> Result<Option<
     Ok(entity.filter(|entity| entity.state != At::Corrupted))
 }
 
+/// A content that is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct GetRequest {
+    /// The artifact.
+    pub reference: String,
+}
+
 /// A stored content, opened and found to be what was stored.
 #[derive(Debug)]
 pub struct GetOutcome {
@@ -236,8 +243,8 @@ impl GetOutcome {
 
 /// Opens a content for reading. One that is not what was stored is recorded as corrupted, and no byte
 /// of it is given out.
-pub fn get(ctx: &Context, reference: &str) -> Result<GetOutcome> {
-    let (entity, file) = open_checked(ctx, reference)?;
+pub fn get(ctx: &Context, request: GetRequest) -> Result<GetOutcome> {
+    let (entity, file) = open_checked(ctx, &request.reference)?;
     Ok(GetOutcome { entity, warnings: Vec::new(), file })
 }
 
@@ -302,13 +309,34 @@ pub(super) fn damaged_contents(vault: &Vault) -> Result<Vec<String>> {
     })
 }
 
+/// A content that was checked and is good.
+#[derive(Clone, Debug, Default)]
+pub struct ValidateRequest {
+    /// The artifact.
+    pub reference: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Says that a content was checked and is good.
-pub fn validate(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
-    open_checked(ctx, reference)?;
-    record_one(ctx, Kind::ArtifactValidated, Some(reference), json!({}), key)
+pub fn validate(ctx: &Context, request: ValidateRequest) -> Result<Recorded> {
+    open_checked(ctx, &request.reference)?;
+    record_one(ctx, Kind::ArtifactValidated, Some(&request.reference), json!({}), request.key)
+}
+
+/// A content that was checked and is not good.
+#[derive(Clone, Debug, Default)]
+pub struct InvalidateRequest {
+    /// The artifact.
+    pub reference: String,
+    /// Why.
+    pub reason: String,
+    /// Idempotency key.
+    pub key: Option<String>,
 }
 
 /// Says that a content was checked and is not good: its task is done anew.
-pub fn invalidate(ctx: &Context, reference: &str, reason: &str, key: Option<String>) -> Result<Recorded> {
-    record_one(ctx, Kind::ArtifactInvalidated, Some(reference), json!({"reason": reason}), key)
+pub fn invalidate(ctx: &Context, request: InvalidateRequest) -> Result<Recorded> {
+    let InvalidateRequest { reference, reason, key } = request;
+    record_one(ctx, Kind::ArtifactInvalidated, Some(&reference), json!({"reason": reason}), key)
 }

@@ -6,8 +6,10 @@ use super::{Context, random_id};
 use crate::base::Result;
 use crate::vault::{self, BackedUp};
 
-#[derive(Debug)]
+/// Where the copy goes.
+#[derive(Clone, Debug, Default)]
 pub struct BackupRequest {
+    /// A folder that does not exist, or is empty.
     pub target: PathBuf,
 }
 
@@ -17,7 +19,8 @@ pub struct BackupOutcome {
     pub copied: BackedUp,
 }
 
-pub fn backup(ctx: &Context, request: &BackupRequest) -> Result<BackupOutcome> {
+/// Copies the vault, and verifies the copy.
+pub fn backup(ctx: &Context, request: BackupRequest) -> Result<BackupOutcome> {
     let copied = vault::backup(&ctx.open()?, &request.target, &random_id()?[..8])?;
-    Ok(BackupOutcome { path: request.target.clone(), copied })
+    Ok(BackupOutcome { path: request.target, copied })
 }

@@ -39,14 +39,14 @@ pub struct ConfigOutcome {
 }
 
 /// Which settings to show.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ShowConfigRequest {
     /// One setting, or a section with all that is in it; everything if nothing is named.
     pub name: Option<String>,
 }
 
 /// The settings in force.
-pub fn show(ctx: &Context, request: &ShowConfigRequest) -> Result<ConfigOutcome> {
+pub fn show(ctx: &Context, request: ShowConfigRequest) -> Result<ConfigOutcome> {
     let vault = ctx.open()?;
     // Here, and only here, a file that cannot be read is an error.
     let (config, warnings) = vault.config_file()?;

@@ -9,19 +9,31 @@ use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::policy::approval::{Change, Question};
 
-/// Asks an operator to let a constraint hold. `priority` is a task or a requirement that goes first.
-pub fn apply(ctx: &Context, text: &str, priority: Option<&str>, key: Option<String>) -> Result<Recorded> {
+/// A constraint that somebody wants to hold.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyRequest {
+    /// What is to hold, in one line.
+    pub text: String,
+    /// A reference to a task or a requirement that goes first while it holds.
+    pub priority: Option<String>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// Asks an operator to let a constraint hold.
+pub fn apply(ctx: &Context, request: ApplyRequest) -> Result<Recorded> {
+    let ApplyRequest { text, priority, key } = request;
     if text.chars().count() > limits::FACT_MAX_CHARS {
         return Err(Error::usage(format!("a constraint has at most {} characters", limits::FACT_MAX_CHARS)));
     }
     let priority = priority.map(|reference| {
-        let first = with_view(&ctx.open()?, |_, state| state.resolve(reference, None))?;
+        let first = with_view(&ctx.open()?, |_, state| state.resolve(&reference, None))?;
         match first.entity {
             EntityType::Task | EntityType::Requirement => Ok(first.to_string()),
             _ => Err(Error::usage(format!("only a task or a requirement can go first, not {first}"))),
         }
     });
-    let mut change = Map::from_iter([("text".to_owned(), Value::from(text))]);
+    let mut change = Map::from_iter([("text".to_owned(), Value::from(text.as_str()))]);
     change.extend(priority.transpose()?.map(|first| ("priority".to_owned(), first.into())));
     let target = match key.as_deref().map(|key| asked_before(ctx, key)).transpose()?.flatten() {
         Some(target) => target,
@@ -40,10 +52,20 @@ fn asked_before(ctx: &Context, key: &str) -> Result<Option<String>> {
     })
 }
 
+/// A constraint that somebody wants lifted.
+#[derive(Clone, Debug, Default)]
+pub struct RemoveRequest {
+    /// The constraint.
+    pub reference: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Asks an operator to lift a constraint.
-pub fn remove(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
+pub fn remove(ctx: &Context, request: RemoveRequest) -> Result<Recorded> {
+    let RemoveRequest { reference, key } = request;
     let (subject, text) = with_view(&ctx.open()?, |_, state| {
-        let subject = state.find(reference, EntityType::Constraint)?;
+        let subject = state.find(&reference, EntityType::Constraint)?;
         let text = state.entity(&subject).and_then(|entity| entity.text("text").map(str::to_owned));
         Ok::<(Subject, _), _>((subject, text.unwrap_or_default()))
     })?;

@@ -70,6 +70,15 @@ names! {
     }
 }
 
+/// A file that is to have a reference.
+#[derive(Clone, Debug, Default)]
+pub struct AddRequest {
+    /// The file.
+    pub path: PathBuf,
+    /// What it is; else told from its folder and its ending.
+    pub kind: Option<DocumentKind>,
+}
+
 /// A file that has a reference now.
 #[derive(Debug)]
 pub struct AddOutcome {
@@ -78,8 +87,10 @@ pub struct AddOutcome {
 }
 
 /// Gives a file a reference. The same file again keeps its number; with another content it has another hash.
-pub fn add(ctx: &Context, path: &Path, kind: Option<DocumentKind>) -> Result<AddOutcome> {
-    let full = std::fs::canonicalize(path).map_err(|e| Error::usage(format!("cannot read {}: {e}", path.display())))?;
+pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
+    let AddRequest { path, kind } = request;
+    let full =
+        std::fs::canonicalize(&path).map_err(|e| Error::usage(format!("cannot read {}: {e}", path.display())))?;
     let (sha256, size) = hash(&full)?.ok_or_else(|| Error::usage(format!("{} is gone", path.display())))?;
     let vault = ctx.open()?;
     let kept = kept_path(&vault, &full)?;
@@ -181,12 +192,19 @@ pub fn parse_reference(text: &str) -> Option<(EntityId, Option<String>)> {
     (known && number && hex).then(|| EntityId::parse(&name).ok()).flatten().map(|name| (name, tag))
 }
 
+/// A reference whose file is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct ResolveRequest {
+    /// Such as `D0001@a13c`.
+    pub reference: String,
+}
+
 /// The file of a reference, if it is still what was meant.
-pub fn resolve(ctx: &Context, text: &str) -> Result<DocumentView> {
+pub fn resolve(ctx: &Context, request: ResolveRequest) -> Result<DocumentView> {
     let vault = ctx.open()?;
-    let shown = text::cut(text, 40);
+    let shown = text::cut(&request.reference, 40);
     let form = || Error::usage(format!("'{shown}' is not a reference: write D0001@a13c, with D, P, X or E"));
-    let (id, wanted) = parse_reference(text).ok_or_else(form)?;
+    let (id, wanted) = parse_reference(&request.reference).ok_or_else(form)?;
     let document = with_view(&vault, |_, state: &State| {
         let found = state.entity(&Subject::new(EntityType::Document, id.clone())).map(|found| found.into_owned());
         found.ok_or_else(|| Error::not_found(format!("nothing here is called '{shown}'")))

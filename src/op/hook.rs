@@ -20,7 +20,7 @@ const COMPLAINT_MAX_CHARS: usize = 200;
 
 /// Runs the hook of a setting, if there is one. A hook that fails is recorded about `subject`, and
 /// changes nothing else.
-pub fn run(ctx: &Context, vault: &Vault, hook: Setting, subject: &str, input: &str, told: &[(&str, String)]) {
+pub(super) fn run(ctx: &Context, vault: &Vault, hook: Setting, subject: &str, input: &str, told: &[(&str, String)]) {
     let failed = match try_run(vault, hook, input, told) {
         Ok(()) => return,
         Err(error) => text::cut(&error.message, COMPLAINT_MAX_CHARS),
@@ -38,7 +38,7 @@ fn try_run(vault: &Vault, hook: Setting, input: &str, told: &[(&str, String)]) -
 
 /// Runs a command line from the settings and gives what it printed. One that does not end well is an error
 /// with the last line of its complaint.
-pub fn shell(
+pub(super) fn shell(
     who: &str,
     line: &str,
     folder: &Path,

@@ -9,16 +9,14 @@ use crate::policy::Settings;
 use crate::vault::{Created, Vault};
 
 #[derive(Debug)]
-pub struct InitRequest;
-
-#[derive(Debug)]
 pub struct InitOutcome {
     /// The first event; nothing if the vault was there already.
     pub created: Option<Event>,
     pub vault: PathBuf,
 }
 
-pub fn init(ctx: &Context, _request: InitRequest) -> Result<InitOutcome> {
+/// Makes the vault of the context, or finishes one whose making was interrupted.
+pub fn init(ctx: &Context) -> Result<InitOutcome> {
     let options = ctx.write_options(&Settings::default());
     let (vault, created) = Vault::create(&ctx.vault, ctx.caller.actor.clone(), &random_id()?, options)?;
     if let (Some(clocks), Created::New(_)) = ((ctx.host.clocks)(), &created) {

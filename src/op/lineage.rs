@@ -11,12 +11,16 @@ use crate::vault::Snapshot;
 /// More events than this are not gathered.
 const NODES_MAX_COUNT: usize = 1000;
 
+/// Whose causes and consequences.
 #[derive(Clone, Debug)]
 pub struct LineageRequest {
     /// An event, or an entity by any reference.
     pub reference: String,
+    /// Towards its causes.
     pub up: bool,
+    /// Towards its consequences.
     pub down: bool,
+    /// How many steps at most.
     pub depth: usize,
 }
 
@@ -44,10 +48,11 @@ pub struct LineageOutcome {
     pub references: References,
 }
 
-pub fn lineage(ctx: &Context, request: &LineageRequest) -> Result<LineageOutcome> {
+/// The causes and the consequences of an event.
+pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome> {
     let vault = ctx.open()?;
     let (snapshot, state) = vault.view()?;
-    let root = find_root(&snapshot, &state, request)?;
+    let root = find_root(&snapshot, &state, &request)?;
     let mut graph = Graph { snapshot: &snapshot, state: &state, nodes: BTreeMap::new(), truncated: false };
     graph.add(root, 0)?;
     if request.up {

@@ -47,10 +47,14 @@ pub enum Start {
     Newest,
 }
 
+/// Which page of the log.
 #[derive(Clone, Debug)]
 pub struct LogRequest {
+    /// Which events.
     pub filter: Filter,
+    /// Where it begins.
     pub start: Start,
+    /// How many at most.
     pub limit: usize,
     /// Whether the short references of the subjects are wanted: they need the state, which the log does not.
     pub with_references: bool,
@@ -59,8 +63,16 @@ pub struct LogRequest {
 /// One event with the bytes of its line.
 pub type Entry = (Event, Vec<u8>);
 
-/// Whoever takes entries says whether it wants more.
-pub type Take<'a> = &'a mut dyn FnMut(&Entry) -> Result<ControlFlow<()>>;
+/// What whoever follows the log is told.
+#[derive(Debug)]
+pub enum Followed<'a> {
+    /// The request is right: entries come from here on.
+    Begins,
+    Entry(&'a Entry),
+}
+
+/// Whoever follows the log says whether it wants more.
+pub type Take<'a> = &'a mut dyn FnMut(Followed<'_>) -> Result<ControlFlow<()>>;
 
 #[derive(Debug)]
 pub struct LogOutcome {
@@ -83,7 +95,8 @@ fn check_limit(limit: usize) -> Result<()> {
     }
 }
 
-pub fn log(ctx: &Context, request: &LogRequest) -> Result<LogOutcome> {
+/// One page of events.
+pub fn log(ctx: &Context, request: LogRequest) -> Result<LogOutcome> {
     check_limit(request.limit)?;
     let vault = ctx.open()?;
     let filter = request.filter.resolved(&vault)?;
@@ -93,7 +106,7 @@ pub fn log(ctx: &Context, request: &LogRequest) -> Result<LogOutcome> {
         Start::After(cursor) => behind(&snapshot, cursor)?,
         Start::Newest => {
             let entries = newest(&snapshot, &filter, request.limit)?;
-            return Ok(outcome(&vault, request, filter, entries, None));
+            return Ok(outcome(&vault, &request, filter, entries, None));
         }
     };
     let mut entries: Vec<Entry> = Vec::new();
@@ -109,7 +122,7 @@ pub fn log(ctx: &Context, request: &LogRequest) -> Result<LogOutcome> {
         Ok(ControlFlow::Continue(()))
     })?;
     let next_cursor = entries.last().filter(|_| more).map(|(event, _)| event.id);
-    Ok(outcome(&vault, request, filter, entries, next_cursor))
+    Ok(outcome(&vault, &request, filter, entries, next_cursor))
 }
 
 fn outcome(
@@ -148,13 +161,7 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<Vec<Entr
 
 /// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
 /// `Newest` begins with the last `limit` events.
-/// `begin` is called once the request is known to be right.
-pub fn follow(
-    ctx: &Context,
-    request: &LogRequest,
-    begin: &mut dyn FnMut() -> Result<ControlFlow<()>>,
-    take: Take<'_>,
-) -> Result<()> {
+pub fn follow(ctx: &Context, request: LogRequest, take: Take<'_>) -> Result<()> {
     check_limit(request.limit)?;
     let vault = ctx.open()?;
     let mut watch = vault.watch();
@@ -168,11 +175,11 @@ pub fn follow(
         }
         Start::Newest => (newest(&snapshot, &filter, request.limit)?, snapshot.head.map(|head| head.id)),
     };
-    if begin()?.is_break() {
+    if take(Followed::Begins)?.is_break() {
         return Ok(());
     }
     for entry in &first {
-        if take(entry)?.is_break() {
+        if take(Followed::Entry(entry))?.is_break() {
             return Ok(());
         }
     }
@@ -198,7 +205,7 @@ fn pass_on(vault: &Vault, filter: &Filter, seen: &mut Option<Ulid>, take: Take<'
     snapshot.events(from, &mut |_, event, line| {
         *seen = Some(event.id);
         if filter.takes(&event) {
-            flow = take(&(event, line.to_vec()))?;
+            flow = take(Followed::Entry(&(event, line.to_vec())))?;
         }
         Ok(flow)
     })?;

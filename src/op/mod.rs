@@ -1,5 +1,7 @@
 //! What the commands do: one public function each. Lock, read, decide, append, outcome.
 //!
+//! Invariant: every one is `verb(ctx, VerbRequest) -> Result<VerbOutcome>`, without a request where there is nothing
+//! to ask, and with one more argument where it streams (`every_operation_takes_a_request`).
 //! Invariant: nothing here prints, reads arguments or the environment, or looks at a clock.
 
 pub mod agent;
@@ -40,18 +42,21 @@ use crate::job::Cancel;
 use crate::state::State;
 use kernel::AfterCommit;
 
-pub use append::{AppendRequest, StreamOutcome, append, append_batch, append_stream, parse_line};
+pub use append::{
+    AppendBatchRequest, AppendRequest, AppendStreamRequest, NewEvent, StreamOutcome, append, append_batch,
+    append_stream, parse_line,
+};
 pub use backup::{BackupOutcome, BackupRequest, backup};
-pub use init::{InitOutcome, InitRequest, init};
+pub use init::{InitOutcome, init};
 pub use kernel::{Caller, Context, Host, Mode, Recorded, Shell, Supervisor, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
-pub use log::{Filter, LogOutcome, LogRequest, Start, follow, log};
+pub use log::{Filter, Followed, LogOutcome, LogRequest, Start, follow, log};
 pub use project::{ListOutcome, ListRequest, Listed, Projection};
-pub use show::{ShowOutcome, show};
+pub use show::{ShowOutcome, ShowRequest, show};
 pub use status::{Metric, MetricsOutcome, StatusOutcome, SystemState, metrics, status};
-pub use stop::{ResumeOutcome, StopOutcome, resume_system, stop};
-pub use verify::{RecoverOutcome, VerifyOutcome, VerifyRequest, recover, verify};
-pub use watchdog::{Health, WatchdogOutcome, watchdog};
+pub use stop::{ResumeOutcome, ResumeSystemRequest, StopOutcome, StopRequest, resume_system, stop};
+pub use verify::{RecoverOutcome, RecoverRequest, VerifyOutcome, VerifyRequest, recover, verify};
+pub use watchdog::{Health, WatchdogOutcome, WatchdogRequest, watchdog};
 
 impl Host {
     /// What a program has to say for itself: what time it is. The rest is as in a shell that sets nothing, and no

@@ -42,10 +42,17 @@ pub struct Standing {
     pub left: Vec<String>,
 }
 
+/// A project that is to be held up: the one of the context.
+#[derive(Clone, Debug, Default)]
+pub struct PauseRequest {
+    /// Why.
+    pub reason: String,
+}
+
 /// Nothing starts in a project from here on, and its agents are asked to leave.
-pub fn pause(ctx: &Context, reason: &str) -> Result<PauseOutcome> {
+pub fn pause(ctx: &Context, request: PauseRequest) -> Result<PauseOutcome> {
     ctx.check_operator("pausing a project")?;
-    let reason = reason.trim();
+    let reason = request.reason.trim();
     if reason.is_empty() {
         return Err(Error::usage("a pause needs a reason"));
     }
@@ -54,16 +61,30 @@ pub fn pause(ctx: &Context, reason: &str) -> Result<PauseOutcome> {
     change(ctx, Kind::ProjectPaused, json!({"reason": reason, "grace_seconds": grace}))
 }
 
+/// A project that is closed for good: the one of the context.
+#[derive(Clone, Debug, Default)]
+pub struct ArchiveRequest {
+    /// Why.
+    pub reason: Option<String>,
+}
+
 /// It can only be read from here on.
-pub fn archive(ctx: &Context, reason: Option<&str>) -> Result<PauseOutcome> {
+pub fn archive(ctx: &Context, request: ArchiveRequest) -> Result<PauseOutcome> {
     ctx.check_operator("archiving a project")?;
-    change(ctx, Kind::ProjectArchived, json!({"reason": reason}))
+    change(ctx, Kind::ProjectArchived, json!({"reason": request.reason}))
+}
+
+/// A project that is to go on: the one of the context.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeProjectRequest {
+    /// Why.
+    pub comment: Option<String>,
 }
 
 /// Its work goes on where it was.
-pub fn resume_project(ctx: &Context, comment: Option<&str>) -> Result<PauseOutcome> {
+pub fn resume_project(ctx: &Context, request: ResumeProjectRequest) -> Result<PauseOutcome> {
     ctx.check_operator("resuming a project")?;
-    change(ctx, Kind::ProjectResumed, json!({"comment": comment}))
+    change(ctx, Kind::ProjectResumed, json!({"comment": request.comment}))
 }
 
 fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<PauseOutcome> {
@@ -100,7 +121,7 @@ fn look(state: &State, project: &Subject) -> Standing {
 }
 
 /// What a person wants of a project that is to rest.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RestRequest {
     /// Why; nothing if it is only waited for.
     pub reason: Option<String>,
@@ -111,27 +132,34 @@ pub struct RestRequest {
 }
 
 /// Brings a project to rest: pauses or archives it, and waits for it where that is wanted.
-pub fn rest(ctx: &Context, request: &RestRequest) -> Result<RestOutcome> {
-    let done = match (request.archive, &request.reason) {
-        (true, reason) => Some(archive(ctx, reason.as_deref())?),
-        (false, Some(reason)) => Some(pause(ctx, reason)?),
+pub fn rest(ctx: &Context, request: RestRequest) -> Result<RestOutcome> {
+    let done = match (request.archive, request.reason) {
+        (true, reason) => Some(archive(ctx, ArchiveRequest { reason })?),
+        (false, Some(reason)) => Some(pause(ctx, PauseRequest { reason })?),
         (false, None) => None,
     };
     let (recorded, project) = done.map_or((None, None), |done| (done.recorded, Some(done.project)));
     let project = match (project, request.wait) {
         (Some(project), None) => project,
-        (_, max) => wait_until_drained(ctx, max.unwrap_or_default())?,
+        (_, max) => wait_until_drained(ctx, WaitUntilDrainedRequest { max: max.unwrap_or_default() })?,
     };
     Ok(RestOutcome { recorded, project })
 }
 
-/// Waits until a paused project has come to rest, at most so long. What is overdue is recorded on the way,
-/// so that no watchdog is needed.
-pub fn wait_until_drained(ctx: &Context, max: Duration) -> Result<Standing> {
+/// A paused project that is waited for: the one of the context.
+#[derive(Clone, Debug, Default)]
+pub struct WaitUntilDrainedRequest {
+    /// At most so long.
+    pub max: Duration,
+}
+
+/// Waits until a paused project has come to rest. What is overdue is recorded on the way, so that no watchdog is
+/// needed.
+pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Result<Standing> {
     ctx.check_operator("waiting for a pause")?;
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
-    let until = crate::job::moment().checked_add(max);
+    let until = crate::job::moment().checked_add(request.max);
     let project = ctx.project();
     with_view(&vault, |_, state| check_known(state, &project))?;
     loop {

@@ -87,6 +87,15 @@ fn look(state: &State, config: &Config) -> DebateView {
     DebateView { debate, turn, newest, m1_status }
 }
 
+/// A spec that a reviewer is to be asked about.
+#[derive(Clone, Debug, Default)]
+pub struct PromptRequest {
+    /// The text of the spec.
+    pub spec: String,
+    /// Who is asked; else whose turn it is.
+    pub reviewer: Option<String>,
+}
+
 /// What a reviewer is to be asked.
 #[derive(Debug)]
 pub struct PromptOutcome {
@@ -94,7 +103,11 @@ pub struct PromptOutcome {
 }
 
 /// What a reviewer is to be asked: the spec, and what the round before wants fixed.
-pub fn prompt(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<PromptOutcome> {
+pub fn prompt(ctx: &Context, request: PromptRequest) -> Result<PromptOutcome> {
+    prompt_for(ctx, &request.spec, request.reviewer.as_deref())
+}
+
+fn prompt_for(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<PromptOutcome> {
     let vault = ctx.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |_, state| {
@@ -126,6 +139,17 @@ fn check_known(state: &State, config: &Config, reviewer: &str) -> Result<()> {
     }
 }
 
+/// What a reviewer replied.
+#[derive(Clone, Debug, Default)]
+pub struct RecordReviewRequest {
+    /// Who replied.
+    pub reviewer: String,
+    /// The reply: PASS: and FAIL: lines.
+    pub reply: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// What was recorded of a reply, and how the debate stands now.
 #[derive(Debug)]
 pub struct ReviewOutcome {
@@ -142,8 +166,9 @@ pub struct ReviewOutcome {
 }
 
 /// Records a reviewer's reply.
-pub fn record(ctx: &Context, reviewer: &str, reply: &str, key: Option<String>) -> Result<ReviewOutcome> {
-    let reply = reply.trim();
+pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutcome> {
+    let RecordReviewRequest { reviewer, reply, key } = request;
+    let (reviewer, reply) = (reviewer.as_str(), reply.trim());
     let parsed = review::parse(reply)?;
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
@@ -214,6 +239,13 @@ pub fn reopen(ctx: &Context) -> Result<Recorded> {
     tx.finish(&[asked])
 }
 
+/// A reply whose FAIL lines are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct FailsRequest {
+    /// The reply; else the newest.
+    pub reference: Option<String>,
+}
+
 /// What a reviewer wants fixed.
 #[derive(Debug)]
 pub struct FailsOutcome {
@@ -223,11 +255,11 @@ pub struct FailsOutcome {
 }
 
 /// The FAIL lines of a reply, or of the newest.
-pub fn fails(ctx: &Context, reference: Option<&str>) -> Result<FailsOutcome> {
+pub fn fails(ctx: &Context, request: FailsRequest) -> Result<FailsOutcome> {
     let vault = ctx.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |snapshot, state| {
-        let review = match reference {
+        let review = match &request.reference {
             Some(reference) => {
                 let subject = state.find(reference, EntityType::Review)?;
                 state.entity(&subject).map(|review| review.into_owned())
@@ -240,9 +272,16 @@ pub fn fails(ctx: &Context, reference: Option<&str>) -> Result<FailsOutcome> {
     })
 }
 
+/// A spec that all reviewers are to be asked about.
+#[derive(Clone, Debug, Default)]
+pub struct RunReviewRequest {
+    /// The text of the spec.
+    pub spec: String,
+}
+
 /// Asks the reviewers in turn until one finds something, they agree, or every round is used. `tell` hears
 /// who is asked.
-pub fn run(ctx: &Context, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
+pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
     let vault = ctx.open()?;
     loop {
         let (config, _) = vault.config()?;
@@ -253,11 +292,12 @@ pub fn run(ctx: &Context, spec: &str, tell: &mut dyn FnMut(&str)) -> Result<Revi
             // What they agreed on before may have changed since.
             None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
         };
-        let prompt = prompt(ctx, spec, Some(&reviewer))?.prompt;
+        let prompt = prompt_for(ctx, &request.spec, Some(&reviewer))?.prompt;
         tell(&reviewer);
         let reply = ask(&vault, &config, &reviewer, &prompt)?;
         let ctx = ctx.at_this_moment();
-        let done = record(&ctx, &reviewer, &reply, None).map_err(|error| match error.kind {
+        let said = RecordReviewRequest { reviewer: reviewer.clone(), reply, key: None };
+        let done = record(&ctx, said).map_err(|error| match error.kind {
             ErrorKind::Usage => Error::system(format!("the reply of {reviewer} is not a review"), error.message),
             _ => error,
         })?;

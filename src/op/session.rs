@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::task::{self, ClaimOutcome, End};
+use super::task::{self, ClaimOutcome, ClaimRequest, End, EndTaskRequest};
 use super::{Context, Recorded, pause};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
@@ -75,6 +75,13 @@ fn agent_of(ctx: &Context) -> Result<EntityId> {
     ctx.caller.actor.agent().ok_or_else(|| Error::usage("which agent? set HF_AGENT, or give --agent"))
 }
 
+/// A session that is to begin.
+#[derive(Clone, Debug, Default)]
+pub struct LoginRequest {
+    /// How long it holds without being renewed; else the settings say it.
+    pub ttl_seconds: Option<u64>,
+}
+
 /// A session that begins.
 #[derive(Debug)]
 pub struct LoginOutcome {
@@ -82,12 +89,12 @@ pub struct LoginOutcome {
 }
 
 /// An agent comes to work. A session that it left open in the same project is over.
-pub fn login(ctx: &Context, ttl_seconds: Option<u64>) -> Result<LoginOutcome> {
+pub fn login(ctx: &Context, request: LoginRequest) -> Result<LoginOutcome> {
     let (vault, agent) = (ctx.open()?, agent_of(ctx)?);
     // What was said in a session before does not count for the next.
     let ctx = &Context { session: None, ..ctx.clone() };
     let mut tx = Transaction::begin(ctx, &vault)?;
-    let ttl = ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
+    let ttl = request.ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
     let payload = json!({
         "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::member(ctx.project.as_ref()),
     });
@@ -114,6 +121,13 @@ fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
     open
 }
 
+/// A session that is to go on.
+#[derive(Clone, Debug, Default)]
+pub struct RenewRequest {
+    /// How long it holds from now on; else the settings say it.
+    pub ttl_seconds: Option<u64>,
+}
+
 /// A session that goes on.
 #[derive(Debug)]
 pub struct RenewOutcome {
@@ -121,12 +135,12 @@ pub struct RenewOutcome {
 }
 
 /// It stays.
-pub fn renew(ctx: &Context, ttl_seconds: Option<u64>) -> Result<RenewOutcome> {
+pub fn renew(ctx: &Context, request: RenewRequest) -> Result<RenewOutcome> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     let session = mine(ctx, tx.state())?;
     let ctx = as_agent(ctx, &session)?;
-    let ttl = ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
+    let ttl = request.ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
     let subject = session.subject.to_string();
     let asked = tx.ask(ctx.request(Kind::SessionRenewed, Some(&subject), json!({"ttl_seconds": ttl})))?;
     tx.finish(&[asked]).map(|recorded| RenewOutcome { recorded })
@@ -255,7 +269,7 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     drop(tx);
     let (task, claimed, warnings) = match had {
         Some(task) => (Some(task), false, Vec::new()),
-        None => match task::claim(ctx, None, None, None)? {
+        None => match task::claim(ctx, ClaimRequest::default())? {
             ClaimOutcome::Claimed(done) => (done.entity, true, done.warnings),
             ClaimOutcome::NoTask { .. } => (None, false, Vec::new()),
         },
@@ -322,6 +336,17 @@ fn newest_events(snapshot: &Snapshot, task: &Entity) -> Result<Vec<Event>> {
     Ok(found)
 }
 
+/// What an agent says of its task.
+#[derive(Clone, Debug)]
+pub struct ReportRequest {
+    /// The task; else the one that it holds.
+    pub reference: Option<String>,
+    /// How it went.
+    pub end: End,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// A task that its agent is done with.
 #[derive(Debug)]
 pub struct ReportOutcome {
@@ -329,7 +354,8 @@ pub struct ReportOutcome {
 }
 
 /// The agent is done with its task.
-pub fn report(ctx: &Context, reference: Option<&str>, report: End, key: Option<String>) -> Result<ReportOutcome> {
+pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
+    let ReportRequest { reference, end, key } = request;
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
     let session = mine(ctx, tx.state())?;
@@ -337,7 +363,7 @@ pub fn report(ctx: &Context, reference: Option<&str>, report: End, key: Option<S
     let ctx = &as_agent(ctx, &session)?;
     let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.snapshot.find(id)).transpose()?;
     let first = first.flatten().map(|(_, event)| event);
-    let subject = match (reference, &first) {
+    let subject = match (&reference, &first) {
         (Some(reference), _) => tx.state().find(reference, EntityType::Task)?,
         // Said again, it is about the same task, whatever is held by now.
         (None, Some(first)) => Subject::parse(&first.subject)?,
@@ -351,5 +377,6 @@ pub fn report(ctx: &Context, reference: Option<&str>, report: End, key: Option<S
     // One that was taken and never begun is begun, so that what was done has a run.
     let begins = mine && first.is_none() && tx.state().of(&subject) == At::Assigned;
     drop(tx);
-    task::end(ctx, &subject.to_string(), report, begins, key).map(|recorded| ReportOutcome { recorded })
+    let over = EndTaskRequest { reference: subject.to_string(), end, begins, key };
+    task::end(ctx, over).map(|recorded| ReportOutcome { recorded })
 }

@@ -7,6 +7,15 @@ use crate::base::{EntityId, EntityType, Result, Subject};
 use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 
+/// What is to be shown.
+#[derive(Clone, Debug)]
+pub struct ShowRequest {
+    /// The entity.
+    pub reference: String,
+    /// What it has to be.
+    pub wanted: EntityType,
+}
+
 #[derive(Debug)]
 pub struct ShowOutcome {
     pub entity: Entity,
@@ -19,9 +28,9 @@ pub struct ShowOutcome {
 }
 
 /// One entity in full.
-pub fn show(ctx: &Context, reference: &str, wanted: EntityType) -> Result<ShowOutcome> {
+pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     with_view(&ctx.open()?, |snapshot, state| {
-        let subject = state.find(reference, wanted)?;
+        let subject = state.find(&request.reference, request.wanted)?;
         let entity = state.entity(&subject).expect("it was resolved").into_owned();
         let said = snapshot.find(entity.first_event)?.map(|(_, event)| event.payload).unwrap_or_default();
         let projected = entity.projection();

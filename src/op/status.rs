@@ -2,7 +2,8 @@
 
 use super::pause::{ProjectView, views};
 use super::project;
-use super::{Context, watchdog};
+use super::watchdog::{self, WatchdogRequest};
+use super::{Context, Mode};
 use crate::base::{EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
 use crate::machine::{self, State as At};
@@ -47,7 +48,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
     let now = ctx.now.timestamp();
-    let looked = watchdog::watchdog(ctx, true)?;
+    let looked = watchdog::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state, config) = (view.snapshot(), view.state(), view.config());
     {

@@ -12,6 +12,13 @@ use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 use crate::vault::Stop;
 
+/// Why everything is to stop.
+#[derive(Clone, Debug, Default)]
+pub struct StopRequest {
+    /// Why.
+    pub reason: String,
+}
+
 #[derive(Debug)]
 pub struct StopOutcome {
     /// Whether everything was stopped before.
@@ -27,8 +34,8 @@ pub struct StopOutcome {
 
 /// Stops everything. The flag comes first and needs no healthy log; the event, with the end of every
 /// task that somebody is at, comes after.
-pub fn stop(ctx: &Context, reason: &str) -> Result<StopOutcome> {
-    let reason = reason.trim();
+pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
+    let reason = request.reason.trim();
     if reason.is_empty() {
         return Err(Error::usage("a stop needs a reason"));
     }
@@ -85,6 +92,13 @@ fn job_tasks(state: &State) -> Vec<Entity> {
     tasks.filter(Entity::is_job).collect()
 }
 
+/// Why a stop is lifted.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeSystemRequest {
+    /// Why.
+    pub comment: Option<String>,
+}
+
 /// A stop that is lifted.
 #[derive(Debug)]
 pub struct ResumeOutcome {
@@ -92,8 +106,8 @@ pub struct ResumeOutcome {
 }
 
 /// Lets work start again. For an operator.
-pub fn resume_system(ctx: &Context, comment: Option<&str>) -> Result<ResumeOutcome> {
+pub fn resume_system(ctx: &Context, request: ResumeSystemRequest) -> Result<ResumeOutcome> {
     ctx.check_operator("lifting a stop")?;
-    let recorded = record_one(ctx, Kind::SystemResumed, None, json!({"comment": comment}), None)?;
+    let recorded = record_one(ctx, Kind::SystemResumed, None, json!({"comment": request.comment}), None)?;
     Ok(ResumeOutcome { recorded })
 }

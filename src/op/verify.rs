@@ -9,10 +9,14 @@ use crate::chain::Head;
 use crate::policy::audit::Audit;
 use crate::vault::{Checked, HeadVerdict, Method, Position, Progress, Recovered, Scope, Vault, Verified};
 
-#[derive(Debug)]
+/// What is to be checked.
+#[derive(Clone, Debug)]
 pub struct VerifyRequest {
+    /// How the chain is checked.
     pub method: Method,
+    /// Heads that the log must have had.
     pub expected_heads: Vec<Head>,
+    /// Only from this event on.
     pub since: Option<Ulid>,
     /// Also compare the caches with the events.
     pub projections: bool,
@@ -46,7 +50,8 @@ impl VerifyOutcome {
     }
 }
 
-pub fn verify(ctx: &Context, request: &VerifyRequest, progress: Progress<'_>) -> Result<VerifyOutcome> {
+/// Checks the log, and what else is asked for. `progress` hears how far it is.
+pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> Result<VerifyOutcome> {
     let vault = ctx.open()?;
     let warnings = vault.check_log_private().err().map(|e| e.message).into_iter().collect();
     let scope = Scope { method: request.method, anchors: &request.expected_heads, since: request.since };
@@ -76,10 +81,17 @@ fn replay(vault: &Vault) -> Result<Vec<String>> {
 
 pub type RecoverOutcome = Recovered;
 
-/// Cuts off a damaged suffix. `confirmed` is the operator's `--yes`.
-pub fn recover(ctx: &Context, confirmed: bool) -> Result<RecoverOutcome> {
+/// A damaged log that is to be cut.
+#[derive(Clone, Debug, Default)]
+pub struct RecoverRequest {
+    /// The operator's `--yes`.
+    pub confirmed: bool,
+}
+
+/// Cuts off a damaged suffix.
+pub fn recover(ctx: &Context, request: RecoverRequest) -> Result<RecoverOutcome> {
     ctx.check_operator("cutting off a damaged part of the log")?;
-    if !confirmed {
+    if !request.confirmed {
         return Err(Error::refused(
             Reason::NotConfirmed,
             "recovering moves everything from the first bad line on to quarantine; an operator confirms that with --yes",

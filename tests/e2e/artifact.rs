@@ -286,9 +286,9 @@ fn a_file_that_shrinks_half_way_is_not_stored() {
         fs::write(&path, vec![7; 1024 * 1024]).unwrap();
         let writer = File::options().write(true).open(&path).unwrap();
         let mut from = Shrinking { file: File::open(&path).unwrap(), writer, to: Some(to) };
-        let size = Some(1024 * 1024);
-        let error =
-            artifact::put(&hive.context(), &mut from, Some(&path), size, PutRequest::default(), None).unwrap_err();
+        let (name, size_bytes) = (Some(path.clone()), Some(1024 * 1024));
+        let request = PutRequest { name, size_bytes, ..PutRequest::default() };
+        let error = artifact::put(&hive.context(), request, &mut from).unwrap_err();
         assert_eq!(error.message, "the file changed while it was read: nothing was stored");
         assert_eq!((folders(&hive), kinds(&hive).len()), (Vec::new(), 1));
     }
@@ -308,7 +308,7 @@ impl Read for Failing {
 #[test]
 fn a_file_that_vanishes_half_way_is_not_stored() {
     let hive = Hive::new();
-    let done = artifact::put(&hive.context(), &mut Failing(3), None, None, PutRequest::default(), None);
+    let done = artifact::put(&hive.context(), PutRequest::default(), &mut Failing(3));
     assert_eq!(done.unwrap_err().message, "cannot read the content: the disk is gone");
     assert_eq!((folders(&hive), kinds(&hive).len()), (Vec::new(), 1));
 }

@@ -70,8 +70,9 @@ fn propose(title: &str) -> impl FnOnce(&Hive) {
 }
 
 fn batch(titles: &[String]) -> impl FnOnce(&Hive) {
-    let requests = titles.iter().map(|title| proposal(title)).collect();
-    move |hive| drop(op::append_batch(&hive.context(), requests, None, op::Mode::Write).unwrap())
+    let events = titles.iter().map(|title| proposal(title)).collect();
+    let request = op::AppendBatchRequest { events, key: None, mode: op::Mode::Write };
+    move |hive| drop(op::append_batch(&hive.context(), request).unwrap())
 }
 
 #[test]

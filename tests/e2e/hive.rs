@@ -13,7 +13,7 @@ use assert_cmd::Command;
 use hiveforge::base::{Actor, Digest, Now, Timestamp, Ulid};
 use hiveforge::cli::COMMANDS;
 use hiveforge::event::{Draft, Event, Kind};
-use hiveforge::op::{self, AppendRequest, Caller, Context, Host};
+use hiveforge::op::{self, AppendRequest, Caller, Context, Host, NewEvent};
 use hiveforge::vault::{Scope, Vault, Verified};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
@@ -157,7 +157,7 @@ impl Hive {
 
     /// Proposes a requirement without starting a process.
     pub fn propose_here(&self, title: &str) -> hiveforge::base::Result<op::Recorded> {
-        op::append(&self.context(), proposal(title), op::Mode::Write)
+        op::append(&self.context(), AppendRequest { event: proposal(title), mode: op::Mode::Write })
     }
 
     /// Verifies without starting a process.
@@ -378,9 +378,9 @@ pub fn write_private(path: &Path, bytes: &[u8]) {
 }
 
 /// The wish to propose a requirement.
-pub fn proposal(title: &str) -> AppendRequest {
+pub fn proposal(title: &str) -> NewEvent {
     let payload = json!({"title": title}).as_object().expect("an object").clone();
-    AppendRequest { event_type: "RequirementProposed".to_owned(), payload, ..Default::default() }
+    NewEvent { event_type: "RequirementProposed".to_owned(), payload, ..Default::default() }
 }
 
 /// An event to forge a log with, made at the nth second of a test and caused by nothing.

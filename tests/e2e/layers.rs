@@ -1,5 +1,6 @@
 //! The layers: imports point left only, and the inner ones are pure.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -77,6 +78,102 @@ fn the_kernel_imports_no_noun() {
         for part in text.split("op::").skip(1) {
             let room: String = part.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
             assert!(room == "kernel", "{}: the kernel imports {room}", path.display());
+        }
+    }
+}
+
+/// The nouns of `op`: everything but the kernel.
+fn nouns() -> Vec<(PathBuf, String)> {
+    sources("op").into_iter().filter(|(path, _)| !path.components().any(|part| part.as_os_str() == "kernel")).collect()
+}
+
+/// The arguments of a signature, each with its type.
+fn arguments(signature: &str) -> Vec<(String, String)> {
+    let inside = &signature[signature.find('(').expect("arguments") + 1..];
+    let (mut depth, mut all, mut one) = (0, Vec::new(), String::new());
+    let mut before = ' ';
+    for c in inside.chars() {
+        match c {
+            '(' | '<' | '[' => depth += 1,
+            ')' if depth == 0 => break,
+            // The arrow of a callback closes nothing.
+            '>' if before == '-' => {}
+            ')' | '>' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                all.push(std::mem::take(&mut one));
+                continue;
+            }
+            _ => {}
+        }
+        one.push(c);
+        before = c;
+    }
+    all.push(one);
+    let split = |argument: &String| argument.split_once(':').map(|(name, of)| (name.trim().into(), of.trim().into()));
+    all.iter().filter_map(split).collect()
+}
+
+/// What is wrong with the shape of a public function that is given a context; nothing if it is given none.
+fn misshapen(signature: &str, callbacks: &[String]) -> Option<String> {
+    let all = arguments(signature);
+    if !all.iter().any(|(_, of)| of == "&Context") {
+        return None;
+    }
+    if all[0] != ("ctx".to_owned(), "&Context".to_owned()) {
+        return Some("the context comes first".to_owned());
+    }
+    let streams = |of: &str| of.starts_with("&mut dyn ") || callbacks.iter().any(|name| of == format!("{name}<'_>"));
+    let asks = |(name, of): &(String, String)| name == "request" && of.trim_start_matches('&').ends_with("Request");
+    match &all[1..] {
+        [] => None,
+        [request] if asks(request) => None,
+        [request, (_, of)] if asks(request) && streams(of) => None,
+        more => Some(format!("{more:?} is not one request, with at most one callback after it")),
+    }
+}
+
+#[test]
+fn every_operation_takes_a_request() {
+    let all = nouns();
+    let is_callback = |line: &&str| line.starts_with("pub type ") && line.contains("<'a> = &'a mut dyn FnMut(");
+    let named = |line: &str| line.trim_start_matches("pub type ").split('<').next().unwrap_or_default().to_owned();
+    let everywhere = [sources("vault"), all.clone()].concat();
+    let callbacks: Vec<String> =
+        everywhere.iter().flat_map(|(_, text)| text.lines().filter(is_callback).map(named)).collect();
+    let mut found = 0;
+    for (path, text) in &all {
+        // Whatever is public at the margin of a file can be called from outside; what is for `op` alone says so.
+        for signature in format!("\n{text}").split("\npub fn ").skip(1) {
+            let name = signature.split(['(', '<']).next().unwrap_or_default();
+            let wrong = misshapen(signature, &callbacks);
+            assert_eq!(wrong, None, "{}: {name}", path.display());
+            found += usize::from(arguments(signature).iter().any(|(_, of)| of == "&Context"));
+        }
+    }
+    assert!(found > 70, "{found} operations: this test looks past them");
+    for positional in [
+        "fail(ctx: &Context, reference: &str) -> Result<Recorded> {",
+        "fail(ctx: &Context, request: FailRequest, key: Option<String>) -> Result<Recorded> {",
+        "fail(ctx: &Context, request: FailRequest, begins: bool) -> Result<Recorded> {",
+        "fail(request: FailRequest, ctx: &Context) -> Result<Recorded> {",
+        "fail(ctx: &Context, tell: &mut dyn FnMut(&str) -> Result<()>) {",
+        "log(ctx: &Context, request: LogRequest, a: &mut dyn FnMut(), b: &mut dyn FnMut()) {",
+    ] {
+        assert!(misshapen(positional, &callbacks).is_some(), "{positional}");
+    }
+}
+
+#[test]
+fn a_request_has_one_meaning() {
+    let mut places: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for (path, text) in nouns() {
+        for part in text.split("\npub struct ").skip(1) {
+            let name: String = part.chars().take_while(|c| c.is_alphanumeric()).collect();
+            if name.ends_with("Request")
+                && let Some(other) = places.insert(name.clone(), path.clone())
+            {
+                panic!("{name} is in {} and in {}", other.display(), path.display());
+            }
         }
     }
 }

@@ -7,7 +7,9 @@ use std::fs;
 use hiveforge::base::{Actor, Digest, EntityId, EntityType, Now, Subject, Timestamp, Ulid};
 use hiveforge::event::{Batch, Draft, Event, Kind};
 use hiveforge::machine::State as At;
-use hiveforge::op::branch::{self, CreateRequest, Leaving};
+use hiveforge::op::branch::{
+    self, CompleteBranchRequest, CreateRequest, Leaving, NoteRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
+};
 use hiveforge::op::{self, Context, task};
 use hiveforge::policy::audit::Audit;
 use hiveforge::policy::due::{Machine, Moment};
@@ -407,7 +409,7 @@ fn any_sequence_of_steps_keeps_one_mind() {
     write_private(&hive.segment(), &bytes);
     fs::remove_file(hive.head()).unwrap();
     hive.run("project", &["--rebuild"]).expect_exit(0);
-    let map = op::project::map(&hive.context(), op::Projection::Of(EntityType::Branch)).unwrap().map;
+    let map = op::project::map(&hive.context(), every_branch()).unwrap().map;
     let live = lab.state.entities(EntityType::Branch, None, usize::MAX);
     let live: Map<String, Value> = live.iter().map(|b| (b.subject.id().to_owned(), b.projection())).collect();
     assert_eq!(map.len(), live.len());
@@ -420,6 +422,10 @@ fn any_sequence_of_steps_keeps_one_mind() {
         assert_eq!(found, expected);
     }
     hive.run("verify", &["--policy"]).expect_exit(0);
+}
+
+fn every_branch() -> op::project::MapRequest {
+    op::project::MapRequest { projection: op::Projection::Of(EntityType::Branch) }
 }
 
 #[test]
@@ -441,25 +447,28 @@ fn the_commands_keep_one_mind_on_a_real_vault() {
         let reference = format!("BR-{:04}", 1 + dice.below(40));
         let result = match dice.below(12) {
             0 | 1 => {
-                let request = CreateRequest {
-                    label: "free".to_owned(),
-                    branch_type: "free".to_owned(),
-                    task: None,
-                    partner: None,
-                    leaving,
-                };
-                branch::create(&ctx, request, None).map(drop)
+                let (label, branch_type) = ("free".to_owned(), "free".to_owned());
+                branch::create(&ctx, CreateRequest { label, branch_type, leaving, ..Default::default() }).map(drop)
             }
-            2..=5 => branch::resume(&ctx, &reference, 100, &leaving).map(drop),
-            6 => branch::suspend(&ctx, &Leaving { summary: leaving.summary, ..some() }).map(drop),
-            7 => branch::complete(&ctx, Some(&reference), some()).map(drop),
-            8 => branch::tell(&user, name, "are you there?", None).map(drop),
+            2..=5 => branch::resume(&ctx, ResumeBranchRequest { reference, words: 100, leaving }).map(drop),
+            6 => {
+                let leaving = Leaving { summary: leaving.summary, ..some() };
+                branch::suspend(&ctx, SuspendRequest { leaving }).map(drop)
+            }
+            7 => {
+                let request = CompleteBranchRequest { reference: Some(reference), leaving: some() };
+                branch::complete(&ctx, request).map(drop)
+            }
+            8 => {
+                let (to, text) = (name.to_owned(), "are you there?".to_owned());
+                branch::tell(&user, TellRequest { to, text, key: None }).map(drop)
+            }
             9 => branch::decide(&ctx).map(drop),
-            10 => branch::note(&ctx, "hm", None).map(drop),
+            10 => branch::note(&ctx, NoteRequest { text: "hm".to_owned(), key: None }).map(drop),
             _ => {
-                let propose = task::ProposeRequest { title: "work".to_owned(), ..Default::default() };
-                task::propose(&user, propose, None).unwrap();
-                task::claim(&ctx, None, None, None).map(drop)
+                let propose = task::ProposeTaskRequest { title: "work".to_owned(), ..Default::default() };
+                task::propose(&user, propose).unwrap();
+                task::claim(&ctx, task::ClaimRequest::default()).map(drop)
             }
         };
         match result {
@@ -470,7 +479,7 @@ fn the_commands_keep_one_mind_on_a_real_vault() {
                 assert!([2, 3, 6].contains(&code), "step {step}: {error:?}");
             }
         }
-        let map = op::project::map(&hive.context(), op::Projection::Of(EntityType::Branch)).unwrap().map;
+        let map = op::project::map(&hive.context(), every_branch()).unwrap().map;
         for persona in PERSONAS {
             let active = map.values().filter(|b| b["persona_id"] == persona && b["status"] == "Active").count();
             let any = map.values().any(|b| b["persona_id"] == persona);

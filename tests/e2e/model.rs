@@ -10,8 +10,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use hiveforge::base::{ErrorKind, Now, Reason, Timestamp};
-use hiveforge::op::project::{self, Projection};
-use hiveforge::op::{self, AppendRequest, Context};
+use hiveforge::op::project::{self, MapRequest, Projection};
+use hiveforge::op::{self, AppendBatchRequest, AppendRequest, Context, NewEvent};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -1046,7 +1046,7 @@ fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut u64) -> As
 }
 
 /// The request, with its subject named in one of the ways that lead to it.
-fn request(dice: &mut Dice, model: &Model, asked: &Asked) -> AppendRequest {
+fn request(dice: &mut Dice, model: &Model, asked: &Asked) -> NewEvent {
     let id = asked.subject.split(':').nth(1).unwrap().to_owned();
     let subject = match (dice.roll(4), model.reference(&asked.subject)) {
         (0, Some(reference)) => reference,
@@ -1054,7 +1054,7 @@ fn request(dice: &mut Dice, model: &Model, asked: &Asked) -> AppendRequest {
         (2, Some(_)) => id,
         _ => asked.subject.clone(),
     };
-    AppendRequest {
+    NewEvent {
         event_type: asked.kind.to_owned(),
         subject: Some(subject),
         payload: asked.payload.clone(),
@@ -1088,7 +1088,7 @@ fn verdict(done: &hiveforge::base::Result<op::Recorded>) -> Verdict {
 }
 
 /// The same through the command itself.
-fn run(hive: &Hive, request: &AppendRequest) -> Verdict {
+fn run(hive: &Hive, request: &NewEvent) -> Verdict {
     let payload = Value::Object(request.payload.clone()).to_string();
     let mut args = vec![request.event_type.as_str(), "--payload", &payload];
     for (name, value) in [("--subject", &request.subject), ("--key", &request.key), ("--actor", &request.actor)] {
@@ -1131,7 +1131,7 @@ fn meddle(dice: &mut Dice, hive: &Hive) {
 fn compare(ctx: &Context, model: &Model, place: &str) {
     for entity in ENTITIES.into_iter().chain(["agent"]) {
         let several = if entity == "branch" { "branches".to_owned() } else { format!("{entity}s") };
-        let map = project::map(ctx, Projection::parse(&several).unwrap()).unwrap().map;
+        let map = project::map(ctx, MapRequest { projection: Projection::parse(&several).unwrap() }).unwrap().map;
         let mut found = BTreeMap::new();
         for (id, entry) in &map {
             let mut facts = object(entry.clone());
@@ -1150,7 +1150,7 @@ fn compare(ctx: &Context, model: &Model, place: &str) {
             assert_eq!(entry, &expected[subject], "{place}: {subject}");
         }
     }
-    let keys = project::map(ctx, Projection::Idempotency).unwrap().map;
+    let keys = project::map(ctx, MapRequest { projection: Projection::Idempotency }).unwrap().map;
     assert_eq!(keys.keys().collect::<Vec<_>>(), model.keys.keys().collect::<Vec<_>>(), "{place}");
 }
 
@@ -1215,7 +1215,8 @@ fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
             let new = all.iter().any(|(_, verdict)| *verdict == Verdict::Recorded);
             let expected = bad.unwrap_or(if new { Verdict::Recorded } else { Verdict::Duplicate });
             steps += requests.len() as u64;
-            let done = op::append_batch(&ctx, requests, None, op::Mode::Write);
+            let done =
+                op::append_batch(&ctx, AppendBatchRequest { events: requests, key: None, mode: op::Mode::Write });
             assert_eq!(verdict(&done), expected, "{place}: a batch, {all:?}, {done:?}");
             let mut recorded = news(&hive, &mut log);
             if bad.is_none() {
@@ -1232,7 +1233,7 @@ fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
             steps += 1;
             let found = match steps % 50 {
                 0 => run(&hive, &request),
-                _ => verdict(&op::append(&ctx, request, op::Mode::Write)),
+                _ => verdict(&op::append(&ctx, AppendRequest { event: request, mode: op::Mode::Write })),
             };
             assert_eq!(found, expected, "{place}: {asked:?}");
             let mut recorded = news(&hive, &mut log);

@@ -12,11 +12,14 @@ use crate::vault::End;
 /// A title or a reason is short.
 const LINE_MAX_CHARS: usize = 400;
 
-#[derive(Debug)]
+/// What an agent has done.
+#[derive(Clone, Debug, Default)]
 pub struct ActivityRequest {
     /// thinking, observing, creating, introspection, or another word.
     pub kind: String,
+    /// A title, in one line.
     pub title: Option<String>,
+    /// The log itself.
     pub text: Option<String>,
     /// Why the duty to look inward is put off by this log.
     pub emergency: Option<String>,
@@ -34,7 +37,8 @@ pub struct ActivityOutcome {
     pub warnings: Vec<String>,
 }
 
-pub fn activity(ctx: &Context, request: &ActivityRequest) -> Result<ActivityOutcome> {
+/// Records what the agent has done.
+pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutcome> {
     EntityId::parse(&request.kind)
         .map_err(|_| Error::usage("a kind is one word, such as thinking or introspection"))?;
     let title = request.title.as_deref().map(|title| one_line("the title", title, LINE_MAX_CHARS)).transpose()?;

@@ -13,8 +13,10 @@ use crate::policy::settings::Setting;
 /// A checkpoint is short.
 const TEXT_MAX_CHARS: usize = 400;
 
-#[derive(Debug)]
+/// What an agent is at.
+#[derive(Clone, Debug, Default)]
 pub struct CheckpointRequest {
+    /// What, in one line.
     pub activity: String,
     /// Also appends a block to `Autonomous/state/CHECKPOINTS.md`.
     pub state: bool,
@@ -32,7 +34,8 @@ pub struct CheckpointOutcome {
     pub warnings: Vec<String>,
 }
 
-pub fn checkpoint(ctx: &Context, request: &CheckpointRequest) -> Result<CheckpointOutcome> {
+/// Records that the agent is consciously at something.
+pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<CheckpointOutcome> {
     let activity = one_line("the checkpoint", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;

@@ -17,8 +17,10 @@ use crate::vault::{AgentDir, End};
 /// A declaration is short.
 const TEXT_MAX_CHARS: usize = 400;
 
-#[derive(Debug)]
-pub struct DeepWorkRequest {
+/// A deep work that is to begin.
+#[derive(Clone, Debug, Default)]
+pub struct StartDeepWorkRequest {
+    /// What it is, in one line.
     pub activity: String,
     /// Minutes of a strict one; none for a flexible one.
     pub strict_minutes: Option<u64>,
@@ -41,7 +43,7 @@ pub struct DeepWorkStatusOutcome {
 }
 
 /// Declares deep work. One that is open is superseded.
-pub fn start(ctx: &Context, request: &DeepWorkRequest) -> Result<DeepWorkOutcome> {
+pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOutcome> {
     let activity = one_line("the activity", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
@@ -111,8 +113,16 @@ pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     on_open(ctx, ask, write)
 }
 
+/// A strict deep work that takes longer.
+#[derive(Clone, Debug, Default)]
+pub struct ExtendRequest {
+    /// So many minutes more.
+    pub minutes: u64,
+}
+
 /// A strict one takes longer.
-pub fn extend(ctx: &Context, minutes: u64) -> Result<DeepWorkOutcome> {
+pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> {
+    let minutes = request.minutes;
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         let config = tx.config.for_agent(me(ctx)?.as_str());
         let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));

@@ -25,7 +25,8 @@ pub use activity::{ActivityOutcome, ActivityRequest, activity};
 pub use checkpoint::{CheckpointOutcome, CheckpointRequest, checkpoint};
 pub use declaration::Declaration;
 pub use deepwork::{
-    DeepWorkOutcome, DeepWorkRequest, DeepWorkStatusOutcome, MigrateOutcome, complete, extend, migrate, start, status,
+    DeepWorkOutcome, DeepWorkStatusOutcome, ExtendRequest, MigrateOutcome, StartDeepWorkRequest, complete, extend,
+    migrate, start, status,
 };
 
 /// The agent that acts.

@@ -7,36 +7,52 @@ use crate::base::{Error, ErrorKind, Result, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
 use crate::policy;
 
-pub use request::{AppendRequest, parse_line};
 use request::{Checked, check_all};
+pub use request::{NewEvent, parse_line};
 
-/// Records one event. In a dry run, only says whether it could be.
-pub fn append(ctx: &Context, request: AppendRequest, mode: Mode) -> Result<Recorded> {
-    record(ctx, vec![request], &|_| None, mode)
+/// One event that is to be recorded.
+#[derive(Clone, Debug)]
+pub struct AppendRequest {
+    /// The event.
+    pub event: NewEvent,
+    /// In a dry run nothing is recorded.
+    pub mode: Mode,
 }
 
-/// Records all of the events or none; an error names the line. `key` is that of the whole batch.
-pub fn append_batch(
-    ctx: &Context,
-    mut requests: Vec<AppendRequest>,
-    key: Option<String>,
-    mode: Mode,
-) -> Result<Recorded> {
-    match (requests.first_mut(), key) {
+/// Records one event. In a dry run, only says whether it could be.
+pub fn append(ctx: &Context, request: AppendRequest) -> Result<Recorded> {
+    record(ctx, vec![request.event], &|_| None, request.mode)
+}
+
+/// Events that are to be recorded together.
+#[derive(Clone, Debug)]
+pub struct AppendBatchRequest {
+    /// The events, in their order.
+    pub events: Vec<NewEvent>,
+    /// Idempotency key of the whole batch.
+    pub key: Option<String>,
+    /// In a dry run nothing is recorded.
+    pub mode: Mode,
+}
+
+/// Records all of the events or none; an error names the line.
+pub fn append_batch(ctx: &Context, request: AppendBatchRequest) -> Result<Recorded> {
+    let AppendBatchRequest { mut events, key, mode } = request;
+    match (events.first_mut(), key) {
         (None, _) => return Err(Error::usage("the batch is empty")),
         (Some(first), Some(key)) if first.key.is_none() => first.key = Some(key),
         (Some(_), Some(_)) => return Err(Error::usage("--key is the first line's idempotency_key: give one of them")),
         (Some(_), None) => {}
     }
-    if requests.len() > limits::BATCH_MAX_EVENTS {
+    if events.len() > limits::BATCH_MAX_EVENTS {
         let most = limits::BATCH_MAX_EVENTS;
         return Err(Error::new(ErrorKind::LimitExceeded, format!("a batch has at most {most} events")));
     }
-    record(ctx, requests, &|n| Some(n + 1), mode)
+    record(ctx, events, &|n| Some(n + 1), mode)
 }
 
-fn record(ctx: &Context, requests: Vec<AppendRequest>, place: Place<'_>, mode: Mode) -> Result<Recorded> {
-    let checked = check_all(ctx, requests, place)?;
+fn record(ctx: &Context, events: Vec<NewEvent>, place: Place<'_>, mode: Mode) -> Result<Recorded> {
+    let checked = check_all(ctx, events, place)?;
     let vault = ctx.open()?;
     let mut tx = Transaction::open(ctx, &vault, mode)?;
     for (n, checked) in checked.iter().enumerate() {
@@ -53,6 +69,13 @@ fn record(ctx: &Context, requests: Vec<AppendRequest>, place: Place<'_>, mode: M
     tx.finish(&asked)
 }
 
+/// How a stream of events is to be recorded.
+#[derive(Clone, Debug)]
+pub struct AppendStreamRequest {
+    /// In a dry run nothing is recorded.
+    pub mode: Mode,
+}
+
 /// What `append_stream` did, also where it ended with an error.
 #[derive(Debug, Default)]
 pub struct StreamOutcome {
@@ -63,13 +86,14 @@ pub struct StreamOutcome {
     pub error: Option<Error>,
 }
 
-/// Records any number of lines, committing every thousand. Lines whose key is recorded already are
+/// Records any number of lines, which `next` gives, committing every thousand. Lines whose key is recorded already are
 /// passed over, so that a stream which broke off can be given again.
 pub fn append_stream(
     ctx: &Context,
-    next: &mut dyn FnMut() -> Option<Result<AppendRequest>>,
-    mode: Mode,
+    request: AppendStreamRequest,
+    next: &mut dyn FnMut() -> Option<Result<NewEvent>>,
 ) -> StreamOutcome {
+    let mode = request.mode;
     let mut done = StreamOutcome::default();
     let mut first_line = 1;
     loop {
@@ -108,7 +132,7 @@ pub fn append_stream(
 
 fn record_chunk(
     ctx: &Context,
-    chunk: Vec<AppendRequest>,
+    chunk: Vec<NewEvent>,
     first_line: usize,
     mode: Mode,
     done: &mut StreamOutcome,

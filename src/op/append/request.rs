@@ -11,11 +11,16 @@ use crate::policy::Request;
 
 /// One event that somebody wants to record.
 #[derive(Clone, Debug, Default)]
-pub struct AppendRequest {
+pub struct NewEvent {
+    /// The name of its kind.
     pub event_type: String,
+    /// What it is about: an id, `TYPE:ID`, or a reference.
     pub subject: Option<String>,
+    /// What it says.
     pub payload: Map<String, Value>,
+    /// References to events or entities that it follows from.
     pub parents: Vec<String>,
+    /// Idempotency key.
     pub key: Option<String>,
     /// Who, if not the one who runs the command.
     pub actor: Option<String>,
@@ -24,7 +29,7 @@ pub struct AppendRequest {
 /// What an event's line holds beside its payload and parents, with room for an agent's announcement.
 const ENVELOPE_MAX_BYTES: usize = 2048;
 
-impl AppendRequest {
+impl NewEvent {
     /// At most so many bytes will be written for it: numbers can be longer in canonical form.
     pub fn written_bytes(&self) -> usize {
         let payload = serde_jcs::to_vec(&self.payload).map_or(0, |payload| payload.len());
@@ -33,14 +38,14 @@ impl AppendRequest {
 }
 
 /// Reads one line of a batch: an object with the members of a request.
-pub fn parse_line(line: &[u8]) -> Result<AppendRequest> {
+pub fn parse_line(line: &[u8]) -> Result<NewEvent> {
     if line.ends_with(b"\r") {
         return Err(Error::usage("the line ends in CR LF: lines end in LF alone"));
     }
     let Value::Object(object) = intake::parse(line, 0)? else {
         return Err(Error::usage("a line of a batch is a JSON object"));
     };
-    let mut request = AppendRequest::default();
+    let mut request = NewEvent::default();
     for (name, value) in object {
         match (name.as_str(), value) {
             ("event_type", Value::String(value)) => request.event_type = value,
@@ -71,12 +76,12 @@ pub struct Checked {
     pub parents: Vec<String>,
 }
 
-pub fn check_all(ctx: &Context, requests: Vec<AppendRequest>, place: Place<'_>) -> Result<Vec<Checked>> {
+pub(super) fn check_all(ctx: &Context, requests: Vec<NewEvent>, place: Place<'_>) -> Result<Vec<Checked>> {
     let checked = requests.into_iter().enumerate().map(|(n, request)| check(ctx, request).map_err(|e| at(place, n, e)));
     checked.collect()
 }
 
-fn check(ctx: &Context, request: AppendRequest) -> Result<Checked> {
+fn check(ctx: &Context, request: NewEvent) -> Result<Checked> {
     let kind = Kind::parse(&request.event_type)
         .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
     if let Some(key) = &request.key {
@@ -99,7 +104,7 @@ fn check(ctx: &Context, request: AppendRequest) -> Result<Checked> {
         None => ctx.caller.actor.clone(),
     };
     check_actor(&actor, &ctx.caller.shell)?;
-    let AppendRequest { subject, key, payload, parents, .. } = request;
+    let NewEvent { subject, key, payload, parents, .. } = request;
     let autonomous = ctx.caller.is_in_agent_shell();
     let request = Request { kind, subject, actor, autonomous, parents: Vec::new(), key, payload };
     Ok(Checked { request, parents })

@@ -115,7 +115,8 @@ impl Memory<'_> {
             return Some(short);
         }
         let mut bytes = Vec::new();
-        let read = artifact::get(self.ctx, &format!("{}:{id}", EntityType::Artifact)).and_then(|mut found| {
+        let all = artifact::GetRequest { reference: format!("{}:{id}", EntityType::Artifact) };
+        let read = artifact::get(self.ctx, all).and_then(|mut found| {
             found.write(&mut |piece| {
                 bytes.extend(&piece[..piece.len().min(limits::EVENT_MAX_BYTES.saturating_sub(bytes.len()))]);
                 Ok(())

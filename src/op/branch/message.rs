@@ -13,16 +13,28 @@ use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::state::{Entity, State};
 
+/// Something that an agent is to be told.
+#[derive(Clone, Debug, Default)]
+pub struct TellRequest {
+    /// The agent.
+    pub to: String,
+    /// What.
+    pub text: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Tells an agent something.
-pub fn tell(ctx: &Context, to: &str, text: &str, key: Option<String>) -> Result<Recorded> {
+pub fn tell(ctx: &Context, request: TellRequest) -> Result<Recorded> {
+    let TellRequest { to, text, key } = request;
     // A user's word interrupts, so no agent may speak as one.
     check_actor(&ctx.caller.actor, &ctx.caller.shell)?;
     let vault = ctx.open()?;
-    let to = with_view(&vault, |_, state| known(state, to))?;
+    let to = with_view(&vault, |_, state| known(state, &to))?;
     if ctx.caller.actor.agent().as_ref() == Some(&to) {
         return Err(Error::usage(format!("agent:{to} cannot tell itself something: that is a note")));
     }
-    let kept = keep(ctx, "the message", Some(text))?;
+    let kept = keep(ctx, "the message", Some(&text))?;
     let mut tx = match ctx.caller.actor.agent() {
         Some(_) => sit_down(ctx, &vault)?.0,
         None => Transaction::begin(ctx, &vault)?,
@@ -35,6 +47,21 @@ pub fn tell(ctx: &Context, to: &str, text: &str, key: Option<String>) -> Result<
     }
     let asked = tx.ask(told)?;
     tx.finish(&[asked])
+}
+
+/// Which messages.
+#[derive(Clone, Debug)]
+pub struct InboxRequest {
+    /// Only what is not read yet.
+    pub only_unread: bool,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl Default for InboxRequest {
+    fn default() -> Self {
+        InboxRequest { only_unread: false, limit: limits::LOG_PAGE_DEFAULT_EVENTS }
+    }
 }
 
 /// Messages, oldest first.
@@ -63,7 +90,8 @@ pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
 }
 
 /// What was told to a persona: what it has not read yet, or all of it.
-pub fn inbox(ctx: &Context, only_unread: bool, limit: usize) -> Result<InboxOutcome> {
+pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
+    let InboxRequest { only_unread, limit } = request;
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
         return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
@@ -94,6 +122,13 @@ pub fn inbox(ctx: &Context, only_unread: bool, limit: usize) -> Result<InboxOutc
     })
 }
 
+/// Messages that are to be read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadRequest {
+    /// These; all that are new if none is named.
+    pub references: Vec<String>,
+}
+
 #[derive(Debug)]
 pub struct ReadOutcome {
     pub recorded: Recorded,
@@ -102,10 +137,10 @@ pub struct ReadOutcome {
 }
 
 /// Reads messages: those that are named, or all that are new. Nothing if there is none.
-pub fn read(ctx: &Context, references: &[String]) -> Result<Option<ReadOutcome>> {
+pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let (mut tx, _) = sit_down(ctx, &vault)?;
-    let messages: Vec<Entity> = match references {
+    let messages: Vec<Entity> = match request.references.as_slice() {
         [] => unread(tx.state(), &name).into_iter().take(limits::LOG_PAGE_MAX_EVENTS).collect(),
         some => some.iter().map(|reference| own_message(tx.state(), &name, reference)).collect::<Result<_>>()?,
     };

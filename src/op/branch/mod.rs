@@ -22,8 +22,8 @@ use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 pub use context::{BranchContext, ContextOutcome};
-pub use message::{InboxOutcome, ReadOutcome, Told, inbox, read, tell};
-pub use pulse::{BranchesOutcome, DecideOutcome, WorkingOutcome, branches, decide, working};
+pub use message::{InboxOutcome, InboxRequest, ReadOutcome, ReadRequest, TellRequest, Told, inbox, read, tell};
+pub use pulse::{BranchesOutcome, BranchesRequest, DecideOutcome, WorkingOutcome, branches, decide, working};
 pub use recall::{RecallOutcome, RecallRequest, recall};
 pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
 
@@ -31,7 +31,7 @@ pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
 const LABEL_MAX_CHARS: usize = 80;
 
 /// What was said of a branch that is left.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Leaving {
     /// Where it stands.
     pub summary: Option<String>,
@@ -149,8 +149,8 @@ fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<Kept> {
     if short.len() == text.len() {
         return Ok(Kept { text: Some(short), artifact: None });
     }
-    let request = artifact::PutRequest { kind: Some("text".to_owned()), task: None };
-    let stored = artifact::put(ctx, &mut text.as_bytes(), None, None, request, None)?.recorded;
+    let request = artifact::PutRequest { kind: Some("text".to_owned()), ..artifact::PutRequest::default() };
+    let stored = artifact::put(ctx, request, &mut text.as_bytes())?.recorded;
     let id = Subject::parse(&stored.asked.subject)?.id().to_owned();
     Ok(Kept { text: Some(short), artifact: Some(id) })
 }
@@ -206,18 +206,24 @@ fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: Said) -> 
 }
 
 /// An activity that somebody wants to begin.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CreateRequest {
+    /// What it is, in one line.
     pub label: String,
     /// task, social or free.
     pub branch_type: String,
+    /// A reference to the task that it is for.
     pub task: Option<String>,
+    /// The agent that it is with.
     pub partner: Option<String>,
+    /// What is said of the branch that is left.
     pub leaving: Leaving,
+    /// Idempotency key.
+    pub key: Option<String>,
 }
 
 /// Begins a branch and is at it; a social one only if it is resumed.
-pub fn create(ctx: &Context, request: CreateRequest, key: Option<String>) -> Result<Outcome<Recorded>> {
+pub fn create(ctx: &Context, request: CreateRequest) -> Result<Outcome<Recorded>> {
     let label = one_line("the label", &request.label, LABEL_MAX_CHARS)?;
     let name = me(ctx)?;
     let vault = ctx.open()?;
@@ -247,7 +253,7 @@ pub fn create(ctx: &Context, request: CreateRequest, key: Option<String>) -> Res
         "persona_id": name.as_str(), "branch_type": kind, "label": label,
         "task_id": task.as_ref().map(Subject::id), "partner_persona_id": partner.as_ref().map(EntityId::as_str),
     });
-    let made = Request { key, ..ctx.request(Kind::BranchCreated, None, made) };
+    let made = Request { key: request.key, ..ctx.request(Kind::BranchCreated, None, made) };
     if let Some(first) = tx.repeated(&made)? {
         return Ok(Outcome::Done(first));
     }
@@ -293,8 +299,20 @@ fn own_branch(state: &State, persona: &EntityId, reference: &str) -> Result<Enti
     }
 }
 
+/// A branch that somebody wants to be at.
+#[derive(Clone, Debug)]
+pub struct ResumeBranchRequest {
+    /// The branch; the root has the persona's name.
+    pub reference: String,
+    /// How many words its context has at most.
+    pub words: usize,
+    /// What is said of the branch that is left.
+    pub leaving: Leaving,
+}
+
 /// Goes to a branch, and says what is to be known there.
-pub fn resume(ctx: &Context, reference: &str, words: usize, leaving: &Leaving) -> Result<Outcome<ContextOutcome>> {
+pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Outcome<ContextOutcome>> {
+    let ResumeBranchRequest { reference, words, leaving } = request;
     words::check(words)?;
     let name = me(ctx)?;
     let vault = ctx.open()?;
@@ -302,19 +320,19 @@ pub fn resume(ctx: &Context, reference: &str, words: usize, leaving: &Leaving) -
     let goes = with_view(&vault, |_, state| match state.root(&name) {
         None if reference == name.as_str() => Ok(true),
         root => {
-            let branch = own_branch(state, &name, reference)?;
+            let branch = own_branch(state, &name, &reference)?;
             Ok(root.is_some_and(|root| at_branch(state, &root).subject != branch.subject))
         }
     })?;
     if !goes && (leaving.summary.is_some() || leaving.tail.is_some()) {
         return Err(Error::usage("you are there already: a summary or a tail would be of nothing"));
     }
-    let said = keep_said(ctx, &vault, leaving)?;
+    let said = keep_said(ctx, &vault, &leaving)?;
     let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
         Outcome::Done(seated) => seated,
         Outcome::Interrupted { left } => return Ok(Outcome::Interrupted { left }),
     };
-    let branch = own_branch(tx.state(), &name, reference)?;
+    let branch = own_branch(tx.state(), &name, &reference)?;
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
         // It may have been made just now.
         true => Asked { id: branch.last_event, held: tx.unit().event(branch.last_event).is_none() },
@@ -336,10 +354,17 @@ pub fn resume(ctx: &Context, reference: &str, words: usize, leaving: &Leaving) -
     Ok(Outcome::Done(ContextOutcome { recorded, branch, thread, context }))
 }
 
+/// What is said of the branch that is left for the root.
+#[derive(Clone, Debug, Default)]
+pub struct SuspendRequest {
+    /// What is said of it; without a summary its thread is aborted.
+    pub leaving: Leaving,
+}
+
 /// Leaves the branch that the persona is at: with a summary it can go on from, or without.
-pub fn suspend(ctx: &Context, leaving: &Leaving) -> Result<Recorded> {
+pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     let vault = ctx.open()?;
-    let said = keep_said(ctx, &vault, leaving)?;
+    let said = keep_said(ctx, &vault, &request.leaving)?;
     let (mut tx, root) = sit_down(ctx, &vault)?;
     let left = leave(ctx, &mut tx, &root, Said { abort: true, ..said })?;
     let root = at_branch(tx.state(), &root);
@@ -351,10 +376,20 @@ pub fn suspend(ctx: &Context, leaving: &Leaving) -> Result<Recorded> {
 /// What is said of a thread whose branch was completed without a word.
 const COMPLETED: &str = "completed";
 
+/// A branch that is over.
+#[derive(Clone, Debug, Default)]
+pub struct CompleteBranchRequest {
+    /// The branch; else the one that the persona is at.
+    pub reference: Option<String>,
+    /// What is said of it.
+    pub leaving: Leaving,
+}
+
 /// Says that a branch is over: one by name, or the one that the persona is at.
-pub fn complete(ctx: &Context, reference: Option<&str>, leaving: Leaving) -> Result<Recorded> {
+pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorded> {
+    let CompleteBranchRequest { reference, leaving } = request;
     let (name, vault) = (me(ctx)?, ctx.open()?);
-    let find = |state: &State| match reference {
+    let find = |state: &State| match &reference {
         Some(reference) => own_branch(state, &name, reference),
         None => {
             let active = state.root(&name).and_then(|root| state.active_branch(&root));
@@ -380,6 +415,15 @@ pub fn complete(ctx: &Context, reference: Option<&str>, leaving: Leaving) -> Res
     tx.finish(&[asked])
 }
 
+/// Something that is to be noted.
+#[derive(Clone, Debug, Default)]
+pub struct NoteRequest {
+    /// What was said or done.
+    pub text: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Something that was noted, and where.
 #[derive(Debug)]
 pub struct NoteOutcome {
@@ -390,10 +434,11 @@ pub struct NoteOutcome {
 }
 
 /// Notes something in the thread that the persona is in.
-pub fn note(ctx: &Context, text: &str, key: Option<String>) -> Result<NoteOutcome> {
+pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
+    let NoteRequest { text, key } = request;
     me(ctx)?;
     let vault = ctx.open()?;
-    let kept = keep(ctx, "the note", Some(text))?;
+    let kept = keep(ctx, "the note", Some(&text))?;
     let (mut tx, root) = sit_down(ctx, &vault)?;
     let branch = at_branch(tx.state(), &root);
     let thread = branch.named("current_thread_id", EntityType::Thread);

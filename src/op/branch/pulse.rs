@@ -24,6 +24,23 @@ fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
     all
 }
 
+/// Which branches of a persona.
+#[derive(Clone, Debug)]
+pub struct BranchesRequest {
+    /// Only those in one of these states; all that are not archived if there is none.
+    pub states: Vec<At>,
+    /// How many at most.
+    pub limit: usize,
+    /// Only those after this id.
+    pub cursor: Option<String>,
+}
+
+impl Default for BranchesRequest {
+    fn default() -> Self {
+        BranchesRequest { states: Vec::new(), limit: limits::LOG_PAGE_DEFAULT_EVENTS, cursor: None }
+    }
+}
+
 /// One page of a persona's branches.
 #[derive(Debug)]
 pub struct BranchesOutcome {
@@ -32,7 +49,8 @@ pub struct BranchesOutcome {
 }
 
 /// The branches of a persona; it only looks.
-pub fn branches(ctx: &Context, states: &[At], limit: usize, cursor: Option<&str>) -> Result<BranchesOutcome> {
+pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutcome> {
+    let BranchesRequest { states, limit, cursor } = request;
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
         return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
@@ -40,12 +58,12 @@ pub fn branches(ctx: &Context, states: &[At], limit: usize, cursor: Option<&str>
     let name = me(ctx)?;
     with_view(&ctx.open()?, |snapshot, state| {
         let mut all = all_of(state, &name);
-        if let Some(cursor) = cursor {
-            let at = all.iter().position(|branch| branch.subject.id() == cursor);
+        if let Some(cursor) = &cursor {
+            let at = all.iter().position(|branch| branch.subject.id() == cursor.as_str());
             let behind = || Error::new(ErrorKind::InvalidCursor, "the cursor is not the id of one of these branches");
             all.drain(..=at.ok_or_else(behind)?);
         }
-        let wanted = |branch: &Entity| match states {
+        let wanted = |branch: &Entity| match states.as_slice() {
             [] => !branch.archived,
             some => some.contains(&branch.state),
         };
@@ -55,12 +73,7 @@ pub fn branches(ctx: &Context, states: &[At], limit: usize, cursor: Option<&str>
         let next_cursor = all.last().filter(|_| more).and_then(|last| EntityId::parse(last.subject.id()).ok());
         let entries = all.into_iter().map(|branch| Listed::Entity(Box::new(branch))).collect();
         let active = state.root(&name).map(|root| at_branch(state, &root));
-        let request = ListRequest {
-            states: states.to_vec(),
-            limit,
-            cursor: cursor.map(str::to_owned),
-            ..ListRequest::of(Projection::Of(EntityType::Branch))
-        };
+        let request = ListRequest { states, limit, cursor, ..ListRequest::of(Projection::Of(EntityType::Branch)) };
         let page = ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now: ctx.now.timestamp() };
         Ok(BranchesOutcome { page, active })
     })

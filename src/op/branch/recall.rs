@@ -14,7 +14,8 @@ use crate::machine::State as At;
 use crate::op::kernel::with_view;
 use crate::state::Entity;
 
-#[derive(Debug, Default)]
+/// What a persona wants to remember.
+#[derive(Clone, Debug, Default)]
 pub struct RecallRequest {
     /// A branch; else all of them.
     pub reference: Option<String>,
@@ -41,7 +42,7 @@ pub struct RecallOutcome {
 }
 
 /// Looks back. Without a thread or a word to look for, how every thread ended.
-pub fn recall(ctx: &Context, request: &RecallRequest) -> Result<RecallOutcome> {
+pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
     let name = me(ctx)?;
     with_view(&ctx.open()?, |snapshot, state| {
         let branches = match &request.reference {

@@ -72,7 +72,7 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(bool, Kind, Value)> {
 }
 
 /// Records the end of a run, once.
-pub fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<()> {
+pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<()> {
     let mut tx = Transaction::begin(ctx, vault)?;
     let run = Subject::new(EntityType::Run, EntityId::parse(&record.run_id)?);
     // A stop, or a watchdog, may have been first.
@@ -99,7 +99,7 @@ pub fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &ExitRecord)
 
 /// Makes up for an end that nobody recorded: a record that was left, or a supervisor that is gone.
 /// Gives how the job stands; nothing if it has no folder.
-pub fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
+pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
     let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
     let run = run_of(task);
     let standing = probe(&job, run.as_ref())?;

@@ -23,9 +23,12 @@ use crate::vault::Vault;
 /// How long `fire` waits for the lock of a folder that nobody else can know yet.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
+/// A command that is to run.
+#[derive(Clone, Debug)]
 pub struct FireRequest {
+    /// The command and its arguments.
     pub argv: Vec<OsString>,
+    /// What it is, in one line; else the command itself.
     pub title: Option<String>,
     /// A task that exists, by a reference; else one is made.
     pub task: Option<String>,
@@ -33,12 +36,40 @@ pub struct FireRequest {
     pub requirement: Option<String>,
     /// Jobs or tasks that have to succeed first.
     pub after: Vec<String>,
+    /// It is ended after so long; else it runs to its end.
     pub timeout_seconds: Option<u64>,
+    /// How often it is tried again after a failure that may pass.
     pub retries: u64,
+    /// The folder that it runs in.
     pub cwd: PathBuf,
+    /// Variables of its environment.
     pub env: Vec<(OsString, OsString)>,
+    /// What counts as a sign of life.
     pub beat: Beat,
+    /// Whether an operator has to allow it.
     pub destructive: bool,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+impl FireRequest {
+    /// A command in a folder, with nothing else said.
+    pub fn new(argv: Vec<OsString>, cwd: PathBuf) -> Self {
+        FireRequest {
+            argv,
+            cwd,
+            title: None,
+            task: None,
+            requirement: None,
+            after: Vec::new(),
+            timeout_seconds: None,
+            retries: 0,
+            env: Vec::new(),
+            beat: Beat::Timer,
+            destructive: false,
+            key: None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -53,7 +84,7 @@ pub struct FireOutcome {
 }
 
 /// Fires a job and returns at once.
-pub fn fire(ctx: &Context, request: FireRequest, key: Option<String>) -> Result<FireOutcome> {
+pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
     let vault = ctx.open()?;
     if request.argv.is_empty() {
         return Err(Error::usage("there is no command: write it behind --"));
@@ -68,14 +99,13 @@ pub fn fire(ctx: &Context, request: FireRequest, key: Option<String>) -> Result<
         Err(e) => return Err(Error::system(format!("cannot look at {}", request.cwd.display()), e)),
     }
     let tx = Transaction::begin(ctx, &vault)?;
-    Fire { ctx, vault: &vault, request, key, supervisor }.at(tx)
+    Fire { ctx, vault: &vault, request, supervisor }.at(tx)
 }
 
 struct Fire<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     request: FireRequest,
-    key: Option<String>,
     supervisor: Supervisor,
 }
 
@@ -193,7 +223,7 @@ impl Fire<'_> {
             "variables": if destructive && !names.is_empty() { json!(names) } else { Value::Null },
         });
         let subject = format!("{}:{}", EntityType::Task, random_ulid(self.ctx.now)?);
-        Ok(Request { key: self.key.clone(), ..self.ctx.request(Kind::TaskProposed, Some(&subject), payload) })
+        Ok(Request { key: self.request.key.clone(), ..self.ctx.request(Kind::TaskProposed, Some(&subject), payload) })
     }
 
     /// The event that takes a task which exists.
@@ -207,7 +237,7 @@ impl Fire<'_> {
         }
         let payload = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
         Ok(Request {
-            key: self.key.clone(),
+            key: self.request.key.clone(),
             ..self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), payload)
         })
     }

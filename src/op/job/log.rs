@@ -16,9 +16,10 @@ const PIECE_BYTES: usize = 64 * 1024;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Which part of a job's log.
-#[derive(Debug)]
-pub struct LogRequest<'a> {
-    pub reference: &'a str,
+#[derive(Clone, Debug, Default)]
+pub struct JobLogRequest {
+    /// The job: its task.
+    pub reference: String,
     /// Only so many lines from the end.
     pub tail: Option<usize>,
     /// Go on until the job is over.
@@ -35,13 +36,13 @@ pub struct JobLogOutcome {
 }
 
 /// Hands a job's log on.
-pub fn log(ctx: &Context, request: &LogRequest<'_>, take: Take<'_>) -> Result<JobLogOutcome> {
+pub fn log(ctx: &Context, request: JobLogRequest, take: Take<'_>) -> Result<JobLogOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     let mut file = None;
     loop {
         // Looked at before reading: what is printed until then is read below.
-        let view = job_of(ctx, &vault, request.reference)?;
+        let view = job_of(ctx, &vault, &request.reference)?;
         let path = log_path(&view.logref);
         let failed = |e: io::Error| Error::system(format!("cannot read {}", path.display()), e);
         if file.is_none() {

@@ -72,7 +72,7 @@ impl JobView {
 }
 
 /// The task that a reference names, with its end made up for if nobody recorded it.
-pub fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
+pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let find = || {
         with_view(vault, |_, state| {
             let subject = state.find(reference, EntityType::Task)?;
@@ -135,9 +135,31 @@ pub fn standing(vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
     JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
 }
 
+/// A job that is looked at.
+#[derive(Clone, Debug, Default)]
+pub struct CheckJobRequest {
+    /// The job: its task.
+    pub reference: String,
+}
+
 /// How one job stands.
-pub fn check(ctx: &Context, reference: &str) -> Result<JobView> {
-    job_of(ctx, &ctx.open()?, reference)
+pub fn check(ctx: &Context, request: CheckJobRequest) -> Result<JobView> {
+    job_of(ctx, &ctx.open()?, &request.reference)
+}
+
+/// Which jobs.
+#[derive(Clone, Debug)]
+pub struct ListJobsRequest {
+    /// Only those that are not over.
+    pub running: bool,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl Default for ListJobsRequest {
+    fn default() -> Self {
+        ListJobsRequest { running: false, limit: limits::LOG_PAGE_DEFAULT_EVENTS }
+    }
 }
 
 /// Jobs, newest first.
@@ -146,8 +168,9 @@ pub struct JobsOutcome {
     pub jobs: Vec<JobView>,
 }
 
-/// Jobs, newest first; at most `limit`. `running` leaves out those that are over.
-pub fn list(ctx: &Context, running: bool, limit: usize) -> Result<JobsOutcome> {
+/// Jobs, newest first.
+pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
+    let ListJobsRequest { running, limit } = request;
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
         return Err(Error::usage(format!("a list has 1 to {most} entries, not {limit}")));
@@ -182,6 +205,13 @@ fn jobs_in(state: &State, at: At) -> Vec<Entity> {
 /// How much longer than its grace a job may take to be gone.
 const END_MARGIN: Duration = Duration::from_secs(3);
 
+/// A job that is to end.
+#[derive(Clone, Debug, Default)]
+pub struct CancelRequest {
+    /// The job: its task.
+    pub reference: String,
+}
+
 /// A job that was to end.
 #[derive(Debug)]
 pub struct CancelOutcome {
@@ -191,9 +221,10 @@ pub struct CancelOutcome {
 }
 
 /// Ends a job: its processes first, then the record. For its holder, or an operator.
-pub fn cancel(ctx: &Context, reference: &str) -> Result<CancelOutcome> {
+pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
+    let CancelRequest { reference } = request;
     let vault = ctx.open()?;
-    let view = job_of(ctx, &vault, reference)?;
+    let view = job_of(ctx, &vault, &reference)?;
     check_seat(ctx, &vault, &view.task)?;
     let holder = view.task.text("holder").unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
@@ -210,7 +241,7 @@ pub fn cancel(ctx: &Context, reference: &str) -> Result<CancelOutcome> {
     job.cancel(Order::Cancelled)?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&view.task).as_ref(), grace)?;
-    let view = job_of(ctx, &vault, reference)?;
+    let view = job_of(ctx, &vault, &reference)?;
     if matches!(view.task.state, At::Running | At::Assigned | At::Ready | At::Proposed | At::Retrying)
         && view.standing != JobStanding::Orphaned
     {
@@ -218,7 +249,7 @@ pub fn cancel(ctx: &Context, reference: &str) -> Result<CancelOutcome> {
         let reason = json!({"reason": Order::Cancelled.as_str()});
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
-    Ok(CancelOutcome { view: job_of(ctx, &vault, reference)?, over: false })
+    Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, over: false })
 }
 
 /// Its processes are ended before anything is recorded, so that an agent which is to leave is told here.

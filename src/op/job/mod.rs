@@ -26,13 +26,16 @@ use crate::state::{Entity, State};
 
 pub(super) use end::settle;
 pub use fire::{FireOutcome, FireRequest, fire};
-pub use log::{JobLogOutcome, LogRequest, log};
-pub use look::{CancelOutcome, JobStanding, JobView, JobsOutcome, cancel, check, list};
+pub use log::{JobLogOutcome, JobLogRequest, log};
+pub use look::{
+    CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobsOutcome, ListJobsRequest, cancel, check,
+    list,
+};
 pub(super) use look::{drain, standing};
 pub(super) use poll::wait_at;
-pub use poll::{PollOutcome, PollRequest, WaitOutcome, poll, wait};
+pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
 pub(super) use queue::wake;
-pub use supervise::supervise;
+pub use supervise::{SuperviseRequest, supervise};
 
 /// The folder, inside the vault, that log references are relative to.
 const AUTONOMOUS: &str = "Autonomous";

@@ -14,11 +14,14 @@ use crate::vault::Vault;
 /// How often a task is looked at that has no supervisor to wait for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
+/// A job that is waited for.
+#[derive(Clone, Debug, Default)]
 pub struct PollRequest {
+    /// The job: its task, or the id of a foreign one.
     pub id: String,
     /// Between two questions to a foreign system.
     pub interval: Duration,
+    /// At most so long.
     pub max: Duration,
 }
 
@@ -44,8 +47,8 @@ pub enum PollOutcome {
     NotFound,
 }
 
-/// Waits for a job, at most `max`; a signal ends the wait.
-pub fn poll(ctx: &Context, request: &PollRequest) -> Result<PollOutcome> {
+/// Waits for a job; a signal ends the wait.
+pub fn poll(ctx: &Context, request: PollRequest) -> Result<PollOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     match job_of(ctx, &vault, &request.id) {
@@ -53,7 +56,7 @@ pub fn poll(ctx: &Context, request: &PollRequest) -> Result<PollOutcome> {
         // What is no name of ours may be one of theirs.
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) => {
             match check_command(ctx, &vault)? {
-                Some(command) if foreign::is_id(&request.id) => poll_foreign(ctx, &command, request, &signals),
+                Some(command) if foreign::is_id(&request.id) => poll_foreign(ctx, &command, &request, &signals),
                 _ if error.kind == ErrorKind::NotFound => Ok(PollOutcome::NotFound),
                 _ => Err(error),
             }
@@ -63,7 +66,13 @@ pub fn poll(ctx: &Context, request: &PollRequest) -> Result<PollOutcome> {
 }
 
 /// Waits for a job of ours, at most `max`, and says how it stands then.
-pub fn wait_at(ctx: &Context, vault: &Vault, reference: &str, max: Duration, signals: &Signals) -> Result<JobView> {
+pub(in crate::op) fn wait_at(
+    ctx: &Context,
+    vault: &Vault,
+    reference: &str,
+    max: Duration,
+    signals: &Signals,
+) -> Result<JobView> {
     wait_for(ctx, vault, job_of(ctx, vault, reference)?, max, signals)
 }
 
@@ -146,6 +155,17 @@ fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &S
     }
 }
 
+/// Jobs that are waited for.
+#[derive(Clone, Debug)]
+pub struct WaitRequest {
+    /// The jobs: their tasks.
+    pub references: Vec<String>,
+    /// For any of them, or for all.
+    pub need: Need,
+    /// At most so long.
+    pub max: Duration,
+}
+
 /// How several jobs stand after a wait.
 #[derive(Debug)]
 pub struct WaitOutcome {
@@ -156,7 +176,8 @@ pub struct WaitOutcome {
 }
 
 /// Waits for several jobs: for any of them, or for all.
-pub fn wait(ctx: &Context, references: &[String], need: Need, max: Duration) -> Result<WaitOutcome> {
+pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
+    let WaitRequest { references, need, max } = request;
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     let views = |references: &[String]| -> Result<Vec<JobView>> {
@@ -168,7 +189,7 @@ pub fn wait(ctx: &Context, references: &[String], need: Need, max: Duration) -> 
     };
     let mut left = max;
     loop {
-        let jobs = views(references)?;
+        let jobs = views(&references)?;
         if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
             return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
         }
@@ -180,7 +201,7 @@ pub fn wait(ctx: &Context, references: &[String], need: Need, max: Duration) -> 
         if dirs.len() == waits.len() {
             let dirs: Vec<&JobDir> = dirs.iter().collect();
             wait_for_end(&dirs, need, left, &signals)?;
-            let jobs = views(references)?;
+            let jobs = views(&references)?;
             return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
         }
         // Nobody holds a lock for some of them: they are looked at.

@@ -37,10 +37,17 @@ const LOST: &str = "its folder in the vault is gone";
 /// How everything that a stop ends is called.
 pub const STOPPED: &str = "emergency_stop";
 
+/// A job that a supervisor is to look after.
+#[derive(Clone, Debug, Default)]
+pub struct SuperviseRequest {
+    /// The task's id.
+    pub task: String,
+}
+
 /// What the supervisor of a job does, from its start to the end of its process.
-pub fn supervise(ctx: &Context, task: &str) -> Result<()> {
+pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     let vault = ctx.open()?;
-    let id = EntityId::parse(task)?;
+    let id = EntityId::parse(&request.task)?;
     let job = JobDir::open(vault.path(), &id)?.ok_or_else(|| Error::not_found(format!("there is no job {id}")))?;
     let held = take_over(&job)?;
     let signals = ctx.cancel.signals()?;
@@ -219,7 +226,7 @@ enum Look {
 }
 
 /// The event with which a run begins.
-pub fn run_started(ctx: &Context, task: &Entity, run: &str, timeout_seconds: Option<u64>) -> Request {
+pub(super) fn run_started(ctx: &Context, task: &Entity, run: &str, timeout_seconds: Option<u64>) -> Request {
     let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
     ctx.request(Kind::RunStarted, Some(&format!("{}:{run}", EntityType::Run)), payload)
 }

@@ -9,13 +9,13 @@ use crate::state::State;
 use crate::vault::{M1File, Vault};
 
 /// What the file should be.
-pub fn wanted(state: &State) -> Option<String> {
+pub(super) fn wanted(state: &State) -> Option<String> {
     mission::newest(state).map(|mission| M1::of(state, &mission).render())
 }
 
 /// Looks at the file, and mends it under the lock if that is needed. Before there is a mission it is
 /// nobody's business.
-pub fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
+pub(super) fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
     let (_, state) = vault.view()?;
     if mission::newest(&state).is_none() {
         return Ok(());
@@ -30,7 +30,7 @@ pub fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -> Resul
 
 /// The same for who holds the lock and is about to record something: afterwards the file is ours. `wanted`
 /// is what it should have been before.
-pub fn settle_at(tx: &mut Transaction<'_>, vault: &Vault, ctx: &Context, wanted: Option<String>) -> Result<()> {
+pub(super) fn settle_at(tx: &mut Transaction<'_>, vault: &Vault, ctx: &Context, wanted: Option<String>) -> Result<()> {
     let mut warnings = Vec::new();
     mend(vault, wanted, ctx.now.timestamp(), &mut warnings)?;
     tx.warnings.append(&mut warnings);

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::{MissionView, ending, log_name, members, next_round, no_mission, record, view_of};
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{self as engine, Beat, JobDir, Order, Signals};
+use crate::job::{self as engine, JobDir, Order, Signals};
 use crate::machine::State as At;
 use crate::op::Context;
-use crate::op::job::{FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_at};
+use crate::op::job::{CheckJobRequest, FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_at};
 use crate::op::kernel::is_stopped;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
@@ -106,11 +106,18 @@ impl Part {
     }
 }
 
-/// Does the work of the mission, for at most `max`; called again, goes on.
-pub fn go(ctx: &Context, max: Duration) -> Result<GoOutcome> {
+/// How long the work of a mission may be waited for.
+#[derive(Clone, Debug, Default)]
+pub struct GoRequest {
+    /// At most so long in one call.
+    pub max: Duration,
+}
+
+/// Does the work of the mission; called again, goes on.
+pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
-    let until = engine::moment().checked_add(max);
+    let until = engine::moment().checked_add(request.max);
     let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?.subject;
     let mut going = Going { ctx: ctx.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
     let mut outcome = loop {
@@ -193,7 +200,7 @@ impl Going<'_> {
             _ => GoStanding::GivenUp,
         };
         let run = match (standing, self.fired(mission, Part::Run)?) {
-            (GoStanding::OutOfRounds, Some((run, _))) => Some(check(&self.ctx, &run.to_string())?),
+            (GoStanding::OutOfRounds, Some((run, _))) => Some(self.look_at(&run)?),
             _ => None,
         };
         let failed = run.filter(|run| matches!(run.standing, JobStanding::Fail | JobStanding::Lost));
@@ -307,6 +314,11 @@ impl Going<'_> {
         self.record(Request { key, ..ending(&self.ctx, mission, passed, text) })
     }
 
+    /// How a job of the mission stands.
+    fn look_at(&self, task: &Subject) -> Result<JobView> {
+        check(&self.ctx, CheckJobRequest { reference: task.to_string() })
+    }
+
     /// The job of this part of the round, fired if it was not, and waited for.
     fn ensure(&mut self, mission: &Entity, part: Part, failed: Option<&JobView>) -> Result<JobView> {
         loop {
@@ -318,7 +330,7 @@ impl Going<'_> {
             if matches!(part, Part::Fix) || self.fired(mission, Part::Fix)?.is_none() {
                 self.note_task(&task, part)?;
             }
-            let job = check(&self.ctx, &task.to_string())?;
+            let job = self.look_at(&task)?;
             if waits_for_approval(&job.task) {
                 return Ok(job);
             }
@@ -376,20 +388,15 @@ impl Going<'_> {
             // It reads the last lines as its input.
             Part::Fix => format!("printf '%s\\n' \"$HF_LAST5\" | (\n{command}\n)"),
         };
+        let argv = vec!["sh".into(), "-c".into(), script.into()];
         let request = FireRequest {
-            argv: vec!["sh".into(), "-c".into(), script.into()],
             title: Some(format!("{name} round {round}: {}", part.name())),
-            task: None,
             requirement: mission.text("requirement_id").map(str::to_owned).filter(|_| matches!(part, Part::Run)),
-            after: Vec::new(),
-            timeout_seconds: None,
-            retries: 0,
-            cwd: folder.parent().unwrap_or(&folder).to_owned(),
             env: env.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
-            beat: Beat::Timer,
-            destructive: false,
+            key: Some(key(mission, part.name(), round, attempt)),
+            ..FireRequest::new(argv, folder.parent().unwrap_or(&folder).to_owned())
         };
-        let done = fire(&self.ctx, request, Some(key(mission, part.name(), round, attempt)))?;
+        let done = fire(&self.ctx, request)?;
         self.warnings.extend(done.recorded.warnings);
         Ok(done.task.subject)
     }

@@ -22,7 +22,7 @@ use crate::policy::mission::{self, LINES, M1, NONE};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
-pub use go::{GoOutcome, GoStanding, go};
+pub use go::{GoOutcome, GoRequest, GoStanding, go};
 
 /// How a mission stands.
 #[derive(Debug)]
@@ -72,18 +72,26 @@ fn no_mission() -> Error {
     Error::not_found("no mission was begun yet")
 }
 
+/// A mission that is to begin.
+#[derive(Clone, Debug, Default)]
+pub struct StartMissionRequest {
+    /// What it is about, in one line.
+    pub goal: String,
+    /// What holds for it, in one line each.
+    pub constraints: Vec<String>,
+    /// A reference to the requirement that it is for.
+    pub requirement: Option<String>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Begins a mission.
-pub fn start(
-    ctx: &Context,
-    goal: &str,
-    constraints: &[String],
-    requirement: Option<&str>,
-    key: Option<String>,
-) -> Result<MissionOutcome> {
-    let requirement = requirement.map(|r| require::find(ctx, r, EntityType::Requirement)).transpose()?;
+pub fn start(ctx: &Context, request: StartMissionRequest) -> Result<MissionOutcome> {
+    let StartMissionRequest { goal, constraints, requirement, key } = request;
+    let requirement = requirement.map(|r| require::find(ctx, &r, EntityType::Requirement)).transpose()?;
     let payload = json!({
         "goal": goal.trim(),
-        "constraints": list(constraints),
+        "constraints": list(&constraints),
         "requirement_id": requirement,
     });
     record(ctx, Request { key, ..ctx.request(Kind::MissionStarted, None, payload) })
@@ -94,15 +102,27 @@ fn list(constraints: &[String]) -> Value {
     if trimmed.is_empty() { Value::Null } else { json!(trimmed) }
 }
 
-/// Changes what the file says: `KEY=VALUE` pairs, and the constraints if any are given.
-pub fn set(ctx: &Context, pairs: &[String], constraints: &[String], key: Option<String>) -> Result<MissionOutcome> {
+/// What the file of a mission is to say.
+#[derive(Clone, Debug, Default)]
+pub struct SetRequest {
+    /// Lines as `KEY=VALUE`.
+    pub pairs: Vec<String>,
+    /// The constraints, all of them anew; those that there are if none is given.
+    pub constraints: Vec<String>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// Changes what the file says.
+pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
+    let SetRequest { pairs, constraints, key } = request;
     on_mission(ctx, |tx, mission| {
         // The whole content is recorded: said again, it goes with what else was so the first time.
         let first = first_with(tx, key.as_deref(), Kind::MissionChanged)?;
         let again = first.is_some();
         let mut members = first.unwrap_or_else(|| members(mission));
         let mut given = Vec::new();
-        for pair in pairs {
+        for pair in &pairs {
             let (name, value) = pair.split_once('=').ok_or_else(|| not_a_pair(pair))?;
             let name = name.trim().to_ascii_uppercase();
             if given.contains(&name) {
@@ -113,7 +133,7 @@ pub fn set(ctx: &Context, pairs: &[String], constraints: &[String], key: Option<
             given.push(name);
         }
         if !constraints.is_empty() {
-            members.insert("constraints".to_owned(), list(constraints));
+            members.insert("constraints".to_owned(), list(&constraints));
         }
         if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) && !again {
             members.remove("logref");
@@ -196,8 +216,16 @@ fn log_of(state: &State, task: &str) -> Option<String> {
     task.is_job().then(|| log_name(&newest_log(state, &task)).ok()).flatten()
 }
 
+/// A round that is to begin.
+#[derive(Clone, Debug, Default)]
+pub struct RoundRequest {
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Begins the next round.
-pub fn round(ctx: &Context, key: Option<String>) -> Result<MissionOutcome> {
+pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
+    let RoundRequest { key } = request;
     on_mission(ctx, |tx, mission| {
         let mut asked = next_round(ctx, mission);
         // Said again, it is the round of the first time.
@@ -220,8 +248,20 @@ fn next_round(ctx: &Context, mission: &Entity) -> Request {
     ctx.request(Kind::MissionRoundBegun, Some(&mission.subject.to_string()), payload)
 }
 
+/// A mission that is over.
+#[derive(Clone, Debug, Default)]
+pub struct EndMissionRequest {
+    /// Whether it is done; else it is given up.
+    pub passed: bool,
+    /// What was done last, or why it is given up, in one line.
+    pub text: Option<String>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// It is done, or given up.
-pub fn end(ctx: &Context, passed: bool, text: Option<String>, key: Option<String>) -> Result<MissionOutcome> {
+pub fn end(ctx: &Context, request: EndMissionRequest) -> Result<MissionOutcome> {
+    let EndMissionRequest { passed, text, key } = request;
     on_mission(ctx, |_, mission| Ok(Request { key, ..ending(ctx, mission, passed, text) }))
 }
 

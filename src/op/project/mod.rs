@@ -97,14 +97,18 @@ fn refresh(ctx: &Context, vault: &Vault) {
     let _ = vault.write(now.write_options(&Settings::default())).and_then(|mut writer| writer.refresh_projections());
 }
 
+/// Which page of a projection.
 #[derive(Clone, Debug)]
 pub struct ListRequest {
+    /// Of what.
     pub projection: Projection,
     /// Only entities in one of these; in any if there are none.
     pub states: Vec<machine::State>,
     /// Only what was made for this, by a reference.
     pub made_for: Option<(String, EntityType)>,
+    /// How many at most.
     pub limit: usize,
+    /// Only those after this id.
     pub cursor: Option<String>,
 }
 
@@ -146,7 +150,7 @@ impl ListOutcome {
 }
 
 /// One page of a projection, by id.
-pub fn list(ctx: &Context, request: &ListRequest) -> Result<ListOutcome> {
+pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if request.limit == 0 || request.limit > most {
         return Err(Error::new(
@@ -156,7 +160,7 @@ pub fn list(ctx: &Context, request: &ListRequest) -> Result<ListOutcome> {
     }
     with_view(&ctx.open()?, |snapshot, state| {
         let mut entries = match request.projection {
-            Projection::Of(entity) => list_entities(state, entity, request)?,
+            Projection::Of(entity) => list_entities(state, entity, &request)?,
             Projection::Idempotency => {
                 let keys = state.keys(request.cursor.as_deref(), request.limit + 1);
                 keys.into_iter().map(|(key, id)| Listed::Key(key, id)).collect()
@@ -168,8 +172,7 @@ pub fn list(ctx: &Context, request: &ListRequest) -> Result<ListOutcome> {
             Some(Listed::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
             _ => None,
         };
-        let (request, now) = (request.clone(), ctx.now.timestamp());
-        Ok(ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now })
+        Ok(ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now: ctx.now.timestamp() })
     })
 }
 
@@ -204,6 +207,13 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
     }
 }
 
+/// A projection that is wanted whole.
+#[derive(Clone, Debug)]
+pub struct MapRequest {
+    /// Of what.
+    pub projection: Projection,
+}
+
 #[derive(Debug)]
 pub struct MapOutcome {
     pub projection: Projection,
@@ -212,7 +222,8 @@ pub struct MapOutcome {
 }
 
 /// The whole map of a projection, as its file holds it.
-pub fn map(ctx: &Context, projection: Projection) -> Result<MapOutcome> {
+pub fn map(ctx: &Context, request: MapRequest) -> Result<MapOutcome> {
+    let MapRequest { projection } = request;
     with_view(&ctx.open()?, |snapshot, state| {
         let map = match projection {
             Projection::Of(entity) => projections::map(state, entity),
@@ -236,6 +247,13 @@ pub fn rebuild(ctx: &Context) -> Result<RebuildOutcome> {
     Ok(RebuildOutcome { events: snapshot.count, head: snapshot.head })
 }
 
+/// A snapshot that is to be written.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotRequest {
+    /// Its name; else the time.
+    pub name: Option<String>,
+}
+
 #[derive(Debug)]
 pub struct SnapshotOutcome {
     pub file: String,
@@ -244,8 +262,8 @@ pub struct SnapshotOutcome {
 }
 
 /// Writes the whole state to `snapshots/`, with the head that it stands for.
-pub fn snapshot(ctx: &Context, name: Option<&str>) -> Result<SnapshotOutcome> {
-    let name = match name {
+pub fn snapshot(ctx: &Context, request: SnapshotRequest) -> Result<SnapshotOutcome> {
+    let name = match request.name.as_deref() {
         Some("latest") => return Err(Error::usage("latest is always written; choose another name")),
         Some(name) => EntityId::parse(name)?.to_string(),
         None => ctx.now.timestamp().to_string().replace([':', '-'], ""),

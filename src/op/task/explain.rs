@@ -18,12 +18,20 @@ pub struct ExplainOutcome {
     pub because: Vec<String>,
 }
 
-pub fn explain(ctx: &Context, reference: &str) -> Result<ExplainOutcome> {
+/// A task whose state is to be explained.
+#[derive(Clone, Debug)]
+pub struct ExplainRequest {
+    /// The task.
+    pub reference: String,
+}
+
+/// Says why a task is where it is.
+pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
     let view = View::open(ctx, &vault)?;
     let state = view.state();
-    let subject = state.find(reference, EntityType::Task)?;
+    let subject = state.find(&request.reference, EntityType::Task)?;
     let task = state.entity(&subject).expect("it was resolved").into_owned();
     let mut chain = Chain { view: &view, state, steps: Vec::new(), seen: Vec::new() };
     match (state.entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {

@@ -16,22 +16,28 @@ use crate::policy::settings::Setting;
 use crate::policy::{Request, project, ready, rules};
 use crate::state::Entity;
 
-pub use explain::{ExplainOutcome, explain};
+pub use explain::{ExplainOutcome, ExplainRequest, explain};
 
 /// A piece of work that somebody wants done.
-#[derive(Debug, Default)]
-pub struct ProposeRequest {
+#[derive(Clone, Debug, Default)]
+pub struct ProposeTaskRequest {
+    /// What is to be done, in one line.
     pub title: String,
+    /// A reference to the requirement that it serves.
     pub requirement: Option<String>,
     /// References to tasks that have to succeed first.
     pub after: Vec<String>,
     /// Whether an operator has to allow it.
     pub destructive: bool,
+    /// How often it is tried again; else the settings say it.
     pub max_retries: Option<u64>,
+    /// Idempotency key.
+    pub key: Option<String>,
 }
 
-pub fn propose(ctx: &Context, request: ProposeRequest, key: Option<String>) -> Result<Recorded> {
-    let ProposeRequest { title, requirement, after, destructive, max_retries } = request;
+/// Puts a piece of work in.
+pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
+    let ProposeTaskRequest { title, requirement, after, destructive, max_retries, key } = request;
     let requirement = requirement.map(|r| require::find(ctx, &r, EntityType::Requirement)).transpose()?;
     if let Some(requirement) = &requirement {
         with_view(&ctx.open()?, |_, state| super::pause::check_same(ctx, state, requirement))?;
@@ -48,19 +54,65 @@ pub fn propose(ctx: &Context, request: ProposeRequest, key: Option<String>) -> R
     record_one(ctx, Kind::TaskProposed, None, payload, key)
 }
 
-/// Says that nothing stands in its way; the reactor says so by itself as soon as it is true.
-pub fn ready(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
-    record_one(ctx, Kind::TaskReady, Some(reference), json!({}), key)
+/// A task that nothing stands in the way of.
+#[derive(Clone, Debug, Default)]
+pub struct ReadyRequest {
+    /// The task.
+    pub reference: String,
+    /// Idempotency key.
+    pub key: Option<String>,
 }
 
-pub fn abort(ctx: &Context, reference: &str, reason: Option<String>, key: Option<String>) -> Result<Recorded> {
-    record_one(ctx, Kind::TaskAborted, Some(reference), json!({"reason": reason}), key)
+/// Says that nothing stands in its way; the reactor says so by itself as soon as it is true.
+pub fn ready(ctx: &Context, request: ReadyRequest) -> Result<Recorded> {
+    record_one(ctx, Kind::TaskReady, Some(&request.reference), json!({}), request.key)
+}
+
+/// A task that is given up.
+#[derive(Clone, Debug, Default)]
+pub struct AbortRequest {
+    /// The task.
+    pub reference: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// It is given up.
+pub fn abort(ctx: &Context, request: AbortRequest) -> Result<Recorded> {
+    let AbortRequest { reference, reason, key } = request;
+    record_one(ctx, Kind::TaskAborted, Some(&reference), json!({"reason": reason}), key)
+}
+
+/// A task that failed.
+#[derive(Clone, Debug, Default)]
+pub struct FailRequest {
+    /// The task.
+    pub reference: String,
+    /// Whether trying again may help: transient or permanent.
+    pub class: String,
+    /// Why.
+    pub reason: String,
+    /// Idempotency key.
+    pub key: Option<String>,
 }
 
 /// It failed: tried again if the cause may pass, given up if not.
-pub fn fail(ctx: &Context, reference: &str, class: &str, reason: &str, key: Option<String>) -> Result<Recorded> {
-    let failed = End::Failed { class: class.to_owned(), reason: reason.to_owned() };
-    end(ctx, reference, failed, false, key)
+pub fn fail(ctx: &Context, request: FailRequest) -> Result<Recorded> {
+    let FailRequest { reference, class, reason, key } = request;
+    end(ctx, EndTaskRequest { reference, end: End::Failed { class, reason }, begins: false, key })
+}
+
+/// A task that somebody wants to hold.
+#[derive(Clone, Debug, Default)]
+pub struct ClaimRequest {
+    /// The task; else the next that is ready.
+    pub reference: Option<String>,
+    /// How long the claim holds without a heartbeat; else the settings say it.
+    pub lease_seconds: Option<u64>,
+    /// Idempotency key.
+    pub key: Option<String>,
 }
 
 #[derive(Debug)]
@@ -73,12 +125,13 @@ pub enum ClaimOutcome {
 }
 
 /// Takes a task, or the next that is ready: one winner, decided under the lock.
-pub fn claim(ctx: &Context, reference: Option<&str>, lease: Option<u64>, key: Option<String>) -> Result<ClaimOutcome> {
+pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
+    let ClaimRequest { reference, lease_seconds, key } = request;
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
-    let lease = lease.unwrap_or_else(|| tx.config.count(Setting::LeaseSeconds));
+    let lease = lease_seconds.unwrap_or_else(|| tx.config.count(Setting::LeaseSeconds));
     let payload = json!({"holder": ctx.caller.actor.to_string(), "lease_seconds": lease});
-    let mut request = Request { key, ..ctx.request(Kind::TaskAssigned, reference, payload) };
+    let mut request = Request { key, ..ctx.request(Kind::TaskAssigned, reference.as_deref(), payload) };
     if let Some(first) = tx.repeated(&request)? {
         return Ok(ClaimOutcome::Claimed(Box::new(first)));
     }
@@ -104,14 +157,26 @@ pub fn claim(ctx: &Context, reference: Option<&str>, lease: Option<u64>, key: Op
     tx.finish(&[asked]).map(|done| ClaimOutcome::Claimed(Box::new(done)))
 }
 
+/// A task that is given to somebody.
+#[derive(Clone, Debug, Default)]
+pub struct AssignRequest {
+    /// The task.
+    pub reference: String,
+    /// The agent's name.
+    pub agent: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Gives a task to somebody, who then holds it: a person's word.
-pub fn assign(ctx: &Context, reference: &str, agent: &str, key: Option<String>) -> Result<Recorded> {
-    let agent = EntityId::parse(agent)?;
+pub fn assign(ctx: &Context, request: AssignRequest) -> Result<Recorded> {
+    let AssignRequest { reference, agent, key } = request;
+    let agent = EntityId::parse(&agent)?;
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     let lease = tx.config.count(Setting::LeaseSeconds);
     let payload = json!({"holder": format!("agent:{agent}"), "lease_seconds": lease});
-    let asked = Request { key, ..ctx.request(Kind::TaskAssigned, Some(reference), payload) };
+    let asked = Request { key, ..ctx.request(Kind::TaskAssigned, Some(&reference), payload) };
     if let Some(first) = tx.repeated(&asked)? {
         return Ok(first);
     }
@@ -119,9 +184,21 @@ pub fn assign(ctx: &Context, reference: &str, agent: &str, key: Option<String>) 
     tx.finish(&[asked])
 }
 
+/// A task that its holder begins to work on.
+#[derive(Clone, Debug, Default)]
+pub struct StartTaskRequest {
+    /// The task.
+    pub reference: String,
+    /// How long the work may take.
+    pub timeout_seconds: Option<u64>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Begins to work on a claimed task. One that is under way already stays so.
-pub fn start(ctx: &Context, reference: &str, timeout: Option<u64>, key: Option<String>) -> Result<Recorded> {
-    on_task(ctx, reference, |tx, task| {
+pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
+    let StartTaskRequest { reference, timeout_seconds, key } = request;
+    on_task(ctx, &reference, |tx, task| {
         let run = task.named("last_run_id", EntityType::Run).and_then(|run| tx.state().entity(&run));
         let mine = task.text("holder").is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.state == At::Running && mine && key.is_none()) {
@@ -130,7 +207,7 @@ pub fn start(ctx: &Context, reference: &str, timeout: Option<u64>, key: Option<S
             }
             return Ok(vec![Asked { id: run.first_event, held: true }]);
         }
-        let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout});
+        let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
         let request = Request { key: key.clone(), ..ctx.request(Kind::RunStarted, None, payload) };
         match tx.repeated(&request)? {
             Some(first) => Ok(vec![Asked { id: first.asked.id, held: true }]),
@@ -139,9 +216,19 @@ pub fn start(ctx: &Context, reference: &str, timeout: Option<u64>, key: Option<S
     })
 }
 
+/// A task that its holder is still at.
+#[derive(Clone, Debug, Default)]
+pub struct HeartbeatRequest {
+    /// The task.
+    pub reference: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// Shows that the work goes on, and keeps the claim.
-pub fn heartbeat(ctx: &Context, reference: &str, key: Option<String>) -> Result<Recorded> {
-    on_task(ctx, reference, |tx, task| {
+pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
+    let HeartbeatRequest { reference, key } = request;
+    on_task(ctx, &reference, |tx, task| {
         // A checkpoint is still a sign of life there; this one says that the work goes on.
         if ctx.caller.actor.kind == ActorKind::Agent {
             project::check_going_on(tx.state(), task)?;
@@ -159,21 +246,47 @@ pub fn heartbeat(ctx: &Context, reference: &str, key: Option<String>) -> Result<
     })
 }
 
+/// A task that is done.
+#[derive(Clone, Debug, Default)]
+pub struct SucceedRequest {
+    /// The task.
+    pub reference: String,
+    /// What came out, in one line.
+    pub summary: Option<String>,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
 /// It is done.
-pub fn succeed(ctx: &Context, reference: &str, summary: Option<String>, key: Option<String>) -> Result<Recorded> {
-    end(ctx, reference, End::Succeeded { summary }, false, key)
+pub fn succeed(ctx: &Context, request: SucceedRequest) -> Result<Recorded> {
+    let SucceedRequest { reference, summary, key } = request;
+    end(ctx, EndTaskRequest { reference, end: End::Succeeded { summary }, begins: false, key })
 }
 
 /// How a task went.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum End {
     Succeeded { summary: Option<String> },
     Failed { class: String, reason: String },
 }
 
-/// It is over. With `begins`, it is begun first, so that what was done has a run.
-pub fn end(ctx: &Context, reference: &str, end: End, begins: bool, key: Option<String>) -> Result<Recorded> {
-    on_task(ctx, reference, |tx, task| {
+/// A task that is over, one way or the other.
+#[derive(Clone, Debug)]
+pub struct EndTaskRequest {
+    /// The task.
+    pub reference: String,
+    /// How it went.
+    pub end: End,
+    /// Whether it is begun first, so that what was done has a run.
+    pub begins: bool,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// It is over.
+pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
+    let EndTaskRequest { reference, end, begins, key } = request;
+    on_task(ctx, &reference, |tx, task| {
         let subject = task.subject.to_string();
         let (kind, said) = match &end {
             End::Succeeded { .. } => (Kind::TaskSucceeded, json!({})),

@@ -7,7 +7,7 @@ use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp}
 use crate::event::Kind;
 use crate::machine::State as At;
 use crate::op::agent::{self, Declaration};
-use crate::op::kernel::Transaction;
+use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
 use crate::policy::liveness::{self, Awake, Level, Life};
 use crate::policy::project::Calendar;
@@ -41,7 +41,7 @@ pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>) -> Result<Vec<Watc
         watched
             .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });
     }
-    if agents.is_empty() && !tick.check {
+    if agents.is_empty() && tick.mode == Mode::Write {
         // Whoever comes first finds an id.
         let main = EntityId::parse("main").expect("a plain word");
         let dir = agent::dir_of(tick.ctx, tick.vault, &tx.config, &main)?;
@@ -61,11 +61,11 @@ fn look_at(
     let config = tx.config.for_agent(name.as_str());
     let offset = agent::offset(tick.ctx, &config);
     // A tick that only looks makes no folder.
-    let dir = match tick.check {
-        true => heeded(tick, agent, agent::dir_there(tick.ctx, tick.vault, &config, &name)).flatten(),
-        false => heeded(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
+    let dir = match tick.mode {
+        Mode::DryRun => heeded(tick, agent, agent::dir_there(tick.ctx, tick.vault, &config, &name)).flatten(),
+        Mode::Write => heeded(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
     };
-    let writable = dir.as_ref().filter(|_| !tick.check);
+    let writable = dir.as_ref().filter(|_| tick.mode == Mode::Write);
     // Looked for once: their folder holds everything that was ever logged.
     let logs = dir.as_ref().and_then(|dir| heeded(tick, agent, dir.newest_logs())).unwrap_or_default();
     if let Some(dir) = writable {
@@ -243,7 +243,7 @@ fn expire(tick: &Ticking<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Opt
     let Some(work) = work.map(|work| work.into_owned()) else { return Ok(()) };
     let declared = work.text("heartbeat_id").map(str::to_owned);
     let due = tx.moment().due_of(&work);
-    if let Some(due) = due.filter(|_| !tick.check) {
+    if let Some(due) = due.filter(|_| tick.mode == Mode::Write) {
         tx.add(due.draft())?;
     }
     match (dir, declared) {

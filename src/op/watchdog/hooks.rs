@@ -53,7 +53,7 @@ impl Call {
 }
 
 /// Runs the hooks in their order, each with a report on standard input.
-pub fn run(ctx: &Context, vault: &Vault, calls: &[Call], outcome: &WatchdogOutcome) {
+pub(super) fn run(ctx: &Context, vault: &Vault, calls: &[Call], outcome: &WatchdogOutcome) {
     for call in calls {
         let agent = call.subject.trim_start_matches("agent:");
         let mut text = format!("HEARTBEAT_ID:{}\nSTATUS:{}\nAGENT:{agent}\n", outcome.heartbeat_id, outcome.health);

@@ -37,6 +37,13 @@ names! {
     }
 }
 
+/// How the watchdog is to look.
+#[derive(Clone, Debug)]
+pub struct WatchdogRequest {
+    /// In a dry run nothing is changed.
+    pub mode: Mode,
+}
+
 #[derive(Debug)]
 pub struct WatchdogOutcome {
     pub health: Health,
@@ -58,20 +65,21 @@ const QUEUED_LOOK_MAX: usize = 1000;
 /// Events that are looked at to find who records too much.
 const RUNAWAY_LOOK_MAX: usize = 10_000;
 
-/// One tick; with `check`, nothing is changed.
-pub fn watchdog(ctx: &Context, check: bool) -> Result<WatchdogOutcome> {
+/// One tick.
+pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutcome> {
+    let mode = request.mode;
     let began = crate::job::moment();
     let vault = ctx.open()?;
-    let mut tick = Ticking::new(ctx, &vault, check)?;
+    let mut tick = Ticking::new(ctx, &vault, mode)?;
     tick.jobs()?;
     let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::Call>::new());
     loop {
-        let mut tx = Transaction::open(ctx, &vault, if check { Mode::DryRun } else { Mode::Write })?;
+        let mut tx = Transaction::open(ctx, &vault, mode)?;
         warnings.append(&mut tx.warnings);
         tx.machine = tick.machine.clone();
         tick.begin()?;
         let (of_round, more) = tick.round(&mut tx)?;
-        if check {
+        if mode == Mode::DryRun {
             break;
         }
         // Of several rounds of one tick only the last one beats.
@@ -96,7 +104,7 @@ pub fn watchdog(ctx: &Context, check: bool) -> Result<WatchdogOutcome> {
 struct Ticking<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
-    check: bool,
+    mode: Mode,
     now: Timestamp,
     /// How the jobs stand.
     machine: Machine,
@@ -111,14 +119,14 @@ struct Ticking<'a> {
 }
 
 impl<'a> Ticking<'a> {
-    fn new(ctx: &'a Context, vault: &'a Vault, check: bool) -> Result<Self> {
+    fn new(ctx: &'a Context, vault: &'a Vault, mode: Mode) -> Result<Self> {
         let config = View::open(ctx, vault)?.config().clone();
         let now = ctx.now.timestamp();
         let heartbeat_id = HeartbeatId::of(now, agent::offset(ctx, &config));
         Ok(Ticking {
             ctx,
             vault,
-            check,
+            mode,
             now,
             machine: Machine::default(),
             again: false,
@@ -148,9 +156,9 @@ impl<'a> Ticking<'a> {
         let under_way = [At::Assigned, At::Running, At::Retrying].map(|at| (at, usize::MAX));
         for (at, most) in queued.into_iter().chain(under_way) {
             for task in state.in_state(EntityType::Task, at, most).iter().filter(|task| task.is_job()) {
-                let standing = match self.check {
-                    true => job::standing(self.vault, task),
-                    false => job::settle(self.ctx, self.vault, task),
+                let standing = match self.mode {
+                    Mode::DryRun => job::standing(self.vault, task),
+                    Mode::Write => job::settle(self.ctx, self.vault, task),
                 };
                 let supervised = matches!(standing, Ok(Some(Standing::Supervised)));
                 let life = if supervised { JobLife::Supervised } else { JobLife::Alone };
@@ -200,7 +208,7 @@ impl<'a> Ticking<'a> {
             }
             // What an earlier finding led to may have settled a later one.
             let legal = machine::step(due.subject.entity, tx.state().of(&due.subject), due.kind).is_some();
-            if legal && !self.check {
+            if legal && self.mode == Mode::Write {
                 tx.add(due.draft())?;
             }
         }
@@ -214,7 +222,7 @@ impl<'a> Ticking<'a> {
         let tasks = silent.iter().filter_map(|due| tx.state().entity(&due.subject)?.named("task_id", EntityType::Task));
         let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
         let supervised = ids.filter(|id| self.machine.jobs.get(id) == Some(&JobLife::Supervised));
-        for id in supervised.filter(|_| !self.check) {
+        for id in supervised.filter(|_| self.mode == Mode::Write) {
             // A folder that cannot be looked at is told of elsewhere.
             let Some(folder) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
             if folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
@@ -283,7 +291,7 @@ impl<'a> Ticking<'a> {
         subject: &Subject,
         payload: serde_json::Value,
     ) -> Result<()> {
-        if self.check {
+        if self.mode == Mode::DryRun {
             return Ok(());
         }
         let parents = tx.state().entity(subject).map(|entity| entity.last_event).into_iter().collect();
