@@ -117,6 +117,7 @@ impl Outer {
         let shell = self.shell(agent.as_deref());
         Ok(Context {
             vault,
+            store: None,
             now: self.now,
             caller: Caller {
                 actor: match &flags.voice {

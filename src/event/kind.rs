@@ -242,7 +242,7 @@ pub const TABLE: &[Row] = &[
         .leaving(Leaving::Void).cause(Cause::Outside),
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again")
         .by(By::Operator).wakes_jobs(),
-    row(Kind::EscalationRequired, About::Any, &[may("reason", Is::Text)], "a person must look")
+    row(Kind::EscalationRequired, About::Any, &[may("reason", Is::Text), may("code", Is::Text)], "a person must look")
         .ending(Ending::End).leaving(Leaving::Paused),
     row(Kind::HookFailed, About::Any, &[must("hook", Is::Text), must("reason", Is::Text)], "a hook did not do its work")
         .ending(Ending::End).leaving(Leaving::Paused),

@@ -15,7 +15,7 @@ use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::state::{Entity, State};
-use crate::vault::{ARTIFACTS, Incoming, Snapshot, Vault, hash_content};
+use crate::vault::{ARTIFACTS, Incoming, Log, Vault, hash_content};
 
 /// What file names tell: ending, kind, media type, language.
 const ENDINGS: &[(&str, &str, &str, Option<&str>)] = &[
@@ -137,7 +137,7 @@ impl Put<'_> {
         if let Some(first) = tx.repeated(&Request { subject: None, ..declared.clone() })? {
             return Ok(first);
         }
-        let same = |key| same_content(&tx.snapshot, tx.state(), key);
+        let same = |key| same_content(&*tx.log, tx.state(), key);
         let found = [same(&content_key)?, same(&own_key)?];
         let mut all = found.iter().flatten().filter(|same| sound.contains(&same.subject));
         if let Some(same) = all.clone().find(|same| same.text("task_id") == self.task.as_deref()) {
@@ -206,9 +206,9 @@ fn mime(incoming: &Incoming) -> &'static str {
 }
 
 /// The artifact that has this content already, and is not known to be damaged.
-fn same_content(snapshot: &Snapshot, state: &State, key: &str) -> Result<Option<Entity>> {
+fn same_content(snapshot: &dyn Log, state: &State, key: &str) -> Result<Option<Entity>> {
     let Some(id) = state.keyed(key) else { return Ok(None) };
-    let event: Option<Event> = snapshot.find(id)?.map(|(_, event)| event);
+    let event: Option<Event> = snapshot.find(id)?;
     let subject = event.and_then(|event| Subject::parse(&event.subject).ok());
     let entity = subject.and_then(|subject| state.entity(&subject).map(|e| e.into_owned()));
     Ok(entity.filter(|entity| entity.state != At::Corrupted))

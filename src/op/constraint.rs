@@ -47,7 +47,7 @@ pub fn apply(ctx: &Context, request: ApplyRequest) -> Result<Recorded> {
 fn asked_before(ctx: &Context, key: &str) -> Result<Option<String>> {
     with_view(&ctx.open()?, |snapshot, state| {
         let Some(first) = state.keyed(key).or_else(|| parse_ulid(key)) else { return Ok(None) };
-        let event = snapshot.find(first)?.map(|(_, event)| event);
+        let event = snapshot.find(first)?;
         Ok(event.and_then(|event| event.payload.get("target")?.as_str().map(str::to_owned)))
     })
 }

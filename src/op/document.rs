@@ -98,7 +98,7 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     let key = format!("document:{}", Digest::of(kept.as_bytes()));
     let mut tx = Transaction::begin(ctx, &vault)?;
     let known = match tx.state().keyed(&key) {
-        Some(id) => tx.snapshot.find(id)?.map(|(_, event)| Subject::parse(&event.subject)).transpose()?,
+        Some(id) => tx.log.find(id)?.map(|event| Subject::parse(&event.subject)).transpose()?,
         None => None,
     };
     let known = known.and_then(|subject| tx.state().entity(&subject).map(|document| document.into_owned()));

@@ -6,7 +6,7 @@ use super::{Context, References, references};
 use crate::base::{Error, Result, Ulid, text};
 use crate::event::{Event, parse_ulid};
 use crate::state::State;
-use crate::vault::Snapshot;
+use crate::vault::Log;
 
 /// More events than this are not gathered.
 const NODES_MAX_COUNT: usize = 1000;
@@ -52,8 +52,8 @@ pub struct LineageOutcome {
 pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome> {
     let vault = ctx.open()?;
     let (snapshot, state) = vault.view()?;
-    let root = find_root(&snapshot, &state, &request)?;
-    let mut graph = Graph { snapshot: &snapshot, state: &state, nodes: BTreeMap::new(), truncated: false };
+    let root = find_root(&*snapshot, &state, &request)?;
+    let mut graph = Graph { snapshot: &*snapshot, state: &state, nodes: BTreeMap::new(), truncated: false };
     graph.add(root, 0)?;
     if request.up {
         graph.walk(root, request.depth, -1)?;
@@ -76,7 +76,7 @@ pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome>
 
 /// Where the question begins: the event itself; of an entity, the event that made it, or its last
 /// change when only its causes are asked for.
-fn find_root(snapshot: &Snapshot, state: &State, request: &LineageRequest) -> Result<Ulid> {
+fn find_root(snapshot: &dyn Log, state: &State, request: &LineageRequest) -> Result<Ulid> {
     let reference = request.reference.as_str();
     if let Some(id) = parse_ulid(reference)
         && snapshot.find(id)?.is_some()
@@ -98,7 +98,7 @@ fn find_root(snapshot: &Snapshot, state: &State, request: &LineageRequest) -> Re
 }
 
 struct Graph<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a dyn Log,
     state: &'a State,
     nodes: BTreeMap<Ulid, Node>,
     truncated: bool,
@@ -114,7 +114,7 @@ impl Graph<'_> {
             self.truncated = true;
             return Ok(false);
         }
-        if let Some((_, event)) = self.snapshot.find(id)? {
+        if let Some(event) = self.snapshot.find(id)? {
             self.nodes.insert(id, Node { event, distance });
         }
         Ok(true)

@@ -81,6 +81,7 @@ impl Context {
     pub fn new(vault: PathBuf, caller: Caller, host: Host) -> Context {
         Context {
             vault,
+            store: None,
             lock_timeout: Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
             caller,
             project: None,

@@ -14,7 +14,7 @@ use crate::policy::settings::Setting;
 use crate::policy::{Request, mission, review};
 use crate::state::{Entity, State};
 use crate::vault::config::Config;
-use crate::vault::{Snapshot, Vault, review_path};
+use crate::vault::{Log, Vault, review_path};
 
 /// How the debate stands.
 #[derive(Debug)]
@@ -59,12 +59,12 @@ pub fn status(ctx: &Context) -> Result<DebateView> {
 
 /// Writes the file of a reply again if whoever recorded it did not come to that. Best effort: what it
 /// says is in the log.
-fn keep_file(vault: &Vault, snapshot: &Snapshot, review: &Entity) {
+fn keep_file(vault: &Vault, snapshot: &dyn Log, review: &Entity) {
     let id = review.subject.id();
     if vault.has_review(id).unwrap_or(true) {
         return;
     }
-    if let Ok(Some((_, event))) = snapshot.find(review.first_event)
+    if let Ok(Some(event)) = snapshot.find(review.first_event)
         && let Some(text) = event.payload.get("text").and_then(Value::as_str)
     {
         let _ = vault.put_review(id, &format!("{}\n", text.trim()));
@@ -201,7 +201,7 @@ fn said(reviewer: &str, reply: &str, fails: &[String]) -> Value {
 /// The reply of the first time, if this one's key is recorded already: in whatever debate that was.
 fn before(tx: &Transaction<'_>, asked: &mut Request) -> Result<Option<Recorded>> {
     let Some(first) = asked.key.as_ref().and_then(|key| tx.state().keyed(key)) else { return Ok(None) };
-    let debate = tx.snapshot.find(first)?.and_then(|(_, event)| event.payload.get("debate_id").cloned());
+    let debate = tx.log.find(first)?.and_then(|event| event.payload.get("debate_id").cloned());
     let mut same = asked.clone();
     same.payload.extend(debate.map(|debate| ("debate_id".to_owned(), debate)));
     tx.repeated(&same)

@@ -12,7 +12,7 @@ use crate::op::kernel::{Asked, Transaction};
 use crate::policy::settings::Setting;
 use crate::policy::{project, ready};
 use crate::state::{Entity, State};
-use crate::vault::{Snapshot, Vault};
+use crate::vault::{Log, Vault};
 
 /// How long after a resume a session that begins is told of it.
 const RESUMED_SECONDS: i64 = 300;
@@ -297,7 +297,7 @@ impl MyTaskOutcome {
     /// Adds what an agent needs to go on with its task.
     fn remember(&mut self, vault: &Vault, task: &Entity, agent: EntityId) -> Result<()> {
         let (snapshot, state) = vault.view()?;
-        self.events = newest_events(&snapshot, task)?;
+        self.events = newest_events(&*snapshot, task)?;
         self.artifacts = state.made_for(&task.subject, EntityType::Artifact);
         let me = Subject::new(EntityType::Agent, agent);
         self.checkpoint = state.entity(&me).and_then(|me| me.text("last_checkpoint").map(str::to_owned));
@@ -315,12 +315,12 @@ fn begins_after_resume(state: &State, session: &Entity, project: &Subject) -> bo
     })
 }
 
-fn newest_events(snapshot: &Snapshot, task: &Entity) -> Result<Vec<Event>> {
+fn newest_events(snapshot: &dyn Log, task: &Entity) -> Result<Vec<Event>> {
     use std::ops::ControlFlow;
     let (mut found, mut looked) = (Vec::new(), 0);
     let subject = task.subject.to_string();
     let run = task.text("last_run_id").map(|run| format!("{}:{run}", EntityType::Run));
-    snapshot.events_back(&mut |event, _| {
+    snapshot.read_back(&mut |event| {
         looked += 1;
         let about = event.subject == subject || Some(&event.subject) == run.as_ref();
         let first = event.id == task.first_event;
@@ -361,8 +361,7 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let session = mine(ctx, tx.state())?;
     tx.seat.check(tx.state(), Kind::TaskSucceeded, None)?;
     let ctx = &as_agent(ctx, &session)?;
-    let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.snapshot.find(id)).transpose()?;
-    let first = first.flatten().map(|(_, event)| event);
+    let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.log.find(id)).transpose()?.flatten();
     let subject = match (&reference, &first) {
         (Some(reference), _) => tx.state().find(reference, EntityType::Task)?,
         // Said again, it is about the same task, whatever is held by now.

@@ -1,10 +1,12 @@
 //! `show` of every governed thing: what is known of it, and what was made for it.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{Context, References};
 use crate::base::{EntityId, EntityType, Result, Subject};
-use crate::op::kernel::with_view;
+use crate::op::kernel::View;
 use crate::state::{Entity, State};
 
 /// What is to be shown.
@@ -25,38 +27,44 @@ pub struct ShowOutcome {
     pub names: References,
     /// What was made for it: tasks of a requirement, runs and artifacts of a task, decisions about it.
     pub related: Vec<Entity>,
+    /// Why they are not as the log has them: what is due, by subject.
+    pub due: BTreeMap<String, String>,
 }
 
 /// One entity in full.
 pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
-    with_view(&ctx.open()?, |snapshot, state| {
-        let subject = state.find(&request.reference, request.wanted)?;
-        let entity = state.entity(&subject).expect("it was resolved").into_owned();
-        let said = snapshot.find(entity.first_event)?.map(|(_, event)| event.payload).unwrap_or_default();
-        let projected = entity.projection();
-        let known = projected.as_object().into_iter().flatten().filter(|(name, _)| !HEAD.contains(&name.as_str()));
-        let mut facts: Vec<(String, Value)> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
-        for (name, value) in &said {
-            match facts.iter_mut().find(|(known, _)| known == name) {
-                // A fact is cut where it is long; here is the whole.
-                Some(fact) if fact.1.as_str().is_some_and(|text| text.ends_with('…')) => fact.1 = value.clone(),
-                Some(_) => {}
-                None => facts.push((name.clone(), value.clone())),
-            }
+    let vault = ctx.open()?;
+    let view = View::open(ctx, &vault)?;
+    let (snapshot, state) = (view.log(), view.state());
+    let subject = state.find(&request.reference, request.wanted)?;
+    let entity = view.shown(state.entity(&subject).expect("it was resolved").into_owned());
+    let said = snapshot.find(entity.first_event)?.map(|event| event.payload).unwrap_or_default();
+    let projected = entity.projection();
+    let known = projected.as_object().into_iter().flatten().filter(|(name, _)| !HEAD.contains(&name.as_str()));
+    let mut facts: Vec<(String, Value)> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
+    for (name, value) in &said {
+        match facts.iter_mut().find(|(known, _)| known == name) {
+            // A fact is cut where it is long; here is the whole.
+            Some(fact) if fact.1.as_str().is_some_and(|text| text.ends_with('…')) => fact.1 = value.clone(),
+            Some(_) => {}
+            None => facts.push((name.clone(), value.clone())),
         }
-        // Whoever decides about a command sees all of it.
-        let target = entity.text("target").and_then(|target| state.entity(&Subject::parse(target).ok()?));
-        if let Some(target) = target
-            && let Some((_, made)) = snapshot.find(target.first_event)?
-            && let Some(command) = made.payload.get("command")
-        {
-            facts.push(("command".to_owned(), command.clone()));
-        }
-        let related = EntityType::projected().flat_map(|entity| state.made_for(&subject, entity)).collect();
-        let names =
-            facts.iter().filter_map(|(name, value)| Some((name.clone(), named_by(state, name, value)?))).collect();
-        Ok(ShowOutcome { entity, facts, names, related })
-    })
+    }
+    // Whoever decides about a command sees all of it.
+    let target = entity.text("target").and_then(|target| state.entity(&Subject::parse(target).ok()?));
+    if let Some(target) = target
+        && let Some(made) = snapshot.find(target.first_event)?
+        && let Some(command) = made.payload.get("command")
+    {
+        facts.push(("command".to_owned(), command.clone()));
+    }
+    let related: Vec<Entity> = EntityType::projected()
+        .flat_map(|entity| state.made_for(&subject, entity))
+        .map(|entity| view.shown(entity))
+        .collect();
+    let due = view.due_among(related.iter().chain([&entity]));
+    let names = facts.iter().filter_map(|(name, value)| Some((name.clone(), named_by(state, name, value)?))).collect();
+    Ok(ShowOutcome { entity, facts, names, related, due })
 }
 
 /// What a fact's value names, by short references; nothing if it names nothing that has one.

@@ -50,12 +50,12 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let now = ctx.now.timestamp();
     let looked = watchdog::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
-    let (snapshot, state, config) = (view.snapshot(), view.state(), view.config());
+    let (snapshot, state, config) = (view.log(), view.state(), view.config());
     {
         let system = state.entity(&Subject::SYSTEM);
         let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
         let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
-        let mut problems = problems(state);
+        let mut problems = problems(view.recorded());
         // What the watchdog would say now, whether or not there is one.
         let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
         problems.extend(failing.map(|finding| {
@@ -74,7 +74,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
             problems.push((tick, "the watchdog has not looked".to_owned()));
         }
         problems.sort();
-        let last = snapshot.head.map(|head| snapshot.find(head.id)).transpose()?.flatten();
+        let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
         let from = fact("running_since").unwrap_or(now);
         Ok(StatusOutcome {
             system: match stopped {
@@ -85,7 +85,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
             projects: views(state),
             tasks: state.tally().states(EntityType::Task).collect(),
             pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_state(EntityType::Decision, *at)).sum(),
-            last_event: last.map(|(_, event)| (event.id, event.timestamp)),
+            last_event: last.map(|event| (event.id, event.timestamp)),
             watchdog: vault.last_tick()?,
             uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
             now,
@@ -129,7 +129,7 @@ pub fn metrics(ctx: &Context) -> Result<MetricsOutcome> {
     let vault = ctx.open()?;
     let differences = project::check_caches(&vault)?.differences.len();
     let view = View::open(ctx, &vault)?;
-    let state = view.state();
+    let state = view.recorded();
     {
         let recorded = |kind| state.tally().recorded(kind);
         let silent = recorded(Kind::RunTimedOut);

@@ -26,6 +26,9 @@ pub struct VerifyRequest {
     pub artifacts: bool,
 }
 
+/// A log of so many events is folded at once.
+const FOLD_MAX_EVENTS: u64 = 100_000;
+
 #[derive(Debug)]
 pub struct VerifyOutcome {
     pub verified: Verified,
@@ -63,8 +66,9 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
         (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
     let damaged = (request.artifacts && good).then(|| artifact::damaged_contents(&vault)).transpose()?;
-    // A log that cannot be folded says nothing of either.
-    let view = good.then(|| View::open(ctx, &vault).ok()).flatten();
+    // A log that cannot be folded says nothing of either; one that is long is not read once more for them.
+    let cheap = request.policy || verified.count < FOLD_MAX_EVENTS || vault.has_index();
+    let view = (good && cheap).then(|| View::open(ctx, &vault).ok()).flatten();
     let settings = view.as_ref().map(|view| view.recorded_settings().is_some());
     let due = view.as_ref().map(|view| view.due.len());
     Ok(VerifyOutcome { verified, differences, violations, damaged, settings, due, warnings })

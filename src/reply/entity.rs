@@ -13,6 +13,11 @@ use crate::state::Entity;
 /// Subject, reference, status and title; programs get what its projection holds, and a table who has it, what
 /// it is for, and until when.
 pub fn row(entity: &Entity) -> Row {
+    row_with(entity, None)
+}
+
+/// The same of something that is due, and why.
+pub fn row_with(entity: &Entity, due: Option<&String>) -> Row {
     let title = ["title", "summary", "text", "kind", "label"].iter().find_map(|fact| entity.text(fact));
     let holder = entity.text("holder").or(entity.text("agent_id")).or(entity.text("assigned_to"));
     let until = lease_until(entity).or(entity.time("expires_at"));
@@ -24,15 +29,19 @@ pub fn row(entity: &Entity) -> Row {
         holder,
         entity.text("project_id"),
         entity.created_at,
-        until
+        until,
+        due.map(String::as_str)
     ]
-    .whole(whole(entity))
+    .whole(whole(entity, due))
 }
 
 /// The object of seed 004's appendix E, and the subject.
-fn whole(entity: &Entity) -> Json {
+fn whole(entity: &Entity, due: Option<&String>) -> Json {
     let mut object = entity.projection();
     object["subject"] = json!(entity.subject.to_string());
+    if let Some(due) = due {
+        object["due"] = json!(due);
+    }
     object
 }
 
@@ -130,7 +139,11 @@ impl Replies for ShowOutcome {
             .with_some(Key::Ref, entity.reference())
             .with(Key::State, entity.state.as_str())
             .with_rows(Key::Fact, self.facts.iter().map(|fact| row_of(fact, self.names.get(&fact.0))))
-            .with_rows(Key::Entity, self.related.iter().map(row))
+            .with_some(Key::Overdue, self.due.get(&entity.subject.to_string()).map(String::as_str))
+            .with_rows(
+                Key::Entity,
+                self.related.iter().map(|other| row_with(other, self.due.get(&other.subject.to_string()))),
+            )
     }
 }
 

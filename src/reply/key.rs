@@ -32,6 +32,7 @@ const ENTITY: &[Column] = &[
     quiet("project", Kind::Text),
     quiet("created_at", Kind::Time),
     quiet("until", Kind::Time),
+    named("due", Kind::Text),
 ];
 const SETTING: &[Column] = &[plain("name", Kind::Text), plain("source", Kind::Text), plain("value", Kind::Text)];
 const SETTING_DIFFERS: &[Column] =
@@ -190,6 +191,7 @@ keys! {
     Command = "COMMAND", "commands", Shape::Rows(COMMAND), "a command and what it is for";
     State = "STATE", "state", Shape::Text, "the state that the subject is in now";
     Fact = "FACT", "facts", Shape::Objects(FACT, "fact"), "one thing that is known of the subject: its name, then its value";
+    Overdue = "OVERDUE", "overdue", Shape::Text, "why the state is not as the log has it: what is due, and recorded by the next command";
     Because = "BECAUSE", "because", Shape::Texts, "one step of the answer to why; each leads to the next";
     Holder = "HOLDER", "holder", Shape::Text, "who holds the task";
     LeaseUntil = "LEASE_UNTIL", "lease_until", Shape::Time, "until when the claim holds without a heartbeat";

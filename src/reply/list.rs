@@ -20,7 +20,7 @@ impl Replies for Page<'_> {
             Listed::Key(key, id) => (key.clone(), id.to_string().into()),
         });
         super::project::with_head(reply, done.head)
-            .with_text_rows(Key::Entity, done.entries.iter().map(listed))
+            .with_text_rows(Key::Entity, done.entries.iter().map(|entry| listed(done, entry)))
             .with_json(Key::Type, Value::One(Cell::from(done.request.projection.name())))
             .with_json(Key::Item, Value::Map(items.collect()))
     }
@@ -34,14 +34,15 @@ impl Replies for ListOutcome {
                 let rows = self.entities().map(|work| super::agent::deep_work(work, self.now));
                 page(self, own_command(self)).with_rows(Key::DeepWork, rows)
             }
-            _ => page(self, own_command(self)).with_rows(Key::Entity, self.entries.iter().map(listed)),
+            _ => page(self, own_command(self))
+                .with_rows(Key::Entity, self.entries.iter().map(|entry| listed(self, entry))),
         }
     }
 }
 
-fn listed(entry: &Listed) -> Row {
+fn listed(done: &ListOutcome, entry: &Listed) -> Row {
     match entry {
-        Listed::Entity(entity) => entity::row(entity),
+        Listed::Entity(entity) => entity::row_with(entity, done.due.get(&entity.subject.to_string())),
         Listed::Key(key, id) => row![*id, key.as_str()].whole(json!({"key": key, "event_id": id.to_string()})),
     }
 }

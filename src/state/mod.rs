@@ -179,10 +179,22 @@ impl State {
                 drop(known.insert(code.to_owned(), event.timestamp.to_string().into()));
             }
             (Kind::AnomalyCleared, Some(known)) => drop(known.remove(code)),
+            (Kind::EscalationRequired, Some(_)) => {}
             _ => return,
         }
         if anomalies.as_object().is_some_and(Map::is_empty) {
             entity.facts.remove("anomalies");
+        }
+        match kind {
+            // Nobody tries to wake it any more.
+            Kind::EscalationRequired => drop(entity.facts.insert("_gave_up".to_owned(), code.into())),
+            // The next silence is another one.
+            Kind::AnomalyCleared if entity.text("_tried_for") == Some(code) => {
+                entity
+                    .facts
+                    .retain(|fact, _| !["_tries", "_tried_for", "_tried_at", "_gave_up"].contains(&fact.as_str()));
+            }
+            _ => {}
         }
         self.changes.entities.insert(subject, entity);
     }

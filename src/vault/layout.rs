@@ -42,7 +42,7 @@ impl Vault {
             root.make_private()?;
             root.sync()?;
         }
-        let vault = Vault { path: path.to_owned(), root, akashic, lock_timeout: options.lock_timeout };
+        let vault = Vault { path: path.to_owned(), root, akashic, lock_timeout: options.lock_timeout, store: None };
         // Looked at as a reader does: a writer would mend a torn tail, and nothing is to be changed.
         if vault.snapshot()?.head.is_some() {
             return Ok((vault, Created::Existed));

@@ -1,10 +1,12 @@
-//! The vault: one directory, the only state. Knows records and files, not what they mean.
+//! The vault: one directory, the only state. Keeps records and files, and the state that they fold to; what may be
+//! recorded next is none of its business.
 //!
 //! | room | what is in it |
 //! |---|---|
 //! | `files` | opening without following links, private modes, whole files by rename |
 //! | `lock` | flock, with an end to the wait: who may append, who has a job |
 //! | `log` | segments, where the published log ends, what stands behind it |
+//! | `seam` | what the rest of the toolkit knows of the log, wherever it is kept |
 //! | `snapshot` | reading the log up to a known end |
 //! | `head` | `chain.json` |
 //! | `unit`, `write` | appending: what is recorded together, and recording it |
@@ -37,6 +39,7 @@ mod log;
 pub mod projections;
 mod recover;
 mod sabotage;
+mod seam;
 mod snapshot;
 mod tick;
 mod unit;
@@ -45,6 +48,7 @@ mod watch;
 mod write;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{Error, ErrorKind, Result, limits};
@@ -60,7 +64,8 @@ pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use recover::Recovered;
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;
-pub use snapshot::{Position, Snapshot};
+pub use seam::{Append, Log, Store, View, Watching, moved};
+pub use snapshot::{Position, Snapshot, Visited};
 pub use tick::Tick;
 pub use unit::Unit;
 pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
@@ -75,6 +80,8 @@ pub struct Vault {
     akashic: Dir,
     /// How long a reader waits for the lock where it needs it.
     lock_timeout: Duration,
+    /// Where the log is kept, if not in this folder.
+    store: Option<Arc<dyn Store>>,
 }
 
 impl Vault {
@@ -84,11 +91,16 @@ impl Vault {
         let root = Dir::open_root(path)?.ok_or_else(none)?;
         let akashic = root.dir(AKASHIC)?.ok_or_else(none)?;
         let lock_timeout = Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS);
-        Ok(Vault { path: path.to_owned(), root, akashic, lock_timeout })
+        Ok(Vault { path: path.to_owned(), root, akashic, lock_timeout, store: None })
     }
 
     pub fn with_lock_timeout(self, lock_timeout: Duration) -> Vault {
         Vault { lock_timeout, ..self }
+    }
+
+    /// The same vault, whose log is kept somewhere else.
+    pub fn with_store(self, store: Option<Arc<dyn Store>>) -> Vault {
+        Vault { store, ..self }
     }
 
     pub fn path(&self) -> &Path {
@@ -144,7 +156,28 @@ impl Vault {
     }
 
     /// The log and what it folds to, for a command that only reads.
-    pub fn view(&self) -> Result<(Snapshot, State)> {
+    pub fn view(&self) -> Result<View> {
+        match &self.store {
+            Some(store) => store.view(),
+            None => Store::view(self),
+        }
+    }
+
+    /// The right to append to the log, wherever it is kept.
+    pub fn append(&self, options: WriteOptions) -> Result<Box<dyn Append + '_>> {
+        match &self.store {
+            Some(store) => store.append(options),
+            None => Store::append(self, options),
+        }
+    }
+
+    /// Whether the state can be had without reading the whole log.
+    pub fn has_index(&self) -> bool {
+        self.index().is_some()
+    }
+
+    /// The log of this folder and what it folds to.
+    pub fn files_view(&self) -> Result<(Snapshot, State)> {
         // The index first: a merge in between may only make the snapshot newer than the mark.
         let index = self.index();
         let snapshot = self.snapshot()?;

@@ -15,24 +15,12 @@ const TICK_FILE: &str = "watchdog.json";
 pub struct Tick {
     /// When it was, in seconds since 1970.
     pub at: i64,
-    /// Tries to wake each silent agent.
-    #[serde(default)]
-    pub recoveries: BTreeMap<String, Recovery>,
     /// When each anomaly was last told of, by code and subject.
     #[serde(default)]
     pub told: BTreeMap<String, i64>,
     /// What is below an anomaly and was told of.
     #[serde(default)]
     pub warned: BTreeSet<String>,
-}
-
-/// How far the tries to wake an agent have come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recovery {
-    pub attempts: u64,
-    /// Ticks since the last try.
-    pub cycles: u64,
-    pub escalated: bool,
 }
 
 impl Vault {

@@ -55,6 +55,27 @@ fn a_machine_that_slept_takes_nobodys_claim_and_the_log_says_so() {
 }
 
 #[test]
+fn nobody_is_accused_who_could_not_speak_and_what_goes_by_the_calendar_goes_on() {
+    let mut hive = Hive::new();
+    ok(&hive, "hf-activity --kind introspection");
+    ok(&hive, "hf-require propose Login");
+    ok(&hive, "hf-require analyze REQ-0001 x");
+    let awake = (0, 0, 0);
+    on(&mut hive, 60, awake, "hf-watchdog").expect_exit(0);
+    // A laptop sleeps for a day.
+    let slept = (86_400, 0, 0);
+    let codes = |reply: &Reply| -> Vec<String> {
+        reply.all("ANOMALY").iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let found = on(&mut hive, 86_460, slept, "hf-watchdog").expect_exit(1);
+    assert_eq!(codes(&found), ["APPROVAL_OVERDUE"], "{found:#?}");
+    assert_eq!(codes(&on(&mut hive, 86_400 + 600, slept, "hf-watchdog")), ["INACTIVE"], "a warning");
+    let found = on(&mut hive, 86_400 + 601, slept, "hf-watchdog").expect_exit(1);
+    assert_eq!(found.all("ANOMALY"), ["INACTIVE agent:main error 601"]);
+    keeps_the_rules(&hive);
+}
+
+#[test]
 fn a_slow_timer_is_no_sleep() {
     let mut hive = claimed();
     on(&mut hive, 7200, (0, 0, 0), "hf-watchdog").expect_exit(1);
@@ -87,7 +108,8 @@ fn a_clock_that_was_set_neither_ends_nor_prolongs_a_claim() {
         let said = payload(&hive, "ClockStepped");
         assert_eq!(said["from"], moment(60).to_string(), "{by}");
         assert_eq!(said["to"], moment(60 + by).to_string(), "{by}");
-        on(&mut hive, 660 + by, stepped, "hf-watchdog --check").expect_exit(0);
+        let check = on(&mut hive, 660 + by, stepped, "hf-watchdog --check");
+        assert!(check.all("ANOMALY").iter().all(|line| line.starts_with("CLOCK_SKEW system")), "{by}: {check:#?}");
         let late = on(&mut hive, 661 + by, stepped, "hf-task start T-0001 --actor agent:a").expect_exit(3);
         assert_eq!(late.get("STATUS"), "CLAIM_LOST", "{by}");
         keeps_the_rules(&hive);

@@ -53,6 +53,7 @@ mod refuse;
 mod require;
 mod review;
 mod scripts;
+mod seam;
 mod session;
 mod state;
 mod status;

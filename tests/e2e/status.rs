@@ -29,13 +29,13 @@ fn tasks_approvals_and_the_oldest_problem_are_counted() {
     assert_eq!(
         ok(&hive, "hf-status").masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; since 2026-01-31T12:00:00Z LEASE_EXPIRED T-0001\n\
-         SYSTEM_STATE:running\nTASKS:Ready 1\nTASKS:Assigned 1\nPENDING_APPROVALS:1\nLAST_EVENT_ID:<ulid>\n\
-         LAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\nUPTIME_SECONDS:901\nPROBLEMS:1\n\
+         SYSTEM_STATE:running\nTASKS:Ready 2\nPENDING_APPROVALS:1\nLAST_EVENT_ID:<ulid>\n\
+         LAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\nUPTIME_SECONDS:901\nPROBLEMS:2\n\
          PROBLEM:2026-01-31T12:00:00Z LEASE_EXPIRED T-0001\n"
     );
     hive.at("2026-02-01T12:00:01Z");
     let reply = ok(&hive, "hf-status");
-    assert_eq!((reply.get("PROBLEMS"), reply.get("PENDING_APPROVALS")), ("2", "1"));
+    assert_eq!((reply.get("PROBLEMS"), reply.get("PENDING_APPROVALS")), ("3", "1"));
 }
 
 #[test]

@@ -373,7 +373,8 @@ fn a_consequence_that_does_not_follow_is_found_in_a_forged_log() {
     running(&hive, "agent:a");
     let (task, run) = (format!("task:{}", id(&hive, "task", "T-0001")), ok(&hive, "hf-task show T-0001"));
     let run = run.all("ENTITY")[0].split(' ').next().unwrap().to_owned();
-    let found = found_behind(&hive, vec![("core:watchdog", Kind::RunTimedOut, &run, json!({"reason": "silent"}))]);
+    let lost = json!({"reason": "no power"});
+    let found = found_behind(&hive, vec![("core:jobs", Kind::RunCrashed, &run, lost)]);
     assert_eq!(found, [format!("TaskFailed of {task} should follow")]);
 }
 

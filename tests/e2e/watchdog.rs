@@ -301,42 +301,6 @@ fn two_watchdogs_at_once_do_the_work_once() {
 }
 
 #[test]
-fn after_a_missed_hour_each_rule_is_told_once_and_nobody_is_accused_who_could_not_speak() {
-    let mut hive = Hive::new();
-    ok(&hive, "hf-activity --kind introspection");
-    held(&hive, "agent:main");
-    ok(&hive, "hf-require propose Login");
-    ok(&hive, "hf-require analyze REQ-0001");
-    tick(&mut hive, 60);
-    // A laptop sleeps for a day.
-    let found = tick(&mut hive, 86_460);
-    assert!(found.len() == 1 && found[0].starts_with("APPROVAL_OVERDUE"), "{found:?}");
-    assert_eq!(count(&hive, "ClaimExpired"), 0);
-    for minute in 1..=31 {
-        tick(&mut hive, 86_460 + 60 * minute);
-    }
-    assert_eq!((count(&hive, "ClaimExpired"), count(&hive, "ApprovalTimedOut")), (1, 1));
-    let codes: Vec<_> = hive.events().iter().filter_map(|e| e["payload"]["code"].as_str().map(str::to_owned)).collect();
-    assert_eq!(codes, ["INACTIVE", "INTROSPECTION_OVERDUE"]);
-    all_is_well(&hive);
-}
-
-#[test]
-fn three_intervals_are_no_gap_and_one_second_more_is() {
-    for (second, armed) in [(601 + 180, false), (601 + 181, true)] {
-        let mut hive = Hive::new();
-        at(&mut hive, 601 - 60, "hf-checkpoint Here --agent b").expect_exit(0);
-        hive.at(&moment(0).to_string());
-        ok(&hive, "hf-checkpoint Here");
-        for regular in (0..=601).step_by(60).chain([601]) {
-            at(&mut hive, regular, "hf-watchdog");
-        }
-        let found = tick(&mut hive, second);
-        assert_eq!(found.is_empty(), armed, "{second}: {found:?}");
-    }
-}
-
-#[test]
 fn a_link_in_the_folder_of_one_agent_does_not_blind_the_watchdog() {
     let mut hive = configured("");
     ok(&hive, "hf-checkpoint Here --agent a");

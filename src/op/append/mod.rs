@@ -182,7 +182,7 @@ fn ask(tx: &mut Transaction<'_>, checked: Checked) -> Result<Asked> {
 
 /// A parent by event id, by a reference to an entity (its last change), or by the beginning of an id.
 fn find_parent(tx: &Transaction<'_>, parent: &str) -> Result<Ulid> {
-    let (snapshot, state) = (&tx.snapshot, tx.state());
+    let (snapshot, state) = (&*tx.log, tx.state());
     if let Some(id) = parse_ulid(parent)
         && snapshot.find(id)?.is_some()
     {

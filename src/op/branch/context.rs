@@ -12,7 +12,7 @@ use crate::base::{EntityId, EntityType, Error, Result, Subject, Ulid, limits, te
 use crate::event::{Event, parse_ulid};
 use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
-use crate::vault::{Snapshot, Vault};
+use crate::vault::{Log, Vault};
 
 /// No message takes more of the budget than one part in so many.
 const PARTS: usize = 4;
@@ -76,14 +76,14 @@ pub struct BranchContext {
 /// The events and contents that a context is made of.
 pub(super) struct Memory<'a> {
     pub ctx: &'a Context,
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a dyn Log,
     pub state: &'a State,
 }
 
 impl Memory<'_> {
     pub fn event(&self, id: Ulid) -> Result<Event> {
         let gone = || Error::corrupt(format!("event {id} is gone"));
-        self.snapshot.find(id)?.map(|(_, event)| event).ok_or_else(gone)
+        self.snapshot.find(id)?.ok_or_else(gone)
     }
 
     /// Events in the order of the log. They mostly stand close together, so one search finds many.
@@ -91,7 +91,7 @@ impl Memory<'_> {
         let mut found: Vec<Event> = Vec::with_capacity(ids.len());
         while let Some(next) = ids.get(found.len()) {
             let (before, mut passed) = (found.len(), 0);
-            self.snapshot.events(self.snapshot.seek(*next)?, &mut |_, event, _| {
+            self.snapshot.read_from(*next, &mut |event| {
                 match ids.get(found.len()) == Some(&event.id) {
                     true => found.push(event),
                     false => passed += 1,

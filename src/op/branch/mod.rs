@@ -457,7 +457,7 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
 /// A note that is repeated may find its persona elsewhere: it was said where it was said.
 fn repeated_note(tx: &Transaction<'_>, noted: &mut Request) -> Result<Option<Recorded>> {
     let first = noted.key.as_deref().and_then(|key| tx.state().keyed(key));
-    if let Some((_, first)) = first.map(|id| tx.snapshot.find(id)).transpose()?.flatten()
+    if let Some(first) = first.map(|id| tx.log.find(id)).transpose()?.flatten()
         && first.event_type.known() == Some(Kind::NoteRecorded)
     {
         noted.subject = Some(first.subject.clone());

@@ -74,7 +74,8 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
         let entries = all.into_iter().map(|branch| Listed::Entity(Box::new(branch))).collect();
         let active = state.root(&name).map(|root| at_branch(state, &root));
         let request = ListRequest { states, limit, cursor, ..ListRequest::of(Projection::Of(EntityType::Branch)) };
-        let page = ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now: ctx.now.timestamp() };
+        let (due, now) = (Default::default(), ctx.now.timestamp());
+        let page = ListOutcome { entries, due, next_cursor, more, head: snapshot.head(), request, now };
         Ok(BranchesOutcome { page, active })
     })
 }

@@ -130,7 +130,7 @@ fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<Recalled>)]) -> Result<
     if missing == 0 {
         return Ok(());
     }
-    memory.snapshot.events(memory.snapshot.seek(begin)?, &mut |_, event, _| {
+    memory.snapshot.read_from(begin, &mut |event| {
         let places: Vec<(usize, usize)> = match event.event_type.known() {
             Some(Kind::NoteRecorded) => by_thread.get(&event.subject).copied().into_iter().collect(),
             Some(Kind::MessageSent) => talks.iter().filter(|talk| talk.has(&event)).map(|talk| talk.at).collect(),

@@ -15,11 +15,13 @@ use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::{Request, project};
-use crate::vault::{Vault, WriteOptions};
+use crate::vault::{Store, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
 pub struct Context {
     pub vault: PathBuf,
+    /// Where its log is kept, if not in the vault itself.
+    pub store: Option<Arc<dyn Store>>,
     /// How long to wait for the vault's lock.
     pub lock_timeout: Duration,
     pub caller: Caller,
@@ -106,7 +108,8 @@ impl Context {
     }
 
     pub(in crate::op) fn open(&self) -> Result<Vault> {
-        Ok(Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout))
+        let vault = Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout);
+        Ok(vault.with_store(self.store.clone()))
     }
 
     pub(in crate::op) fn write_options(&self, settings: &Settings) -> WriteOptions {

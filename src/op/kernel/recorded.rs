@@ -95,7 +95,7 @@ impl Transaction<'_> {
         let before = self.unit().event(last).map(|event| event.subject.clone());
         let subject = match before {
             Some(subject) => subject,
-            None => self.snapshot.find(last)?.map(|(_, event)| event.subject).unwrap_or_default(),
+            None => self.log.find(last)?.map(|event| event.subject).unwrap_or_default(),
         };
         let entity =
             Subject::parse(&subject).ok().and_then(|subject| self.state().entity(&subject).map(Cow::into_owned));

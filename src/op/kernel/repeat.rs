@@ -8,7 +8,7 @@ use crate::base::{Actor, Error, Reason, Result, Subject};
 use crate::event::{Event, Kind, check_key, parse_ulid};
 use crate::policy::{self, Request};
 use crate::state::State;
-use crate::vault::Snapshot;
+use crate::vault::Log;
 
 /// The line number of the nth request, if it came from lines.
 pub type Place<'a> = &'a dyn Fn(usize) -> Option<usize>;
@@ -40,34 +40,34 @@ impl Transaction<'_> {
         let Some(key) = &request.key else { return Ok(None) };
         match self.state().keyed(key).and_then(|id| self.unit().event(id)) {
             Some(event) => Ok(Some(event.clone())),
-            None => recorded_with_key(&self.snapshot, self.state(), key),
+            None => recorded_with_key(&*self.log, self.state(), key),
         }
     }
 }
 
 /// An event's own id counts as its key, so that a reply which was uncertain can be repeated safely
 /// even if no key was given.
-fn recorded_with_key(snapshot: &Snapshot, state: &State, key: &str) -> Result<Option<Event>> {
+fn recorded_with_key(log: &dyn Log, state: &State, key: &str) -> Result<Option<Event>> {
     match state.keyed(key).or_else(|| parse_ulid(key)) {
-        Some(id) => Ok(snapshot.find(id)?.map(|(_, event)| event)),
+        Some(id) => log.find(id),
         None => Ok(None),
     }
 }
 
 /// Whether all of this was recorded before: then the reply is that of the first time.
 fn find(tx: &Transaction<'_>, requests: &[&Request], place: Place<'_>) -> Result<Option<Recorded>> {
-    let (snapshot, state) = (&tx.snapshot, tx.state());
+    let (log, state) = (&*tx.log, tx.state());
     let mut firsts = Vec::new();
     for (n, request) in requests.iter().enumerate() {
         let Some(key) = &request.key else { continue };
-        if let Some(first) = recorded_with_key(snapshot, state, key)? {
+        if let Some(first) = recorded_with_key(log, state, key)? {
             policy::check_repeats(state, &first, request).map_err(|e| at(place, n, e))?;
             firsts.push((n, first));
         }
     }
     let Some((n, first)) = firsts.first() else { return Ok(None) };
     let gone = || Error::corrupt(format!("event {} is gone", first.id));
-    let (unit, index) = snapshot.unit_of(first.id)?.ok_or_else(gone)?;
+    let (unit, index) = log.unit_of(first.id)?.ok_or_else(gone)?;
     let (asked, others) = match requests {
         [_] => (vec![first.clone()], belonging(&unit, index)),
         _ => {
@@ -122,7 +122,7 @@ fn same_events(
         }
         match (rest.next_if(is_asked), policy::holds(state, request)) {
             (Some(event), _) => asked.push(event.clone()),
-            (None, Some(id)) => asked.extend(tx.snapshot.find(id)?.map(|(_, event)| event)),
+            (None, Some(id)) => asked.extend(tx.log.find(id)?),
             (None, None) => return Ok(None),
         }
     }

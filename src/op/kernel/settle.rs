@@ -56,7 +56,7 @@ impl Transaction<'_> {
     fn cut_off(&self) -> Result<Vec<Event>> {
         let (mut events, mut left) = (Vec::new(), 0);
         let reactor = Actor::core(REACTOR).to_string();
-        self.snapshot.events_back(&mut |event, _| {
+        self.log.read_back(&mut |event| {
             if left == 0 {
                 let full = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
                 if !full || event.actor != reactor {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::context::{Context, Shell};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, Clocks, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits, text};
+use crate::chain::Head;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
 use crate::machine;
 use crate::policy::code::Code;
@@ -19,7 +20,7 @@ use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Settings, Verdict};
 use crate::state::State;
 use crate::vault::config::{self, Config};
-use crate::vault::{Snapshot, Stop, Unit, Vault, Writer};
+use crate::vault::{Append, Log, Snapshot, Stop, Unit, Vault, View};
 
 /// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
 pub type AfterCommit = fn(&After<'_>) -> Option<Errand>;
@@ -39,10 +40,11 @@ pub struct After<'a> {
 /// The log to decide against: with the right to append, or only for a dry run.
 pub struct Transaction<'v> {
     vault: &'v Vault,
-    writer: Option<Writer<'v>>,
+    writer: Option<Box<dyn Append + 'v>>,
     after_commit: &'static [AfterCommit],
     errands: Vec<Errand>,
-    pub snapshot: Snapshot,
+    /// The log before what is asked for.
+    pub log: Box<dyn Log>,
     unit: Unit,
     /// Events of a cascade whose consequences did not fit into the batch.
     backlog: Vec<Event>,
@@ -93,29 +95,47 @@ impl<'v> Transaction<'v> {
 
     pub fn open(ctx: &Context, vault: &'v Vault, mode: Mode) -> Result<Self> {
         let file = vault.config_file();
-        let options = ctx.write_options(file.as_ref().map_or(&Settings::default(), |(config, _)| config));
-        let (writer, (snapshot, state)) = if mode == Mode::DryRun {
-            (None, vault.view()?)
-        } else {
-            let mut writer = vault.write(options)?;
-            let view = writer.view()?;
-            (Some(writer), view)
+        let (writer, view) = match mode {
+            Mode::DryRun => (None, vault.view()?),
+            Mode::Write => {
+                let options = ctx.write_options(file.as_ref().map_or(&Settings::default(), |(config, _)| config));
+                let mut writer = vault.append(options)?;
+                let view = writer.view()?;
+                (Some(writer), view)
+            }
         };
-        if state.tally().newest_version > SCHEMA_VERSION {
+        if view.1.tally().newest_version > SCHEMA_VERSION {
             return Err(Error::refused(
                 Reason::NewerVersion,
                 "this vault holds events of a newer version than this program writes",
             ));
         }
+        Self::enter(ctx, vault, writer, view, file)
+    }
+
+    /// For who only looks, also at a log of a newer version: nothing can be committed. The state is the log's own.
+    pub(super) fn look(ctx: &Context, vault: &'v Vault) -> Result<(State, Self)> {
+        let (log, state) = vault.view()?;
+        let recorded = state.clone();
+        Ok((recorded, Self::enter(ctx, vault, None, (log, state), vault.config_file())?))
+    }
+
+    fn enter(
+        ctx: &Context,
+        vault: &'v Vault,
+        writer: Option<Box<dyn Append + 'v>>,
+        (log, state): View,
+        file: Result<(Config, Vec<String>)>,
+    ) -> Result<Self> {
         let (config, mut warnings) = file.unwrap_or_else(|error| config::instead_of(&error, &state));
-        warnings.extend(ahead_of_the_clock(&snapshot, ctx.now, &config));
-        let unit = Unit::new(state, snapshot.head, ctx.now);
+        warnings.extend(ahead_of_the_clock(log.head(), ctx.now, &config));
+        let unit = Unit::new(state, log.head(), ctx.now);
         let mut tx = Transaction {
             vault,
             writer,
             after_commit: ctx.host.after_commit,
             errands: Vec::new(),
-            snapshot,
+            log,
             unit,
             backlog: Vec::new(),
             seat: Seat::Free,
@@ -126,7 +146,7 @@ impl<'v> Transaction<'v> {
             warnings,
         };
         if let Some(writer) = &mut tx.writer {
-            tx.warnings.append(&mut writer.warnings);
+            tx.warnings.append(&mut writer.take_warnings());
         }
         tx.settle_stop()?;
         tx.settle_world(ctx)?;
@@ -258,8 +278,8 @@ impl<'v> Transaction<'v> {
         if let Err(error) = self.go_on() {
             self.warnings.push(format!("what follows could not all be recorded yet: {error}"));
         }
-        let snapshot = std::mem::replace(&mut self.snapshot, Snapshot::empty());
-        Ok(Committed { events, snapshot, warnings: std::mem::take(&mut self.warnings) })
+        let log = std::mem::replace(&mut self.log, Box::new(Snapshot::empty()));
+        Ok(Committed { events, log, warnings: std::mem::take(&mut self.warnings) })
     }
 
     fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {
@@ -273,14 +293,14 @@ impl<'v> Transaction<'v> {
         // What was asked for may hold already, while something else is due all the same.
         let place = unit.events().iter().position(|event| event.id == asked).unwrap_or(0);
         match &mut self.writer {
-            None => unit.seal(self.snapshot.head).map(|(events, ..)| events),
+            None => unit.seal(self.log.head()).map(|(events, ..)| events),
             Some(writer) => {
-                let events = writer.commit(unit, place)?;
+                let events = writer.append(self.log.head(), unit, place)?;
                 self.errands.extend(errands);
                 if let Some(clocks) = &self.clocks {
                     self.vault.remember_clock(clocks);
                 }
-                self.warnings.append(&mut writer.warnings);
+                self.warnings.append(&mut writer.take_warnings());
                 Ok(events)
             }
         }
@@ -291,7 +311,7 @@ impl<'v> Transaction<'v> {
         let Some(first) = self.unit.events().first().map(|event| event.id) else { return Ok(()) };
         if self.writer.is_none() {
             let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
-            self.unit = Unit::new(unit.into_state(), self.snapshot.head, self.now);
+            self.unit = Unit::new(unit.into_state(), self.log.head(), self.now);
             return Ok(());
         }
         self.write(first)?;
@@ -302,9 +322,9 @@ impl<'v> Transaction<'v> {
     /// The log as it is after a batch.
     fn look_again(&mut self) -> Result<()> {
         if let Some(writer) = &mut self.writer {
-            let (snapshot, state) = writer.view()?;
-            self.unit = writer.begin(state);
-            self.snapshot = snapshot;
+            let (log, state) = writer.view()?;
+            self.unit = Unit::new(state, log.head(), self.now);
+            self.log = log;
         }
         Ok(())
     }
@@ -356,7 +376,7 @@ impl<'v> Transaction<'v> {
         let vault = self.vault;
         let Some(stop) = vault.stop_flag()? else { return Ok(()) };
         let stopped = self.state().of(&Subject::SYSTEM) == machine::State::Stopped;
-        let as_event = parse_ulid(&stop.id).map(|id| self.snapshot.find(id)).transpose()?.flatten();
+        let as_event = parse_ulid(&stop.id).map(|id| self.log.find(id)).transpose()?.flatten();
         let recorded = self.state().keyed(&stop.key()).is_some() || as_event.is_some();
         match (stopped, recorded) {
             (true, _) => Ok(()),
@@ -394,8 +414,8 @@ impl Drop for Transaction<'_> {
 }
 
 /// A log whose ids are ahead of the clock was written while that was wrong, or it is wrong now.
-fn ahead_of_the_clock(snapshot: &Snapshot, now: Now, settings: &Settings) -> Option<String> {
-    let ahead = snapshot.head?.id.timestamp_ms().saturating_sub(now.millis) / 1000;
+fn ahead_of_the_clock(head: Option<Head>, now: Now, settings: &Settings) -> Option<String> {
+    let ahead = head?.id.timestamp_ms().saturating_sub(now.millis) / 1000;
     (ahead > settings.count(Setting::ClockSkewSeconds))
         .then(|| format!("{}: the log is {ahead} seconds ahead of the clock", Code::ClockSkew))
 }
@@ -413,7 +433,8 @@ fn stop_among(events: &[Event]) -> Option<Stop> {
 #[derive(Debug)]
 pub struct Committed {
     pub events: Vec<Event>,
-    pub snapshot: Snapshot,
+    /// The log before what is asked for.
+    pub log: Box<dyn Log>,
     pub warnings: Vec<String>,
 }
 
@@ -424,7 +445,7 @@ impl Committed {
             return Ok(event.clone());
         }
         let gone = || Error::corrupt(format!("event {id} is gone"));
-        self.snapshot.find(id)?.map(|(_, event)| event).ok_or_else(gone)
+        self.log.find(id)?.ok_or_else(gone)
     }
 }
 

@@ -1,13 +1,15 @@
 //! Reading: an answer from the log and what it folds to.
 
+use std::collections::BTreeMap;
+
 use super::context::Context;
-use super::transaction::{Mode, Transaction};
+use super::transaction::Transaction;
 use crate::base::{Result, Subject};
 use crate::policy::Settings;
 use crate::policy::due::{Due, Moment};
-use crate::state::State;
+use crate::state::{Entity, State};
 use crate::vault::config::Config;
-use crate::vault::{Snapshot, Vault};
+use crate::vault::{Log, Vault};
 
 /// What is due that a reader takes into account in one look.
 const DUE_MAX: usize = 1000;
@@ -16,15 +18,15 @@ const DUE_MAX: usize = 1000;
 #[derive(Debug)]
 pub struct View<'v> {
     tx: Transaction<'v>,
-    recorded: Option<Settings>,
+    /// As the log has it.
+    recorded: State,
     /// What is due and not recorded.
     pub due: Vec<Due>,
 }
 
 impl<'v> View<'v> {
     pub fn open(ctx: &Context, vault: &'v Vault) -> Result<View<'v>> {
-        let recorded = Settings::recorded(&vault.view()?.1);
-        let mut tx = Transaction::open(ctx, vault, Mode::DryRun)?;
+        let (recorded, mut tx) = Transaction::look(ctx, vault)?;
         let due = tx.settle_all(DUE_MAX)?;
         match tx.state().fault() {
             Some(fault) => Err(fault),
@@ -37,17 +39,39 @@ impl<'v> View<'v> {
         self.tx.state()
     }
 
-    pub fn snapshot(&self) -> &Snapshot {
-        &self.tx.snapshot
+    pub fn log(&self) -> &dyn Log {
+        &*self.tx.log
     }
 
     pub fn moment(&self) -> Moment<'_> {
         self.tx.moment()
     }
 
+    /// The state as the log has it, with nothing of what is due.
+    pub fn recorded(&self) -> &State {
+        &self.recorded
+    }
+
     /// The settings that the log says, as it is; nothing if it does not.
     pub fn recorded_settings(&self) -> Option<Settings> {
-        self.recorded.clone()
+        Settings::recorded(&self.recorded)
+    }
+
+    /// An entity of this view whose last event is one of the log, not one that is only due.
+    pub fn shown(&self, entity: Entity) -> Entity {
+        match self.recorded.entity(&entity.subject) {
+            Some(recorded) => Entity { last_event: recorded.last_event, ..entity },
+            None => entity,
+        }
+    }
+
+    /// What is due of these, in words, by their subjects.
+    pub fn due_among<'a>(&self, entities: impl Iterator<Item = &'a Entity>) -> BTreeMap<String, String> {
+        if self.due.is_empty() {
+            return BTreeMap::new();
+        }
+        let why = |entity: &Entity| Some((entity.subject.to_string(), self.due_of(&entity.subject)?.why()));
+        entities.filter_map(why).collect()
     }
 
     /// The settings in force.
@@ -66,9 +90,9 @@ impl<'v> View<'v> {
 }
 
 /// An answer from the state as the log has it. If the state could not give all of it, an error.
-pub fn with_view<T>(vault: &Vault, answer: impl FnOnce(&Snapshot, &State) -> Result<T>) -> Result<T> {
-    let (snapshot, state) = vault.view()?;
-    let answer = answer(&snapshot, &state)?;
+pub fn with_view<T>(vault: &Vault, answer: impl FnOnce(&dyn Log, &State) -> Result<T>) -> Result<T> {
+    let (log, state) = vault.view()?;
+    let answer = answer(&*log, &state)?;
     match state.fault() {
         Some(fault) => Err(fault),
         None => Ok(answer),

@@ -359,7 +359,7 @@ impl Going<'_> {
         with_view(self.vault, |snapshot, state| {
             let fired = |attempt| state.keyed(&key(mission, part.name(), round, attempt));
             let Some((attempt, id)) = (1..).map_while(|n| Some((n, fired(n)?))).last() else { return Ok(None) };
-            let event = snapshot.find(id)?.map(|(_, event)| event);
+            let event = snapshot.find(id)?;
             event.map(|event| Ok((Subject::parse(&event.subject)?, attempt))).transpose()
         })
     }

@@ -148,7 +148,7 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
 /// What the event with this key says, if it is one of this kind.
 fn first_with(tx: &Transaction<'_>, key: Option<&str>, kind: Kind) -> Result<Option<Map<String, Value>>> {
     let Some(id) = key.and_then(|key| tx.state().keyed(key).or_else(|| parse_ulid(key))) else { return Ok(None) };
-    let first = tx.snapshot.find(id)?.map(|(_, event)| event);
+    let first = tx.log.find(id)?;
     Ok(first.filter(|event| event.event_type.known() == Some(kind)).map(|event| event.payload))
 }
 

@@ -11,7 +11,7 @@ use crate::chain::Head;
 use crate::op::kernel::with_view;
 use crate::state::State;
 use crate::vault::projections::{self, Found};
-use crate::vault::{Position, Snapshot, Vault};
+use crate::vault::{Log, Vault};
 
 #[derive(Debug)]
 pub struct CheckOutcome {
@@ -55,7 +55,7 @@ pub(in crate::op) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
                 }
             }
         }
-        Ok(CheckOutcome { events: snapshot.count, head: snapshot.head, differences, rebuild_mends })
+        Ok(CheckOutcome { events: snapshot.count(), head: snapshot.head(), differences, rebuild_mends })
     })
 }
 
@@ -79,10 +79,10 @@ impl History {
     }
 
     /// Folds the whole log and keeps what is wanted on the way.
-    fn fold(&mut self, snapshot: &Snapshot) -> Result<State> {
+    fn fold(&mut self, snapshot: &dyn Log) -> Result<State> {
         let mut state = State::default();
         let mut touched: BTreeSet<EntityType> = BTreeSet::new();
-        snapshot.events(Position::START, &mut |_, event, _| {
+        snapshot.read_from(Ulid::nil(), &mut |event| {
             state.apply(&event);
             touched.extend(projections::touched(&event));
             if event.ends_unit() {

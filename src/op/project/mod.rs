@@ -2,13 +2,15 @@
 
 mod check;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::Context;
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Timestamp, Ulid, limits};
 use crate::chain::Head;
 use crate::machine;
-use crate::op::kernel::with_view;
+use crate::op::kernel::{View, with_view};
 use crate::policy::Settings;
 use crate::state::{Entity, State};
 use crate::vault::{Vault, projections};
@@ -75,7 +77,7 @@ pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
     let files = vault.projection_files().unwrap_or_default();
     let current = |entity: EntityType| {
         let through = files.get(&entity).and_then(|(through, _)| *through);
-        state.tally().live(entity) == 0 || through == snapshot.head.map(|head| head.id)
+        state.tally().live(entity) == 0 || through == snapshot.head().map(|head| head.id)
     };
     Ok(SummaryOutcome {
         counts: EntityType::projected()
@@ -85,8 +87,8 @@ pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
                 states: state.tally().states(entity).collect(),
             })
             .collect(),
-        events: snapshot.count,
-        head: snapshot.head,
+        events: snapshot.count(),
+        head: snapshot.head(),
         stale: EntityType::projected().filter(|entity| !current(*entity)).map(EntityType::plural).collect(),
     })
 }
@@ -129,6 +131,8 @@ pub enum Listed {
 #[derive(Debug)]
 pub struct ListOutcome {
     pub entries: Vec<Listed>,
+    /// Why entries are not as the log has them: what is due, by subject.
+    pub due: BTreeMap<String, String>,
     /// The id behind which the next page begins, if there is one.
     pub next_cursor: Option<EntityId>,
     pub more: bool,
@@ -158,22 +162,34 @@ pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
             format!("a page has 1 to {most} entries, not {}", request.limit),
         ));
     }
-    with_view(&ctx.open()?, |snapshot, state| {
-        let mut entries = match request.projection {
-            Projection::Of(entity) => list_entities(state, entity, &request)?,
-            Projection::Idempotency => {
-                let keys = state.keys(request.cursor.as_deref(), request.limit + 1);
-                keys.into_iter().map(|(key, id)| Listed::Key(key, id)).collect()
-            }
-        };
-        let more = entries.len() > request.limit;
-        entries.truncate(request.limit);
-        let next_cursor = match entries.last() {
-            Some(Listed::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
-            _ => None,
-        };
-        Ok(ListOutcome { entries, next_cursor, more, head: snapshot.head, request, now: ctx.now.timestamp() })
-    })
+    let vault = ctx.open()?;
+    let view = View::open(ctx, &vault)?;
+    let mut entries = match request.projection {
+        Projection::Of(entity) => list_entities(view.state(), entity, &request)?,
+        Projection::Idempotency => {
+            let keys = view.state().keys(request.cursor.as_deref(), request.limit + 1);
+            keys.into_iter().map(|(key, id)| Listed::Key(key, id)).collect()
+        }
+    };
+    let more = entries.len() > request.limit;
+    entries.truncate(request.limit);
+    let next_cursor = match entries.last() {
+        Some(Listed::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
+        _ => None,
+    };
+    let entries: Vec<Listed> = entries
+        .into_iter()
+        .map(|entry| match entry {
+            Listed::Entity(entity) => Listed::Entity(Box::new(view.shown(*entity))),
+            key => key,
+        })
+        .collect();
+    let entities = entries.iter().filter_map(|entry| match entry {
+        Listed::Entity(entity) => Some(&**entity),
+        Listed::Key(..) => None,
+    });
+    let (due, head) = (view.due_among(entities), view.log().head());
+    Ok(ListOutcome { entries, due, next_cursor, more, head, request, now: ctx.now.timestamp() })
 }
 
 fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<Listed>> {
@@ -229,7 +245,7 @@ pub fn map(ctx: &Context, request: MapRequest) -> Result<MapOutcome> {
             Projection::Of(entity) => projections::map(state, entity),
             Projection::Idempotency => projections::idempotency(state),
         };
-        Ok(MapOutcome { projection, map, head: snapshot.head })
+        Ok(MapOutcome { projection, map, head: snapshot.head() })
     })
 }
 

@@ -34,7 +34,7 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
     let subject = state.find(&request.reference, EntityType::Task)?;
     let task = state.entity(&subject).expect("it was resolved").into_owned();
     let mut chain = Chain { view: &view, state, steps: Vec::new(), seen: Vec::new() };
-    match (state.entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {
+    match (view.recorded().entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {
         (Some(system), _) => {
             let fact = |name: &str| system.text(name).unwrap_or_default().to_owned();
             chain.say(format!(
@@ -71,9 +71,9 @@ impl Chain<'_> {
 
     /// When an entity came to be where it is.
     fn since(&self, entity: &Entity) -> Result<String> {
-        let event = self.view.snapshot().find(entity.last_event)?;
+        let event = self.view.log().find(entity.last_event)?;
         Ok(match (event, self.view.due_of(&entity.subject)) {
-            (Some((_, event)), _) => event.timestamp.to_string(),
+            (Some(event), _) => event.timestamp.to_string(),
             (None, Some(due)) => format!("{} (due: {})", due.at, due.why()),
             (None, None) => "an unknown time".to_owned(),
         })

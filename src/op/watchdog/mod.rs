@@ -108,8 +108,6 @@ struct Ticking<'a> {
     now: Timestamp,
     /// How the jobs stand.
     machine: Machine,
-    /// Whether somebody has looked in this very second.
-    again: bool,
     tick: Tick,
     findings: Vec<Finding>,
     stopped: bool,
@@ -129,7 +127,6 @@ impl<'a> Ticking<'a> {
             mode,
             now,
             machine: Machine::default(),
-            again: false,
             tick: Tick::default(),
             findings: Vec::new(),
             stopped: false,
@@ -142,7 +139,6 @@ impl<'a> Ticking<'a> {
     /// Reads the last tick, under the lock: another watchdog may just have left one.
     fn begin(&mut self) -> Result<()> {
         let before = self.vault.tick()?;
-        self.again = before.as_ref().is_some_and(|before| before.at == self.now.0);
         self.tick = before.unwrap_or_default();
         self.tick.at = self.now.0;
         self.tick.told.values_mut().for_each(|told| *told = (*told).min(self.now.0));
@@ -184,6 +180,12 @@ impl<'a> Ticking<'a> {
         self.paused = Calendar::of(tx.state()).all_paused();
         // What was overdue in a round before is settled; agents are looked at anew.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
+        let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
+        let ahead = head.saturating_sub(self.now.0).max(0) as u64;
+        if ahead > tx.config.count(Setting::ClockSkewSeconds) {
+            self.findings.retain(|finding| finding.code != Code::ClockSkew || finding.subject != Subject::SYSTEM);
+            self.say(Code::ClockSkew, Subject::SYSTEM, Level::Error, ahead);
+        }
         let watched = agents::look(self, tx)?;
         let more = self.overdue(tx)?;
         self.runaways(tx)?;
@@ -238,7 +240,7 @@ impl<'a> Ticking<'a> {
         let from = Timestamp(self.now.0.saturating_sub(seconds as i64));
         let mut counts = std::collections::BTreeMap::<String, u64>::new();
         let mut looked = 0;
-        tx.snapshot.events_back(&mut |event, _| {
+        tx.log.read_back(&mut |event| {
             looked += 1;
             if event.timestamp <= from || looked > RUNAWAY_LOOK_MAX {
                 return Ok(std::ops::ControlFlow::Break(()));
@@ -310,37 +312,36 @@ impl<'a> Ticking<'a> {
         due
     }
 
-    /// Tries to wake a silent agent: so often, with so many ticks between, then a person is asked.
+    /// Tries to wake a silent agent: so often, with so long between, then a person is asked. How far that has come is in
+    /// the log, so that no second watchdog begins again.
     fn recover(&mut self, tx: &mut Transaction<'_>, agent: &Watched, failing: &[&Finding]) -> Result<Vec<hooks::Call>> {
-        let name = agent.subject.id().to_owned();
-        let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else {
-            self.tick.recoveries.remove(&name);
-            return Ok(Vec::new());
-        };
+        let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else { return Ok(Vec::new()) };
         let config = &tx.config;
-        let (most, wait) = (config.count(Setting::MaxRecoveryAttempts), config.count(Setting::RecoveryWaitCycles));
+        let most = config.count(Setting::MaxRecoveryAttempts);
+        let interval = config.count(Setting::WatchdogIntervalSeconds);
+        let wait = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
         // Without a hook there is nobody to wake it.
         if config.command(Setting::OnAnomaly).ok().flatten().is_none() || self.stopped {
             return Ok(Vec::new());
         }
-        let recovery = self.tick.recoveries.entry(name).or_default();
-        let first = recovery.attempts == 0;
-        recovery.cycles += u64::from(!self.again);
-        if !first && recovery.cycles <= wait || recovery.escalated {
+        let Some(known) = tx.state().entity(&agent.subject).map(|agent| agent.into_owned()) else {
+            return Ok(Vec::new());
+        };
+        let (tries, tried_at) = (known.count("_tries"), known.time("_tried_at"));
+        let waits = tried_at.is_some_and(|at| self.now.0.saturating_sub(at.0).max(0) as u64 <= wait);
+        if waits || known.facts.contains_key("_gave_up") {
             return Ok(Vec::new());
         }
-        recovery.cycles = 0;
-        if recovery.attempts < most {
-            recovery.attempts += 1;
-            let said = json!({"code": silence.code.as_str(), "attempt": recovery.attempts});
+        if tries < most {
+            let said = json!({"code": silence.code.as_str(), "attempt": tries + 1});
             self.record(tx, Kind::RecoveryAttempted, &agent.subject, said)?;
             // The first try is the hook that tells of the anomaly.
-            let call = (!first).then(|| hooks::Call::anomaly(agent, silence));
+            let call = (tries > 0).then(|| hooks::Call::anomaly(agent, silence));
             return Ok(call.into_iter().collect());
         }
-        recovery.escalated = true;
         let reason = format!("{} for {} s, and {most} tries to wake it did not help", silence.code, silence.seconds);
-        self.record(tx, Kind::EscalationRequired, &agent.subject, json!({"reason": reason}))?;
+        let said = json!({"reason": reason, "code": silence.code.as_str()});
+        self.record(tx, Kind::EscalationRequired, &agent.subject, said)?;
         Ok(vec![hooks::Call::anomaly(agent, silence)])
     }
 
