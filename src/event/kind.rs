@@ -303,7 +303,7 @@ pub const TABLE: &[Row] = &[
         .claim(Claim::NeedsIfAgent).ending(Ending::Consequence).wakes_jobs(),
     row(Kind::TaskSucceeded, TASK, &[], "it is done")
         .claim(Claim::Needs).ending(Ending::End).wakes_jobs(),
-    row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text), may("escalate", Is::Bool)], "it failed")
+    row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text), may("escalate", Is::Bool), may("released", Is::Bool)], "it failed")
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::TaskRetrying, TASK, &[may("released", Is::Bool)], "it will be tried again")
         .starts(Starts::Retry),

@@ -49,7 +49,7 @@ pub struct ShowConfigRequest {
 pub fn show(ctx: &Context, request: ShowConfigRequest) -> Result<ConfigOutcome> {
     let vault = ctx.open()?;
     // Here, and only here, a file that cannot be read is an error.
-    let (config, warnings) = vault.config()?;
+    let (config, warnings) = vault.config_file()?;
     let recorded = View::open(ctx, &vault)?.recorded_settings().is_some_and(|r| r.to_json() == config.to_json());
     let mut settings = flat(&config.settings);
     if let Some(name) = &request.name {
@@ -87,7 +87,7 @@ pub struct ConfigDiffOutcome {
 /// What the file says and the log does not: the next command that records something takes it over.
 pub fn diff(ctx: &Context) -> Result<ConfigDiffOutcome> {
     let vault = ctx.open()?;
-    let (config, warnings) = vault.config()?;
+    let (config, warnings) = vault.config_file()?;
     let recorded = View::open(ctx, &vault)?.recorded_settings();
     let (before, after) = (recorded.as_ref().map(flat).unwrap_or_default(), flat(&config.settings));
     let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();

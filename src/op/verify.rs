@@ -99,7 +99,7 @@ pub fn recover(ctx: &Context, request: RecoverRequest) -> Result<RecoverOutcome>
     }
     let vault = ctx.open()?;
     // The settings only say how large a segment may get; a broken file must not stand in the way here.
-    let settings = vault.config().map(|(config, _)| config.settings).unwrap_or_default();
+    let settings = vault.config_file().map(|(config, _)| config.settings).unwrap_or_default();
     let options = ctx.write_options(&settings);
     vault.recover(ctx.caller.actor.clone(), &random_id()?, options)
 }

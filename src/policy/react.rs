@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::approval::{self, OPEN, Question};
 use super::settings::{Setting, Settings};
 use super::{project, ready, review, rules};
+use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, Timestamp, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind};
 use crate::machine::{self, State as At};
@@ -266,8 +267,8 @@ impl Reactor<'_> {
         let archived = project.is_some_and(|project| project::standing(self.state, &project) == At::Archived);
         if transient && tried < most && !archived {
             let mut retry = json!({"attempt": tried + 1, "of": most});
-            if self.is_released(&task) {
-                retry["released"] = true.into();
+            if let Some(released) = self.cause.payload.get("released") {
+                retry["released"] = released.clone();
             }
             return self.say(Kind::TaskRetrying, task.subject, retry);
         }
@@ -286,11 +287,9 @@ impl Reactor<'_> {
         }
     }
 
-    /// Whether a task is anybody's after a failure that its holder did not report itself. Versions that recorded no
-    /// settings gave it back.
-    fn is_released(&self, task: &Entity) -> bool {
-        let by_itself = self.cause.actor == Actor::core(REACTOR).to_string();
-        by_itself && !task.is_job() && self.state.settings().is_some()
+    /// Whether the toolkit itself found the cause. Versions that recorded no settings made no difference.
+    fn cause_is_core(&self) -> bool {
+        Actor::parse(&self.cause.actor).is_ok_and(|actor| actor.kind == ActorKind::Core)
     }
 
     /// Ends the run that a task's end leaves behind.
@@ -354,6 +353,10 @@ impl Reactor<'_> {
         // A crash may have said why; silence is always a time-out.
         let why = said("reason").and_then(Value::as_str).filter(|_| reason == CRASH).unwrap_or(reason);
         let mut payload = json!({"error_class": class, "reason": why});
+        // A failure that its holder did not report itself is silence.
+        if self.cause_is_core() && !task.is_job() && self.state.settings().is_some() {
+            payload["released"] = true.into();
+        }
         if let Some(escalate) = said("escalate") {
             payload["escalate"] = escalate.clone();
         }

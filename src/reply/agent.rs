@@ -40,7 +40,7 @@ fn look_inward() -> Next {
 impl Replies for DeepWorkOutcome {
     fn reply(&self) -> Reply {
         let work = self.recorded.entity.as_ref();
-        let over = work.is_some_and(|work| work.state == State::Completed);
+        let over = work.is_some_and(|work| matches!(work.state, State::Completed | State::Expired));
         self.recorded
             .reply()
             .next(if over { look_inward() } else { Next::None })

@@ -14,6 +14,7 @@ use super::files::Dir;
 use super::layout::CONFIG_FILE;
 use crate::base::{Error, Reason, Result};
 use crate::policy::settings::{Setting, Settings};
+use crate::state::State;
 
 /// The section whose members are agents, each with settings of `liveness` of its own.
 const AGENTS: &str = "agents";
@@ -45,11 +46,6 @@ impl Deref for Config {
 }
 
 impl Config {
-    /// Settings without a file, whose commands must not be run, and why.
-    pub fn only(settings: Settings, why: &str) -> Config {
-        Config { settings, file: None, foreign: Some(why.to_owned()) }
-    }
-
     /// A command to run. Refused if the file is not the user's own.
     pub fn command(&self, setting: Setting) -> Result<Option<String>> {
         self.own(setting.as_str(), &self.settings.text(setting))
@@ -68,6 +64,13 @@ impl Config {
             (command, None) => Ok(Some(command.to_owned())),
         }
     }
+}
+
+/// What is in force where the file cannot be used: what was recorded last.
+pub fn instead_of(error: &Error, state: &State) -> (Config, Vec<String>) {
+    let settings = Settings::recorded(state).unwrap_or_default();
+    let why = format!("the settings cannot be read, those that were recorded last are in force: {error}");
+    (Config { settings, file: None, foreign: Some(error.message.clone()) }, vec![why])
 }
 
 /// Reads the file in the vault, else the one beside it. No file is a file that says nothing.

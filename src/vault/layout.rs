@@ -69,7 +69,7 @@ impl Vault {
         vault.root.sync()?;
         files::sync_parent(path)?;
         // A file that cannot be read is found by the first command that needs it.
-        let settings = vault.config().map(|(config, _)| config.settings).unwrap_or_default();
+        let settings = vault.config_file().map(|(config, _)| config.settings).unwrap_or_default();
         let event = writer.append_one(first_event(actor, vault_id, &settings))?;
         drop(writer);
         Ok((vault, Created::New(Box::new(event))))

@@ -95,9 +95,17 @@ impl Vault {
         &self.path
     }
 
-    /// Settings from the vault's configuration, with a warning for each that is not known.
-    pub fn config(&self) -> Result<(config::Config, Vec<String>)> {
+    /// What the configuration file says, with a warning for each setting that is not known.
+    pub fn config_file(&self) -> Result<(config::Config, Vec<String>)> {
         config::load(&self.root, &self.path)
+    }
+
+    /// The settings in force: what the file says; where it cannot be used, what was recorded last, with a warning.
+    pub fn config(&self) -> Result<(config::Config, Vec<String>)> {
+        match self.config_file() {
+            Ok(loaded) => Ok(loaded),
+            Err(error) => Ok(config::instead_of(&error, &self.view()?.1)),
+        }
     }
 
     /// A file of the vault, by its path inside, none of it through a link; nothing if it is not there.

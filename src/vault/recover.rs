@@ -102,7 +102,7 @@ impl Vault {
         }
         let mut unit = writer.begin(Default::default());
         if good.head.is_none() {
-            let settings = self.config().map(|(config, _)| config.settings).unwrap_or_default();
+            let settings = self.config_file().map(|(config, _)| config.settings).unwrap_or_default();
             unit.push(layout::first_event(actor.clone(), vault_id, &settings))?;
         }
         let asked = unit.push(Draft { actor, ..note(Kind::VaultRecovered, good.head, payload) })?;

@@ -282,10 +282,11 @@ fn ids_and_segments_go_on_when_the_clock_goes_back_a_day() {
     hive.propose("x");
     hive.at("2026-01-30T12:00:00Z").propose("y");
     let events = hive.events();
-    assert_eq!(events.len(), 3);
-    assert_eq!(hive.lines().len(), 3);
+    let kinds: Vec<_> = events.iter().map(|event| event["event_type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["VaultInitialized", "RequirementProposed", "ClockStepped", "RequirementProposed"]);
+    assert_eq!(hive.lines().len(), 4);
     assert!(events.is_sorted_by_key(|event| event["event_id"].as_str().unwrap().to_owned()));
-    assert_eq!(events[2]["timestamp"], "2026-01-30T12:00:00Z");
+    assert_eq!(events[3]["timestamp"], "2026-01-30T12:00:00Z");
     hive.run("verify", &[]).expect_exit(0);
 }
 
@@ -313,9 +314,10 @@ fn a_full_segment_is_followed_by_another() {
     }
     let folder = hive.vault().join("Akashic/events/2026-01");
     let lines = |name: &str| fs::read_to_string(folder.join(name)).unwrap().lines().count();
-    assert_eq!(["2026-01-31.jsonl", "2026-01-31_001.jsonl", "2026-01-31_002.jsonl"].map(lines), [3, 2, 1]);
-    assert_eq!(hive.run("verify", &[]).expect_exit(0).get("EVENTS"), "6");
-    assert_eq!(hive.run("log", &[]).expect_exit(0).all("EVENT").len(), 6);
+    assert_eq!(["2026-01-31.jsonl", "2026-01-31_001.jsonl", "2026-01-31_002.jsonl"].map(lines), [4, 2, 1]);
+    // The settings are on the record, too.
+    assert_eq!(hive.run("verify", &[]).expect_exit(0).get("EVENTS"), "7");
+    assert_eq!(hive.run("log", &[]).expect_exit(0).all("EVENT").len(), 7);
 }
 
 #[test]

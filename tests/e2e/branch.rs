@@ -318,11 +318,11 @@ fn a_task_that_is_assigned_to_an_agent_has_its_branch_and_first_thread() {
 
 #[test]
 fn the_branch_of_a_task_is_made_once_and_ends_with_it_however_it_ends() {
-    let hive = Hive::new();
+    let mut hive = Hive::new();
     ok(&hive, "hf-task propose Form");
-    ok(&hive, "hf-task claim T-0001 --actor agent:ann");
-    // Given back and taken again: it is the same branch.
-    ok(&hive, "hf-append ClaimExpired --subject T-0001");
+    ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:ann");
+    // Lost and taken again: it is the same branch.
+    hive.at("2026-01-31T12:01:01Z");
     ok(&hive, "hf-task claim T-0001 --actor agent:ann");
     assert_eq!(count(&hive, "BranchCreated"), 2);
     let again = does(&hive, "ann", &["create", "Form", "--type", "task", "--task", "T-0001"]);

@@ -14,7 +14,7 @@ fn the_example_vault_verifies() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:28 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\nPROJECTIONS:OK\nARTIFACTS:OK\nPOLICY:OK\n\
-         EVENTS:28\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         SETTINGS:UNRECORDED\nDUE:0\nEVENTS:28\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }
 

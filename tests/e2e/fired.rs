@@ -252,3 +252,15 @@ pub fn waiting(story: &Story, name: &str, args: &[&str]) -> Child {
     }
     child
 }
+
+/// Waits until an event of a kind is recorded, as a follower of the log does.
+pub fn until_recorded(story: &Story, kind: &str) {
+    use std::io::{BufRead, BufReader};
+    let mut follower =
+        story.process("log").args(["--follow", "--type", kind]).stdout(Stdio::piped()).spawn().expect("it runs");
+    let lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let found = lines.into_iter().any(|line| line.starts_with("EVENT:"));
+    follower.kill().expect("it was started here");
+    follower.wait().expect("it was started here");
+    assert!(found, "the follower ended before {kind}");
+}

@@ -37,8 +37,11 @@ fn an_agent_does_not_say_what_the_toolkit_finds() {
     ok(&hive, "hf-require analyze REQ-0001");
     ok(&hive, "hf-task propose done");
     ok(&hive, "hf-task abort T-0001");
+    // A time-out is nobody's to say before its time.
+    let early = |actor: &str| sh(&hive, &format!("hf-append ApprovalTimedOut --subject DEC-0001 --actor {actor}"));
+    assert_eq!(early("agent:a").expect_exit(3).get("REASON"), "operator_only");
+    assert_eq!(early("user:jo").expect_exit(3).get("REASON"), "not_due");
     for line in [
-        "ApprovalTimedOut --subject DEC-0001",
         "DecisionSuperseded --subject DEC-0001",
         "TaskArchived --subject T-0001",
         "AnomalyCleared --subject T-0001 --payload {\"code\":\"INACTIVE\"}",

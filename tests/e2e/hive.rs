@@ -61,6 +61,11 @@ impl Hive {
         hive
     }
 
+    /// What the clock says.
+    pub fn now(&self) -> &str {
+        &self.now
+    }
+
     /// Moves the clock of the commands that follow.
     pub fn at(&mut self, now: &str) -> &Self {
         self.now = now.to_owned();

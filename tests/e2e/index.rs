@@ -205,7 +205,7 @@ fn a_vault_that_is_copied_while_it_is_written_to_can_be_used() {
             let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
                  \"$0\" RequirementProposed --payload '{\"title\":\"x\"}' --key \"$1-$i\" >/dev/null || exit 1; done";
             shell.arg("-c").arg(script).arg(crate::hive::binary("append")).arg(format!("w{n}"));
-            shell.current_dir(hive.dir()).env("USER", "jo").spawn().unwrap()
+            shell.current_dir(hive.dir()).env("USER", "jo").env("HF_NOW", hive.now()).spawn().unwrap()
         })
         .collect();
     let mut copies = Vec::new();

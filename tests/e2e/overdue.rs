@@ -84,8 +84,8 @@ fn a_silent_run_is_tried_again_until_its_retries_are_used_up() {
     assert_eq!(
         told(&hive, &reply),
         format!(
-            "{head} 4 things done\n{anomaly}DID:RunTimedOut run:<ulid>\nDID:TaskFailed task:<ulid>\n\
-             DID:TaskRetrying task:<ulid>\nDID:TaskAssigned task:<ulid>\nTICK_MS:<n>\n"
+            "{head} 5 things done\n{anomaly}DID:RunTimedOut run:<ulid>\nDID:TaskFailed task:<ulid>\n\
+             DID:TaskRetrying task:<ulid>\nDID:TaskReady task:<ulid>\nDID:TaskAssigned task:<ulid>\nTICK_MS:<n>\n"
         )
     );
     hive.run_next(&reply).expect_exit(0);
@@ -110,7 +110,7 @@ fn a_run_that_takes_longer_than_it_may_times_out_although_it_is_not_silent() {
     hive.at("2026-01-31T12:05:01Z");
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
     assert!(reply.get("ANOMALY").starts_with("RUN_OVERTIME run:"), "{reply:#?}");
-    assert_eq!(did(&reply), ["RunTimedOut", "TaskFailed", "TaskRetrying", "TaskAssigned"]);
+    assert_eq!(did(&reply), ["RunTimedOut", "TaskFailed", "TaskRetrying", "TaskReady"]);
     keeps_the_rules(&hive);
 }
 
@@ -124,9 +124,10 @@ fn a_claimed_run_is_silent_after_its_lease() {
         assert_eq!(count(&hive, "RunTimedOut"), usize::from(overdue), "{time}");
         if overdue {
             assert!(reply.get("ANOMALY").starts_with("LEASE_EXPIRED run:"), "{reply:#?}");
-            // It is tried again by the same holder, with a fresh lease.
+            // It is tried again, by anybody: whoever fell silent does not keep it.
             let task = ok(&hive, "hf-task explain T-0001");
-            assert_eq!(task.get("BECAUSE"), "T-0001 is held by agent:a until 2026-01-31T12:30:01Z, not started");
+            let because = ["T-0001 is Ready since 2026-01-31T12:15:01Z", "nobody has claimed T-0001"];
+            assert_eq!(task.all("BECAUSE"), because);
         }
         keeps_the_rules(&hive);
     }
@@ -152,7 +153,7 @@ fn a_claim_that_is_not_renewed_is_lost_and_its_holder_is_told() {
         let reply = refuses(&hive, &format!("hf-task {line} --actor agent:a"), 3, lost);
         assert_eq!(
             ["STATUS", "NEXT", "REASON"].map(|key| reply.get(key)),
-            ["CLAIM_LOST", "ACTION hf-task claim --actor agent:a", "claim_lost"]
+            ["CLAIM_LOST", "ACTION hf-task claim T-0001 --actor agent:a", "claim_lost"]
         );
     }
     assert_eq!(ok(&hive, "hf-task claim --actor agent:b").get("GENERATION"), "2");

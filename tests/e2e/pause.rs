@@ -6,7 +6,7 @@ use hiveforge::event::Kind;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fired::{Story, kill};
+use crate::fired::{Story, kill, until_recorded};
 use crate::hive::{Hive, Random, Reply, write_private};
 use crate::lives::{
     count, found_behind, governed, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
@@ -268,7 +268,8 @@ fn one_lease_after_the_resume_others_may_take_what_nobody_came_back_for() {
     let codes: Vec<&str> = found.iter().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(codes, ["LEASE_EXPIRED", "LEASE_EXPIRED"], "{found:#?}");
     assert!(found.iter().all(|line| line.ends_with(" error 901")), "{found:#?}");
-    assert_eq!(ok(&hive, "hf-task claim --actor agent:b").get("REF").split('@').next().unwrap(), "T-0002");
+    assert_eq!(ok(&hive, "hf-task claim --actor agent:b").get("REF").split('@').next().unwrap(), "T-0001");
+    assert_eq!(["T-0001", "T-0002"].map(|t| state(&hive, t)), ["Assigned", "Ready"]);
     all_is_well(&hive);
 }
 
@@ -818,8 +819,7 @@ fn a_wait_for_rest_ends_with_the_job() {
     let mut go = story.gate("go");
     story.fire("read x <go");
     let waiter = crate::fired::waiting(&story, "pause", &["look", "--wait", "--max", "60s"]);
-    // It has paused by the time that it waits for a signal.
-    assert_eq!(count(&story, "ProjectPaused"), 1);
+    until_recorded(&story, "ProjectPaused");
     go.open();
     let reply = Reply::of(waiter.wait_with_output().unwrap()).expect_exit(0);
     assert_eq!(["STATUS", "DRAINED"].map(|key| reply.get(key)), ["PAUSED", "yes"]);

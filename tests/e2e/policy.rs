@@ -51,7 +51,7 @@ fn a_log_that_the_commands_wrote_keeps_the_rules() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
-         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }
 
@@ -167,7 +167,7 @@ fn a_log_begins_with_its_vault_and_only_once() {
         &events[1],
         &[
             "a log begins only once",
-            "system is Running; VaultInitialized is not legal there, only EmergencyStopIssued, TailQuarantined, VaultRecovered",
+            "system is Running; VaultInitialized is not legal there, only EmergencyStopIssued, TailQuarantined, VaultRecovered, SettingsChanged, MachineSuspended, MachineBooted, ClockStepped",
         ],
     );
 }

@@ -186,7 +186,6 @@ fn a_link_inside_the_vault_is_refused() {
         "Akashic/events/2026-01/2026-01-31.jsonl",
         "Akashic/chain.json",
         "Akashic/.lock",
-        "hiveforge.config.yaml",
     ] {
         let hive = Hive::new();
         let path = hive.vault().join(place);
@@ -435,12 +434,4 @@ fn without_a_vault_there_is_nothing_to_write_to() {
         assert_eq!(reply.get("SUM"), format!("no vault at {}", missing.display()));
     }
     assert_eq!(fs::read_dir(hive.dir()).unwrap().count(), 0);
-}
-
-#[test]
-fn a_configuration_that_cannot_be_read_stops_an_append() {
-    let hive = Hive::new();
-    fs::write(hive.vault().join("hiveforge.config.yaml"), "governance:\n  max_retries: soon\n").unwrap();
-    let reply = hive.refuses("append", PROPOSE, 2);
-    assert_eq!(reply.get("SUM"), "hiveforge.config.yaml: governance.max_retries must be a whole number, 1 or more");
 }

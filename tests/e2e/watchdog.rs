@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::fired::kill;
 use crate::hive::{Hive, Random, forged, jsonl};
 use crate::lives::{count, held, kinds, ok, refuses, sh};
-use crate::watched::{all_is_well, at, beat, configure, configured, file, moment, tick, told};
+use crate::watched::{all_is_well, at, beat, configured, file, moment, tick, told};
 
 /// The settings of hooks that keep what they get: one file for each.
 fn hooks(more: &str) -> String {
@@ -396,15 +396,6 @@ fn a_job_whose_supervisor_is_gone_is_lost_at_once_and_told_of_once() {
     let again = sh(&hive, "hf-watchdog");
     assert_eq!((again.all("ANOMALY"), count(&hive, "RunCrashed")), (vec![], 1));
     all_is_well(&hive);
-}
-
-#[test]
-fn settings_that_cannot_be_read_are_told_and_change_nothing() {
-    let hive = Hive::new();
-    configure(&hive, "liveness:\n  inactive_error_seconds: soon\n");
-    refuses(&hive, "hf-watchdog", 2, "liveness.inactive_error_seconds must be");
-    configure(&hive, "agents:\n  a: 5\n");
-    refuses(&hive, "hf-watchdog", 2, "agents.a is not a section");
 }
 
 /// A thousand runs that beat at random and die at random; a look every so often.

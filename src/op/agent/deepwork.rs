@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Declaration, current_id, dir_of, me, one_line, open_work, said, subject};
 use crate::base::{EntityType, Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
+use crate::machine::State as At;
 use crate::op::kernel::with_view;
 use crate::op::kernel::{Asked, Transaction};
 use crate::op::{Context, Recorded};
@@ -99,11 +100,15 @@ pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
 /// Says that it is over, before the log that closes it.
 pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
+        if work.state == At::Expired {
+            return Ok(Asked { id: work.last_event, held: true });
+        }
         let by = json!({"agent_id": me(ctx)?.as_str(), "by": "word"});
         tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))
     };
     let write = |dir: &AgentDir, work: &Entity| {
-        dir.end_declaration(work.text("heartbeat_id").unwrap_or_default(), End::Completed)
+        let end = if work.state == At::Expired { End::Expired } else { End::Completed };
+        dir.end_declaration(work.text("heartbeat_id").unwrap_or_default(), end)
     };
     on_open(ctx, ask, write)
 }
@@ -123,6 +128,10 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
         let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
         if work.text("mode") != Some(Mode::Strict.as_str()) {
             return Err(Error::usage("a flexible deep work has no time to extend"));
+        }
+        if work.state == At::Expired {
+            let why = format!("the time of {} was over before: declare another", work.name());
+            return Err(Error::refused(Reason::LimitReached, why));
         }
         if work.count("extensions") >= times {
             let why = format!("{} was extended {times} times, which is the most", work.name());
@@ -156,10 +165,12 @@ fn on_open(
 ) -> Result<DeepWorkOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
-    tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let agent = subject(&name);
-    let work = open_work(&tx, &agent).ok_or_else(|| Error::not_found(format!("{agent} is in no deep work")))?;
+    let open = open_work(&tx, &agent).ok_or_else(|| Error::not_found(format!("{agent} is in no deep work")))?;
+    tx.settle_agent(&ctx.caller.actor)?;
+    // It may just have expired.
+    let work = tx.state().entity(&open.subject).map_or(open, |work| work.into_owned());
     let asked = ask(&mut tx, &work)?;
     let recorded = tx.finish(&[asked])?;
     let written = dir_of(ctx, &vault, &config, &name).and_then(|dir| write(&dir, &work));

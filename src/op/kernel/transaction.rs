@@ -18,7 +18,7 @@ use crate::policy::project::{self, Seat};
 use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Settings, Verdict};
 use crate::state::State;
-use crate::vault::config::Config;
+use crate::vault::config::{self, Config};
 use crate::vault::{Snapshot, Stop, Unit, Vault, Writer};
 
 /// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
@@ -92,7 +92,7 @@ impl<'v> Transaction<'v> {
     }
 
     pub fn open(ctx: &Context, vault: &'v Vault, mode: Mode) -> Result<Self> {
-        let file = vault.config();
+        let file = vault.config_file();
         let options = ctx.write_options(file.as_ref().map_or(&Settings::default(), |(config, _)| config));
         let (writer, (snapshot, state)) = if mode == Mode::DryRun {
             (None, vault.view()?)
@@ -107,7 +107,7 @@ impl<'v> Transaction<'v> {
                 "this vault holds events of a newer version than this program writes",
             ));
         }
-        let (config, mut warnings) = in_force(file, &state);
+        let (config, mut warnings) = file.unwrap_or_else(|error| config::instead_of(&error, &state));
         warnings.extend(ahead_of_the_clock(&snapshot, ctx.now, &config));
         let unit = Unit::new(state, snapshot.head, ctx.now);
         let mut tx = Transaction {
@@ -389,19 +389,6 @@ impl Drop for Transaction<'_> {
         drop(self.writer.take());
         for errand in self.errands.drain(..) {
             errand(self.vault);
-        }
-    }
-}
-
-/// The settings in force: what the file says, as the next writer would record it; where it cannot be used, what was
-/// recorded last.
-pub(super) fn in_force(file: Result<(Config, Vec<String>)>, state: &State) -> (Config, Vec<String>) {
-    match file {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            let settings = Settings::recorded(state).unwrap_or_default();
-            let why = format!("the settings cannot be read, those that were recorded last are in force: {error}");
-            (Config::only(settings, &error.message), vec![why])
         }
     }
 }
