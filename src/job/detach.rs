@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper, setsid};
@@ -27,16 +27,16 @@ pub struct Supervisor {
 /// What a supervisor is called in a list of processes.
 const SUPERVISOR_NAME: &str = "hf-job";
 
-/// Starts the supervisor of the job whose lock is held, with the arguments given. They must name everything by absolute paths: it starts in `/`. Gives its pid.
-pub fn start_supervisor(supervisor: &Supervisor, lock: Held, arguments: &[OsString]) -> Result<u32> {
+/// Starts the supervisor of the job whose lock is held, with the arguments given. They must name everything by absolute paths: it starts in `/`. Whoever starts it waits for it, or leaves that to
+/// whoever comes after them: a process that ended stays in the kernel's table until its parent has asked for it.
+pub fn start_supervisor(supervisor: &Supervisor, lock: Held, arguments: &[OsString]) -> Result<Child> {
     let failed = |e| Error::system("cannot start a supervisor", e);
     let stdin = lock.file().try_clone().map_err(failed)?;
     let mut command = Command::new(&supervisor.program);
     command.arg0(SUPERVISOR_NAME).args(arguments).current_dir("/");
     command.stdin(Stdio::from(stdin)).stdout(Stdio::null()).stderr(Stdio::null());
     birth::prepare(&mut command, Birth::Supervisor).map_err(failed)?;
-    let child = command.spawn().map_err(failed)?;
-    Ok(child.id())
+    command.spawn().map_err(failed)
 }
 
 /// The other side: takes the lock from standard input, and makes this process the leader of its

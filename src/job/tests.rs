@@ -95,8 +95,8 @@ impl Fixture {
         let lock = self.job.take_lock(Duration::ZERO).unwrap();
         let words: [OsString; 4] =
             ["job::tests::as_supervisor".into(), "--exact".into(), "--ignored".into(), self.vault().into()];
-        Pid::from_raw(start_supervisor(&Supervisor { program: "/proc/self/exe".into() }, lock, &words).unwrap() as i32)
-            .unwrap()
+        let supervisor = Supervisor { program: "/proc/self/exe".into() };
+        Pid::from_child(&start_supervisor(&supervisor, lock, &words).unwrap())
     }
 
     /// Waits until nobody supervises it.

@@ -178,7 +178,10 @@ pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Re
 fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
     let view = View::open(ctx, vault)?;
     let late = view.due.iter().any(|due| due.code == Code::SessionExpired);
-    for task in project::jobs(view.state(), project) {
+    let jobs = project::jobs(view.state(), project);
+    // It holds the index, for which whoever has the vault's lock may wait.
+    drop(view);
+    for task in jobs {
         job::settle(ctx, vault, &task)?;
     }
     match late {
@@ -228,7 +231,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
 /// Refuses a project that was named beside a requirement of another.
 pub(super) fn check_same(ctx: &Context, state: &State, requirement: &str) -> Result<()> {
     let requirement = state.entity(&state.find(requirement, EntityType::Requirement)?).map(|r| r.into_owned());
-    let own = requirement.as_ref().and_then(|requirement| project::of(requirement));
+    let own = requirement.as_ref().and_then(project::of);
     match (requirement, own, ctx.project.as_ref().map(project::subject)) {
         (Some(requirement), Some(own), Some(named)) if own != named => {
             Err(Error::usage(format!("{} belongs to project {}, not to {}", requirement.name(), own.id(), named.id())))

@@ -12,6 +12,9 @@ use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 use crate::vault::Stop;
 
+/// Stops of others that may be lifted under our hands before we give up.
+const RAISED_AGAIN_MAX_COUNT: usize = 100;
+
 /// Why everything is to stop.
 #[derive(Clone, Debug, Default)]
 pub struct StopRequest {
@@ -54,17 +57,20 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     let record = || {
         Transaction::begin(ctx, &vault).map(|mut tx| {
             let stopped = tx.state().of(&Subject::SYSTEM) == machine::State::Stopped;
-            (stopped, std::mem::take(&mut tx.warnings))
+            // Somebody else may have recorded ours, and a third lifted it since: it was heard.
+            let heard = tx.state().keyed(&flag.key()).is_some();
+            (stopped || heard, std::mem::take(&mut tx.warnings))
         })
     };
-    let recorded = match record() {
-        // The flag that was up outlived a stop which was lifted before; only now is there room for ours.
-        Ok((false, _)) => {
-            vault.raise_stop(&flag)?;
-            record()
+    let mut recorded = record();
+    for _ in 0..RAISED_AGAIN_MAX_COUNT {
+        if !matches!(recorded, Ok((false, _))) {
+            break;
         }
-        recorded => recorded,
-    };
+        // The flag that was up belonged to a stop which is lifted; only now is there room for ours.
+        vault.raise_stop(&flag)?;
+        recorded = record();
+    }
     let (unrecorded, warnings) = match recorded {
         Ok((true, warnings)) => (None, warnings),
         Ok((false, warnings)) => (Some(Error::corrupt("the log does not say so")), warnings),

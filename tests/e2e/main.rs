@@ -59,6 +59,7 @@ mod state;
 mod status;
 mod stop;
 mod task;
+mod threads;
 mod verify;
 mod watchdog;
 mod watched;

@@ -3,6 +3,7 @@
 //! messages go first, the summary last.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -116,7 +117,10 @@ impl Memory<'_> {
         }
         let mut bytes = Vec::new();
         let all = artifact::GetRequest { reference: format!("{}:{id}", EntityType::Artifact) };
-        let read = artifact::get(self.ctx, all).and_then(|mut found| {
+        // One that is damaged is recorded as such, but not waited for: our state holds the index, for which whoever has
+        // the vault's lock may wait.
+        let ctx = &Context { lock_timeout: Duration::ZERO, ..self.ctx.clone() };
+        let read = artifact::get(ctx, all).and_then(|mut found| {
             found.write(&mut |piece| {
                 bytes.extend(&piece[..piece.len().min(limits::EVENT_MAX_BYTES.saturating_sub(bytes.len()))]);
                 Ok(())

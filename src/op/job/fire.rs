@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -22,6 +24,8 @@ use crate::vault::Vault;
 
 /// How long `fire` waits for the lock of a folder that nobody else can know yet.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// Enough for a thread that makes one system call.
+const STACK_BYTES: usize = 128 * 1024;
 
 /// A command that is to run.
 #[derive(Clone, Debug)]
@@ -159,7 +163,10 @@ impl Fire<'_> {
         let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
         let started = self.arguments(&id).and_then(|arguments| start_supervisor(&self.supervisor, held, &arguments));
         // Its events are recorded, so nothing is a refusal any more: the job is there, and lost at worst.
-        let told = started.and_then(|_| self.outcome(done));
+        let told = started.and_then(|supervisor| {
+            reap_at_its_end(supervisor);
+            self.outcome(done)
+        });
         told.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
     }
 
@@ -302,6 +309,13 @@ impl Fire<'_> {
         let waits_for_approval = task.state == At::Proposed && waits.iter().any(|wait| matches!(wait, Wait::Approval));
         Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
     }
+}
+
+/// Reaps a supervisor when it ends: a program that fires many jobs would keep what is left of all of them. Best effort:
+/// a command is gone long before, and then its supervisor is reaped as an orphan.
+fn reap_at_its_end(mut supervisor: Child) {
+    let wait = move || drop(supervisor.wait());
+    let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(wait);
 }
 
 fn is_program(path: &Path) -> bool {

@@ -16,11 +16,9 @@ pub(super) fn wanted(state: &State) -> Option<String> {
 /// Looks at the file, and mends it under the lock if that is needed. Before there is a mission it is
 /// nobody's business.
 pub(super) fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
-    let (_, state) = vault.view()?;
-    if mission::newest(&state).is_none() {
-        return Ok(());
-    }
-    if vault.look_at_m1(wanted(&state).as_deref())? == M1File::Current {
+    // A state holds the index. Whoever waits for the vault's lock holds none: who has it may wait for the index.
+    let Some(wanted_now) = wanted(&vault.view()?.1) else { return Ok(()) };
+    if vault.look_at_m1(Some(&wanted_now))? == M1File::Current {
         return Ok(());
     }
     let mut writer = vault.write(ctx.write_options(&vault.config()?.0))?;

@@ -21,7 +21,7 @@ use crate::policy::due::{JobLife, Machine, Moment, WATCHDOG};
 use crate::policy::liveness::{Finding, Level};
 use crate::policy::project::Calendar;
 use crate::policy::settings::{Setting, Settings};
-use crate::state::Timer;
+use crate::state::{Entity, Timer};
 use crate::vault::{Tick, Vault};
 
 use agents::Watched;
@@ -147,24 +147,27 @@ impl<'a> Ticking<'a> {
 
     /// Jobs whose supervisor is gone. They are looked at before the lock is taken.
     fn jobs(&mut self) -> Result<()> {
-        let (_, state) = self.vault.view()?;
         let queued = [(At::Proposed, QUEUED_LOOK_MAX), (At::Ready, QUEUED_LOOK_MAX)];
         let under_way = [At::Assigned, At::Running, At::Retrying].map(|at| (at, usize::MAX));
-        for (at, most) in queued.into_iter().chain(under_way) {
-            for task in state.in_state(EntityType::Task, at, most).iter().filter(|task| task.is_job()) {
-                let standing = match self.mode {
-                    Mode::DryRun => job::standing(self.vault, task),
-                    Mode::Write => job::settle(self.ctx, self.vault, task),
-                };
-                let supervised = matches!(standing, Ok(Some(Standing::Supervised)));
-                let life = if supervised { JobLife::Supervised } else { JobLife::Alone };
-                self.machine.jobs.insert(EntityId::parse(task.subject.id())?, life);
-                match standing {
-                    Ok(Some(Standing::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
-                    Ok(_) => {}
-                    // One broken folder must not make the watchdog deaf to everything else.
-                    Err(error) => self.warnings.push(format!("{} cannot be looked at: {error}", task.name())),
-                }
+        // The state goes before anything is settled: it holds the index, for which whoever has the vault's lock may wait.
+        let tasks: Vec<Entity> = {
+            let (_, state) = self.vault.view()?;
+            let looked_at = queued.into_iter().chain(under_way);
+            looked_at.flat_map(|(at, most)| state.in_state(EntityType::Task, at, most)).filter(Entity::is_job).collect()
+        };
+        for task in &tasks {
+            let standing = match self.mode {
+                Mode::DryRun => job::standing(self.vault, task),
+                Mode::Write => job::settle(self.ctx, self.vault, task),
+            };
+            let supervised = matches!(standing, Ok(Some(Standing::Supervised)));
+            let life = if supervised { JobLife::Supervised } else { JobLife::Alone };
+            self.machine.jobs.insert(EntityId::parse(task.subject.id())?, life);
+            match standing {
+                Ok(Some(Standing::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
+                Ok(_) => {}
+                // One broken folder must not make the watchdog deaf to everything else.
+                Err(error) => self.warnings.push(format!("{} cannot be looked at: {error}", task.name())),
             }
         }
         Ok(())
