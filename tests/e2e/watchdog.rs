@@ -24,7 +24,7 @@ fn hooks(more: &str) -> String {
         format!("    on_{name}: '(cat; echo \"{env}\") >> ../{name}.txt'\n")
     };
     let all: String = ["beat", "warning", "anomaly", "cleared"].map(hook).concat();
-    format!("watchdog:\n  interval_seconds: 1000000\n{more}  hooks:\n{all}")
+    format!("watchdog:\n{more}  hooks:\n{all}")
 }
 
 /// What a hook got so far; it is forgotten with the reading.
