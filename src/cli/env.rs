@@ -230,6 +230,7 @@ fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The machine's clocks; nothing where the kernel does not tell which machine it is.
+#[cfg_attr(debug_assertions, expect(clippy::disallowed_methods, reason = "the only clocks of the toolkit"))]
 fn clocks() -> Option<Clocks> {
     use rustix::time::{ClockId, clock_gettime};
     let millis = |id| {

@@ -302,20 +302,20 @@ pub const TABLE: &[Row] = &[
     row(Kind::ClaimExpired, TASK, &[DUE_AT], "whoever took it let the lease pass")
         .claim(Claim::NeedsIfAgent).ending(Ending::Consequence).wakes_jobs(),
     row(Kind::TaskSucceeded, TASK, &[], "it is done")
-        .claim(Claim::Needs).ending(Ending::End).wakes_jobs(),
+        .also_changes(&[EntityType::Requirement]).claim(Claim::Needs).ending(Ending::End).wakes_jobs(),
     row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text), may("escalate", Is::Bool), may("released", Is::Bool)], "it failed")
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::TaskRetrying, TASK, &[may("released", Is::Bool)], "it will be tried again")
         .starts(Starts::Retry),
     row(Kind::TaskAborted, TASK, &[may("reason", Is::Text)], "it was given up")
-        .claim(Claim::NeedsIfAgent).ending(Ending::End).wakes_jobs(),
+        .also_changes(&[EntityType::Requirement]).claim(Claim::NeedsIfAgent).ending(Ending::End).wakes_jobs(),
     row(Kind::TaskArchived, TASK, &[DUE_AT], "it left the projections")
-        .by(By::NotAgents).ending(Ending::End),
+        .also_changes(&[EntityType::Run, EntityType::Branch]).by(By::NotAgents).ending(Ending::End),
     row(Kind::RunStarted, RUN, &[must("task_id", Is::Id(EntityType::Task)), may("timeout_seconds", Is::Count)], "one attempt at a task began")
         .side_effect(SideEffect::TakesLease).claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", Along::MustBeLegal)
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
-        .claim(Claim::Needs).ending(Ending::End).leaving(Leaving::Paused),
+        .frequent().claim(Claim::Needs).ending(Ending::End).leaving(Leaving::Paused),
     row(Kind::RunFinished, RUN, &[may("success", Is::Bool).tells_apart(), may("exit_code", Is::Count), may("summary", Is::Text)], "the run came to its end")
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::RunCrashed, RUN, &[may("reason", Is::Text), may("transient", Is::Bool), may("escalate", Is::Bool)], "the run died")
@@ -370,7 +370,7 @@ pub const TABLE: &[Row] = &[
     row(Kind::BranchCreated, BRANCH, &[must("persona_id", Is::Id(EntityType::Agent)), must("branch_type", Is::OneOf(BRANCH_TYPES)), must("label", Is::Text), may("task_id", Is::Id(EntityType::Task)), may("partner_persona_id", Is::Id(EntityType::Agent))], "an agent has one activity more")
         .cause(Cause::Named(EntityType::Task, "task_id")).side_effect(SideEffect::CountsPersona),
     row(Kind::BranchCompleted, BRANCH, &[], "an activity is over for good")
-        .side_effect(SideEffect::ArchivesThread),
+        .also_changes(&[EntityType::Thread]).side_effect(SideEffect::ArchivesThread),
     row(Kind::ThreadOpened, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), may("anchor_id", Is::Id(EntityType::Thread)).said(Said::ByPolicy)], "an agent is at a branch, from here on")
         .moves(EntityType::Branch, "branch_id", Along::IfLegal).cause(Cause::Named(EntityType::Branch, "branch_id"))
         .side_effect(SideEffect::OpensThread),
@@ -382,7 +382,7 @@ pub const TABLE: &[Row] = &[
         .moves(EntityType::Branch, "branch_id", Along::IfLegal).side_effect(SideEffect::ClosesThread),
     row(Kind::MessageSent, MESSAGE, &[must("to", Is::Id(EntityType::Agent)), must("text", Is::Text), may("artifact_id", Is::Id(EntityType::Artifact))], "somebody told an agent something")
         // The root of an agent has its name.
-        .leaving(Leaving::Paused).moves(EntityType::Branch, "to", Along::IfLegal)
+        .also_changes(&[EntityType::Thread]).leaving(Leaving::Paused).moves(EntityType::Branch, "to", Along::IfLegal)
         .side_effect(SideEffect::DeliversMessage),
     row(Kind::MessageRead, MESSAGE, &[must("to", Is::Id(EntityType::Agent))], "the agent has read it")
         .leaving(Leaving::Paused).moves(EntityType::Branch, "to", Along::IfLegal)

@@ -36,6 +36,10 @@ pub struct Row {
     pub cause: Cause,
     /// What the fold keeps beside the entities that it moves. Default: nothing.
     pub side_effect: SideEffect,
+    /// Types of entities that it changes beside those that it is about and moves. Default: none.
+    pub also_changes: &'static [EntityType],
+    /// Whether it comes so often that no projection file is rewritten for it. Default: no.
+    pub is_frequent: bool,
     /// Whether a job that waits may be able to start after it. Default: no.
     pub wakes_jobs: bool,
     /// Whether it says itself that its agent is there or gone, so that nothing has to announce the
@@ -199,6 +203,8 @@ pub(super) const fn row(kind: Kind, about: About, fields: &'static [Field], mean
         moves: None,
         cause: Cause::History,
         side_effect: SideEffect::Nothing,
+        also_changes: &[],
+        is_frequent: false,
         wakes_jobs: false,
         tells_presence: false,
         depends_on_settings: false,
@@ -250,6 +256,14 @@ impl Row {
 
     pub(super) const fn side_effect(self, side_effect: SideEffect) -> Row {
         Row { side_effect, ..self }
+    }
+
+    pub(super) const fn also_changes(self, also_changes: &'static [EntityType]) -> Row {
+        Row { also_changes, ..self }
+    }
+
+    pub(super) const fn frequent(self) -> Row {
+        Row { is_frequent: true, ..self }
     }
 
     pub(super) const fn wakes_jobs(self) -> Row {

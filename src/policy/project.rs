@@ -261,7 +261,7 @@ impl Calendar {
         let sessions = state.in_state(EntityType::Session, At::Active, usize::MAX);
         let sessions = sessions.iter().filter(|session| session.text("agent_id") == Some(agent.id()));
         let tasks = held.iter().filter(|task| task.text("holder") == Some(&actor));
-        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(|entity| of(entity)).collect();
+        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(of).collect();
         if at.is_empty() {
             // Whoever left when it was asked to is still of the project that it left.
             let last = state.made_for(agent, EntityType::Session).into_iter().max_by_key(|session| session.ordinal);

@@ -130,7 +130,7 @@ pub fn is_stopped(state: &State) -> bool {
 
 /// Whether no work on an entity can begin now.
 pub(super) fn is_held_up(state: &State, entity: Option<&Entity>) -> bool {
-    let project = entity.and_then(|entity| policy::project::of(entity));
+    let project = entity.and_then(policy::project::of);
     let standing = project.map(|project| policy::project::standing(state, &project));
     is_stopped(state) || standing.is_some_and(|at| at != machine::State::Active)
 }
