@@ -8,6 +8,8 @@ pub const PAYLOAD_WARN_BYTES: usize = 64 * 1024;
 pub const EVENT_MAX_DEPTH: usize = 32;
 /// Integers beyond this are not exact in every JSON reader.
 pub const INTEGER_MAX: i64 = (1 << 53) - 1;
+/// What all settings together may take up in an event.
+pub const SETTINGS_MAX_BYTES: usize = 64 * 1024;
 /// What follows from one request is recorded in one batch up to here, and in further ones beyond.
 pub const CASCADE_MAX_EVENTS: usize = 1000;
 /// Events in one batch.

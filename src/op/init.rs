@@ -20,7 +20,8 @@ pub fn init(ctx: &Context) -> Result<InitOutcome> {
     let options = ctx.write_options(&Settings::default());
     let (vault, created) = Vault::create(&ctx.vault, ctx.caller.actor.clone(), &random_id()?, options)?;
     if let (Some(clocks), Created::New(_)) = ((ctx.host.clocks)(), &created) {
-        vault.remember_clock(&clocks);
+        // Without it the next command only knows that it does not know.
+        let _ = vault.remember_clock(&clocks);
     }
     Ok(InitOutcome {
         created: match created {

@@ -51,47 +51,45 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let looked = watchdog::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state, config) = (view.log(), view.state(), view.config());
-    {
-        let system = state.entity(&Subject::SYSTEM);
-        let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
-        let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
-        let mut problems = problems(view.recorded());
-        // What the watchdog would say now, whether or not there is one.
-        let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
-        problems.extend(failing.map(|finding| {
-            let name = state.entity(&finding.subject).map_or(finding.subject.to_string(), |entity| entity.name());
-            (Timestamp(now.0.saturating_sub_unsigned(finding.seconds)), format!("{} {name}", finding.code))
-        }));
-        if stopped {
-            let recorded = system.as_ref().filter(|system| system.state == At::Stopped);
-            let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
-            let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
-            let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
-            problems.push((since, format!("everything is stopped: {reason}")));
-        }
-        let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
-        if let Some(tick) = vault.last_tick()?.filter(|tick| now.0.saturating_sub(tick.0) > silent_after as i64) {
-            problems.push((tick, "the watchdog has not looked".to_owned()));
-        }
-        problems.sort();
-        let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
-        let from = fact("running_since").unwrap_or(now);
-        Ok(StatusOutcome {
-            system: match stopped {
-                true => SystemState::Stopped,
-                false if Calendar::of(state).all_paused() => SystemState::Paused,
-                false => SystemState::Running,
-            },
-            projects: views(state),
-            tasks: state.tally().states(EntityType::Task).collect(),
-            pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_state(EntityType::Decision, *at)).sum(),
-            last_event: last.map(|event| (event.id, event.timestamp)),
-            watchdog: vault.last_tick()?,
-            uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
-            now,
-            problems,
-        })
+    let system = state.entity(&Subject::SYSTEM);
+    let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
+    let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
+    let mut problems = problems(view.recorded());
+    // What the watchdog would say now, whether or not there is one.
+    let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
+    problems.extend(failing.map(|finding| {
+        let name = state.entity(&finding.subject).map_or(finding.subject.to_string(), |entity| entity.name());
+        (Timestamp(now.0.saturating_sub_unsigned(finding.seconds)), format!("{} {name}", finding.code))
+    }));
+    if stopped {
+        let recorded = system.as_ref().filter(|system| system.state == At::Stopped);
+        let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
+        let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
+        let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
+        problems.push((since, format!("everything is stopped: {reason}")));
     }
+    let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
+    if let Some(tick) = vault.last_tick()?.filter(|tick| now.0.saturating_sub(tick.0) > silent_after as i64) {
+        problems.push((tick, "the watchdog has not looked".to_owned()));
+    }
+    problems.sort();
+    let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
+    let from = fact("running_since").unwrap_or(now);
+    Ok(StatusOutcome {
+        system: match stopped {
+            true => SystemState::Stopped,
+            false if Calendar::of(state).all_paused() => SystemState::Paused,
+            false => SystemState::Running,
+        },
+        projects: views(state),
+        tasks: state.tally().states(EntityType::Task).collect(),
+        pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_state(EntityType::Decision, *at)).sum(),
+        last_event: last.map(|event| (event.id, event.timestamp)),
+        watchdog: vault.last_tick()?,
+        uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
+        now,
+        problems,
+    })
 }
 
 /// What needs somebody to look at it, and has nothing to do with the time.
@@ -130,29 +128,27 @@ pub fn metrics(ctx: &Context) -> Result<MetricsOutcome> {
     let differences = project::check_caches(&vault)?.differences.len();
     let view = View::open(ctx, &vault)?;
     let state = view.recorded();
-    {
-        let recorded = |kind| state.tally().recorded(kind);
-        let silent = recorded(Kind::RunTimedOut);
-        let missed = view.due.iter().filter(|due| due.kind == Kind::RunTimedOut).count() as u64;
-        let metric = |name, part, whole, means, aim| Metric { name, part, whole, means, aim };
-        let metrics = vec![
-            metric("inconsistency", u64::from(differences > 0), 1, "rebuilds that differ / rebuilds", "<1%"),
-            metric("silence_detection", silent, silent + missed, "silent runs found / silent runs", "100%"),
-            metric(
-                "task_completion",
-                recorded(Kind::TaskSucceeded),
-                recorded(Kind::TaskProposed),
-                "succeeded / proposed",
-                ">80%",
-            ),
-            metric(
-                "approval_timeouts",
-                recorded(Kind::ApprovalTimedOut),
-                recorded(Kind::DecisionRequested),
-                "timed out / requested",
-                "-",
-            ),
-        ];
-        Ok(MetricsOutcome { metrics })
-    }
+    let recorded = |kind| state.tally().recorded(kind);
+    let silent = recorded(Kind::RunTimedOut);
+    let missed = view.due.iter().filter(|due| due.kind == Kind::RunTimedOut).count() as u64;
+    let metric = |name, part, whole, means, aim| Metric { name, part, whole, means, aim };
+    let metrics = vec![
+        metric("inconsistency", u64::from(differences > 0), 1, "rebuilds that differ / rebuilds", "<1%"),
+        metric("silence_detection", silent, silent + missed, "silent runs found / silent runs", "100%"),
+        metric(
+            "task_completion",
+            recorded(Kind::TaskSucceeded),
+            recorded(Kind::TaskProposed),
+            "succeeded / proposed",
+            ">80%",
+        ),
+        metric(
+            "approval_timeouts",
+            recorded(Kind::ApprovalTimedOut),
+            recorded(Kind::DecisionRequested),
+            "timed out / requested",
+            "-",
+        ),
+    ];
+    Ok(MetricsOutcome { metrics })
 }

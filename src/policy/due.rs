@@ -389,7 +389,15 @@ pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>)
             found.push(entity);
         }
     };
+    // What an agent holds is lost before it says anything of itself.
+    let mut all: Vec<Subject> = Vec::new();
     for subject in subjects {
+        all.push(subject.clone());
+        if subject.entity == EntityType::Agent {
+            all.extend(state.held_by(&subject.to_string()).into_iter().map(|task| task.subject));
+        }
+    }
+    for subject in &all {
         let Some(entity) = state.entity(subject).map(|entity| entity.into_owned()) else { continue };
         let task = task_of(state, &entity);
         let run = task.as_ref().and_then(|task| task.named("last_run_id", EntityType::Run));

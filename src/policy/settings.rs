@@ -68,6 +68,9 @@ names! {
     }
 }
 
+/// The largest number that is still whole in the canonical form of an event.
+const WHOLE_MAX: u64 = (1 << 53) - 1;
+
 /// What a setting is if the file says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
@@ -85,18 +88,20 @@ pub enum Fallback {
 impl Fallback {
     pub fn fits(self, value: &Value) -> bool {
         match self {
-            Fallback::Count(_) => value.as_u64().is_some_and(|n| n > 0),
+            Fallback::Count(_) => value.as_u64().is_some_and(|n| (1..=WHOLE_MAX).contains(&n)),
             Fallback::Text(_) => value.is_string(),
             Fallback::Flag(_) => value.is_boolean(),
             Fallback::Choice(names) => value.as_str().is_some_and(|name| names.contains(&name)),
             Fallback::Texts(_) => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
-            Fallback::Counts(_) => value.as_array().is_some_and(|list| list.iter().all(Value::is_u64)),
+            Fallback::Counts(_) => {
+                value.as_array().is_some_and(|list| list.iter().all(|n| n.as_u64().is_some_and(|n| n <= WHOLE_MAX)))
+            }
         }
     }
 
     pub fn wants(self) -> String {
         match self {
-            Fallback::Count(_) => "a whole number, 1 or more".to_owned(),
+            Fallback::Count(_) => format!("a whole number, 1 or more, at most {WHOLE_MAX}"),
             Fallback::Text(_) => "a text".to_owned(),
             Fallback::Flag(_) => "true or false".to_owned(),
             Fallback::Choice(names) => format!("one of {}", names.join(", ")),

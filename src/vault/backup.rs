@@ -111,7 +111,9 @@ fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result
             || Error::refused(Reason::OddName, format!("{} holds a name that is not UTF-8", from.path().display()));
         let name = name.ok_or_else(odd)?;
         let place: PathBuf = inside.join(&name);
-        if place == Path::new(layout::AKASHIC).join(super::index::INDEX) {
+        // What is derived, or of this machine alone.
+        let local = [super::index::INDEX, super::clock::CLOCK_FILE].map(|name| Path::new(layout::AKASHIC).join(name));
+        if local.contains(&place) {
             continue;
         }
         if is_dir {

@@ -4,9 +4,10 @@
 use std::os::unix::fs::FileExt;
 
 use super::Vault;
-use crate::base::{Clocks, Digest, Now};
+use super::files::failed;
+use crate::base::{Clocks, Digest, Now, Result};
 
-const CLOCK_FILE: &str = "clock";
+pub(super) const CLOCK_FILE: &str = "clock";
 const RECORD_BYTES: usize = 64;
 /// What comes before the checksum.
 const BODY_BYTES: usize = 40;
@@ -50,10 +51,10 @@ impl Vault {
     }
 
     /// Remembers the clocks. The caller holds the lock. Nothing depends on it but the next look.
-    pub fn remember_clock(&self, clocks: &Clocks) {
-        if let Ok((file, _)) = self.akashic.make_file(CLOCK_FILE) {
-            let _ = file.write_all_at(&encode(clocks), 0);
-        }
+    pub fn remember_clock(&self, clocks: &Clocks) -> Result<()> {
+        let (file, _) = self.akashic.make_file(CLOCK_FILE)?;
+        let written = file.write_all_at(&encode(clocks), 0).and_then(|()| file.set_len(RECORD_BYTES as u64));
+        written.map_err(|e| failed("write", &self.akashic.path().join(CLOCK_FILE), e))
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::files::Dir;
 use super::layout::CONFIG_FILE;
-use crate::base::{Error, Reason, Result};
+use crate::base::{Error, Reason, Result, limits};
 use crate::policy::settings::{Setting, Settings};
 use crate::state::State;
 
@@ -73,7 +73,8 @@ pub fn instead_of(error: &Error, state: &State) -> (Config, Vec<String>) {
     (Config { settings, file: None, foreign: Some(error.message.clone()) }, vec![why])
 }
 
-/// Reads the file in the vault, else the one beside it. No file is a file that says nothing.
+/// Reads the file in the vault, else the one beside it. No file is a file that says nothing; one that others can write is
+/// as good as one that cannot be read.
 pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
     let beside = || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(Path::to_owned));
     let (text, file, private) = match root.read(CONFIG_FILE)? {
@@ -95,8 +96,16 @@ pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
         },
     };
     let text = String::from_utf8(text).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
+    // What others can write says nothing.
+    private?;
     let (settings, warnings) = parse(&text)?;
-    Ok((Config { settings, file: Some(file), foreign: private.err().map(|error| error.message) }, warnings))
+    // They are put on the record, where there is not room for everything.
+    let size = settings.to_json().to_string().len();
+    if size > limits::SETTINGS_MAX_BYTES {
+        let most = limits::SETTINGS_MAX_BYTES;
+        return Err(Error::usage(format!("{CONFIG_FILE}: settings of {size} bytes are too large: at most {most}")));
+    }
+    Ok((Config { settings, file: Some(file), foreign: None }, warnings))
 }
 
 /// Reads the text of a file; the second part are warnings.

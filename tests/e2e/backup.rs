@@ -12,7 +12,8 @@ fn a_backup_is_a_vault_with_the_same_log() {
     fs::write(hive.vault().join("Akashic/index/derived"), "left out").unwrap();
     let before = hive.contents();
     let reply = hive.run("backup", &["copies/monday"]).expect_exit(0);
-    let copied: Vec<_> = before.iter().filter(|(path, _)| !path.ends_with("Akashic/index/derived")).collect();
+    let left_out = ["Akashic/index/derived", "Akashic/clock"];
+    let copied: Vec<_> = before.iter().filter(|(path, _)| !left_out.iter().any(|name| path.ends_with(name))).collect();
     let bytes: usize = copied.iter().map(|(_, bytes)| bytes.len()).sum();
     assert_eq!(
         reply.masked(&hive),
@@ -127,4 +128,14 @@ fn what_a_backup_left_that_was_killed_is_removed_by_the_next_one() {
     left.sort();
     // Whose name is not ours, who is still at it, and other backups are left alone.
     assert_eq!(left, ["Vault", "copy", "copy.partial-89abcdef", "copy.partial-at-it", "copying.partial-01234567"]);
+}
+
+#[test]
+fn a_copy_does_not_carry_the_clocks_of_the_machine_along() {
+    let hive = Hive::new();
+    hive.propose("x");
+    assert!(hive.vault().join("Akashic/clock").exists());
+    let copy = hive.dir().join("copy");
+    hive.run("backup", &[copy.to_str().unwrap()]).expect_exit(0);
+    assert!(copy.join("Akashic/events").exists() && !copy.join("Akashic/clock").exists());
 }

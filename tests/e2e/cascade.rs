@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::hive::Hive;
+use crate::hive::{Hive, write_private};
 use crate::lives::{count, keeps_the_rules, ok, sh};
 
 /// More tasks than a batch can hold events.
@@ -71,7 +71,13 @@ fn a_cascade_that_was_cut_off_goes_on_with_the_next_command() {
         }
         assert!(ready(&cut) < 2 * BATCH + 500, "it was cut");
         assert_eq!(ok(&cut, "hf-verify --policy").get("POLICY"), "OK", "what is not there yet is no breach");
-        // Whoever comes next finishes it, whatever they came for.
+        // Whoever comes next finishes it, whatever they came for, and whatever the vault itself has to say first.
+        write_private(&cut.vault().join("hiveforge.config.yaml"), b"governance:\n  max_retries: 9\n");
+        std::fs::remove_file(cut.vault().join("Akashic/clock")).unwrap();
+        if batches == 2 {
+            let torn = [std::fs::read(cut.segment()).unwrap(), b"{\"torn".to_vec()].concat();
+            std::fs::write(cut.segment(), torn).unwrap();
+        }
         sh(&cut, "hf-task propose Other").expect_exit(0);
         assert_eq!(ready(&cut), 2 * BATCH + 501, "after {batches}");
         keeps_the_rules(&cut);

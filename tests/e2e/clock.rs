@@ -145,3 +145,19 @@ fn a_vault_without_the_record_of_its_clocks_counts_from_now_once() {
     assert_eq!(sh(&hive, "hf-task heartbeat T-0001 --actor agent:a").get("STATUS"), "CLAIM_LOST");
     assert_eq!(count(&hive, "MachineBooted"), 1);
 }
+
+#[test]
+fn clocks_that_cannot_be_remembered_put_nothing_off() {
+    let mut hive = claimed();
+    let clock = hive.vault().join("Akashic/clock");
+    std::fs::remove_file(&clock).unwrap();
+    std::fs::create_dir(&clock).unwrap();
+    for second in [100, 200, 300] {
+        hive.at(&moment(second).to_string());
+        let reply = sh(&hive, "hf-require propose x").expect_exit(0);
+        assert!(reply.stderr.contains("clocks cannot be remembered"), "{reply:#?}");
+    }
+    assert_eq!(count(&hive, "MachineBooted"), 0);
+    hive.at(&moment(601).to_string());
+    assert_eq!(sh(&hive, "hf-task start T-0001 --actor agent:a").get("STATUS"), "CLAIM_LOST");
+}

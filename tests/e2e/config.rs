@@ -139,3 +139,55 @@ fn each_event_is_judged_by_the_settings_of_its_time() {
     let verified = ok(&hive, "hf-verify --policy");
     assert_eq!((verified.get("POLICY"), verified.get("SETTINGS")), ("OK", "RECORDED"));
 }
+
+#[test]
+fn a_file_that_others_can_write_says_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let hive = Hive::new();
+    configure(&hive, "governance:\n  lease_seconds: 60\n");
+    ok(&hive, "hf-task propose x");
+    configure(&hive, "governance:\n  lease_seconds: 5\n");
+    let file = hive.vault().join("hiveforge.config.yaml");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(sh(&hive, "hf-config show").expect_exit(3).get("REASON"), "not_private");
+    assert_eq!(sh(&hive, "hf-task claim --actor agent:a").get("LEASE_UNTIL"), "2026-01-31T12:01:00Z");
+    assert_eq!(recorded(&hive)["governance.lease_seconds"], 60);
+}
+
+#[test]
+fn what_cannot_be_put_on_the_record_is_not_in_force() {
+    let hive = Hive::new();
+    let long = format!("jobs:\n  on_finish: '{}'\n", "x".repeat(100_000));
+    for text in ["governance:\n  max_retries: 9007199254740993\n", &long] {
+        configure(&hive, text);
+        sh(&hive, "hf-config show").expect_exit(2);
+        ok(&hive, "hf-require propose x");
+        ok(&hive, "hf-require propose y");
+        assert_eq!(count(&hive, "SettingsChanged"), 0);
+    }
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn writers_that_waited_for_each_other_do_not_bring_an_older_file_back() {
+    let hive = Hive::new();
+    let holder = fs::File::options().write(true).open(hive.vault().join("Akashic/.lock")).unwrap();
+    fs2::FileExt::lock_exclusive(&holder).unwrap();
+    let mut waits = hive.process("append");
+    waits.args(["RequirementProposed", "--payload", r#"{"title":"x"}"#]).stdout(std::process::Stdio::null());
+    let mut waits = waits.spawn().unwrap();
+    // It waits in flock by the time that the kernel says so, and has read the file before.
+    let blocked = || {
+        fs::read_to_string("/proc/locks")
+            .unwrap_or_default()
+            .contains(&format!("-> FLOCK  ADVISORY  WRITE {}", waits.id()))
+    };
+    while !blocked() {
+        std::thread::yield_now();
+    }
+    configure(&hive, "governance:\n  max_retries: 7\n");
+    drop(holder);
+    assert!(waits.wait().unwrap().success());
+    assert_eq!(recorded(&hive)["governance.max_retries"], 7);
+    assert_eq!(count(&hive, "SettingsChanged"), 1);
+}

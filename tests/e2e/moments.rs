@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::hive::{Hive, START, write_private};
-use crate::lives::{governed, keeps_the_rules, ok};
+use crate::lives::{count, governed, keeps_the_rules, ok, sh};
 use crate::moments_life::Life;
 use crate::moments_model::{second, time};
 use crate::moments_place::Expect;
@@ -376,4 +376,27 @@ fn nobody_can_say_that_the_time_of_another_is_over() {
     for actor in ["core:watchdog", "agent:b", "user:jo"] {
         hive.refuses("append", &["RunTimedOut", "--subject", "RUN-0001", "--actor", actor], 3);
     }
+}
+
+#[test]
+fn a_lease_that_is_over_is_not_begun_again_by_a_deep_work_that_comes_after_it() {
+    let declared = r#"{"agent_id":"a","heartbeat_id":"20260131120000","mode":"strict","activity":"x","minutes":60}"#;
+    let mut hive = Hive::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:a");
+    hive.at("2026-01-31T12:01:01Z");
+    hive.run("append", &["DeepWorkStarted", "--actor", "agent:a", "--payload", declared]).expect_exit(0);
+    assert_eq!(count(&hive, "ClaimExpired"), 1);
+    // The same with a declaration that is there as a file.
+    let mut hive = Hive::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:a");
+    std::fs::create_dir_all(hive.vault().join("Agents/a/deep_work")).unwrap();
+    let file = hive.vault().join("Agents/a/deep_work/20260131120101.txt");
+    write_private(&file, b"type: strict\nactivity: x\nminutes: 60\n");
+    hive.at("2026-01-31T12:01:01Z");
+    let check = sh(&hive, "hf-watchdog --check").all("ANOMALY").len();
+    assert_eq!(sh(&hive, "hf-watchdog").all("ANOMALY").len(), check);
+    assert_eq!(count(&hive, "ClaimExpired"), 1);
+    keeps_the_rules(&hive);
 }

@@ -26,8 +26,16 @@ impl Transaction<'_> {
     /// Records what changed about the world since the log last looked: settings, and the machine's clocks.
     pub(super) fn settle_world(&mut self, ctx: &Context) -> Result<()> {
         let mut found: Vec<(Kind, Value)> = Vec::new();
-        let now = (ctx.host.clocks)();
-        let changes = now.map(|now| clock::changes(self.vault().clock_seen().as_ref(), &now)).unwrap_or_default();
+        let seen = self.vault().clock_seen();
+        let mut now = (ctx.host.clocks)();
+        // Where they cannot be remembered nothing is known of them, and each command would begin anew.
+        if let (None, Some(clocks), true) = (&seen, &now, self.writes())
+            && let Err(error) = self.vault().remember_clock(clocks)
+        {
+            self.warnings.push(format!("the machine's clocks cannot be remembered: {error}"));
+            now = None;
+        }
+        let changes = now.map(|now| clock::changes(seen.as_ref(), &now)).unwrap_or_default();
         found.extend(changes.iter().map(clock::Change::event));
         let settings = self.config.settings.to_json();
         if self.state().settings().as_ref() != Some(&settings) {
@@ -54,9 +62,14 @@ impl Transaction<'_> {
 
     /// The events of the last batches, if they are a cascade that was cut off: full, and ending in a consequence.
     fn cut_off(&self) -> Result<Vec<Event>> {
-        let (mut events, mut left) = (Vec::new(), 0);
+        let (mut events, mut left): (Vec<Event>, u64) = (Vec::new(), 0);
         let reactor = Actor::core(REACTOR).to_string();
         self.log.read_back(&mut |event| {
+            // What the vault itself records may have come between, and nothing else.
+            let reserved = event.event_type.known().is_some_and(|kind| kind.row().reserved);
+            if left == 0 && events.is_empty() && reserved && event.batch.is_none_or(|batch| batch.no == batch.of) {
+                return Ok(ControlFlow::Continue(()));
+            }
             if left == 0 {
                 let full = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
                 if !full || event.actor != reactor {
@@ -114,16 +127,13 @@ impl Transaction<'_> {
     /// An agent's own: its deep work, and what it holds.
     pub fn settle_agent(&mut self, actor: &Actor) -> Result<()> {
         let agent = actor.agent().map(|agent| Subject::new(EntityType::Agent, agent));
-        let held = self.state().held_by(&actor.to_string()).into_iter().map(|task| task.subject);
-        let own: Vec<Subject> = agent.into_iter().chain(held).collect();
-        self.settle(&own)
+        self.settle(agent.as_slice())
     }
 
-    /// Everything that is due, as far as one look goes: for who only reads.
-    pub fn settle_all(&mut self, most: usize) -> Result<Vec<Due>> {
-        let mut found = self.moment().due(Timer::ALL, None, most);
+    /// Everything that is due: for who only reads.
+    pub fn settle_all(&mut self) -> Result<Vec<Due>> {
+        let mut found = self.moment().due(Timer::ALL, None, usize::MAX);
         found.retain(|due| due.code.is_anomaly());
-        found.truncate(most);
         self.record_due(found.clone())?;
         Ok(found)
     }
@@ -138,6 +148,10 @@ impl Transaction<'_> {
             // What an earlier one led to may have settled a later one.
             if machine::step(due.subject.entity, self.state().of(&due.subject), due.kind).is_some() {
                 self.add(due.draft())?;
+            }
+            // Who only looks may find any number.
+            if alone && !self.writes() {
+                self.write_now()?;
             }
         }
         if alone { self.write_now() } else { Ok(()) }

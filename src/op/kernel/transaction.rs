@@ -94,13 +94,15 @@ impl<'v> Transaction<'v> {
     }
 
     pub fn open(ctx: &Context, vault: &'v Vault, mode: Mode) -> Result<Self> {
-        let file = vault.config_file();
+        let mut file = vault.config_file();
         let (writer, view) = match mode {
             Mode::DryRun => (None, vault.view()?),
             Mode::Write => {
                 let options = ctx.write_options(file.as_ref().map_or(&Settings::default(), |(config, _)| config));
                 let mut writer = vault.append(options)?;
                 let view = writer.view()?;
+                // Whoever held the lock may have waited for it with an older file in hand.
+                file = vault.config_file();
                 (Some(writer), view)
             }
         };
@@ -114,7 +116,7 @@ impl<'v> Transaction<'v> {
     }
 
     /// For who only looks, also at a log of a newer version: nothing can be committed. The state is the log's own.
-    pub(super) fn look(ctx: &Context, vault: &'v Vault) -> Result<(State, Self)> {
+    pub fn look(ctx: &Context, vault: &'v Vault) -> Result<(State, Self)> {
         let (log, state) = vault.view()?;
         let recorded = state.clone();
         Ok((recorded, Self::enter(ctx, vault, None, (log, state), vault.config_file())?))
@@ -148,9 +150,10 @@ impl<'v> Transaction<'v> {
         if let Some(writer) = &mut tx.writer {
             tx.warnings.append(&mut writer.take_warnings());
         }
+        // First of all: whatever came between would hide that something is missing.
+        tx.settle_cascade()?;
         tx.settle_stop()?;
         tx.settle_world(ctx)?;
-        tx.settle_cascade()?;
         tx.settle_session(ctx)?;
         tx.seat = seat(ctx, tx.state())?;
         Ok(tx)
@@ -297,8 +300,8 @@ impl<'v> Transaction<'v> {
             Some(writer) => {
                 let events = writer.append(self.log.head(), unit, place)?;
                 self.errands.extend(errands);
-                if let Some(clocks) = &self.clocks {
-                    self.vault.remember_clock(clocks);
+                if let Some(Err(error)) = self.clocks.map(|clocks| self.vault.remember_clock(&clocks)) {
+                    self.warnings.push(format!("the machine's clocks cannot be remembered: {error}"));
                 }
                 self.warnings.append(&mut writer.take_warnings());
                 Ok(events)
@@ -330,6 +333,11 @@ impl<'v> Transaction<'v> {
     }
 
     /// Whether what is asked for will be recorded.
+    /// Whether what is asked for will be recorded.
+    pub(super) fn writes(&self) -> bool {
+        self.writer.is_some()
+    }
+
     pub(super) fn vault(&self) -> &'v Vault {
         self.vault
     }

@@ -11,9 +11,6 @@ use crate::state::{Entity, State};
 use crate::vault::config::Config;
 use crate::vault::{Log, Vault};
 
-/// What is due that a reader takes into account in one look.
-const DUE_MAX: usize = 1000;
-
 /// The log as the next writer would find it: with what is due applied, and nothing written.
 #[derive(Debug)]
 pub struct View<'v> {
@@ -27,7 +24,7 @@ pub struct View<'v> {
 impl<'v> View<'v> {
     pub fn open(ctx: &Context, vault: &'v Vault) -> Result<View<'v>> {
         let (recorded, mut tx) = Transaction::look(ctx, vault)?;
-        let due = tx.settle_all(DUE_MAX)?;
+        let due = tx.settle_all()?;
         match tx.state().fault() {
             Some(fault) => Err(fault),
             None => Ok(View { tx, recorded, due }),

@@ -29,14 +29,13 @@ pub struct Watched {
     pub anomalies: Vec<String>,
 }
 
-/// Looks at every agent that is at work, and gives each its next id.
-pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>) -> Result<Vec<Watched>> {
+/// Looks at every agent that is at work, and gives each its next id. `held` is what was held when the tick began.
+pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<Watched>> {
     let agents = tx.state().in_state(EntityType::Agent, At::Active, usize::MAX);
-    let held = if agents.is_empty() { Vec::new() } else { liveness::held(tx.state()) };
     let calendar = Calendar::of(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
-        look_at(tick, tx, agent, &held, &calendar)?;
+        look_at(tick, tx, agent, held, &calendar)?;
         let known = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
         watched
             .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });

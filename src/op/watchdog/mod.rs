@@ -18,7 +18,7 @@ use crate::machine::{self, State as At};
 use crate::op::kernel::{Mode, Transaction, View};
 use crate::policy::code::Code;
 use crate::policy::due::{JobLife, Machine, Moment, WATCHDOG};
-use crate::policy::liveness::{Finding, Level};
+use crate::policy::liveness::{self, Finding, Level};
 use crate::policy::project::Calendar;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::{Entity, Timer};
@@ -74,7 +74,10 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
     tick.jobs()?;
     let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::Call>::new());
     loop {
-        let mut tx = Transaction::open(ctx, &vault, mode)?;
+        let mut tx = match mode {
+            Mode::Write => Transaction::begin(ctx, &vault)?,
+            Mode::DryRun => Transaction::look(ctx, &vault)?.1,
+        };
         warnings.append(&mut tx.warnings);
         tx.machine = tick.machine.clone();
         tick.begin()?;
@@ -189,8 +192,10 @@ impl<'a> Ticking<'a> {
             self.findings.retain(|finding| finding.code != Code::ClockSkew || finding.subject != Subject::SYSTEM);
             self.say(Code::ClockSkew, Subject::SYSTEM, Level::Error, ahead);
         }
-        let watched = agents::look(self, tx)?;
+        // What is over was over before anybody says something new.
+        let held = liveness::held(tx.state());
         let more = self.overdue(tx)?;
+        let watched = agents::look(self, tx, &held)?;
         self.runaways(tx)?;
         let calls = self.edges(tx, &watched)?;
         self.findings.sort_by(|a, b| (b.level, a.code, &a.subject).cmp(&(a.level, b.code, &b.subject)));
