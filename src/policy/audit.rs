@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use super::due::{Machine, Moment};
 use super::react::react;
 use super::rules::{self, Step};
-use super::{Settings, branch};
-use crate::base::{Actor, EntityType, Subject, Ulid, limits};
+use super::{Settings, branch, clock};
+use crate::base::{Actor, EntityType, Subject, Timestamp, Ulid, limits};
 use crate::event::kind::SideEffect;
 use crate::event::{Draft, Event, Kind};
 use crate::state::State;
@@ -27,6 +27,8 @@ pub struct Audit {
     cascade: Vec<Event>,
     /// The settings of the time; nothing before the log says them.
     settings: Option<Settings>,
+    /// The latest time of an event since the clock was set.
+    latest: Option<Timestamp>,
 }
 
 impl Audit {
@@ -61,7 +63,17 @@ impl Audit {
         }
         if let Some(kind) = event.event_type.known() {
             self.check_known(kind, event, &mut say);
+            if let Err(why) = clock::check(event, kind) {
+                say(why);
+            }
         }
+        let set = matches!(event.event_type.known(), Some(Kind::ClockStepped | Kind::MachineBooted));
+        if let Some(latest) = self.latest.filter(|latest| !set && !clock::is_in_order(*latest, event.timestamp))
+            && self.settings.is_some()
+        {
+            say(format!("its time, {}, is before {latest}, and the clock was not set", event.timestamp));
+        }
+        self.latest = if set { Some(event.timestamp) } else { self.latest.max(Some(event.timestamp)) };
         self.ids.push(event.id);
         self.state.apply(event);
         if self.state.changes().settings.is_some() && event.event_type.known().is_some_and(settles) {

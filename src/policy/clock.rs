@@ -5,9 +5,13 @@
 
 use serde_json::{Value, json};
 
-use crate::base::{Clocks, Timestamp};
-use crate::event::Kind;
+use crate::base::{Actor, Clocks, Timestamp};
+use crate::event::{Event, Kind};
 
+/// Who records what the machine shows, and which settings are in force.
+pub const KERNEL: &str = "kernel";
+/// An event and the clocks that it tells of are this close.
+const CLOSE_SECONDS: i64 = 120;
 /// A shorter sleep is none.
 const SLEPT_MIN_MS: i64 = 5_000;
 /// A clock that is set by less was only corrected.
@@ -69,6 +73,34 @@ impl Change {
             }
         }
     }
+}
+
+/// Whether a recorded event about the clocks or the settings can be true.
+pub fn check(event: &Event, kind: Kind) -> Result<(), String> {
+    let ours = [Kind::SettingsChanged, Kind::MachineSuspended, Kind::MachineBooted, Kind::ClockStepped];
+    if !ours.contains(&kind) {
+        return Ok(());
+    }
+    if event.actor != Actor::core(KERNEL).to_string() {
+        return Err(format!("{kind} is recorded by the toolkit itself, not by {}", event.actor));
+    }
+    let time = |member: &str| event.payload.get(member).and_then(Value::as_str).and_then(Timestamp::parse);
+    let near = |at: Timestamp| (at.0 - event.timestamp.0).abs() <= CLOSE_SECONDS;
+    let can_be = match kind {
+        Kind::MachineSuspended => {
+            let seconds = event.payload.get("seconds").and_then(Value::as_i64).unwrap_or(i64::MAX);
+            time("from").zip(time("to")).is_some_and(|(from, to)| near(to) && seconds <= to.0 - from.0 + 1)
+        }
+        Kind::MachineBooted => time("at").is_some_and(|at| at.0 <= event.timestamp.0 + CLOSE_SECONDS),
+        Kind::ClockStepped => time("to").is_some_and(near),
+        _ => true,
+    };
+    if can_be { Ok(()) } else { Err(format!("what {kind} says cannot be")) }
+}
+
+/// Whether the time of an event may come after this one, if the clock was not set in between.
+pub fn is_in_order(latest: Timestamp, event: Timestamp) -> bool {
+    event.0 >= latest.0 - CLOSE_SECONDS
 }
 
 #[cfg(test)]

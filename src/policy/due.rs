@@ -8,7 +8,7 @@
 //! stands still (a paused project, a strict deep work of the holder, a machine that was off) leases and runs begin again,
 //! whole, when it goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -150,6 +150,14 @@ impl Moment<'_> {
             let most = if *timer == Timer::Archive { most.min(ARCHIVE_MAX) } else { most };
             projects.iter().for_each(|project| all.extend(self.due_in(*timer, project.as_ref(), most)));
         }
+        // What is over in two ways was over with the first.
+        let mut first: BTreeMap<Subject, Timestamp> = BTreeMap::new();
+        for due in &all {
+            let at = first.entry(due.subject.clone()).or_insert(due.at);
+            *at = (*at).min(due.at);
+        }
+        let mut seen: BTreeSet<Subject> = BTreeSet::new();
+        all.retain(|due| first[&due.subject] == due.at && seen.insert(due.subject.clone()));
         all
     }
 
@@ -163,7 +171,8 @@ impl Moment<'_> {
 
     /// Whether the time of an entity is over, and by which rule.
     pub fn due_of(&self, entity: &Entity) -> Option<Due> {
-        entity.deadlines().iter().find_map(|deadline| self.judge(entity, deadline))
+        let over = entity.deadlines().into_iter().filter_map(|deadline| self.judge(entity, &deadline));
+        over.min_by_key(|due| due.at)
     }
 
     /// Until when a task's claim holds, as far as that is known; nothing while it stands still.
@@ -191,10 +200,11 @@ impl Moment<'_> {
         let mut found = Vec::new();
         for limit in self.state.limits(id, timer) {
             let length = if limit == 0 { self.limit(timer) } else { limit };
+            let length = if timer == Timer::DeepWork { length.min(self.shortest_strict()) } else { length };
             let until = self.clock(timer).saturating_sub_unsigned(length).saturating_sub(1);
             // What a rest of its project has put off is not even read.
-            let rests = RULES.iter().any(|rule| rule.timer == timer && rule.stands_still);
-            if rests && self.began_again(timer, project).is_none_or(|from| from > until) {
+            let stands_still = RULES.iter().any(|rule| rule.timer == timer && rule.stands_still);
+            if stands_still && self.is_put_off(timer, project, length) {
                 continue;
             }
             let query = DeadlineQuery { project: id, timer, limit, until, most };
@@ -228,32 +238,70 @@ impl Moment<'_> {
         }
     }
 
-    /// From when time counts at the earliest in a project that is at work, by a timer's clock; nothing while it rests.
-    fn began_again(&self, timer: Timer, project: Option<&Subject>) -> Option<i64> {
-        let booted = self.state.tally().clock.booted;
-        let booted = booted.filter(|_| matches!(timer, Timer::Lease | Timer::Silence)).unwrap_or(i64::MIN);
-        let Some(project) = project.and_then(|project| self.state.entity(project)) else { return Some(booted) };
-        if project.state != Phase::Active {
-            return None;
-        }
-        let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
-        Some(project.time("resumed_at").map_or(booted, |resumed| booted.max(resumed.0 - lost)))
+    /// The shortest time after which the settings end a strict deep work, whoever's it is.
+    fn shortest_strict(&self) -> u64 {
+        let own = self.settings.agents.values().filter_map(|own| own.get(&Setting::StrictMaxMinutes)?.as_u64());
+        own.chain([self.settings.count(Setting::StrictMaxMinutes)]).min().unwrap_or(0).saturating_mul(60)
     }
 
-    /// Until when the holder of something is not expected to be heard, by a timer's clock; nothing if that is not over.
-    fn quiet(&self, timer: Timer, holder: Option<&str>) -> Option<i64> {
-        let agent = holder.and_then(|holder| Subject::parse(holder).ok()).filter(|s| s.entity == EntityType::Agent);
-        let agent = agent.and_then(|agent| self.state.entity(&agent));
-        let Some((agent, until)) = agent.and_then(|agent| agent.time("_quiet_until").map(|until| (agent, until)))
-        else {
-            return Some(i64::MIN);
+    /// Whether nothing of a project can be over yet, since it rests or has not been at work again for so long, and
+    /// nothing was over when it came to rest.
+    fn is_put_off(&self, timer: Timer, project: Option<&Subject>, limit: u64) -> bool {
+        let Some(project) = project.and_then(|project| self.state.entity(project)) else { return false };
+        let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
+        let (Some(paused), oldest) = (project.time("paused_at"), self.oldest(timer, &project.subject)) else {
+            return false;
         };
+        // What was late before the rest is looked for however long the rest lasts.
+        let late_before = oldest.is_some_and(|from| paused.0 - lost > from.saturating_add_unsigned(limit));
+        let resumed = project.time("resumed_at").map_or(i64::MIN, |time| time.0 - lost);
+        let short = self.clock(timer) <= resumed.saturating_add_unsigned(limit);
+        !late_before && (project.state != Phase::Active || short)
+    }
+
+    /// From when the oldest deadline of a project counts.
+    fn oldest(&self, timer: Timer, project: &Subject) -> Option<i64> {
+        let limits = self.state.limits(Some(project.id()), timer);
+        let oldest = limits.into_iter().flat_map(|limit| {
+            let query = DeadlineQuery { project: Some(project.id()), timer, limit, until: i64::MAX, most: 1 };
+            self.state.counting_from(&query)
+        });
+        oldest.flat_map(|entity| entity.deadlines()).filter(|d| d.timer == timer).map(|d| d.from).min()
+    }
+
+    /// When the machine was last started, by a timer's clock: nobody could be heard before.
+    fn booted(&self, timer: Timer) -> i64 {
+        let booted = self.state.tally().clock.booted;
+        booted.filter(|_| matches!(timer, Timer::Lease | Timer::Silence)).unwrap_or(i64::MIN)
+    }
+
+    /// When the project of something rested: from when, and until when if that is over.
+    fn rests(&self, timer: Timer, project: Option<&Subject>) -> Vec<(i64, Option<i64>)> {
+        let Some(project) = project.and_then(|project| self.state.entity(project)) else { return Vec::new() };
+        let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
+        let time = |fact: &str| project.time(fact).map(|time| time.0 - lost);
+        let is_at_work = project.state == Phase::Active;
+        // Of an earlier rest only its end is known.
+        let earlier = time(if is_at_work { "_resumed_before" } else { "resumed_at" });
+        let earlier = earlier.map(|resumed| (i64::MIN, Some(resumed)));
+        let rest = time("paused_at").map(|paused| (paused, time("resumed_at").filter(|_| is_at_work)));
+        // One that is closed for good without a pause rests, too.
+        let closed = (!is_at_work && project.time("paused_at").is_none()).then_some((i64::MIN, None));
+        earlier.into_iter().chain(rest).chain(closed).collect()
+    }
+
+    /// The same for who holds it: a strict deep work.
+    fn dives(&self, timer: Timer, holder: Option<&str>) -> Vec<(i64, Option<i64>)> {
+        let agent = holder.and_then(|holder| Subject::parse(holder).ok()).filter(|s| s.entity == EntityType::Agent);
+        let Some(agent) = agent.and_then(|agent| self.state.entity(&agent)) else { return Vec::new() };
+        let lost = if timer.stops_in_sleep() { self.lost_seconds() } else { 0 };
+        let time = |fact: &str| agent.time(fact).map(|time| time.0 - lost);
+        let (Some(since), Some(until)) = (time("_quiet_since"), time("_quiet_until")) else { return Vec::new() };
         // However it was declared, nobody is quiet for longer than the settings allow.
         let most = self.settings.for_agent(agent.subject.id()).count(Setting::StrictMaxMinutes).saturating_mul(60);
-        let latest = agent.time("_quiet_since").map_or(i64::MAX, |since| since.0.saturating_add_unsigned(most));
-        let until = until.0.min(latest);
-        let lost = if timer.stops_in_sleep() { self.lost_seconds() } else { 0 };
-        (self.now.0 > until).then_some(until - lost)
+        let until = until.min(since.saturating_add_unsigned(most));
+        let earlier = time("_quiet_before").filter(|before| *before <= since).map(|before| (i64::MIN, Some(before)));
+        earlier.into_iter().chain([(since, Some(until).filter(|until| self.clock(timer) > *until))]).collect()
     }
 
     /// The moment from which a deadline counts, by its own clock, and the one at which it is over. Nothing while it
@@ -269,7 +317,16 @@ impl Moment<'_> {
             let task = task_of(self.state, entity);
             let holder = task.as_ref().and_then(|task| task.text("holder"));
             let project = entity.project.as_ref().map(project::subject);
-            from = from.max(self.began_again(timer, project.as_ref())?).max(self.quiet(timer, holder)?);
+            from = from.max(self.booted(timer));
+            let mut still = self.rests(timer, project.as_ref());
+            still.extend(self.dives(timer, holder));
+            still.sort_unstable();
+            for (began, ended) in still {
+                // What was over before it stood still stays over.
+                if began <= from.saturating_add_unsigned(limit) {
+                    from = from.max(ended?);
+                }
+            }
         }
         let over = from.saturating_add_unsigned(limit);
         let lost = if timer.stops_in_sleep() { self.lost_seconds() } else { 0 };
@@ -335,8 +392,9 @@ impl Moment<'_> {
             rule(deadline.timer, entity.subject.entity).is_some_and(|rule| rule.kind == step.kind)
         };
         let deadlines: Vec<Deadline> = entity.deadlines().into_iter().filter(of_kind).collect();
-        let over = |deadline: &Deadline| self.judge(entity, deadline).map(|due| due.at);
-        if deadlines.iter().any(|deadline| over(deadline).is_some() && over(deadline) == said) {
+        let why = step.text("reason");
+        let is_said = |due: &Due| Some(due.at) == said && (due.reason.is_none() || due.reason == why);
+        if deadlines.iter().filter_map(|deadline| self.judge(entity, deadline)).any(|due| is_said(&due)) {
             return Ok(());
         }
         let until = deadlines.iter().filter_map(|deadline| self.until(entity, deadline)).map(|(_, until)| until).min();
@@ -347,7 +405,9 @@ impl Moment<'_> {
 
     /// Nothing rests on a claim whose time is over.
     fn check_claim(&self, step: &Step<'_>) -> Result<()> {
-        let acts = step.kind.row().claim == Claim::Needs && step.actor.kind != ActorKind::Core;
+        // What only follows rests on its cause.
+        let follows = *step.actor == Actor::core(super::REACTOR);
+        let acts = step.kind.row().claim == Claim::Needs && !follows;
         let Some(task) = acts.then(|| step.claimed_task(self.state)).flatten().filter(|task| !task.is_job()) else {
             return Ok(());
         };

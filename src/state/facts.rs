@@ -26,6 +26,8 @@ enum From {
     In(&'static str),
     /// The same, if that is before what it was.
     Sooner(&'static str),
+    /// What another fact was until now.
+    Before(&'static str),
     /// So many minutes after the event as it says, if a member of the payload is this.
     MinutesIf(&'static str, &'static str),
     /// So many minutes later than before as the event says.
@@ -147,6 +149,7 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_for", Payload("code")),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_at", Time),
     (EntityType::Agent, Kind::DeepWorkStarted, "deepwork_id", SubjectId),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_before", Before("_quiet_until")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_since", TimeIf("mode", "strict")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", MinutesIf("mode", "strict")),
     (EntityType::Agent, Kind::DeepWorkExtended, "_quiet_until", LaterByMinutes),
@@ -213,6 +216,7 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Project, Kind::ProjectPaused, "pause_reason", Payload("reason")),
     (EntityType::Project, Kind::ProjectPaused, "drained_at", Gone),
     (EntityType::Project, Kind::PauseDrained, "drained_at", Time),
+    (EntityType::Project, Kind::ProjectResumed, "_resumed_before", Before("resumed_at")),
     (EntityType::Project, Kind::ProjectResumed, "resumed_at", Time),
     (EntityType::Project, Kind::ProjectArchived, "archived_at", Time),
     (EntityType::Session, Kind::SessionStarted, "agent_id", Payload("agent_id")),
@@ -305,6 +309,10 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
         TimeIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
             true => event.timestamp.to_string().into(),
             false => return Found::AsBefore,
+        },
+        Before(fact) => match entity.facts.get(*fact) {
+            Some(value) => value.clone(),
+            None => return Found::Nothing,
         },
         MinutesIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
             true => later(event.timestamp, event).to_string().into(),

@@ -400,3 +400,44 @@ fn a_lease_that_is_over_is_not_begun_again_by_a_deep_work_that_comes_after_it() 
     assert_eq!(count(&hive, "ClaimExpired"), 1);
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn what_was_late_before_a_pause_stays_late_also_in_a_project_that_nothing_has_named() {
+    let mut hive = Hive::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:a");
+    hive.at("2026-01-31T12:01:01Z");
+    ok(&hive, "hf-pause look");
+    ok(&hive, "hf-resume");
+    assert_eq!(sh(&hive, "hf-task start T-0001 --actor agent:a").get("STATUS"), "CLAIM_LOST");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn what_is_over_in_two_ways_was_over_with_the_first() {
+    let mut hive = Hive::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --lease 15m --actor agent:a");
+    ok(&hive, "hf-task start T-0001 --timeout 60s --actor agent:a");
+    hive.at("2026-01-31T12:15:01Z");
+    assert_eq!(ok(&hive, "hf-verify --policy").get("DUE"), "1");
+    sh(&hive, "hf-watchdog");
+    let events = hive.events();
+    let over = events.iter().find(|event| event["event_type"] == "RunTimedOut").unwrap();
+    assert_eq!(over["payload"], json!({"reason": "overtime", "due_at": "2026-01-31T12:01:00Z"}));
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_deep_work_that_the_settings_cut_short_is_due_for_everybody() {
+    let mut hive = Hive::new();
+    ok(&hive, "hf-deepwork start --strict 120 Long --agent a");
+    let settings = b"agents:\n  a:\n    strict_max_minutes: 30\n";
+    write_private(&hive.vault().join("hiveforge.config.yaml"), settings);
+    hive.at("2026-01-31T12:30:01Z");
+    ok(&hive, "hf-require propose x");
+    assert_eq!(ok(&hive, "hf-verify").get("DUE"), "1");
+    assert_eq!(ok(&hive, "hf-deepwork status --agent a").get("SUM"), "no deep work is open");
+    assert!(ok(&hive, "hf-deepwork list --agent a").get("DEEP_WORK").contains("Expired"));
+    keeps_the_rules(&hive);
+}

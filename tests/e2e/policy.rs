@@ -81,7 +81,8 @@ fn a_time_that_is_later_than_its_id_is_found() {
     let (hive, events) = going_on_with(vec![Event { timestamp: late, ..good }]);
     violates(&hive, &events[1], &[&format!("its time, {late}, is later than its id")]);
     // An id may run ahead of the clock, never behind it.
-    let early = Event { timestamp: Timestamp(0), ..proposed(1) };
+    let early = proposed(1);
+    let early = Event { timestamp: Timestamp(early.timestamp.0 - 60), ..early };
     let (hive, _) = going_on_with(vec![early]);
     hive.run("verify", &["--policy"]).expect_exit(0);
 }
@@ -218,4 +219,50 @@ fn an_approval_of_what_is_analysed_anew_in_the_same_batch_leads_nowhere() {
         json!({"event_type": "RequirementAnalyzed", "subject": "requirement:r", "payload": {}}),
     ]);
     hive.run("verify", &["--policy"]).expect_exit(0);
+}
+
+/// An event of the toolkit itself.
+fn by(actor: &str, event: Event) -> Event {
+    Event { actor: actor.to_owned(), ..event }
+}
+
+#[test]
+fn what_the_machine_did_is_the_toolkits_to_say_and_must_be_possible() {
+    let at =
+        |n: u64| forged(n, Kind::RequirementProposed, "requirement:x", json!({"title": "x"})).timestamp.to_string();
+    let suspended = |seconds: u64| {
+        let said = json!({"from": at(0), "to": at(60), "seconds": seconds});
+        forged(60, Kind::MachineSuspended, "system", said)
+    };
+    let cases = [
+        (by("agent:a", suspended(30)), "MachineSuspended is recorded by the toolkit itself, not by agent:a"),
+        (by("core:kernel", suspended(9_000_000)), "what MachineSuspended says cannot be"),
+        (
+            by("core:kernel", forged(60, Kind::MachineBooted, "system", json!({"at": at(999_999)}))),
+            "what MachineBooted says cannot be",
+        ),
+        (
+            by("core:kernel", forged(60, Kind::ClockStepped, "system", json!({"from": at(60), "to": at(999_999)}))),
+            "what ClockStepped says cannot be",
+        ),
+        (
+            by("user:jo", forged(60, Kind::SettingsChanged, "system", json!({"settings": {}}))),
+            "SettingsChanged is recorded by the toolkit itself, not by user:jo",
+        ),
+    ];
+    for (event, why) in cases {
+        let (hive, events) = going_on_with(vec![event]);
+        violates(&hive, &events[1], &[why]);
+    }
+    let (hive, _) = going_on_with(vec![by("core:kernel", suspended(30))]);
+    assert_eq!(hive.run("verify", &["--policy"]).expect_exit(0).get("POLICY"), "OK");
+}
+
+#[test]
+fn a_time_that_goes_back_without_the_clock_being_set_is_found() {
+    let mut back = proposed(1000);
+    back.timestamp = proposed(700).timestamp;
+    let (hive, events) = going_on_with(vec![proposed(900), back]);
+    let (before, then) = (events[1].timestamp, events[2].timestamp);
+    violates(&hive, &events[2], &[&format!("its time, {then}, is before {before}, and the clock was not set")]);
 }

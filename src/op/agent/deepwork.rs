@@ -6,7 +6,7 @@ use super::{Declaration, current_id, dir_of, me, one_line, open_work, said, subj
 use crate::base::{EntityType, Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
 use crate::machine::State as At;
-use crate::op::kernel::with_view;
+use crate::op::kernel::View;
 use crate::op::kernel::{Asked, Transaction};
 use crate::op::{Context, Recorded};
 use crate::policy::liveness::{DeepWork, Mode};
@@ -90,11 +90,11 @@ fn outcome(recorded: Recorded, heartbeat_id: Option<HeartbeatId>, warnings: Vec<
 /// What the agent is in: its open deep work, if there is one.
 pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
     let (agent, vault) = (subject(&me(ctx)?), ctx.open()?);
-    with_view(&vault, |_, state| {
-        let work = state.entity(&agent).and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
-        let work = work.and_then(|work| state.entity(&work).map(|work| work.into_owned()));
-        Ok(DeepWorkStatusOutcome { work, now: ctx.now.timestamp() })
-    })
+    let view = View::open(ctx, &vault)?;
+    let state = view.state();
+    let work = state.entity(&agent).and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
+    let work = work.and_then(|work| state.entity(&work).map(|work| work.into_owned()));
+    Ok(DeepWorkStatusOutcome { work, now: ctx.now.timestamp() })
 }
 
 /// Says that it is over, before the log that closes it.

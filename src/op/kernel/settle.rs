@@ -19,8 +19,8 @@ use crate::state::Timer;
 
 /// Claims that are settled where somebody chooses among tasks.
 const CLAIMS_MAX: usize = 100;
-/// Who records what the machine shows.
-const KERNEL: &str = "kernel";
+/// What is settled is recorded after about so many events, and the rest after that.
+const SETTLED_MAX_EVENTS: usize = 500;
 
 impl Transaction<'_> {
     /// Records what changed about the world since the log last looked: settings, and the machine's clocks.
@@ -44,7 +44,7 @@ impl Transaction<'_> {
         for (kind, payload) in found {
             let parents = self.state().first_event().into_iter().collect();
             let payload = payload.as_object().cloned().unwrap_or_default();
-            let actor = Actor::core(KERNEL);
+            let actor = Actor::core(clock::KERNEL);
             self.add(Draft { kind, subject: Subject::SYSTEM, actor, parents, key: None, payload })?;
         }
         self.clocks = now;
@@ -96,7 +96,11 @@ impl Transaction<'_> {
 
     /// What a request is about.
     pub(super) fn settle_for(&mut self, request: &Request) -> Result<()> {
-        let named = request.subject.as_ref().and_then(|subject| self.state().resolve(subject, None).ok());
+        // A project that nothing has named yet can have something late all the same.
+        let named = request
+            .subject
+            .as_ref()
+            .and_then(|subject| self.state().resolve(subject, None).ok().or_else(|| Subject::parse(subject).ok()));
         let mut subjects: Vec<Subject> = named.into_iter().collect();
         subjects.extend(request.kind.mentions(&request.payload));
         self.settle(&subjects)
@@ -110,8 +114,8 @@ impl Transaction<'_> {
         let mut found: Vec<Due> = concerned.iter().filter_map(|entity| moment.due_of(entity)).collect();
         for project in subjects.iter().filter(|subject| subject.entity == EntityType::Project) {
             // What was late before it rested stays late.
-            found.extend(moment.due_claims(Some(project), CLAIMS_MAX));
-            found.extend(moment.due(&[Timer::Session], Some(project), CLAIMS_MAX));
+            found.extend(moment.due_claims(Some(project), usize::MAX));
+            found.extend(moment.due(&[Timer::Session], Some(project), usize::MAX));
         }
         // Housekeeping is the watchdog's.
         found.retain(|due| due.code.is_anomaly());
@@ -149,8 +153,8 @@ impl Transaction<'_> {
             if machine::step(due.subject.entity, self.state().of(&due.subject), due.kind).is_some() {
                 self.add(due.draft())?;
             }
-            // Who only looks may find any number.
-            if alone && !self.writes() {
+            // There may be any number of them.
+            if alone && (!self.writes() || self.unit().events().len() > SETTLED_MAX_EVENTS) {
                 self.write_now()?;
             }
         }

@@ -131,7 +131,9 @@ impl<'v> Transaction<'v> {
     ) -> Result<Self> {
         let (config, mut warnings) = file.unwrap_or_else(|error| config::instead_of(&error, &state));
         warnings.extend(ahead_of_the_clock(log.head(), ctx.now, &config));
-        let unit = Unit::new(state, log.head(), ctx.now);
+        // Whoever waited for the lock acts when it has it.
+        let now = if writer.is_some() { ctx.now.max((ctx.host.clock)()) } else { ctx.now };
+        let unit = Unit::new(state, log.head(), now);
         let mut tx = Transaction {
             vault,
             writer,
@@ -141,7 +143,7 @@ impl<'v> Transaction<'v> {
             unit,
             backlog: Vec::new(),
             seat: Seat::Free,
-            now: ctx.now,
+            now,
             machine: Machine::default(),
             clocks: None,
             config,
