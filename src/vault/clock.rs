@@ -45,9 +45,9 @@ fn checksum(body: &[u8]) -> [u8; 8] {
 }
 
 impl Vault {
-    /// The clocks when they were last seen; a record that cannot be read is none.
-    pub fn clock_seen(&self) -> Option<Clocks> {
-        decode(&self.akashic.read(CLOCK_FILE).ok()??)
+    /// The clocks when they were last seen; a record that is damaged is none.
+    pub fn clock_seen(&self) -> Result<Option<Clocks>> {
+        Ok(self.akashic.read(CLOCK_FILE)?.and_then(|record| decode(&record)))
     }
 
     /// Remembers the clocks. The caller holds the lock. Nothing depends on it but the next look.

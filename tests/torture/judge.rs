@@ -48,14 +48,25 @@ pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
     let ours = |event: &Value| event["payload"]["title"] != "after" && !tells(event);
     let judged = |name: &String| match judged {
         Judged::All => true,
-        Judged::Only(only) => name == only,
+        Judged::Only(only) => name.trim_start_matches(SETTLED) == only,
         Judged::None => false,
     };
     events
         .filter(ours)
-        .map(|event| event["event_type"].as_str().unwrap_or_default().to_owned())
+        .map(|event| {
+            let settled = if event["payload"]["due_at"].is_string() { SETTLED } else { "" };
+            format!("{settled}{}", event["event_type"].as_str().unwrap_or_default())
+        })
         .filter(judged)
         .collect()
+}
+
+/// Stands before what was due before a command, and may be recorded although the command is refused.
+const SETTLED: &str = "~";
+
+/// Whether nothing of what was asked for is there.
+fn nothing_of_it(there: &[String]) -> bool {
+    there.iter().all(|name| name.starts_with(SETTLED))
 }
 
 fn goes_on(hive: &Hive) -> Result<(), Wrong> {
@@ -81,11 +92,11 @@ pub fn judge(start: &Start, act: &Act, hive: &Hive, reply: &Reply, whole: &[Stri
         let there = appended(start, &hive.vault(), act.judged);
         match &said {
             Said::Recorded => expect(&there, whole, "acknowledged")?,
-            Said::Refused if !there.is_empty() => {
+            Said::Refused if !nothing_of_it(&there) => {
                 return Err(Wrong::Duplicated(format!("refused, but {there:?} is recorded")));
             }
             Said::Refused => {}
-            Said::Nothing | Said::Uncertain(_) if there.is_empty() || there == whole => {}
+            Said::Nothing | Said::Uncertain(_) if nothing_of_it(&there) || there == whole => {}
             Said::Nothing | Said::Uncertain(_) => {
                 return Err(Wrong::Lost(format!("{there:?} is recorded of {whole:?}")));
             }
@@ -184,7 +195,7 @@ fn is_expected(parts: &[&str]) -> bool {
         // A copy that was made is like the vault.
         ["copy", rest @ ..] => is_expected(&[&["Vault"], rest].concat()),
         ["Vault", "hiveforge.config.yaml"] => true,
-        ["Vault", "Akashic", ".lock" | "control" | "chain.json" | "watchdog.json" | "m1.json"] => true,
+        ["Vault", "Akashic", ".lock" | "control" | "chain.json" | "clock" | "watchdog.json" | "m1.json"] => true,
         ["Vault", "Akashic", "index", ".lock" | "data.mdb" | "seal.json"] => true,
         ["Vault", "Akashic", "events", _, _] => name.ends_with(".jsonl") && !hidden(name),
         ["Vault", "Akashic", "projections" | "snapshots" | "schemas", _] => name.ends_with(".json") && !hidden(name),

@@ -26,15 +26,19 @@ impl Transaction<'_> {
     /// Records what changed about the world since the log last looked: settings, and the machine's clocks.
     pub(super) fn settle_world(&mut self, ctx: &Context) -> Result<()> {
         let mut found: Vec<(Kind, Value)> = Vec::new();
-        let seen = self.vault().clock_seen();
-        let mut now = (ctx.host.clocks)();
-        // Where they cannot be remembered nothing is known of them, and each command would begin anew.
-        if let (None, Some(clocks), true) = (&seen, &now, self.writes())
-            && let Err(error) = self.vault().remember_clock(clocks)
-        {
-            self.warnings.push(format!("the machine's clocks cannot be remembered: {error}"));
-            now = None;
-        }
+        // Where they cannot be read or remembered nothing is known of them, and each command would begin anew.
+        let now = (ctx.host.clocks)();
+        let seen = self.vault().clock_seen().and_then(|seen| match (&seen, &now, self.writes()) {
+            (None, Some(now), true) => self.vault().remember_clock(now).map(|()| seen),
+            _ => Ok(seen),
+        });
+        let (seen, now) = match seen {
+            Ok(seen) => (seen, now),
+            Err(error) => {
+                self.warnings.push(format!("the machine's clocks cannot be remembered: {error}"));
+                (None, None)
+            }
+        };
         let changes = now.map(|now| clock::changes(seen.as_ref(), &now)).unwrap_or_default();
         found.extend(changes.iter().map(clock::Change::event));
         let settings = self.config.settings.to_json();
