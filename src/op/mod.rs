@@ -1,8 +1,10 @@
-//! What the commands do: one public function each. Lock, read, decide, append, outcome.
+//! What the commands do: one public function each, `verb(ctx, VerbRequest) -> Result<VerbOutcome>`. `kernel` is the one way
+//! to write and to read; every other room is a noun.
 //!
 //! Invariant: every one is `verb(ctx, VerbRequest) -> Result<VerbOutcome>`, without a request where there is nothing
 //! to ask, and with one more argument where it streams (`every_operation_takes_a_request`).
-//! Invariant: nothing here prints, reads arguments or the environment, or looks at a clock.
+//! Invariant: nothing here prints, parses, reads the environment or the time of day, catches a signal or executes itself;
+//! the front end says all of that in a `Context` (`no_operation_reads_the_world_by_itself`).
 
 pub mod agent;
 mod append;
