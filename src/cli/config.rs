@@ -16,11 +16,11 @@ use crate::op::Context;
   hf-config show
   hf-config show governance.lease_seconds
   hf-config show liveness                 every setting of a section
-  hf-config diff                          what the file says and the log does not
+  hf-config diff                          how the file differs from the log
 
-Settings come from hiveforge.config.yaml in the vault, else beside it. Every change is on the record: the next
-command that records something also records SettingsChanged, and hf-verify --policy judges each event by the settings
-of its time. A file that cannot be read fails this command alone; every other goes on with what was recorded last."
+Settings come from hiveforge.config.yaml in the vault, or else beside it. Every change is recorded: the next command that
+writes to the log also writes SettingsChanged, and hf-verify --policy judges each event by the settings of its time.
+If the file cannot be read, or others can write it, only this command fails; all others use the settings recorded last."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -36,7 +36,7 @@ enum What {
         /// One setting, or a section
         name: Option<String>,
     },
-    /// What the file says and the log does not; exits 1 if there is anything
+    /// What the file says and the log does not; exits 1 if they differ
     Diff,
 }
 

@@ -235,9 +235,9 @@ pub const TABLE: &[Row] = &[
     reserved(Kind::VaultRecovered, &[may("expected_head", Is::Text), may("found_head", Is::Text)], "an operator cut a damaged suffix off"),
     reserved(Kind::SettingsChanged, &[must("settings", Is::Object)], "these settings are in force from here on")
         .side_effect(SideEffect::Settles),
-    reserved(Kind::MachineSuspended, &[must("from", Is::Time), must("to", Is::Time), must("seconds", Is::Count)], "the machine slept for so long between two looks"),
-    reserved(Kind::MachineBooted, &[must("at", Is::Time)], "the machine is not the one that it was: it was started, or is another"),
-    reserved(Kind::ClockStepped, &[must("from", Is::Time), must("to", Is::Time)], "the clock was set: it should have said the one, and says the other"),
+    reserved(Kind::MachineSuspended, &[must("from", Is::Time), must("to", Is::Time), must("seconds", Is::Count)], "the machine was suspended for so many seconds"),
+    reserved(Kind::MachineBooted, &[must("at", Is::Time)], "the machine was started, or the vault is on another machine"),
+    reserved(Kind::ClockStepped, &[must("from", Is::Time), must("to", Is::Time)], "the clock was set: from the time that it should have shown, to the time that it shows"),
     row(Kind::EmergencyStopIssued, SYSTEM, &[must("reason", Is::Text)], "everything stops")
         .leaving(Leaving::Void).cause(Cause::Outside),
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again")

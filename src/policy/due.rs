@@ -119,10 +119,10 @@ impl Due {
             _ => "run",
         };
         let over = match self.code {
-            Code::RunSilent => "fell silent",
-            Code::RunOvertime => "took too long at",
-            Code::ApprovalOverdue => "was due",
-            Code::ArchiveDue => "came",
+            Code::RunSilent => "fell silent at",
+            Code::RunOvertime => "exceeded its time limit at",
+            Code::ApprovalOverdue => "was due at",
+            Code::ArchiveDue => "came at",
             _ => "expired",
         };
         format!("{what}{whose} {over} {}", self.at)
@@ -202,17 +202,11 @@ impl Moment<'_> {
             let length = if limit == 0 { self.limit(timer) } else { limit };
             let length = if timer == Timer::DeepWork { length.min(self.shortest_strict()) } else { length };
             let until = self.clock(timer).saturating_sub_unsigned(length).saturating_sub(1);
-            // What a rest of its project has put off is not even read.
             let stands_still = RULES.iter().any(|rule| rule.timer == timer && rule.stands_still);
-            if stands_still && self.is_put_off(timer, project, length) {
+            if stands_still && self.is_put_off(timer, project, limit, length) {
                 continue;
             }
-            let query = DeadlineQuery { project: id, timer, limit, until, most };
-            for entity in self.state.counting_from(&query) {
-                let deadlines = entity.deadlines();
-                let deadline = deadlines.iter().find(|d| d.timer == timer && d.limit.unwrap_or(0) == limit);
-                found.extend(deadline.and_then(|deadline| self.judge(&entity, deadline)));
-            }
+            found.extend(self.oldest_due(&DeadlineQuery { project: id, timer, limit, until, most }));
         }
         found
     }
@@ -244,29 +238,36 @@ impl Moment<'_> {
         own.chain([self.settings.count(Setting::StrictMaxMinutes)]).min().unwrap_or(0).saturating_mul(60)
     }
 
-    /// Whether nothing of a project can be over yet, since it rests or has not been at work again for so long, and
-    /// nothing was over when it came to rest.
-    fn is_put_off(&self, timer: Timer, project: Option<&Subject>, limit: u64) -> bool {
-        let Some(project) = project.and_then(|project| self.state.entity(project)) else { return false };
-        let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
-        let (Some(paused), oldest) = (project.time("paused_at"), self.oldest(timer, &project.subject)) else {
-            return false;
-        };
-        // What was late before the rest is looked for however long the rest lasts.
-        let late_before = oldest.is_some_and(|from| paused.0 - lost > from.saturating_add_unsigned(limit));
-        let resumed = project.time("resumed_at").map_or(i64::MIN, |time| time.0 - lost);
-        let short = self.clock(timer) <= resumed.saturating_add_unsigned(limit);
-        !late_before && (project.state != Phase::Active || short)
+    /// What is due of a query. More is read only where something that stands still comes first.
+    fn oldest_due(&self, query: &DeadlineQuery<'_>) -> Vec<Due> {
+        let DeadlineQuery { timer, limit, most, .. } = *query;
+        let is_asked = |deadline: &Deadline| deadline.timer == timer && deadline.limit.unwrap_or(0) == limit;
+        let mut read = most;
+        loop {
+            let entities = self.state.counting_from(&DeadlineQuery { most: read, ..*query });
+            let due = entities.iter().filter_map(|entity| {
+                let deadline = entity.deadlines().into_iter().find(is_asked)?;
+                self.judge(entity, &deadline)
+            });
+            let found: Vec<Due> = due.take(most).collect();
+            if found.len() == most || entities.len() < read {
+                return found;
+            }
+            read = read.saturating_mul(2);
+        }
     }
 
-    /// From when the oldest deadline of a project counts.
-    fn oldest(&self, timer: Timer, project: &Subject) -> Option<i64> {
-        let limits = self.state.limits(Some(project.id()), timer);
-        let oldest = limits.into_iter().flat_map(|limit| {
-            let query = DeadlineQuery { project: Some(project.id()), timer, limit, until: i64::MAX, most: 1 };
-            self.state.counting_from(&query)
-        });
-        oldest.flat_map(|entity| entity.deadlines()).filter(|d| d.timer == timer).map(|d| d.from).min()
+    /// Whether a project rests, and nothing of it was over when it came to rest: then it is skipped as a whole.
+    fn is_put_off(&self, timer: Timer, project: Option<&Subject>, limit: u64, length: u64) -> bool {
+        let project = project.and_then(|project| self.state.entity(project));
+        let Some(project) = project.filter(|project| project.state != Phase::Active) else { return false };
+        let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
+        let id = Some(project.subject.id());
+        let query = DeadlineQuery { project: id, timer, limit, until: i64::MAX, most: 1 };
+        let oldest = self.state.counting_from(&query).into_iter().flat_map(|entity| entity.deadlines());
+        let oldest = oldest.filter(|deadline| deadline.timer == timer).map(|deadline| deadline.from).min();
+        let paused = project.time("paused_at").map(|paused| paused.0 - lost);
+        !oldest.zip(paused).is_some_and(|(from, paused)| paused > from.saturating_add_unsigned(length))
     }
 
     /// When the machine was last started, by a timer's clock: nobody could be heard before.
@@ -375,7 +376,7 @@ impl Moment<'_> {
         if step.kind == Kind::SessionRenewed
             && let Some(due) = self.due_of(&entity)
         {
-            let why = format!("the session was over at {}", due.at);
+            let why = format!("the session expired at {}", due.at);
             return Err(Error::refused(Reason::SessionVoid, why));
         }
         self.check_claim(step)
@@ -398,9 +399,13 @@ impl Moment<'_> {
             return Ok(());
         }
         let until = deadlines.iter().filter_map(|deadline| self.until(entity, deadline)).map(|(_, until)| until).min();
-        let until =
-            until.map_or_else(|| "it has no time limit now".to_owned(), |until| format!("its time is over at {until}"));
-        Err(Error::refused(Reason::NotDue, format!("{} of {}: {until}", step.kind, entity.name())))
+        let name = entity.name();
+        let why = match until {
+            Some(until) if self.now > until => format!("{name} is overdue since {until}; {} must say so", step.kind),
+            Some(until) => format!("{name} is not overdue before {until}"),
+            None => format!("{name} has no time limit now"),
+        };
+        Err(Error::refused(Reason::NotDue, why))
     }
 
     /// Nothing rests on a claim whose time is over.
@@ -415,7 +420,7 @@ impl Moment<'_> {
         let run = run.filter(|run| run.state == Phase::Running);
         match self.due_of(&task).or_else(|| self.due_of(run.as_deref()?)).filter(|due| due.code != Code::ArchiveDue) {
             Some(due) => {
-                Err(Error::refused(Reason::ClaimLost, format!("your claim on {} was over at {}", task.name(), due.at))
+                Err(Error::refused(Reason::ClaimLost, format!("your claim on {} expired at {}", task.name(), due.at))
                     .about(task.short_reference()))
             }
             None => Ok(()),

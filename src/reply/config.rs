@@ -13,6 +13,10 @@ fn said(value: &Value) -> String {
     }
 }
 
+fn counted(n: usize) -> String {
+    format!("{n} {}", if n == 1 { "setting" } else { "settings" })
+}
+
 fn recorded(is: bool) -> &'static str {
     if is { "RECORDED" } else { "UNRECORDED" }
 }
@@ -25,7 +29,7 @@ impl Replies for ConfigOutcome {
             .iter()
             .map(|setting| row![setting.name.as_str(), setting.source.as_str(), said(&setting.value)]);
         let from = self.file.as_ref().map_or("no file".to_owned(), |file| file.display().to_string());
-        Reply::new(Status::Ok, format!("{} settings, {given} of them from {from}", self.settings.len()))
+        Reply::new(Status::Ok, format!("{}, {given} from {from}", counted(self.settings.len())))
             .with(Key::Settings, recorded(self.recorded))
             .with_rows(Key::Setting, rows)
             .warn(self.warnings.clone())
@@ -38,9 +42,16 @@ impl Replies for ConfigDiffOutcome {
         let rows =
             self.differences.iter().map(|found| row![found.name.as_str(), value(&found.recorded), value(&found.file)]);
         let (status, sum) = match (self.differences.len(), self.recorded) {
-            (0, _) => (Status::Ok, "the settings on the record are those of the file".to_owned()),
-            (n, true) => (Status::Different, format!("{n} settings differ; the next event records those of the file")),
-            (_, false) => (Status::Different, "no settings are recorded yet; the next event does".to_owned()),
+            (0, _) => (Status::Ok, "the recorded settings match the file".to_owned()),
+            (1, true) => {
+                (Status::Different, "1 setting differs; the next recording command adopts the file's".to_owned())
+            }
+            (n, true) => {
+                (Status::Different, format!("{n} settings differ; the next recording command adopts the file's"))
+            }
+            (_, false) => {
+                (Status::Different, "no settings are recorded yet; the next recording command adds them".to_owned())
+            }
         };
         Reply::new(status, sum)
             .with(Key::Settings, recorded(self.recorded))

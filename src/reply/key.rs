@@ -169,7 +169,7 @@ keys! {
     Projections = "PROJECTIONS", "projections", Shape::Text, "index, projection files and newest snapshot against the events: OK, DIFFERENT or NOT_CHECKED";
     Policy = "POLICY", "policy", Shape::Text, "the log replayed against the rules: OK, VIOLATED or NOT_CHECKED";
     Settings = "SETTINGS", "settings_verdict", Shape::Text, "whether the settings in force are on the record: RECORDED, or UNRECORDED in a log that does not say them";
-    Due = "DUE", "due", Shape::Number, "how many things are due that nobody has recorded yet; no verdict";
+    Due = "DUE", "due", Shape::Number, "how many overdue things are not recorded yet; not a verdict";
     Setting = "SETTING", "settings", Shape::Rows(SETTING), "a setting, where it comes from, and its value";
     SettingDiffers = "SETTING_DIFFERS", "setting_differences", Shape::Rows(SETTING_DIFFERS), "a setting that the file and the log say differently";
     Events = "EVENTS", "event_count", Shape::Number, "how many events there are, or were checked";
@@ -191,7 +191,7 @@ keys! {
     Command = "COMMAND", "commands", Shape::Rows(COMMAND), "a command and what it is for";
     State = "STATE", "state", Shape::Text, "the state that the subject is in now";
     Fact = "FACT", "facts", Shape::Objects(FACT, "fact"), "one thing that is known of the subject: its name, then its value";
-    Overdue = "OVERDUE", "overdue", Shape::Text, "why the state is not as the log has it: what is due, and recorded by the next command";
+    Overdue = "OVERDUE", "overdue", Shape::Text, "why the state differs from the log: what is overdue and not recorded yet";
     Because = "BECAUSE", "because", Shape::Texts, "one step of the answer to why; each leads to the next";
     Holder = "HOLDER", "holder", Shape::Text, "who holds the task";
     LeaseUntil = "LEASE_UNTIL", "lease_until", Shape::Time, "until when the claim holds without a heartbeat";

@@ -34,7 +34,7 @@ statuses! {
     Valid = "VALID", 0, "a dry run: it could be recorded, and was not";
     Following = "FOLLOWING", 0, "events follow as they come";
     Verified = "VERIFIED", 0, "everything that was checked is right";
-    Different = "DIFFERENT", 1, "the file says something else than the log";
+    Different = "DIFFERENT", 1, "the file and the log differ";
     Failed = "FAILED", 1, "something that was checked is wrong";
     Recovered = "RECOVERED", 0, "damaged bytes were moved to quarantine";
     Intact = "INTACT", 0, "there was nothing to recover";

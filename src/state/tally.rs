@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::base::{EntityType, Timestamp, Ulid};
+use crate::base::{EntityType, Timestamp, Ulid, limits};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::machine::State;
 
@@ -27,6 +27,8 @@ pub struct Tally {
     archived: BTreeMap<EntityType, u64>,
     /// What the machine's clock did.
     pub clock: Clock,
+    /// Whether the last batch is so full that more of its consequences may be missing.
+    pub is_cut_off: bool,
 }
 
 /// How many of the last gaps are kept.
@@ -78,6 +80,10 @@ impl Tally {
         if let Some(kind) = event.event_type.known() {
             *self.kinds.entry(kind).or_default() += 1;
             self.clock.see(kind, event);
+            // What the vault itself records may come between the batches of a cascade.
+            if !kind.row().reserved {
+                self.is_cut_off = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
+            }
         }
     }
 
@@ -153,6 +159,7 @@ impl Tally {
             "archived": archived,
             "clock": self.clock,
             "events": self.events,
+            "is_cut_off": self.is_cut_off,
             "first_event": self.first_event.map(|id| id.to_string()),
             "newest_version": self.newest_version,
             "kinds": kinds,
@@ -169,6 +176,7 @@ impl Tally {
             newest_version: value["newest_version"].as_u64()?,
             waiting_jobs: value["waiting_jobs"].as_u64()?,
             clock: serde_json::from_value(value["clock"].clone()).ok()?,
+            is_cut_off: value["is_cut_off"].as_bool()?,
             ..Tally::default()
         };
         for (map, name) in [(&mut tally.made, "made"), (&mut tally.archived, "archived")] {

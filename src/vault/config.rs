@@ -69,7 +69,7 @@ impl Config {
 /// What is in force where the file cannot be used: what was recorded last.
 pub fn instead_of(error: &Error, state: &State) -> (Config, Vec<String>) {
     let settings = Settings::recorded(state).unwrap_or_default();
-    let why = format!("the settings cannot be read, those that were recorded last are in force: {error}");
+    let why = format!("cannot use the settings file; the settings recorded last stay in force: {error}");
     (Config { settings, file: None, foreign: Some(error.message.clone()) }, vec![why])
 }
 

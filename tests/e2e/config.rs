@@ -24,7 +24,7 @@ fn a_new_vault_has_its_settings_in_its_first_event() {
     let diff = ok(&hive, "hf-config diff");
     assert_eq!(
         diff.masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:the settings on the record are those of the file\nSETTINGS:RECORDED\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:the recorded settings match the file\nSETTINGS:RECORDED\n"
     );
     ok(&hive, "hf-task propose x");
     assert_eq!(count(&hive, "SettingsChanged"), 0, "nothing changed");
@@ -77,7 +77,7 @@ fn a_file_that_cannot_be_read_fails_hf_config_alone() {
         // Everything else goes on with what was recorded last, and says so.
         let claimed = sh(&hive, "hf-task claim --actor agent:a").expect_exit(0);
         assert_eq!(claimed.get("LEASE_UNTIL"), "2026-01-31T12:01:00Z", "{text}");
-        assert!(claimed.stderr.contains("those that were recorded last are in force"), "{claimed:#?}");
+        assert!(claimed.stderr.contains("the settings recorded last stay in force"), "{claimed:#?}");
         for line in ["hf-status", "hf-watchdog", "hf-stop fire", "hf-resume --system"] {
             sh(&hive, line).expect_exit(0);
         }

@@ -5,6 +5,7 @@
 //! | `context` | what an operation knows of the world: vault, caller, project, session, time, cancellation, host |
 //! | `transaction` | lock, decide, react, commit, then what is to be done after a commit |
 //! | `settle` | what is due before anything is decided |
+//! | `seat` | whose shell a request comes from |
 //! | `repeat` | a request that was recorded before gets the reply of the first time |
 //! | `recorded` | what came of a request |
 //! | `view` | the log and its state, for who only reads |
@@ -14,6 +15,7 @@
 mod context;
 mod recorded;
 mod repeat;
+mod seat;
 mod settle;
 mod transaction;
 mod view;

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::transaction::Transaction;
 use crate::base::{Actor, EntityType, Result, Subject, limits};
-use crate::event::{Draft, Event, Kind};
+use crate::event::{Draft, Event, Kind, parse_ulid};
 use crate::machine;
 use crate::policy::due::{self, Due};
 use crate::policy::{REACTOR, Request, clock};
 use crate::state::Timer;
+use crate::vault::Stop;
 
 /// Claims that are settled where somebody chooses among tasks.
 const CLAIMS_MAX: usize = 100;
@@ -23,6 +24,37 @@ const CLAIMS_MAX: usize = 100;
 const SETTLED_MAX_EVENTS: usize = 500;
 
 impl Transaction<'_> {
+    /// Records a stop whose flag is up and whose event is missing; lowers a flag that outlived its stop.
+    pub(super) fn settle_stop(&mut self) -> Result<()> {
+        let vault = self.vault();
+        let Some(stop) = vault.stop_flag()? else { return Ok(()) };
+        let stopped = self.state().of(&Subject::SYSTEM) == machine::State::Stopped;
+        let as_event = parse_ulid(&stop.id).map(|id| self.log.find(id)).transpose()?.flatten();
+        let recorded = self.state().keyed(&stop.key()).is_some() || as_event.is_some();
+        match (stopped, recorded) {
+            (true, _) => Ok(()),
+            (false, true) => match self.writes() {
+                true => vault.lower_stop(&stop),
+                false => Ok(()),
+            },
+            (false, false) => self.record_stop(&stop),
+        }
+    }
+
+    fn record_stop(&mut self, stop: &Stop) -> Result<()> {
+        let payload = json!({"reason": stop.reason});
+        let draft = Draft {
+            kind: Kind::EmergencyStopIssued,
+            subject: Subject::SYSTEM,
+            actor: Actor::parse(&stop.by)?,
+            parents: Vec::new(),
+            key: Some(stop.key()),
+            payload: payload.as_object().expect("an object").clone(),
+        };
+        self.add(draft)?;
+        self.write_now()
+    }
+
     /// Records what changed about the world since the log last looked: settings, and the machine's clocks.
     pub(super) fn settle_world(&mut self, ctx: &Context) -> Result<()> {
         let mut found: Vec<(Kind, Value)> = Vec::new();
@@ -35,7 +67,7 @@ impl Transaction<'_> {
         let (seen, now) = match seen {
             Ok(seen) => (seen, now),
             Err(error) => {
-                self.warnings.push(format!("the machine's clocks cannot be remembered: {error}"));
+                self.warnings.push(format!("cannot save the machine's clocks: {error}"));
                 (None, None)
             }
         };
@@ -57,11 +89,13 @@ impl Transaction<'_> {
 
     /// Goes on with a cascade that whoever began it could not finish.
     pub(super) fn settle_cascade(&mut self) -> Result<()> {
-        let causes = self.cut_off()?;
-        if causes.is_empty() {
-            return Ok(());
+        match self.state().tally().is_cut_off {
+            true => {
+                let causes = self.cut_off()?;
+                self.resume_cascade(causes)
+            }
+            false => Ok(()),
         }
-        self.resume_cascade(causes)
     }
 
     /// The events of the last batches, if they are a cascade that was cut off: full, and ending in a consequence.

@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::context::{Context, Shell};
+use super::context::Context;
+use super::seat::seat;
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Clocks, EntityType, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits, text};
+use crate::base::{Clocks, Error, ErrorKind, Now, Reason, Result, Ulid, limits};
 use crate::chain::Head;
-use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, parse_ulid};
-use crate::machine;
+use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
 use crate::policy::code::Code;
 use crate::policy::due::{Machine, Moment};
 use crate::policy::project::{self, Seat};
@@ -281,7 +281,7 @@ impl<'v> Transaction<'v> {
         }
         // What was asked for is recorded; a cascade that cannot go on now goes on with the next command.
         if let Err(error) = self.go_on() {
-            self.warnings.push(format!("what follows could not all be recorded yet: {error}"));
+            self.warnings.push(format!("some consequences are not recorded yet; the next command continues: {error}"));
         }
         let log = std::mem::replace(&mut self.log, Box::new(Snapshot::empty()));
         Ok(Committed { events, log, warnings: std::mem::take(&mut self.warnings) })
@@ -303,7 +303,7 @@ impl<'v> Transaction<'v> {
                 let events = writer.append(self.log.head(), unit, place)?;
                 self.errands.extend(errands);
                 if let Some(Err(error)) = self.clocks.map(|clocks| self.vault.remember_clock(&clocks)) {
-                    self.warnings.push(format!("the machine's clocks cannot be remembered: {error}"));
+                    self.warnings.push(format!("cannot save the machine's clocks: {error}"));
                 }
                 self.warnings.append(&mut writer.take_warnings());
                 Ok(events)
@@ -334,7 +334,6 @@ impl<'v> Transaction<'v> {
         Ok(())
     }
 
-    /// Whether what is asked for will be recorded.
     /// Whether what is asked for will be recorded.
     pub(super) fn writes(&self) -> bool {
         self.writer.is_some()
@@ -379,37 +378,6 @@ impl<'v> Transaction<'v> {
             }
         }
         self.look_again()
-    }
-
-    /// Records a stop whose flag is up and whose event is missing; lowers a flag that outlived its stop.
-    fn settle_stop(&mut self) -> Result<()> {
-        let vault = self.vault;
-        let Some(stop) = vault.stop_flag()? else { return Ok(()) };
-        let stopped = self.state().of(&Subject::SYSTEM) == machine::State::Stopped;
-        let as_event = parse_ulid(&stop.id).map(|id| self.log.find(id)).transpose()?.flatten();
-        let recorded = self.state().keyed(&stop.key()).is_some() || as_event.is_some();
-        match (stopped, recorded) {
-            (true, _) => Ok(()),
-            (false, true) => match &self.writer {
-                Some(_) => vault.lower_stop(&stop),
-                None => Ok(()),
-            },
-            (false, false) => self.record_stop(&stop),
-        }
-    }
-
-    fn record_stop(&mut self, stop: &Stop) -> Result<()> {
-        let payload = json!({"reason": stop.reason});
-        let draft = Draft {
-            kind: Kind::EmergencyStopIssued,
-            subject: Subject::SYSTEM,
-            actor: Actor::parse(&stop.by)?,
-            parents: Vec::new(),
-            key: Some(stop.key()),
-            payload: payload.as_object().expect("an object").clone(),
-        };
-        self.add(draft)?;
-        self.write_now()
     }
 }
 
@@ -457,33 +425,4 @@ impl Committed {
         let gone = || Error::corrupt(format!("event {id} is gone"));
         self.log.find(id)?.ok_or_else(gone)
     }
-}
-
-/// Whose shell a command was started in, as far as sessions and projects go.
-fn seat(ctx: &Context, state: &State) -> Result<Seat> {
-    if ctx.caller.shell == Shell::Supervisors {
-        return Ok(Seat::Free);
-    }
-    let Some(name) = &ctx.session else {
-        return Ok(match ctx.caller.actor.kind == ActorKind::Agent || ctx.caller.is_in_agent_shell() {
-            true => Seat::Agent(ctx.project()),
-            false => Seat::Free,
-        });
-    };
-    let session = state.find(name, EntityType::Session).ok().and_then(|subject| state.entity(&subject));
-    let Some(session) = session else {
-        let why = format!("there is no session '{}'", text::cut(name, 40));
-        return Ok(Seat::Void(why));
-    };
-    if let (Shell::Agents(me), Some(agent)) = (&ctx.caller.shell, session.text("agent_id"))
-        && me != agent
-    {
-        return Ok(Seat::Foreign(format!("{} is a session of agent {agent}", session.name())));
-    }
-    // What is over has been settled before.
-    let over = session.state != machine::State::Active;
-    Ok(match project::of(&session) {
-        Some(project) if !over => Seat::Session(project),
-        _ => Seat::Void(format!("session {} is over: log out, and log in anew", session.name())),
-    })
 }

@@ -15,7 +15,7 @@ use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Tim
 use crate::event::{Draft, Kind};
 use crate::job::{JobDir, Order, Standing};
 use crate::machine::{self, State as At};
-use crate::op::kernel::{Mode, Transaction, View};
+use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
 use crate::policy::due::{JobLife, Machine, Moment, WATCHDOG};
 use crate::policy::liveness::{self, Finding, Level};
@@ -121,7 +121,7 @@ struct Ticking<'a> {
 
 impl<'a> Ticking<'a> {
     fn new(ctx: &'a Context, vault: &'a Vault, mode: Mode) -> Result<Self> {
-        let config = View::open(ctx, vault)?.config().clone();
+        let (config, _) = vault.config()?;
         let now = ctx.now.timestamp();
         let heartbeat_id = HeartbeatId::of(now, agent::offset(ctx, &config));
         Ok(Ticking {
