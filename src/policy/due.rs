@@ -267,7 +267,7 @@ impl Moment<'_> {
         let oldest = self.state.counting_from(&query).into_iter().flat_map(|entity| entity.deadlines());
         let oldest = oldest.filter(|deadline| deadline.timer == timer).map(|deadline| deadline.from).min();
         let paused = project.time("paused_at").map(|paused| paused.0 - lost);
-        !oldest.zip(paused).is_some_and(|(from, paused)| paused > from.saturating_add_unsigned(length))
+        oldest.zip(paused).is_none_or(|(from, paused)| paused <= from.saturating_add_unsigned(length))
     }
 
     /// When the machine was last started, by a timer's clock: nobody could be heard before.
