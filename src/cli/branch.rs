@@ -11,7 +11,7 @@ use super::main::{called, flagged, to_file};
 use super::{Command, Out, Output};
 use crate::base::{EntityType, limits};
 use crate::op::branch::{
-    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, Leaving, NoteRequest, Outcome,
+    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, LeavingNote, NoteRequest, Interruptible,
     ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest, WORDS_DEFAULT,
 };
 use crate::op::{self, Context, ShowRequest, project};
@@ -240,9 +240,9 @@ impl Command for Args {
                 let leaving = leaving(left, abort)?;
                 let done = branch::resume(ctx, ResumeBranchRequest { reference, words, leaving })?;
                 return match (&done, file) {
-                    (Outcome::Interrupted { .. }, Some(_)) => Ok(done.into()),
-                    (Outcome::Interrupted { .. }, None) => Ok(Output::document(Vec::new(), done.reply())),
-                    (Outcome::Done(resumed), file) => {
+                    (Interruptible::Interrupted { .. }, Some(_)) => Ok(done.into()),
+                    (Interruptible::Interrupted { .. }, None) => Ok(Output::document(Vec::new(), done.reply())),
+                    (Interruptible::Done(resumed), file) => {
                         let context = &resumed.context;
                         let text = if out.is_json() { format!("{}\n", context.json()) } else { context.plain() };
                         document(text, done.reply(), file.as_deref())
@@ -277,10 +277,10 @@ impl Command for Args {
 }
 
 /// What was said of a branch that is left.
-fn leaving(left: Left, abort: bool) -> anyhow::Result<Leaving> {
+fn leaving(left: Left, abort: bool) -> anyhow::Result<LeavingNote> {
     let summary = left.summary.map(whole).transpose()?;
     let tail = left.tail.map(|file| read_text(None, Some(&file)).map(Option::unwrap_or_default)).transpose()?;
-    Ok(Leaving { summary, tail, abort })
+    Ok(LeavingNote { summary, tail, abort })
 }
 
 /// A text that is given, or comes on standard input; what is empty is not nothing.

@@ -8,7 +8,7 @@ use super::args::{Common, parse_time};
 use super::main::flagged;
 use super::{Command, Out, Output};
 use crate::base::{Error, Timestamp, limits};
-use crate::op::{self, Context, Filter, Followed, LogRequest, Start};
+use crate::op::{self, Context, EventFilter, FollowStep, LogRequest, PageStart};
 use crate::reply::{Key, Reply, Status, event_row, list_line};
 
 /// Read events, newest last
@@ -86,7 +86,7 @@ impl Command for Args {
 impl Args {
     fn request(&self, now: Timestamp, out: Out) -> anyhow::Result<LogRequest> {
         let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
-        let filter = Filter {
+        let filter = EventFilter {
             event_type: self.event_type.clone(),
             subject: self.subject.clone(),
             actor: self.by.clone(),
@@ -98,10 +98,10 @@ impl Args {
             }),
         };
         let (start, limit) = match (&self.cursor, self.last) {
-            (Some(cursor), _) => (Start::After(cursor.clone()), self.limit),
-            (None, Some(last)) => (Start::Newest, last),
-            (None, None) if self.follow => (Start::Newest, FOLLOW_BEGINS_WITH_EVENTS),
-            (None, None) => (Start::Oldest, self.limit),
+            (Some(cursor), _) => (PageStart::After(cursor.clone()), self.limit),
+            (None, Some(last)) => (PageStart::Newest, last),
+            (None, None) if self.follow => (PageStart::Newest, FOLLOW_BEGINS_WITH_EVENTS),
+            (None, None) => (PageStart::Oldest, self.limit),
         };
         Ok(LogRequest { filter, start, limit, with_references: out.screen.is_some() })
     }
@@ -112,10 +112,10 @@ impl Args {
         }
         let reply = Reply::new(Status::Following, "events as they come");
         op::follow(ctx, request, &mut |followed| match (followed, self.jsonl) {
-            (Followed::Begins, true) => Ok(ControlFlow::Continue(())),
-            (Followed::Begins, false) => out.reply(&reply),
-            (Followed::Entry((_, line)), true) => out.write(&[line.as_slice(), b"\n"].concat()),
-            (Followed::Entry((event, _)), false) => out.write(list_line(Key::Event, &event_row(event)).as_bytes()),
+            (FollowStep::Begins, true) => Ok(ControlFlow::Continue(())),
+            (FollowStep::Begins, false) => out.reply(&reply),
+            (FollowStep::LogEntry((_, line)), true) => out.write(&[line.as_slice(), b"\n"].concat()),
+            (FollowStep::LogEntry((event, _)), false) => out.write(list_line(Key::Event, &event_row(event)).as_bytes()),
         })?;
         Ok(Output::Streamed)
     }

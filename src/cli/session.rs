@@ -8,7 +8,7 @@ use crate::base::EntityType;
 use crate::event::kind::ERROR_CLASSES;
 use crate::machine::Phase;
 use crate::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
-use crate::op::task::End;
+use crate::op::task::TaskEnd;
 use crate::op::{Context, project};
 
 /// Come to work as an agent, ask what to do, and leave
@@ -127,8 +127,8 @@ impl Command for Args {
             What::Task { .. } => session::my_task(ctx)?.into(),
             What::Report { task, summary, failed, class, key, .. } => {
                 let end = match failed {
-                    Some(reason) => End::Failed { class, reason },
-                    None => End::Succeeded { summary },
+                    Some(reason) => TaskEnd::Failed { class, reason },
+                    None => TaskEnd::Succeeded { summary },
                 };
                 session::report(ctx, ReportRequest { reference: task, end, key })?.into()
             }

@@ -75,7 +75,7 @@ pub fn put(ctx: &Context, request: PutRequest, from: &mut dyn Read) -> Result<Pu
     let filename = ending.map_or("content".to_owned(), |ending| format!("content.{ending}"));
     let id = random_ulid(ctx.now)?.to_string();
     let incoming = vault.take_in(&id, &filename, from)?;
-    let put = Put { ctx, vault: &vault, id, ending, task, kind, key, size_bytes };
+    let put = Storing { ctx, vault: &vault, id, ending, task, kind, key, size_bytes };
     let stored = put.record(&incoming);
     // Wanted only if it was recorded as new; if that is not known, it stays.
     let unwanted = match &stored {
@@ -96,7 +96,7 @@ fn is_plain(ending: &str) -> bool {
     (1..=ENDING_MAX_CHARS).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-struct Put<'a> {
+struct Storing<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     id: String,
@@ -107,7 +107,7 @@ struct Put<'a> {
     size_bytes: Option<u64>,
 }
 
-impl Put<'_> {
+impl Storing<'_> {
     /// Records a content that was taken in, unless it is there already.
     fn record(&self, incoming: &Incoming) -> Result<Recorded> {
         if self.size_bytes.is_some_and(|size| size != incoming.size_bytes) {
@@ -141,7 +141,7 @@ impl Put<'_> {
         let found = [same(&content_key)?, same(&own_key)?];
         let mut all = found.iter().flatten().filter(|same| sound.contains(&same.subject));
         if let Some(same) = all.clone().find(|same| same.as_artifact().task_id() == self.task.as_deref()) {
-            let asked = crate::op::kernel::Asked { id: same.first_event, held: true };
+            let asked = crate::op::kernel::Added { id: same.first_event, held: true };
             return tx.finish(&[asked]);
         }
         let asked = tx.ask(declared)?;

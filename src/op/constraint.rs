@@ -7,7 +7,7 @@ use crate::base::{EntityType, Error, Result, Subject, limits};
 use crate::event::{Kind, parse_ulid};
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
-use crate::policy::approval::{Change, Question};
+use crate::policy::approval::{ConstraintChange, Question};
 
 /// A constraint that somebody wants to hold.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ pub fn apply(ctx: &Context, request: ApplyRequest) -> Result<Recorded> {
         Some(target) => target,
         None => format!("{}:{}", EntityType::Constraint, random_ulid(ctx.now)?),
     };
-    ask(ctx, &target, Change::Apply, change, format!("Apply the constraint: {text}"), key)
+    ask(ctx, &target, ConstraintChange::Apply, change, format!("Apply the constraint: {text}"), key)
 }
 
 /// The constraint that a wish with this key was about: it is named before it is recorded, so a repetition
@@ -69,13 +69,13 @@ pub fn remove(ctx: &Context, request: RemoveRequest) -> Result<Recorded> {
         let text = state.entity(&subject).and_then(|entity| entity.as_constraint().text().map(str::to_owned));
         Ok::<(Subject, _), _>((subject, text.unwrap_or_default()))
     })?;
-    ask(ctx, &subject.to_string(), Change::Remove, Map::new(), format!("Lift the constraint: {text}"), key)
+    ask(ctx, &subject.to_string(), ConstraintChange::Remove, Map::new(), format!("Lift the constraint: {text}"), key)
 }
 
 fn ask(
     ctx: &Context,
     target: &str,
-    change: Change,
+    change: ConstraintChange,
     mut members: Map<String, Value>,
     summary: String,
     key: Option<String>,

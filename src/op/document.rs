@@ -12,7 +12,7 @@ use super::{Context, Recorded};
 use crate::base::{Digest, EntityId, EntityType, Error, Reason, Result, Subject, names, text};
 use crate::event::Kind;
 use crate::op::kernel::with_view;
-use crate::op::kernel::{Asked, Transaction};
+use crate::op::kernel::{Added, Transaction};
 use crate::policy::Request;
 use crate::state::{Entity, State};
 use crate::vault::{Vault, hash_content};
@@ -111,7 +111,7 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     let content = json!({"sha256": sha256, "size_bytes": size});
     let asked = match known {
         Some(document) if document.as_document().sha256() == Some(&sha256) => {
-            Asked { id: document.last_event, held: true }
+            Added { id: document.last_event, held: true }
         }
         Some(document) => tx.ask(ctx.request(Kind::DocumentChanged, Some(&document.subject.to_string()), content))?,
         None => {

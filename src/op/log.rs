@@ -9,7 +9,7 @@ use crate::vault::{Position, Snapshot, Vault};
 
 /// Which events.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct EventFilter {
     pub event_type: Option<String>,
     /// A subject or a reference.
     pub subject: Option<String>,
@@ -18,7 +18,7 @@ pub struct Filter {
     pub until: Option<Timestamp>,
 }
 
-impl Filter {
+impl EventFilter {
     fn takes(&self, event: &Event) -> bool {
         self.event_type.as_ref().is_none_or(|t| t == event.event_type.as_str())
             && self.subject.as_ref().is_none_or(|s| *s == event.subject)
@@ -28,7 +28,7 @@ impl Filter {
     }
 
     /// The same with a reference turned into the subject it names.
-    fn resolved(&self, vault: &Vault) -> Result<Filter> {
+    fn resolved(&self, vault: &Vault) -> Result<EventFilter> {
         let mut filter = self.clone();
         if let Some(text) = filter.subject.as_ref().filter(|s| !s.contains(':') && *s != "system") {
             filter.subject = Some(vault.view()?.1.resolve(text, None)?.to_string());
@@ -39,7 +39,7 @@ impl Filter {
 
 /// Where a page begins.
 #[derive(Clone, Debug)]
-pub enum Start {
+pub enum PageStart {
     Oldest,
     /// Behind this event.
     After(String),
@@ -51,9 +51,9 @@ pub enum Start {
 #[derive(Clone, Debug)]
 pub struct LogRequest {
     /// Which events.
-    pub filter: Filter,
+    pub filter: EventFilter,
     /// Where it begins.
-    pub start: Start,
+    pub start: PageStart,
     /// How many at most.
     pub limit: usize,
     /// Whether the short references of the subjects are wanted: they need the state, which the log does not.
@@ -61,24 +61,24 @@ pub struct LogRequest {
 }
 
 /// One event with the bytes of its line.
-pub type Entry = (Event, Vec<u8>);
+pub type LogEntry = (Event, Vec<u8>);
 
 /// What whoever follows the log is told.
 #[derive(Debug)]
-pub enum Followed<'a> {
+pub enum FollowStep<'a> {
     /// The request is right: entries come from here on.
     Begins,
-    Entry(&'a Entry),
+    LogEntry(&'a LogEntry),
 }
 
 /// Whoever follows the log says whether it wants more.
-pub type Take<'a> = &'a mut dyn FnMut(Followed<'_>) -> Result<ControlFlow<()>>;
+pub type EventSink<'a> = &'a mut dyn FnMut(FollowStep<'_>) -> Result<ControlFlow<()>>;
 
 #[derive(Debug)]
 pub struct LogOutcome {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
     /// What was looked for, with references resolved.
-    pub filter: Filter,
+    pub filter: EventFilter,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<Ulid>,
     /// How many events a page may have.
@@ -102,14 +102,14 @@ pub fn log(ctx: &Context, request: LogRequest) -> Result<LogOutcome> {
     let filter = request.filter.resolved(&vault)?;
     let snapshot = vault.snapshot()?;
     let from = match &request.start {
-        Start::Oldest => Position::START,
-        Start::After(cursor) => behind(&snapshot, cursor)?,
-        Start::Newest => {
+        PageStart::Oldest => Position::START,
+        PageStart::After(cursor) => behind(&snapshot, cursor)?,
+        PageStart::Newest => {
             let entries = newest(&snapshot, &filter, request.limit)?;
             return Ok(outcome(&vault, &request, filter, entries, None));
         }
     };
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<LogEntry> = Vec::new();
     let mut more = false;
     snapshot.events(from, &mut |_, event, line| {
         if filter.takes(&event) {
@@ -128,8 +128,8 @@ pub fn log(ctx: &Context, request: LogRequest) -> Result<LogOutcome> {
 fn outcome(
     vault: &Vault,
     request: &LogRequest,
-    filter: Filter,
-    entries: Vec<Entry>,
+    filter: EventFilter,
+    entries: Vec<LogEntry>,
     next_cursor: Option<Ulid>,
 ) -> LogOutcome {
     // A courtesy: without a state there are none.
@@ -147,8 +147,8 @@ fn behind(snapshot: &Snapshot, cursor: &str) -> Result<Position> {
     snapshot.seek(id.increment().map_err(|_| invalid())?)
 }
 
-fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<Vec<Entry>> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn newest(snapshot: &Snapshot, filter: &EventFilter, limit: usize) -> Result<Vec<LogEntry>> {
+    let mut entries: Vec<LogEntry> = Vec::new();
     snapshot.events_back(&mut |event, line| {
         if filter.takes(&event) {
             entries.push((event, line.to_vec()));
@@ -161,25 +161,25 @@ fn newest(snapshot: &Snapshot, filter: &Filter, limit: usize) -> Result<Vec<Entr
 
 /// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
 /// `Newest` begins with the last `limit` events.
-pub fn follow(ctx: &Context, request: LogRequest, take: Take<'_>) -> Result<()> {
+pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result<()> {
     check_limit(request.limit)?;
     let vault = ctx.open()?;
     let mut watch = vault.watch();
     let filter = request.filter.resolved(&vault)?;
     let snapshot = vault.snapshot()?;
     let (first, mut seen) = match &request.start {
-        Start::Oldest => (Vec::new(), None),
-        Start::After(cursor) => {
+        PageStart::Oldest => (Vec::new(), None),
+        PageStart::After(cursor) => {
             behind(&snapshot, cursor)?;
             (Vec::new(), parse_ulid(cursor))
         }
-        Start::Newest => (newest(&snapshot, &filter, request.limit)?, snapshot.head.map(|head| head.id)),
+        PageStart::Newest => (newest(&snapshot, &filter, request.limit)?, snapshot.head.map(|head| head.id)),
     };
-    if take(Followed::Begins)?.is_break() {
+    if take(FollowStep::Begins)?.is_break() {
         return Ok(());
     }
     for entry in &first {
-        if take(Followed::Entry(entry))?.is_break() {
+        if take(FollowStep::LogEntry(entry))?.is_break() {
             return Ok(());
         }
     }
@@ -192,7 +192,12 @@ pub fn follow(ctx: &Context, request: LogRequest, take: Take<'_>) -> Result<()> 
 }
 
 /// Passes on what was published behind `seen`.
-fn pass_on(vault: &Vault, filter: &Filter, seen: &mut Option<Ulid>, take: Take<'_>) -> Result<ControlFlow<()>> {
+fn pass_on(
+    vault: &Vault,
+    filter: &EventFilter,
+    seen: &mut Option<Ulid>,
+    take: EventSink<'_>,
+) -> Result<ControlFlow<()>> {
     let snapshot = vault.snapshot()?;
     if snapshot.head.map(|head| head.id) == *seen {
         return Ok(ControlFlow::Continue(()));
@@ -205,7 +210,7 @@ fn pass_on(vault: &Vault, filter: &Filter, seen: &mut Option<Ulid>, take: Take<'
     snapshot.events(from, &mut |_, event, line| {
         *seen = Some(event.id);
         if filter.takes(&event) {
-            flow = take(Followed::Entry(&(event, line.to_vec())))?;
+            flow = take(FollowStep::LogEntry(&(event, line.to_vec())))?;
         }
         Ok(flow)
     })?;

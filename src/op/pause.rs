@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub struct PauseOutcome {
     /// Nothing where there was nothing to record, ever: what nobody paused goes on already.
     pub recorded: Option<Recorded>,
-    pub project: Standing,
+    pub project: PauseProgress,
 }
 
 /// A project that was told to rest, or is waited for, and how far it has come to that.
@@ -30,12 +30,12 @@ pub struct PauseOutcome {
 pub struct RestOutcome {
     /// Nothing where it was only waited for.
     pub recorded: Option<Recorded>,
-    pub project: Standing,
+    pub project: PauseProgress,
 }
 
 /// How far a project has come to rest.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct PauseProgress {
     pub subject: Subject,
     pub state: Phase,
     /// Who is still there: sessions and jobs, by name.
@@ -115,9 +115,9 @@ fn check_known(state: &State, project: &Subject) -> Result<()> {
     }
 }
 
-fn look(state: &State, project: &Subject) -> Standing {
+fn look(state: &State, project: &Subject) -> PauseProgress {
     let left = project::still_there(state, project);
-    Standing { subject: project.clone(), state: project::standing(state, project), left }
+    PauseProgress { subject: project.clone(), state: project::standing(state, project), left }
 }
 
 /// What a person wants of a project that is to rest.
@@ -155,7 +155,7 @@ pub struct WaitUntilDrainedRequest {
 
 /// Waits until a paused project has come to rest. What is overdue is recorded on the way, so that no watchdog is
 /// needed.
-pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Result<Standing> {
+pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Result<PauseProgress> {
     ctx.check_operator("waiting for a pause")?;
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;

@@ -83,7 +83,7 @@ fn look(state: &State, config: &Config) -> DebateView {
         None => first(),
     };
     let newest = debate.as_ref().and_then(|debate| review::newest(state, debate));
-    let m1_status = newest_mission.map(|mission| mission::M1::of(state, &mission).status);
+    let m1_status = newest_mission.map(|mission| mission::MissionFile::of(state, &mission).status);
     DebateView { debate, turn, newest, m1_status }
 }
 
@@ -219,7 +219,7 @@ fn open(ctx: &Context, tx: &mut Transaction<'_>) -> Result<Subject> {
     begin(ctx, tx).map(|(subject, _)| subject)
 }
 
-fn begin(ctx: &Context, tx: &mut Transaction<'_>) -> Result<(Subject, crate::op::kernel::Asked)> {
+fn begin(ctx: &Context, tx: &mut Transaction<'_>) -> Result<(Subject, crate::op::kernel::Added)> {
     let mission = mission::running(tx.state()).map(|mission| mission.subject.id().to_owned());
     let payload = json!({"reviewers": tx.config.texts(Setting::ReviewersOrder), "mission_id": mission});
     let subject = format!("{}:{}", EntityType::Debate, random_ulid(ctx.now)?);
@@ -232,7 +232,7 @@ pub fn reopen(ctx: &Context) -> Result<Recorded> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     if let Some(open) = review::open(tx.state()) {
-        let held = crate::op::kernel::Asked { id: open.last_event, held: true };
+        let held = crate::op::kernel::Added { id: open.last_event, held: true };
         return tx.finish(&[held]);
     }
     let (_, asked) = begin(ctx, &mut tx)?;

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::task::{self, ClaimOutcome, ClaimRequest, End, EndTaskRequest};
+use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, TaskEnd};
 use super::{Context, Recorded, pause};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
 use crate::machine::Phase;
 use crate::op::kernel::View;
-use crate::op::kernel::{Asked, Transaction};
+use crate::op::kernel::{Added, Transaction};
 use crate::policy::settings::Setting;
 use crate::policy::{project, ready};
 use crate::state::{Entity, State};
@@ -177,7 +177,7 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
             let left = json!({"reason": "logout"});
             tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), left))?
         }
-        _ => Asked { id: session.last_event, held: true },
+        _ => Added { id: session.last_event, held: true },
     };
     tx.finish(&[asked]).map(|recorded| LogoutOutcome { recorded: Some(recorded) })
 }
@@ -342,7 +342,7 @@ pub struct ReportRequest {
     /// The task; else the one that it holds.
     pub reference: Option<String>,
     /// How it went.
-    pub end: End,
+    pub end: TaskEnd,
     /// Idempotency key.
     pub key: Option<String>,
 }

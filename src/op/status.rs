@@ -10,7 +10,7 @@ use crate::machine::{self, Phase};
 use crate::op::kernel::View;
 use crate::policy::approval;
 use crate::policy::liveness::Level;
-use crate::policy::project::Calendar;
+use crate::policy::project::ProjectActivity;
 use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
 
@@ -77,7 +77,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     Ok(StatusOutcome {
         system: match stopped {
             true => SystemState::Stopped,
-            false if Calendar::of(state).all_paused() => SystemState::Paused,
+            false if ProjectActivity::of(state).all_paused() => SystemState::Paused,
             false => SystemState::Running,
         },
         projects: views(state),

@@ -21,18 +21,18 @@ names! {
 
 names! {
     /// What is to happen to a constraint.
-    pub enum Change {
+    pub enum ConstraintChange {
         Apply = "apply",
         Remove = "remove",
     }
 }
 
-impl Change {
+impl ConstraintChange {
     /// The event that makes it.
     pub const fn kind(self) -> Kind {
         match self {
-            Change::Apply => Kind::ConstraintApplied,
-            Change::Remove => Kind::ConstraintRemoved,
+            ConstraintChange::Apply => Kind::ConstraintApplied,
+            ConstraintChange::Remove => Kind::ConstraintRemoved,
         }
     }
 }
@@ -71,9 +71,9 @@ pub fn read(payload: &Map<String, Value>) -> Result<(Question, Subject)> {
 }
 
 /// The change that a constraint_change asks for.
-pub fn change(value: Option<&Value>) -> Option<(Change, Map<String, Value>)> {
+pub fn change(value: Option<&Value>) -> Option<(ConstraintChange, Map<String, Value>)> {
     let mut members = value?.as_object()?.clone();
-    let change = Change::parse(members.remove("do")?.as_str()?)?;
+    let change = ConstraintChange::parse(members.remove("do")?.as_str()?)?;
     Some((change, members))
 }
 

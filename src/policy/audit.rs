@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::due::{Machine, Moment};
+use super::due::{MachineFacts, Moment};
 use super::react::react;
 use super::rules::{self, Step};
 use super::{Settings, branch, clock};
@@ -101,7 +101,7 @@ impl Audit {
         }
         // Versions that recorded no settings did not look at the time.
         if let Some(settings) = &self.settings {
-            let machine = Machine::default();
+            let machine = MachineFacts::default();
             let moment = Moment { state: &self.state, settings, now: event.timestamp, machine: &machine };
             if let Err(error) = moment.check(&step) {
                 say(error.message);

@@ -19,7 +19,7 @@ const STEPPED_MIN_MS: i64 = 10_000;
 
 /// What happened between two looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ClockChange {
     Suspended {
         from: Timestamp,
         to: Timestamp,
@@ -36,13 +36,13 @@ pub enum Change {
 }
 
 /// What happened since the clocks were last seen.
-pub fn changes(before: Option<&Clocks>, now: &Clocks) -> Vec<Change> {
+pub fn changes(before: Option<&Clocks>, now: &Clocks) -> Vec<ClockChange> {
     let real = now.real.timestamp();
     let Some(before) = before.filter(|before| before.boot_id == now.boot_id) else {
         // Started after the last look, it is most likely the same machine; else nobody knows how long nobody was there.
         let started = Timestamp(((now.real.millis.saturating_sub(now.since_boot_ms)) / 1000) as i64);
         let at = before.filter(|before| started >= before.real.timestamp()).map_or(real, |_| started);
-        return vec![Change::Booted { at }];
+        return vec![ClockChange::Booted { at }];
     };
     let passed = |then: u64, now: u64| (now as i64).saturating_sub(then as i64);
     let since_boot = passed(before.since_boot_ms, now.since_boot_ms).max(0);
@@ -51,24 +51,24 @@ pub fn changes(before: Option<&Clocks>, now: &Clocks) -> Vec<Change> {
     let mut found = Vec::new();
     if stepped.abs() >= STEPPED_MIN_MS {
         let expected = Timestamp((now.real.millis as i64).saturating_sub(stepped) / 1000);
-        found.push(Change::Stepped { from: expected, to: real });
+        found.push(ClockChange::Stepped { from: expected, to: real });
     }
     if slept >= SLEPT_MIN_MS {
         let from = Timestamp(real.0 - since_boot / 1000);
-        found.push(Change::Suspended { from, to: real, seconds: (slept / 1000) as u64 });
+        found.push(ClockChange::Suspended { from, to: real, seconds: (slept / 1000) as u64 });
     }
     found
 }
 
-impl Change {
+impl ClockChange {
     /// The event that records it.
     pub fn event(&self) -> (Kind, Value) {
         match self {
-            Change::Suspended { from, to, seconds } => {
+            ClockChange::Suspended { from, to, seconds } => {
                 (Kind::MachineSuspended, json!({"from": from.to_string(), "to": to.to_string(), "seconds": seconds}))
             }
-            Change::Booted { at } => (Kind::MachineBooted, json!({"at": at.to_string()})),
-            Change::Stepped { from, to } => {
+            ClockChange::Booted { at } => (Kind::MachineBooted, json!({"at": at.to_string()})),
+            ClockChange::Stepped { from, to } => {
                 (Kind::ClockStepped, json!({"from": from.to_string(), "to": to.to_string()}))
             }
         }
@@ -125,14 +125,14 @@ mod tests {
         assert_eq!(see(clocks(1, 10_060, 560, 560)), []);
         assert_eq!(
             see(clocks(1, 10_660, 1160, 560)),
-            [Change::Suspended { from: at(10_000), to: at(10_660), seconds: 600 }]
+            [ClockChange::Suspended { from: at(10_000), to: at(10_660), seconds: 600 }]
         );
-        assert_eq!(see(clocks(1, 13_660, 560, 560)), [Change::Stepped { from: at(10_060), to: at(13_660) }]);
-        assert_eq!(see(clocks(1, 6_460, 560, 560)), [Change::Stepped { from: at(10_060), to: at(6_460) }]);
+        assert_eq!(see(clocks(1, 13_660, 560, 560)), [ClockChange::Stepped { from: at(10_060), to: at(13_660) }]);
+        assert_eq!(see(clocks(1, 6_460, 560, 560)), [ClockChange::Stepped { from: at(10_060), to: at(6_460) }]);
         // Started after the last look; and a machine that was running all the time is another one.
-        assert_eq!(see(clocks(2, 11_000, 300, 300)), [Change::Booted { at: at(10_700) }]);
-        assert_eq!(see(clocks(2, 11_000, 9_000, 9_000)), [Change::Booted { at: at(11_000) }]);
-        assert_eq!(changes(None, &before), [Change::Booted { at: at(10_000) }]);
+        assert_eq!(see(clocks(2, 11_000, 300, 300)), [ClockChange::Booted { at: at(10_700) }]);
+        assert_eq!(see(clocks(2, 11_000, 9_000, 9_000)), [ClockChange::Booted { at: at(11_000) }]);
+        assert_eq!(changes(None, &before), [ClockChange::Booted { at: at(10_000) }]);
         // Slept, and then set.
         let both = see(clocks(1, 14_260, 1160, 560));
         assert_eq!(both.len(), 2, "{both:?}");

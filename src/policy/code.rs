@@ -26,17 +26,17 @@ names! {
 
 /// What is known about a code.
 #[derive(Debug)]
-struct Row {
+struct CodeRow {
     #[cfg_attr(not(test), expect(dead_code, reason = "says which row it is; a test holds the order"))]
     code: Code,
-    sort: Sort,
+    sort: FindingSort,
     /// What the agent, or whoever looks after it, should do.
     advice: &'static str,
 }
 
 /// What sort of finding it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum FindingSort {
     /// An agent is silent: waking it may help.
     Silence,
     /// It begins, and is over when the rule holds again.
@@ -48,43 +48,43 @@ enum Sort {
 }
 
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
-    Row { code: Code::NeverSeen, sort: Sort::Silence, advice: "show what you are doing with hf-checkpoint" },
-    Row { code: Code::Inactive, sort: Sort::Silence, advice: "write an activity log, or a checkpoint if you are in the middle of something" },
-    Row { code: Code::IntrospectionOverdue, sort: Sort::Lasting, advice: "look inward and log it with hf-activity --kind introspection" },
-    Row { code: Code::IntrospectionDuty, sort: Sort::Lasting, advice: "after deep work comes an introspection: hf-activity --kind introspection" },
-    Row { code: Code::DeepworkUnchecked, sort: Sort::Silence, advice: "flexible deep work needs checkpoints: hf-checkpoint" },
-    Row { code: Code::DeepworkExpired, sort: Sort::Moment, advice: "the declared time is over: log what was done with hf-activity" },
-    Row { code: Code::DeepworkMalformed, sort: Sort::Moment, advice: "a declaration could not be read and was set aside: declare again with hf-deepwork" },
-    Row { code: Code::ClockSkew, sort: Sort::Lasting, advice: "an id lies in the future: check the clock and liveness.timezone" },
-    Row { code: Code::RunSilent, sort: Sort::Lasting, advice: "a run fell silent; its task is tried again or given up" },
-    Row { code: Code::RunOvertime, sort: Sort::Lasting, advice: "a run took longer than it may; its task is tried again or given up" },
-    Row { code: Code::JobLost, sort: Sort::Lasting, advice: "a job is gone without a word; look at its log" },
-    Row { code: Code::LeaseExpired, sort: Sort::Lasting, advice: "a claim was not renewed; claim the task again if you are still at it" },
-    Row { code: Code::ApprovalOverdue, sort: Sort::Lasting, advice: "an operator should decide: hf-decide list --open" },
-    Row { code: Code::SessionExpired, sort: Sort::Lasting, advice: "an agent did not log out in time; its session is void" },
-    Row { code: Code::Runaway, sort: Sort::Moment, advice: "one actor records very much; is it in a loop?" },
-    Row { code: Code::ArchiveDue, sort: Sort::Housekeeping, advice: "nothing to do" },
+const TABLE: &[CodeRow] = &[
+    CodeRow { code: Code::NeverSeen, sort: FindingSort::Silence, advice: "show what you are doing with hf-checkpoint" },
+    CodeRow { code: Code::Inactive, sort: FindingSort::Silence, advice: "write an activity log, or a checkpoint if you are in the middle of something" },
+    CodeRow { code: Code::IntrospectionOverdue, sort: FindingSort::Lasting, advice: "look inward and log it with hf-activity --kind introspection" },
+    CodeRow { code: Code::IntrospectionDuty, sort: FindingSort::Lasting, advice: "after deep work comes an introspection: hf-activity --kind introspection" },
+    CodeRow { code: Code::DeepworkUnchecked, sort: FindingSort::Silence, advice: "flexible deep work needs checkpoints: hf-checkpoint" },
+    CodeRow { code: Code::DeepworkExpired, sort: FindingSort::Moment, advice: "the declared time is over: log what was done with hf-activity" },
+    CodeRow { code: Code::DeepworkMalformed, sort: FindingSort::Moment, advice: "a declaration could not be read and was set aside: declare again with hf-deepwork" },
+    CodeRow { code: Code::ClockSkew, sort: FindingSort::Lasting, advice: "an id lies in the future: check the clock and liveness.timezone" },
+    CodeRow { code: Code::RunSilent, sort: FindingSort::Lasting, advice: "a run fell silent; its task is tried again or given up" },
+    CodeRow { code: Code::RunOvertime, sort: FindingSort::Lasting, advice: "a run took longer than it may; its task is tried again or given up" },
+    CodeRow { code: Code::JobLost, sort: FindingSort::Lasting, advice: "a job is gone without a word; look at its log" },
+    CodeRow { code: Code::LeaseExpired, sort: FindingSort::Lasting, advice: "a claim was not renewed; claim the task again if you are still at it" },
+    CodeRow { code: Code::ApprovalOverdue, sort: FindingSort::Lasting, advice: "an operator should decide: hf-decide list --open" },
+    CodeRow { code: Code::SessionExpired, sort: FindingSort::Lasting, advice: "an agent did not log out in time; its session is void" },
+    CodeRow { code: Code::Runaway, sort: FindingSort::Moment, advice: "one actor records very much; is it in a loop?" },
+    CodeRow { code: Code::ArchiveDue, sort: FindingSort::Housekeeping, advice: "nothing to do" },
 ];
 
 impl Code {
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static CodeRow {
         &TABLE[self as usize]
     }
 
     /// Whether a person should look; the rest is housekeeping.
     pub fn is_anomaly(self) -> bool {
-        self.row().sort != Sort::Housekeeping
+        self.row().sort != FindingSort::Housekeeping
     }
 
     /// Whether waking the agent may help.
     pub fn is_silence(self) -> bool {
-        self.row().sort == Sort::Silence
+        self.row().sort == FindingSort::Silence
     }
 
     /// Whether it has a begin and an end; the others are over with the event that says so.
     pub fn has_edges(self) -> bool {
-        self.row().sort != Sort::Moment
+        self.row().sort != FindingSort::Moment
     }
 
     pub fn advice(self) -> &'static str {

@@ -32,7 +32,7 @@ const ARCHIVE_MAX: usize = 1000;
 
 /// What the machine knows that is not in the log: collected before a lock is taken.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineFacts {
     /// How jobs stand that were looked at. Of the others nothing is known, and nothing is due.
     pub jobs: BTreeMap<EntityId, JobLife>,
 }
@@ -47,7 +47,7 @@ pub enum JobLife {
 }
 
 /// A rule: what runs out for which type, and the event that records it.
-struct Rule {
+struct DueRule {
     timer: Timer,
     entity: EntityType,
     code: Code,
@@ -58,15 +58,15 @@ struct Rule {
 }
 
 #[rustfmt::skip]
-const RULES: &[Rule] = &[
-    Rule { timer: Timer::Lease, entity: EntityType::Task, code: Code::LeaseExpired, kind: Kind::ClaimExpired, reason: None, stands_still: true },
-    Rule { timer: Timer::Lease, entity: EntityType::Run, code: Code::LeaseExpired, kind: Kind::RunTimedOut, reason: Some("silent"), stands_still: true },
-    Rule { timer: Timer::Silence, entity: EntityType::Run, code: Code::RunSilent, kind: Kind::RunTimedOut, reason: Some("silent"), stands_still: true },
-    Rule { timer: Timer::Overtime, entity: EntityType::Run, code: Code::RunOvertime, kind: Kind::RunTimedOut, reason: Some("overtime"), stands_still: true },
-    Rule { timer: Timer::Approval, entity: EntityType::Decision, code: Code::ApprovalOverdue, kind: Kind::ApprovalTimedOut, reason: None, stands_still: false },
-    Rule { timer: Timer::Session, entity: EntityType::Session, code: Code::SessionExpired, kind: Kind::SessionExpired, reason: None, stands_still: false },
-    Rule { timer: Timer::DeepWork, entity: EntityType::DeepWork, code: Code::DeepworkExpired, kind: Kind::DeepWorkExpired, reason: None, stands_still: false },
-    Rule { timer: Timer::Archive, entity: EntityType::Task, code: Code::ArchiveDue, kind: Kind::TaskArchived, reason: None, stands_still: false },
+const RULES: &[DueRule] = &[
+    DueRule { timer: Timer::Lease, entity: EntityType::Task, code: Code::LeaseExpired, kind: Kind::ClaimExpired, reason: None, stands_still: true },
+    DueRule { timer: Timer::Lease, entity: EntityType::Run, code: Code::LeaseExpired, kind: Kind::RunTimedOut, reason: Some("silent"), stands_still: true },
+    DueRule { timer: Timer::Silence, entity: EntityType::Run, code: Code::RunSilent, kind: Kind::RunTimedOut, reason: Some("silent"), stands_still: true },
+    DueRule { timer: Timer::Overtime, entity: EntityType::Run, code: Code::RunOvertime, kind: Kind::RunTimedOut, reason: Some("overtime"), stands_still: true },
+    DueRule { timer: Timer::Approval, entity: EntityType::Decision, code: Code::ApprovalOverdue, kind: Kind::ApprovalTimedOut, reason: None, stands_still: false },
+    DueRule { timer: Timer::Session, entity: EntityType::Session, code: Code::SessionExpired, kind: Kind::SessionExpired, reason: None, stands_still: false },
+    DueRule { timer: Timer::DeepWork, entity: EntityType::DeepWork, code: Code::DeepworkExpired, kind: Kind::DeepWorkExpired, reason: None, stands_still: false },
+    DueRule { timer: Timer::Archive, entity: EntityType::Task, code: Code::ArchiveDue, kind: Kind::TaskArchived, reason: None, stands_still: false },
 ];
 
 /// Timers whose end takes a claim from its holder.
@@ -135,7 +135,7 @@ pub struct Moment<'a> {
     pub state: &'a State,
     pub settings: &'a Settings,
     pub now: Timestamp,
-    pub machine: &'a Machine,
+    pub machine: &'a MachineFacts,
 }
 
 impl Moment<'_> {
@@ -434,7 +434,7 @@ impl Moment<'_> {
     }
 }
 
-fn rule(timer: Timer, entity: EntityType) -> Option<&'static Rule> {
+fn rule(timer: Timer, entity: EntityType) -> Option<&'static DueRule> {
     RULES.iter().find(|rule| rule.timer == timer && rule.entity == entity)
 }
 

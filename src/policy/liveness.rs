@@ -24,7 +24,7 @@ names! {
 
 names! {
     /// What a declaration of deep work suspends.
-    pub enum Mode {
+    pub enum DeepWorkMode {
         /// Checkpoints come, activity logs and introspections do not.
         Flexible = "flexible",
         /// Nothing comes, until a time that was declared.
@@ -47,22 +47,23 @@ pub struct Thresholds {
 
 /// A deep work that was declared and is not over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeepWork {
-    pub mode: Mode,
+pub struct DeclaredDeepWork {
+    pub mode: DeepWorkMode,
     pub started_at: Timestamp,
     /// When a strict one should be over.
     pub until: Option<Timestamp>,
 }
 
-impl DeepWork {
+impl DeclaredDeepWork {
     /// What a recorded one says.
-    pub fn of(entity: &Entity) -> Option<DeepWork> {
-        let (mode, started_at) = (Mode::parse(entity.as_deep_work().mode()?)?, entity.as_deep_work().started_at()?);
-        let strict = mode == Mode::Strict;
+    pub fn of(entity: &Entity) -> Option<DeclaredDeepWork> {
+        let (mode, started_at) =
+            (DeepWorkMode::parse(entity.as_deep_work().mode()?)?, entity.as_deep_work().started_at()?);
+        let strict = mode == DeepWorkMode::Strict;
         let until = strict.then(|| {
             Timestamp(started_at.0.saturating_add_unsigned(entity.as_deep_work().minutes().saturating_mul(60)))
         });
-        Some(DeepWork { mode, started_at, until })
+        Some(DeclaredDeepWork { mode, started_at, until })
     }
 
     /// Whether a strict one is past its time.
@@ -73,7 +74,7 @@ impl DeepWork {
 
 /// What is known of an agent.
 #[derive(Clone, Debug)]
-pub struct Life {
+pub struct SignsOfLife {
     pub agent: Subject,
     pub started_at: Timestamp,
     /// Whether somebody waits for it: it holds a task, or was started in its own right.
@@ -83,20 +84,20 @@ pub struct Life {
     pub last_introspection: Option<Timestamp>,
     /// When a deep work was last over in time; nobody looks inward in the middle of one.
     pub last_deepwork_end: Option<Timestamp>,
-    pub deep_work: Option<DeepWork>,
+    pub deep_work: Option<DeclaredDeepWork>,
     /// Whether the log after a closing log was not an introspection.
     pub duty_broken: bool,
     /// The newest moment that any of its ids names.
     pub newest_id: Option<Timestamp>,
 }
 
-impl Life {
+impl SignsOfLife {
     /// What the log says of an agent. `held` are the tasks that somebody holds.
-    pub fn of(state: &State, agent: &Entity, held: &[Entity]) -> Life {
+    pub fn of(state: &State, agent: &Entity, held: &[Entity]) -> SignsOfLife {
         let actor = agent.subject.to_string();
         let open = agent.as_agent().deep_work().and_then(|work| state.entity(&work));
         let announced = agent.as_agent().is_announced();
-        Life {
+        SignsOfLife {
             agent: agent.subject.clone(),
             started_at: agent.as_agent().started_at().unwrap_or(agent.created_at),
             expected: !announced || held.iter().any(|task| task.as_task().last_holder() == Some(&actor)),
@@ -104,7 +105,7 @@ impl Life {
             last_checkpoint: agent.as_agent().last_checkpoint_at(),
             last_introspection: agent.as_agent().last_introspection_at(),
             last_deepwork_end: agent.as_agent().last_deep_work_end(),
-            deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeepWork::of),
+            deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::of),
             duty_broken: agent.as_agent().duty() == Some("broken"),
             newest_id: None,
         }
@@ -160,19 +161,19 @@ pub struct Finding {
 
 /// When anybody could have been heard.
 #[derive(Debug, Default)]
-pub struct Awake {
+pub struct AudibleTime {
     /// Not before this: the project rested, everything was stopped, or the machine was off.
     from: Option<Timestamp>,
     clock: Clock,
 }
 
-impl Awake {
+impl AudibleTime {
     /// Since a project went on, as far as nothing else came between.
-    pub fn since(state: &State, from: Timestamp) -> Awake {
+    pub fn since(state: &State, from: Timestamp) -> AudibleTime {
         let clock = state.tally().clock.clone();
         let booted = clock.booted.map(|booted| Timestamp(booted.saturating_add(clock.lost_seconds)));
         let resumed = state.entity(&Subject::SYSTEM).and_then(|system| system.as_system().running_since());
-        Awake { from: Some(from).max(booted).max(resumed), clock }
+        AudibleTime { from: Some(from).max(booted).max(resumed), clock }
     }
 
     /// How many seconds have passed since a moment in which somebody could have been heard.
@@ -183,7 +184,7 @@ impl Awake {
 }
 
 /// Every rule that fails for an agent.
-pub fn findings(life: &Life, limits: &Thresholds, now: Timestamp, awake: &Awake) -> Vec<Finding> {
+pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, awake: &AudibleTime) -> Vec<Finding> {
     let mut found = Vec::new();
     let since = |then: Timestamp| awake.seconds(then, now);
     let mut say = |code, level, seconds| found.push(Finding { code, subject: life.agent.clone(), level, seconds });
@@ -192,11 +193,13 @@ pub fn findings(life: &Life, limits: &Thresholds, now: Timestamp, awake: &Awake)
     }
     let open = life.deep_work.as_ref();
     match open.map(|work| (work.mode, work.until, work.is_expired(now))) {
-        Some((Mode::Strict, Some(until), true)) => say(Code::DeepworkExpired, Level::Error, (now.0 - until.0) as u64),
-        Some((Mode::Strict, ..)) => return found,
-        Some((Mode::Flexible, ..)) | None => {}
+        Some((DeepWorkMode::Strict, Some(until), true)) => {
+            say(Code::DeepworkExpired, Level::Error, (now.0 - until.0) as u64)
+        }
+        Some((DeepWorkMode::Strict, ..)) => return found,
+        Some((DeepWorkMode::Flexible, ..)) | None => {}
     }
-    let flexible = open.filter(|work| work.mode == Mode::Flexible);
+    let flexible = open.filter(|work| work.mode == DeepWorkMode::Flexible);
     match (life.last_shown(), flexible) {
         (_, Some(work)) => {
             let quiet = since(work.started_at.max(life.last_checkpoint.unwrap_or(work.started_at)));
@@ -251,8 +254,8 @@ mod tests {
         clock_skew: 120,
     };
 
-    fn life() -> Life {
-        Life {
+    fn life() -> SignsOfLife {
+        SignsOfLife {
             agent: Subject::parse("agent:main").unwrap(),
             started_at: Timestamp(0),
             expected: true,
@@ -266,9 +269,11 @@ mod tests {
         }
     }
 
-    fn check(life: &Life, now: i64, expected: &[(Code, Level)]) {
-        let found: Vec<_> =
-            findings(life, &LIMITS, Timestamp(now), &Awake::default()).iter().map(|f| (f.code, f.level)).collect();
+    fn check(life: &SignsOfLife, now: i64, expected: &[(Code, Level)]) {
+        let found: Vec<_> = findings(life, &LIMITS, Timestamp(now), &AudibleTime::default())
+            .iter()
+            .map(|f| (f.code, f.level))
+            .collect();
         assert_eq!(found, expected, "at {now}");
     }
 
@@ -276,42 +281,49 @@ mod tests {
     fn every_limit_is_still_in_time_and_the_next_second_is_not() {
         check(&life(), 300, &[]);
         check(&life(), 301, &[(Code::NeverSeen, Level::Error)]);
-        check(&Life { expected: false, ..life() }, 100_000, &[]);
-        let seen = Life { last_checkpoint: Some(Timestamp(0)), ..life() };
+        check(&SignsOfLife { expected: false, ..life() }, 100_000, &[]);
+        let seen = SignsOfLife { last_checkpoint: Some(Timestamp(0)), ..life() };
         check(&seen, 300, &[]);
         check(&seen, 301, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 600, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 601, &[(Code::Inactive, Level::Error)]);
         // An activity log and no introspection yet; checkpoints keep it awake.
-        let at = |now: i64| Life { last_activity: Some(Timestamp(0)), last_checkpoint: Some(Timestamp(now)), ..life() };
+        let at = |now: i64| SignsOfLife {
+            last_activity: Some(Timestamp(0)),
+            last_checkpoint: Some(Timestamp(now)),
+            ..life()
+        };
         for (now, level) in [(901, Level::Notice), (1201, Level::Warn), (1801, Level::Error)] {
             check(&at(now), now, &[(Code::IntrospectionOverdue, level)]);
         }
         check(&at(900), 900, &[]);
-        let after_work = Life { last_deepwork_end: Some(Timestamp(1000)), ..at(1901) };
+        let after_work = SignsOfLife { last_deepwork_end: Some(Timestamp(1000)), ..at(1901) };
         check(&after_work, 1901, &[(Code::IntrospectionOverdue, Level::Notice)]);
-        check(&Life { last_checkpoint: Some(Timestamp(1900)), ..after_work }, 1900, &[]);
-        check(&Life { duty_broken: true, ..at(5) }, 5, &[(Code::IntrospectionDuty, Level::Error)]);
-        let ahead = |id: i64| Life { newest_id: Some(Timestamp(id)), ..at(5) };
+        check(&SignsOfLife { last_checkpoint: Some(Timestamp(1900)), ..after_work }, 1900, &[]);
+        check(&SignsOfLife { duty_broken: true, ..at(5) }, 5, &[(Code::IntrospectionDuty, Level::Error)]);
+        let ahead = |id: i64| SignsOfLife { newest_id: Some(Timestamp(id)), ..at(5) };
         check(&ahead(125), 5, &[]);
         check(&ahead(126), 5, &[(Code::ClockSkew, Level::Error)]);
     }
 
     #[test]
     fn deep_work_suspends_what_it_says_and_no_longer() {
-        let work = |mode, until| Some(DeepWork { mode, started_at: Timestamp(0), until });
-        let flexible = |checkpoint: Option<i64>| Life {
+        let work = |mode, until| Some(DeclaredDeepWork { mode, started_at: Timestamp(0), until });
+        let flexible = |checkpoint: Option<i64>| SignsOfLife {
             last_activity: Some(Timestamp(0)),
             last_checkpoint: checkpoint.map(Timestamp),
-            deep_work: work(Mode::Flexible, None),
+            deep_work: work(DeepWorkMode::Flexible, None),
             ..life()
         };
         check(&flexible(None), 600, &[]);
         check(&flexible(None), 601, &[(Code::DeepworkUnchecked, Level::Error)]);
         check(&flexible(Some(5000)), 5600, &[]);
         check(&flexible(Some(5000)), 5601, &[(Code::DeepworkUnchecked, Level::Error)]);
-        let strict =
-            Life { last_activity: Some(Timestamp(0)), deep_work: work(Mode::Strict, Some(Timestamp(3600))), ..life() };
+        let strict = SignsOfLife {
+            last_activity: Some(Timestamp(0)),
+            deep_work: work(DeepWorkMode::Strict, Some(Timestamp(3600))),
+            ..life()
+        };
         check(&strict, 3600, &[]);
         let back = [
             (Code::DeepworkExpired, Level::Error),
@@ -323,9 +335,15 @@ mod tests {
 
     #[test]
     fn nothing_counts_from_before_it_could_be_heard() {
-        let seen = Life { last_checkpoint: Some(Timestamp(0)), ..life() };
+        let seen = SignsOfLife { last_checkpoint: Some(Timestamp(0)), ..life() };
         let codes = |now: i64, armed: i64| {
-            findings(&seen, &LIMITS, Timestamp(now), &Awake { from: Some(Timestamp(armed)), ..Awake::default() }).len()
+            findings(
+                &seen,
+                &LIMITS,
+                Timestamp(now),
+                &AudibleTime { from: Some(Timestamp(armed)), ..AudibleTime::default() },
+            )
+            .len()
         };
         assert_eq!((codes(10_000, 10_000), codes(10_300, 10_000), codes(10_301, 10_000)), (0, 0, 1));
     }

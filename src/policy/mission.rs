@@ -26,7 +26,7 @@ pub const LINES: &[(&str, &str)] = &[
 
 /// What the file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct M1 {
+pub struct MissionFile {
     pub status: &'static str,
     pub goal: String,
     pub constraints: Vec<String>,
@@ -38,18 +38,18 @@ pub struct M1 {
     pub next_action: String,
 }
 
-impl M1 {
+impl MissionFile {
     /// The file of a mission as it stands.
-    pub fn of(state: &State, mission: &Entity) -> M1 {
-        M1::with(state, mission.phase, mission.as_mission().round(), mission.facts())
+    pub fn of(state: &State, mission: &Entity) -> MissionFile {
+        MissionFile::with(state, mission.phase, mission.as_mission().round(), mission.facts())
     }
 
-    fn with(state: &State, at: Phase, round: u64, members: &Map<String, Value>) -> M1 {
+    fn with(state: &State, at: Phase, round: u64, members: &Map<String, Value>) -> MissionFile {
         let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or(NONE).to_owned();
         let task = members.get("task_id").and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
         let task = task.and_then(|id| state.entity(&Subject::new(EntityType::Task, id)));
         let constraints = members.get("constraints").and_then(Value::as_array).into_iter().flatten();
-        M1 {
+        MissionFile {
             status: match at {
                 Phase::Passed => "PASS",
                 Phase::Failed => "FAIL",
@@ -73,7 +73,7 @@ impl M1 {
 
     /// The file.
     pub fn render(&self) -> String {
-        let M1 { status, goal, task, logref, open_k, last_action, next_action, .. } = self;
+        let MissionFile { status, goal, task, logref, open_k, last_action, next_action, .. } = self;
         let mut text = format!("STATUS: {status}\nGOAL: {goal}\nCONSTRAINTS:\n");
         for constraint in &self.constraints {
             writeln!(text, "- {constraint}").expect("a string takes all");
@@ -149,7 +149,7 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String,
             check_line(name, text)?;
         }
     }
-    let file = M1::with(state, Phase::Running, round, &members);
+    let file = MissionFile::with(state, Phase::Running, round, &members);
     let (constraints, most) = (file.constraints.len(), limits::CONSTRAINTS_MAX_COUNT);
     if constraints > most {
         return Err(Error::usage(format!("there are {constraints} constraints: at most {most}")));

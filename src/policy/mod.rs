@@ -64,7 +64,7 @@ pub struct Request {
 
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum Ruling {
     /// It is to be recorded.
     Record(Draft),
     /// What it asks for is so already, since this event.
@@ -91,7 +91,7 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
 }
 
 /// Decides on a request at a moment. `mint` gives the id of an entity that is to be made.
-pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Verdict> {
+pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Ruling> {
     let Moment { state, settings, .. } = *moment;
     let kind = request.kind;
     if kind.row().reserved {
@@ -104,7 +104,7 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
         return Err(Error::refused(Reason::OperatorOnly, why));
     }
     if let Some(since) = holds_already(state, kind, &subject, &request.payload) {
-        return Ok(Verdict::Holds(since));
+        return Ok(Ruling::Holds(since));
     }
     let Request { actor, mut parents, key, mut payload, .. } = request;
     fill_in(state, kind, &subject, &mut payload);
@@ -116,7 +116,7 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
     if parents.is_empty() {
         parents.extend(cause::natural(state, kind, &subject, &actor, &payload));
     }
-    Ok(Verdict::Record(Draft { kind, subject, actor, parents, key, payload }))
+    Ok(Ruling::Record(Draft { kind, subject, actor, parents, key, payload }))
 }
 
 /// Whether what a request asks for is so already, since which event.

@@ -171,7 +171,7 @@ pub fn open(state: &State, request: &Request) -> Option<Draft> {
 
 /// Whose shell a request comes from, as far as sessions and projects go.
 #[derive(Clone, Debug)]
-pub enum Seat {
+pub enum Membership {
     /// Nobody's: a person, or the toolkit itself.
     Free,
     /// An agent without a session, at work for this project.
@@ -184,18 +184,20 @@ pub enum Seat {
     Session(Subject),
 }
 
-impl Seat {
+impl Membership {
     /// Refuses what may not be recorded from here. `own` is the project of what it is about.
     pub fn check(&self, state: &State, kind: Kind, own: Option<&Subject>) -> Result<()> {
         let project = match self {
-            Seat::Free => return Ok(()),
-            Seat::Foreign(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
-            Seat::Void(_) if kind.row().leaving >= Leaving::Void => return Ok(()),
-            Seat::Void(why) => return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone())),
-            Seat::Session(project) => project,
+            Membership::Free => return Ok(()),
+            Membership::Foreign(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
+            Membership::Void(_) if kind.row().leaving >= Leaving::Void => return Ok(()),
+            Membership::Void(why) => {
+                return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone()));
+            }
+            Membership::Session(project) => project,
             // A job may end in a pause; that is its supervisor's to say.
-            Seat::Agent(_) if own.is_some_and(|own| standing(state, own) != Phase::Paused) => return Ok(()),
-            Seat::Agent(project) => own.unwrap_or(project),
+            Membership::Agent(_) if own.is_some_and(|own| standing(state, own) != Phase::Paused) => return Ok(()),
+            Membership::Agent(project) => own.unwrap_or(project),
         };
         match standing(state, project) {
             Phase::Paused if !is_tidying(kind) => Err(leave(state, project)),
@@ -237,18 +239,18 @@ pub fn has_drained(state: &State, project: &Subject) -> bool {
 
 /// Which projects are held up, and since when the others are at work again; read once for many tasks.
 #[derive(Debug, Default)]
-pub struct Calendar {
+pub struct ProjectActivity {
     known: HashMap<Subject, (Phase, Option<Timestamp>)>,
 }
 
-impl Calendar {
-    pub fn of(state: &State) -> Calendar {
+impl ProjectActivity {
+    pub fn of(state: &State) -> ProjectActivity {
         if state.tally().made(EntityType::Project) == 0 {
-            return Calendar::default();
+            return ProjectActivity::default();
         }
         let all = state.entities(EntityType::Project, None, usize::MAX);
         let known = all.into_iter().map(|p| (p.subject.clone(), (p.phase, p.as_project().resumed_at()))).collect();
-        Calendar { known }
+        ProjectActivity { known }
     }
 
     fn project(&self, project: &Subject) -> (Phase, Option<Timestamp>) {

@@ -197,13 +197,13 @@ impl Reactor<'_> {
         }
         let waits = rules::waits_for(self.state, &task);
         let gone = waits.iter().find_map(|wait| match wait {
-            rules::Wait::Dependency(other) if other.phase == Phase::Aborted => Some(other),
+            rules::Blocker::Dependency(other) if other.phase == Phase::Aborted => Some(other),
             _ => None,
         });
         if let Some(gone) = gone.filter(|_| task.phase == Phase::Proposed && task.is_job()) {
             return self.abort_behind(&task, gone);
         }
-        if waits.contains(&rules::Wait::Approval) {
+        if waits.contains(&rules::Blocker::Approval) {
             self.ask(Question::Destructive, &task, "Allow the destructive");
         }
         self.ready_if_possible(&self.subject.clone());

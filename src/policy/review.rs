@@ -10,7 +10,7 @@ use crate::state::{Entity, State, linked};
 
 /// What a reviewer said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct ReviewReply {
     /// The items that pass.
     pub passes: Vec<String>,
     /// The items that do not, each with its fix: `ITEM -> FIX: …`.
@@ -19,7 +19,7 @@ pub struct Reply {
 
 /// Reads a reply: `PASS: ITEM` and `FAIL: ITEM -> FIX: FIX` lines, and nothing else. List marks and
 /// fences, which some reviewers cannot do without, are passed over.
-pub fn parse(reply: &str) -> Result<Reply> {
+pub fn parse(reply: &str) -> Result<ReviewReply> {
     check_short("the reply", reply)?;
     let (mut passes, mut fails) = (Vec::new(), Vec::new());
     for line in reply.lines().map(bare).filter(|line| !line.is_empty() && !line.starts_with("```")) {
@@ -51,7 +51,7 @@ pub fn parse(reply: &str) -> Result<Reply> {
     }
     match passes.is_empty() && fails.is_empty() {
         true => Err(Error::usage("the reply has neither a PASS nor a FAIL line")),
-        false => Ok(Reply { passes, fails }),
+        false => Ok(ReviewReply { passes, fails }),
     }
 }
 
@@ -211,9 +211,9 @@ fn check_reply(state: &State, subject: &Subject, payload: &Map<String, Value>) -
 mod tests {
     use super::*;
 
-    fn reply(passes: &[&str], fails: &[&str]) -> Reply {
+    fn reply(passes: &[&str], fails: &[&str]) -> ReviewReply {
         let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect();
-        Reply { passes: owned(passes), fails: owned(fails) }
+        ReviewReply { passes: owned(passes), fails: owned(fails) }
     }
 
     #[test]

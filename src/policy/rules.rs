@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::approval::{self, Change, Question};
+use super::approval::{self, ConstraintChange, Question};
 use super::{mission, project, review};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Reason, Result, Subject};
@@ -213,8 +213,8 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         }
         Kind::DeepWorkStarted => one_work_at_a_time(state, step),
         Kind::RequirementApproved => need(state, Question::Requirement, subject),
-        Kind::ConstraintApplied => need_change(state, step, Change::Apply),
-        Kind::ConstraintRemoved => need_change(state, step, Change::Remove),
+        Kind::ConstraintApplied => need_change(state, step, ConstraintChange::Apply),
+        Kind::ConstraintRemoved => need_change(state, step, ConstraintChange::Remove),
         // A task that is tried again was allowed to begin before.
         Kind::TaskReady if state.phase_of(subject) == machine::Phase::Retrying => need_if_destructive(state, subject),
         Kind::TaskReady => may_begin(state, subject),
@@ -301,7 +301,7 @@ fn need_if_destructive(state: &State, task: &Subject) -> Result<()> {
 }
 
 /// A change to a constraint must be the one that was approved, to the letter.
-fn need_change(state: &State, step: &Step<'_>, wanted: Change) -> Result<()> {
+fn need_change(state: &State, step: &Step<'_>, wanted: ConstraintChange) -> Result<()> {
     let approvals = approval::decisions(state, Question::Constraint, step.subject, &[machine::Phase::Approved]);
     let mut said = step.payload.clone();
     said.remove("decision_id");
@@ -316,7 +316,7 @@ fn need_change(state: &State, step: &Step<'_>, wanted: Change) -> Result<()> {
 fn may_begin(state: &State, subject: &Subject) -> Result<()> {
     let Some(task) = state.entity(subject) else { return Ok(()) };
     match waits_for(state, &task).first() {
-        Some(Wait::Approval) => need(state, Question::Destructive, subject),
+        Some(Blocker::Approval) => need(state, Question::Destructive, subject),
         Some(wait) => Err(Error::refused(Reason::NotReady, format!("{} cannot begin: {}", task.name(), wait.why()))),
         None => Ok(()),
     }
@@ -324,19 +324,19 @@ fn may_begin(state: &State, subject: &Subject) -> Result<()> {
 
 /// What a task waits for before it can begin.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wait {
+pub enum Blocker {
     Requirement(Box<Entity>),
     Dependency(Box<Entity>),
     /// An operator's word on something destructive.
     Approval,
 }
 
-impl Wait {
+impl Blocker {
     pub fn why(&self) -> String {
         match self {
-            Wait::Requirement(requirement) => format!("{} is {}", requirement.name(), requirement.phase),
-            Wait::Dependency(task) => format!("it waits for {}, which is {}", task.name(), task.phase),
-            Wait::Approval => "it is destructive, and an operator has to approve it".to_owned(),
+            Blocker::Requirement(requirement) => format!("{} is {}", requirement.name(), requirement.phase),
+            Blocker::Dependency(task) => format!("it waits for {}, which is {}", task.name(), task.phase),
+            Blocker::Approval => "it is destructive, and an operator has to approve it".to_owned(),
         }
     }
 }
@@ -349,20 +349,20 @@ fn is_done(state: &State, task: &Entity) -> bool {
 }
 
 /// Everything that a task waits for before it can begin.
-pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
+pub fn waits_for(state: &State, task: &Entity) -> Vec<Blocker> {
     let mut waits = Vec::new();
     let requirement = task.as_task().requirement().and_then(|r| state.entity(&r));
     if let Some(requirement) = requirement.filter(|r| r.phase != machine::Phase::Approved) {
-        waits.push(Wait::Requirement(Box::new(requirement.into_owned())));
+        waits.push(Blocker::Requirement(Box::new(requirement.into_owned())));
     }
     for id in task.as_task().after() {
         let Ok(subject) = Subject::parse(&format!("{}:{id}", EntityType::Task)) else { continue };
         if let Some(other) = state.entity(&subject).filter(|other| !is_done(state, other)) {
-            waits.push(Wait::Dependency(Box::new(other.into_owned())));
+            waits.push(Blocker::Dependency(Box::new(other.into_owned())));
         }
     }
     if need_if_destructive(state, &task.subject).is_err() {
-        waits.push(Wait::Approval);
+        waits.push(Blocker::Approval);
     }
     waits
 }

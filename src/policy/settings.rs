@@ -125,19 +125,19 @@ impl Fallback {
 
 /// One setting.
 #[derive(Debug)]
-pub struct Row {
+pub struct SettingRow {
     pub setting: Setting,
     pub fallback: Fallback,
     pub meaning: &'static str,
 }
 
-const fn row(setting: Setting, fallback: Fallback, meaning: &'static str) -> Row {
-    Row { setting, fallback, meaning }
+const fn row(setting: Setting, fallback: Fallback, meaning: &'static str) -> SettingRow {
+    SettingRow { setting, fallback, meaning }
 }
 
 /// The table itself, in the order of `Setting`.
 #[rustfmt::skip]
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[SettingRow] = &[
     row(Setting::HiveName, Fallback::Text("hive"), "a name for people"),
     row(Setting::HiveVaultPath, Fallback::Text("./Vault"), "where the vault is; counts only in a file beside the vault"),
     row(Setting::MaxRetries, Fallback::Count(3), "how often a transient failure is tried again"),
@@ -192,7 +192,7 @@ pub const TABLE: &[Row] = &[
 ];
 
 impl Setting {
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static SettingRow {
         &TABLE[self as usize]
     }
 

@@ -4,8 +4,8 @@ use super::{Cell, Key, Next, Replies, Reply, Row, Status, entity, list, row, sen
 use crate::base::{limits, text};
 use crate::op::Recorded;
 use crate::op::branch::{
-    BranchesOutcome, ContextOutcome, DecideOutcome, InboxOutcome, NoteOutcome, Outcome, ReadOutcome, RecallOutcome,
-    Told, WorkingOutcome,
+    BranchesOutcome, ContextOutcome, DecideOutcome, FullMessage, InboxOutcome, Interruptible, NoteOutcome, ReadOutcome,
+    RecallOutcome, WorkingOutcome,
 };
 use crate::state::Entity;
 
@@ -16,7 +16,7 @@ fn branch(branch: &Entity) -> Row {
 }
 
 /// Reference, state, time, sender and text; in a list, not all of a long one.
-fn message(told: &Told, listed: bool) -> Row {
+fn message(told: &FullMessage, listed: bool) -> Row {
     let said = if listed { text::cut(&told.text, limits::BLOCK_LINE_MAX_CHARS) } else { told.text.clone() };
     let sent = told.message.as_message().sent_at().map_or(Cell::None, Cell::time);
     row![told.message.name(), told.message.phase.as_str(), sent, told.message.as_message().from(), said]
@@ -33,12 +33,12 @@ fn interrupted(left: &Entity) -> Reply {
     Reply::new(Status::Interrupted, sum).next(look())
 }
 
-impl Replies for Outcome<Recorded> {
+impl Replies for Interruptible<Recorded> {
     /// A branch that was made; to a social one its persona has yet to go.
     fn reply(&self) -> Reply {
         match self {
-            Outcome::Interrupted { left } => interrupted(left),
-            Outcome::Done(done) => {
+            Interruptible::Interrupted { left } => interrupted(left),
+            Interruptible::Done(done) => {
                 let social = done.entity.as_ref().filter(|branch| branch.as_branch().branch_type() == Some("social"));
                 done.reply().next(social.map_or(Next::None, |made| entity::next_about("hf-branch", "resume", made)))
             }
@@ -46,11 +46,11 @@ impl Replies for Outcome<Recorded> {
     }
 }
 
-impl Replies for Outcome<ContextOutcome> {
+impl Replies for Interruptible<ContextOutcome> {
     fn reply(&self) -> Reply {
         let done = match self {
-            Outcome::Interrupted { left } => return interrupted(left),
-            Outcome::Done(done) => done,
+            Interruptible::Interrupted { left } => return interrupted(left),
+            Interruptible::Done(done) => done,
         };
         let status = if done.recorded.duplicate { Status::Duplicate } else { Status::Resumed };
         let reply = Reply::new(status, sentence(&done.branch))

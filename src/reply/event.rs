@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
 use crate::base::{Actor, Subject};
 use crate::event::{Event, Kind, kind};
-use crate::op::{Filter, LineageOutcome, LogOutcome};
+use crate::op::{EventFilter, LineageOutcome, LogOutcome};
 
 /// Id, time, type, subject, actor, and a short text if the payload has one; programs get the envelope.
 pub fn row(event: &Event) -> Row {
@@ -78,7 +78,7 @@ impl Replies for LogOutcome {
 }
 
 /// The same filter for the next page; nothing if a part of it is not plain.
-fn repeat_filter(mut next: Next, filter: &Filter) -> Option<Next> {
+fn repeat_filter(mut next: Next, filter: &EventFilter) -> Option<Next> {
     if let Some(name) = &filter.event_type {
         next = next.word("--type").word(Kind::parse(name)?.as_str());
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, Value, entity, row};
 use crate::base::{EntityType, ShortRef};
-use crate::op::{ListOutcome, Listed, Projection};
+use crate::op::{ListEntry, ListOutcome, Projection};
 
 /// A page as hf-project shows it: of any projection, with the head that it is through.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ impl Replies for Page<'_> {
         let next = Next::run("hf-project").word(done.request.projection.name());
         let reply = page(done, next_page(done, next, "--status"));
         let items = done.entries.iter().map(|entry| match entry {
-            Listed::Entity(entity) => (entity.subject.id().to_owned(), entity.projection()),
-            Listed::Key(key, id) => (key.clone(), id.to_string().into()),
+            ListEntry::Entity(entity) => (entity.subject.id().to_owned(), entity.projection()),
+            ListEntry::Key(key, id) => (key.clone(), id.to_string().into()),
         });
         super::project::with_head(reply, done.head)
             .with_text_rows(Key::Entity, done.entries.iter().map(|entry| listed(done, entry)))
@@ -40,10 +40,10 @@ impl Replies for ListOutcome {
     }
 }
 
-fn listed(done: &ListOutcome, entry: &Listed) -> Row {
+fn listed(done: &ListOutcome, entry: &ListEntry) -> Row {
     match entry {
-        Listed::Entity(entity) => entity::row_with(entity, done.due.get(&entity.subject.to_string())),
-        Listed::Key(key, id) => row![*id, key.as_str()].whole(json!({"key": key, "event_id": id.to_string()})),
+        ListEntry::Entity(entity) => entity::row_with(entity, done.due.get(&entity.subject.to_string())),
+        ListEntry::Key(key, id) => row![*id, key.as_str()].whole(json!({"key": key, "event_id": id.to_string()})),
     }
 }
 
@@ -90,8 +90,8 @@ fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
 /// A page of a list without its entries.
 pub fn page(done: &ListOutcome, next: Next) -> Reply {
     let cursor = match (done.entries.last(), done.more) {
-        (Some(Listed::Entity(entity)), true) => Some(entity.subject.id().to_owned()),
-        (Some(Listed::Key(key, _)), true) => Some(key.clone()),
+        (Some(ListEntry::Entity(entity)), true) => Some(entity.subject.id().to_owned()),
+        (Some(ListEntry::Key(key, _)), true) => Some(key.clone()),
         _ => None,
     };
     Reply::new(Status::Ok, format!("{} {}", done.entries.len(), done.request.projection.name()))

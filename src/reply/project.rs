@@ -2,7 +2,7 @@
 
 use super::{Cell, Key, Next, Replies, Reply, Status, row};
 use crate::chain::Head;
-use crate::op::project::{CheckOutcome, Counts, MapOutcome, RebuildOutcome, SnapshotOutcome, SummaryOutcome};
+use crate::op::project::{CheckOutcome, MapOutcome, RebuildOutcome, SnapshotOutcome, SummaryOutcome, TypeCounts};
 
 /// The head that a reply is through.
 pub fn with_head(reply: Reply, head: Option<Head>) -> Reply {
@@ -11,7 +11,7 @@ pub fn with_head(reply: Reply, head: Option<Head>) -> Reply {
 
 impl Replies for SummaryOutcome {
     fn reply(&self) -> Reply {
-        let rows = self.counts.iter().map(|Counts { entity, live, states }| {
+        let rows = self.counts.iter().map(|TypeCounts { entity, live, states }| {
             let states = states.iter().map(|(state, count)| (state.to_string(), *count)).collect();
             row![entity.plural(), *live, Cell::Counts(states)]
         });

@@ -2,7 +2,7 @@
 
 use super::{Key, Next, Replies, Reply, Status};
 use crate::machine::Phase;
-use crate::op::pause::{PauseOutcome, RestOutcome, Standing};
+use crate::op::pause::{PauseOutcome, PauseProgress, RestOutcome};
 use crate::op::{ResumeOutcome, StopOutcome};
 
 impl Replies for StopOutcome {
@@ -27,7 +27,7 @@ impl Replies for ResumeOutcome {
 }
 
 /// How far a project has come to rest.
-fn rest(status: Status, project: &Standing) -> Reply {
+fn rest(status: Status, project: &PauseProgress) -> Reply {
     Reply::new(status, format!("{} is {}", project.subject, project.state))
         .with(Key::State, project.state.as_str())
         .with(Key::Drained, project.left.is_empty())

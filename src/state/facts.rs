@@ -7,7 +7,7 @@ use crate::base::{Digest, EntityType, Timestamp, limits, text};
 use crate::event::{Event, Kind};
 
 /// Where a fact's value comes from.
-enum From {
+enum FactSource {
     /// A member of the payload, if it is there.
     Payload(&'static str),
     /// The same; if it is not there, the fact goes.
@@ -53,11 +53,11 @@ enum From {
     Tail,
 }
 
-use From::*;
+use FactSource::*;
 
 /// The order of rows is the order of facts in a projection. A fact whose name begins with `_` is the fold's own, and no
 /// projection shows it.
-const FACTS: &[(EntityType, Kind, &str, From)] = &[
+const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::System, Kind::VaultInitialized, "running_since", Time),
     (EntityType::System, Kind::SystemResumed, "running_since", Time),
     (EntityType::System, Kind::EmergencyStopIssued, "stopped_at", Time),
@@ -281,56 +281,56 @@ pub(super) fn is_written(entity: EntityType, fact: &str) -> bool {
 pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
     for (_, _, name, from) in FACTS.iter().filter(|row| row.0 == entity.subject.entity && row.1 == kind) {
         match value(entity, name, from, event) {
-            Found::Value(value) => drop(entity.facts.insert((*name).to_owned(), value)),
-            Found::Nothing => drop(entity.facts.remove(*name)),
-            Found::AsBefore => {}
+            FactChange::Value(value) => drop(entity.facts.insert((*name).to_owned(), value)),
+            FactChange::Nothing => drop(entity.facts.remove(*name)),
+            FactChange::AsBefore => {}
         }
     }
 }
 
 /// What a row says of its fact.
-enum Found {
+enum FactChange {
     Value(Value),
     Nothing,
     AsBefore,
 }
 
-fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
-    Found::Value(match from {
+fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactChange {
+    FactChange::Value(match from {
         Payload(member) => match event.payload.get(*member) {
             Some(value) => short(value),
-            None => return Found::AsBefore,
+            None => return FactChange::AsBefore,
         },
         Latest(member) => match event.payload.get(*member) {
             Some(value) => short(value),
-            None => return Found::Nothing,
+            None => return FactChange::Nothing,
         },
-        Gone => return Found::Nothing,
+        Gone => return FactChange::Nothing,
         FormerHolder => match former_holders(entity, event) {
             Some(holders) => holders,
-            None => return Found::AsBefore,
+            None => return FactChange::AsBefore,
         },
         Content => content(entity, event).to_string().into(),
         Time => event.timestamp.to_string().into(),
         TimeIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
             true => event.timestamp.to_string().into(),
-            false => return Found::AsBefore,
+            false => return FactChange::AsBefore,
         },
         Before(fact) => match entity.facts.get(*fact) {
             Some(value) => value.clone(),
-            None => return Found::Nothing,
+            None => return FactChange::Nothing,
         },
         MinutesIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
             true => later(event.timestamp, event).to_string().into(),
-            false => return Found::AsBefore,
+            false => return FactChange::AsBefore,
         },
         LaterByMinutes => match entity.time(name) {
             Some(before) => later(before, event).to_string().into(),
-            None => return Found::AsBefore,
+            None => return FactChange::AsBefore,
         },
         SoonerNow => match entity.time(name) {
             Some(before) => before.min(event.timestamp).to_string().into(),
-            None => return Found::AsBefore,
+            None => return FactChange::AsBefore,
         },
         In(member) => after(event, member).to_string().into(),
         Sooner(member) => match entity.time(name) {
@@ -340,7 +340,7 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
         Plus(member) => (entity.count(name) + event.payload.get(*member).and_then(Value::as_u64).unwrap_or(0)).into(),
         Duty => match duty(entity, event) {
             Some(duty) => duty.into(),
-            None => return Found::Nothing,
+            None => return FactChange::Nothing,
         },
         Actor => event.actor.clone().into(),
         SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
@@ -349,7 +349,7 @@ fn value(entity: &Entity, name: &str, from: &From, event: &Event) -> Found {
         Null => Value::Null,
         Brief(member) => match event.payload.get(*member).and_then(Value::as_str) {
             Some(said) => super::branch::brief(said).into(),
-            None => return Found::AsBefore,
+            None => return FactChange::AsBefore,
         },
         Tail => super::branch::and_then(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT),
     })

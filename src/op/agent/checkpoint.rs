@@ -7,7 +7,7 @@ use crate::base::{HeartbeatId, Result, limits, text};
 use crate::event::Kind;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
-use crate::policy::mission::{self, M1, NONE};
+use crate::policy::mission::{self, MissionFile, NONE};
 use crate::policy::settings::Setting;
 
 /// A checkpoint is short.
@@ -83,8 +83,8 @@ fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
 /// The block that lets a session go on which has lost its context: where the mission stands, and what
 /// the agent is at.
 fn block(ctx: &Context, tx: &Transaction<'_>, activity: &str) -> Result<String> {
-    let m1 = mission::running(tx.state()).map(|mission| M1::of(tx.state(), &mission));
-    let round = m1.as_ref().map_or_else(|| format!("0/{}", limits::ROUNDS_MAX_COUNT), M1::rounds);
+    let m1 = mission::running(tx.state()).map(|mission| MissionFile::of(tx.state(), &mission));
+    let round = m1.as_ref().map_or_else(|| format!("0/{}", limits::ROUNDS_MAX_COUNT), MissionFile::rounds);
     let task = m1.map(|m1| m1.task).filter(|task| task != NONE).or_else(|| held_task(ctx, tx));
     let task = task.as_deref().unwrap_or(NONE);
     let block = format!("CHECKPOINT:\nM1 synced.\nROUND: {round}\nTASK: {task}\nNEXT: {}\n\n", text::escape(activity));

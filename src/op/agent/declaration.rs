@@ -1,11 +1,11 @@
 //! A declaration of deep work as a file: our own words, or those of an `ai-works/` tree.
 
-use crate::policy::liveness::Mode;
+use crate::policy::liveness::DeepWorkMode;
 
 /// What a declaration says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    pub mode: Mode,
+    pub mode: DeepWorkMode,
     pub activity: String,
     pub minutes: Option<u64>,
 }
@@ -37,7 +37,7 @@ impl Declaration {
             })
         };
         let mode = find(MODE).ok_or("it says no type")?;
-        let mode = Mode::parse(&mode.to_ascii_lowercase()).ok_or("its type is neither flexible nor strict")?;
+        let mode = DeepWorkMode::parse(&mode.to_ascii_lowercase()).ok_or("its type is neither flexible nor strict")?;
         let activity = find(ACTIVITY).ok_or("it says no activity")?;
         let minutes = match find(MINUTES) {
             None => None,
@@ -54,9 +54,9 @@ impl Declaration {
             }
         };
         match (mode, minutes) {
-            (Mode::Strict, None) => Err("a strict one says its time".to_owned()),
-            (Mode::Flexible, _) => Ok(Declaration { mode, activity, minutes: None }),
-            (Mode::Strict, minutes) => Ok(Declaration { mode, activity, minutes }),
+            (DeepWorkMode::Strict, None) => Err("a strict one says its time".to_owned()),
+            (DeepWorkMode::Flexible, _) => Ok(Declaration { mode, activity, minutes: None }),
+            (DeepWorkMode::Strict, minutes) => Ok(Declaration { mode, activity, minutes }),
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::View;
-use crate::op::kernel::{Asked, Transaction};
+use crate::op::kernel::{Added, Transaction};
 use crate::op::{Context, Recorded};
-use crate::policy::liveness::{DeepWork, Mode};
+use crate::policy::liveness::{DeclaredDeepWork, DeepWorkMode};
 use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::{AgentDir, End};
@@ -61,7 +61,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
         let by = json!({"agent_id": name.as_str(), "by": "declaration"});
         tx.ask(said(ctx, Kind::DeepWorkCompleted, &before.subject, by))?;
     }
-    let mode = if request.strict_minutes.is_some() { Mode::Strict } else { Mode::Flexible };
+    let mode = if request.strict_minutes.is_some() { DeepWorkMode::Strict } else { DeepWorkMode::Flexible };
     let payload = json!({
         "agent_id": name.as_str(), "heartbeat_id": id.as_str(), "mode": mode.as_str(), "activity": activity,
         "minutes": request.strict_minutes,
@@ -83,7 +83,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
 }
 
 fn outcome(recorded: Recorded, heartbeat_id: Option<HeartbeatId>, warnings: Vec<String>) -> DeepWorkOutcome {
-    let until = recorded.entity.as_ref().and_then(DeepWork::of).and_then(|work| work.until);
+    let until = recorded.entity.as_ref().and_then(DeclaredDeepWork::of).and_then(|work| work.until);
     DeepWorkOutcome { recorded, heartbeat_id, until, warnings }
 }
 
@@ -101,7 +101,7 @@ pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
 pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         if work.phase == Phase::Expired {
-            return Ok(Asked { id: work.last_event, held: true });
+            return Ok(Added { id: work.last_event, held: true });
         }
         let by = json!({"agent_id": me(ctx)?.as_str(), "by": "word"});
         tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))
@@ -126,7 +126,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         let config = tx.config.for_agent(me(ctx)?.as_str());
         let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
-        if work.as_deep_work().mode() != Some(Mode::Strict.as_str()) {
+        if work.as_deep_work().mode() != Some(DeepWorkMode::Strict.as_str()) {
             return Err(Error::usage("a flexible deep work has no time to extend"));
         }
         if work.phase == Phase::Expired {
@@ -145,7 +145,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
     };
     let write = |dir: &AgentDir, work: &Entity| {
         let declared = Declaration {
-            mode: Mode::Strict,
+            mode: DeepWorkMode::Strict,
             activity: work.as_deep_work().activity().unwrap_or_default().to_owned(),
             minutes: Some(work.as_deep_work().minutes() + minutes),
         };
@@ -160,7 +160,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
 /// Asks for something about the agent's open deep work, and then writes its file.
 fn on_open(
     ctx: &Context,
-    ask: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Asked>,
+    ask: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Added>,
     write: impl FnOnce(&AgentDir, &Entity) -> Result<()>,
 ) -> Result<DeepWorkOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);

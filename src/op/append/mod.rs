@@ -2,12 +2,12 @@
 
 mod request;
 
-use super::kernel::{Asked, Context, Mode, Place, Recorded, Transaction, at};
+use super::kernel::{Added, Context, LineNumber, Mode, Recorded, Transaction, at};
 use crate::base::{Error, ErrorKind, Result, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
 use crate::policy;
 
-use request::{Checked, check_all};
+use request::{CheckedEvent, check_all};
 pub use request::{NewEvent, parse_line};
 
 /// One event that is to be recorded.
@@ -51,7 +51,7 @@ pub fn append_batch(ctx: &Context, request: AppendBatchRequest) -> Result<Record
     record(ctx, events, &|n| Some(n + 1), mode)
 }
 
-fn record(ctx: &Context, events: Vec<NewEvent>, place: Place<'_>, mode: Mode) -> Result<Recorded> {
+fn record(ctx: &Context, events: Vec<NewEvent>, place: LineNumber<'_>, mode: Mode) -> Result<Recorded> {
     let checked = check_all(ctx, events, place)?;
     let vault = ctx.open()?;
     let mut tx = Transaction::open(ctx, &vault, mode)?;
@@ -140,7 +140,7 @@ fn record_chunk(
     if chunk.is_empty() {
         return Ok(());
     }
-    let place: Place<'_> = &|n| Some(first_line + n);
+    let place: LineNumber<'_> = &|n| Some(first_line + n);
     let checked = check_all(ctx, chunk, place)?;
     let vault = ctx.open()?;
     let mut tx = Transaction::open(ctx, &vault, mode)?;
@@ -169,7 +169,7 @@ fn record_chunk(
 }
 
 /// Puts one request to the tx, with the parents that it names.
-fn ask(tx: &mut Transaction<'_>, checked: Checked) -> Result<Asked> {
+fn ask(tx: &mut Transaction<'_>, checked: CheckedEvent) -> Result<Added> {
     let mut request = checked.request;
     for parent in &checked.parents {
         let id = find_parent(tx, parent)?;

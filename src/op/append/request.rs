@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Context, Place, at};
+use super::{Context, LineNumber, at};
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
 use crate::event::kind::{Field, Said};
 use crate::event::{Kind, check_key, intake};
@@ -70,18 +70,18 @@ pub fn parse_line(line: &[u8]) -> Result<NewEvent> {
 
 /// A request whose own form is right; what it refers to is not looked at yet.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedEvent {
     pub request: Request,
     /// References to events or entities.
     pub parents: Vec<String>,
 }
 
-pub(super) fn check_all(ctx: &Context, requests: Vec<NewEvent>, place: Place<'_>) -> Result<Vec<Checked>> {
+pub(super) fn check_all(ctx: &Context, requests: Vec<NewEvent>, place: LineNumber<'_>) -> Result<Vec<CheckedEvent>> {
     let checked = requests.into_iter().enumerate().map(|(n, request)| check(ctx, request).map_err(|e| at(place, n, e)));
     checked.collect()
 }
 
-fn check(ctx: &Context, request: NewEvent) -> Result<Checked> {
+fn check(ctx: &Context, request: NewEvent) -> Result<CheckedEvent> {
     let kind = Kind::parse(&request.event_type)
         .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
     if let Some(key) = &request.key {
@@ -107,5 +107,5 @@ fn check(ctx: &Context, request: NewEvent) -> Result<Checked> {
     let NewEvent { subject, key, payload, parents, .. } = request;
     let autonomous = ctx.caller.is_in_agent_shell();
     let request = Request { kind, subject, actor, autonomous, parents: Vec::new(), key, payload };
-    Ok(Checked { request, parents })
+    Ok(CheckedEvent { request, parents })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::super::{Context, Recorded, artifact};
-use super::{Told, words};
+use super::{FullMessage, words};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
 use crate::op::kernel::with_view;
@@ -36,7 +36,7 @@ pub struct ContextOutcome {
 
 /// Something that was said: when, by whom. Its place in the order of all that was.
 #[derive(Clone, Debug, PartialEq)]
-struct Line {
+struct ContextLine {
     place: (Ulid, usize),
     at: String,
     who: String,
@@ -45,7 +45,7 @@ struct Line {
 
 /// Where a thread of another branch ended.
 #[derive(Clone, Debug)]
-struct Elsewhere {
+struct OtherThread {
     branch: String,
     thread: Entity,
     said: String,
@@ -53,10 +53,10 @@ struct Elsewhere {
 
 /// What was the last thread before, or nothing if this is the first.
 #[derive(Clone, Debug, Default)]
-struct Anchor {
+struct AnchorMemory {
     thread: Option<Entity>,
     summary: Option<String>,
-    lines: Vec<Line>,
+    lines: Vec<ContextLine>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,10 +64,10 @@ pub struct BranchContext {
     root: Entity,
     branch: Entity,
     thread: Option<Entity>,
-    root_lines: Vec<Line>,
-    elsewhere: Vec<Elsewhere>,
-    anchor: Anchor,
-    lines: Vec<Line>,
+    root_lines: Vec<ContextLine>,
+    elsewhere: Vec<OtherThread>,
+    anchor: AnchorMemory,
+    lines: Vec<ContextLine>,
     /// Messages that found no room.
     pub left_out: usize,
     /// Words that it may have.
@@ -130,10 +130,10 @@ impl Memory<'_> {
     }
 
     /// A message with all of its text.
-    pub fn told(&self, message: Entity) -> Result<Told> {
+    pub fn told(&self, message: Entity) -> Result<FullMessage> {
         let said = self.event(message.first_event)?;
         let text = self.text(&said.payload, "text", "artifact_id", usize::MAX).unwrap_or_default();
-        Ok(Told { message, text })
+        Ok(FullMessage { message, text })
     }
 
     /// What was said in an event of a thread.
@@ -143,11 +143,11 @@ impl Memory<'_> {
     }
 
     /// The last messages of a thread.
-    fn tail(&self, thread: &Entity, wanted: usize) -> Result<Vec<Line>> {
+    fn tail(&self, thread: &Entity, wanted: usize) -> Result<Vec<ContextLine>> {
         let ids: Vec<Ulid> = thread.as_thread().tail().filter_map(parse_ulid).collect();
         let line = |event: &Event| {
             let (at, who, said) = self.line(event, wanted);
-            Line { place: (event.id, 0), at, who, text: words::cut(&said, wanted) }
+            ContextLine { place: (event.id, 0), at, who, text: words::cut(&said, wanted) }
         };
         Ok(self.events(&ids)?.iter().map(line).collect())
     }
@@ -164,33 +164,35 @@ impl Memory<'_> {
         Ok((summary, all))
     }
 
-    fn anchor(&self, thread: Option<&Entity>, budget: usize, wanted: usize) -> Result<Anchor> {
+    fn anchor(&self, thread: Option<&Entity>, budget: usize, wanted: usize) -> Result<AnchorMemory> {
         let before = thread.and_then(|thread| thread.as_thread().anchor());
-        let Some(before) = before.and_then(|before| self.state.entity(&before)) else { return Ok(Anchor::default()) };
+        let Some(before) = before.and_then(|before| self.state.entity(&before)) else {
+            return Ok(AnchorMemory::default());
+        };
         let before = before.into_owned();
         let (summary, handed_in) = self.left(&before, budget)?;
         let mut lines = self.tail(&before, wanted)?;
         let from = handed_in.len().saturating_sub(TAIL_MAX_LINES);
         for (n, line) in handed_in[from..].iter().enumerate() {
-            lines.push(Line {
+            lines.push(ContextLine {
                 place: (before.last_event, n),
                 at: before.as_thread().closed_at().unwrap_or_default().to_owned(),
                 who: String::new(),
                 text: words::cut(line, wanted),
             });
         }
-        Ok(Anchor { thread: Some(before), summary, lines })
+        Ok(AnchorMemory { thread: Some(before), summary, lines })
     }
 
     /// How the last threads of other branches ended.
-    fn elsewhere(&self, root: &Entity, but: &Entity) -> Vec<Elsewhere> {
+    fn elsewhere(&self, root: &Entity, but: &Entity) -> Vec<OtherThread> {
         let ids = root.as_branch().anchors().filter_map(|id| EntityId::parse(id).ok());
         let threads = ids.filter_map(|id| self.state.entity(&Subject::new(EntityType::Thread, id)));
         let others = threads.filter(|thread| thread.as_thread().branch_id() != Some(but.subject.id()));
         let said =
             |thread: &Entity| thread.as_thread().summary().or(thread.as_thread().reason()).unwrap_or("-").to_owned();
         others
-            .map(|thread| Elsewhere {
+            .map(|thread| OtherThread {
                 branch: thread
                     .as_thread()
                     .branch()
@@ -204,10 +206,16 @@ impl Memory<'_> {
 }
 
 /// Where a persona is now, and what is to be known there.
-type Place = (Entity, Option<Entity>, BranchContext);
+type CurrentBranch = (Entity, Option<Entity>, BranchContext);
 
 /// The context of a branch that a persona is at now.
-pub(super) fn of(ctx: &Context, vault: &Vault, persona: &EntityId, branch: &Subject, budget: usize) -> Result<Place> {
+pub(super) fn of(
+    ctx: &Context,
+    vault: &Vault,
+    persona: &EntityId,
+    branch: &Subject,
+    budget: usize,
+) -> Result<CurrentBranch> {
     with_view(vault, |snapshot, state| {
         let (branch, thread, bare) = bare(state, persona, branch, budget)?;
         let memory = Memory { ctx, snapshot, state };
@@ -226,14 +234,14 @@ pub(super) fn of(ctx: &Context, vault: &Vault, persona: &EntityId, branch: &Subj
 }
 
 /// The same without anything that was said.
-pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: usize) -> Result<Place> {
+pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: usize) -> Result<CurrentBranch> {
     let gone = || Error::corrupt(format!("{branch} is gone"));
     let branch = state.entity(branch).ok_or_else(gone)?.into_owned();
     let root = state.root(persona).ok_or_else(gone)?;
     let thread = thread_of(state, &branch);
     let context = BranchContext {
         elsewhere: Vec::new(),
-        anchor: Anchor::default(),
+        anchor: AnchorMemory::default(),
         lines: Vec::new(),
         root_lines: Vec::new(),
         root,
@@ -261,7 +269,7 @@ pub(super) fn indented(out: &mut String, first: &str, said: &str) {
     }
 }
 
-fn say(out: &mut String, lines: &[Line]) {
+fn say(out: &mut String, lines: &[ContextLine]) {
     for line in lines {
         let lead = if line.who.is_empty() { String::new() } else { format!("{} {}: ", line.at, line.who) };
         indented(out, &lead, &line.text);
@@ -332,7 +340,7 @@ impl BranchContext {
 
     /// For a program.
     pub fn json(&self) -> Value {
-        let lines = |lines: &[Line]| -> Vec<Value> {
+        let lines = |lines: &[ContextLine]| -> Vec<Value> {
             let who = |who: &str| if who.is_empty() { Value::Null } else { who.into() };
             lines.iter().map(|line| json!({"at": line.at, "from": who(&line.who), "text": line.text})).collect()
         };

@@ -67,7 +67,7 @@ impl Default for InboxRequest {
 /// Messages, oldest first.
 #[derive(Debug)]
 pub struct InboxOutcome {
-    pub messages: Vec<Told>,
+    pub messages: Vec<FullMessage>,
     pub unread: u64,
     /// Whether there are older ones.
     pub more: bool,
@@ -77,7 +77,7 @@ pub struct InboxOutcome {
 
 /// A message with all of its text.
 #[derive(Debug)]
-pub struct Told {
+pub struct FullMessage {
     pub message: Entity,
     pub text: String,
 }
@@ -132,7 +132,7 @@ pub struct ReadRequest {
 #[derive(Debug)]
 pub struct ReadOutcome {
     pub recorded: Recorded,
-    pub messages: Vec<Told>,
+    pub messages: Vec<FullMessage>,
     pub unread: u64,
 }
 
@@ -163,7 +163,8 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     // They are read whatever happens now: what is remembered of them has to do.
     let messages = told.unwrap_or_else(|error| {
         recorded.warnings.push(format!("long messages are cut, they could not be read: {error}"));
-        let cut = |message: Entity| Told { text: message.as_message().text().unwrap_or_default().to_owned(), message };
+        let cut =
+            |message: Entity| FullMessage { text: message.as_message().text().unwrap_or_default().to_owned(), message };
         messages.into_iter().map(cut).collect()
     });
     Ok(Some(ReadOutcome { recorded, messages, unread }))

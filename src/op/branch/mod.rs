@@ -15,14 +15,14 @@ use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
-use crate::op::kernel::{Asked, Transaction};
+use crate::op::kernel::{Added, Transaction};
 use crate::policy::{Request, branch as policy};
 use crate::state::branch::root_of;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 pub use context::{BranchContext, ContextOutcome};
-pub use message::{InboxOutcome, InboxRequest, ReadOutcome, ReadRequest, TellRequest, Told, inbox, read, tell};
+pub use message::{FullMessage, InboxOutcome, InboxRequest, ReadOutcome, ReadRequest, TellRequest, inbox, read, tell};
 pub use pulse::{BranchesOutcome, BranchesRequest, DecideOutcome, WorkingOutcome, branches, decide, working};
 pub use recall::{RecallOutcome, RecallRequest, recall};
 pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
@@ -32,7 +32,7 @@ const LABEL_MAX_CHARS: usize = 80;
 
 /// What was said of a branch that is left.
 #[derive(Clone, Debug, Default)]
-pub struct Leaving {
+pub struct LeavingNote {
     /// Where it stands.
     pub summary: Option<String>,
     /// Its last messages, one a line.
@@ -43,7 +43,7 @@ pub struct Leaving {
 
 /// What becomes of a step that a user may have come before.
 #[derive(Debug)]
-pub enum Outcome<T> {
+pub enum Interruptible<T> {
     Done(T),
     /// Somebody told the persona something: it is at its root again, and nothing else was done.
     Interrupted {
@@ -66,14 +66,14 @@ fn sit_down<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<'v>, Ent
 }
 
 /// The same, unless a user came before: then the persona is at its root again, and nothing else is done.
-fn sit_down_unless_called<'v>(ctx: &Context, vault: &'v Vault) -> Result<Outcome<(Transaction<'v>, Entity)>> {
+fn sit_down_unless_called<'v>(ctx: &Context, vault: &'v Vault) -> Result<Interruptible<(Transaction<'v>, Entity)>> {
     let name = me(ctx)?;
     let mut tx = Transaction::begin(ctx, vault)?;
     match settle(&mut tx, &name)? {
-        None => announced(ctx, tx).map(Outcome::Done),
+        None => announced(ctx, tx).map(Interruptible::Done),
         Some((left, asked)) => {
             tx.commit(asked.id)?;
-            Ok(Outcome::Interrupted { left: Box::new(left) })
+            Ok(Interruptible::Interrupted { left: Box::new(left) })
         }
     }
 }
@@ -106,12 +106,12 @@ fn at_branch(state: &State, root: &Entity) -> Entity {
 }
 
 /// Records that a user came before, if one did. Gives the branch that was left.
-fn settle(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Option<(Entity, Asked)>> {
+fn settle(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Option<(Entity, Added)>> {
     let Some(draft) = policy::interruption(tx.state(), name) else { return Ok(None) };
     let left = tx.state().root(name).map(|root| at_branch(tx.state(), &root));
     tx.add(draft)?;
     let id = tx.unit().events().last().expect("it was just added").id;
-    Ok(left.map(|left| (left, Asked { id, held: false })))
+    Ok(left.map(|left| (left, Added { id, held: false })))
 }
 
 /// The same for a command that only looks: nothing is written if nobody came.
@@ -130,14 +130,14 @@ fn settle_before_looking(ctx: &Context, vault: &Vault) -> Result<Option<Entity>>
 
 /// A text as an event keeps it: the beginning, and all of it as an artifact if it is long.
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredText {
     text: Option<String>,
     artifact: Option<String>,
 }
 
 /// Stores a text that is too long for an event. Nobody holds the lock meanwhile.
-fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<Kept> {
-    let Some(text) = text else { return Ok(Kept::default()) };
+fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredText> {
+    let Some(text) = text else { return Ok(StoredText::default()) };
     let text = text.trim_end();
     if text.trim().is_empty() {
         return Err(Error::usage(format!("{what} is empty")));
@@ -147,33 +147,33 @@ fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<Kept> {
     }
     let short = crate::base::text::cut(text, limits::INLINE_MAX_CHARS);
     if short.len() == text.len() {
-        return Ok(Kept { text: Some(short), artifact: None });
+        return Ok(StoredText { text: Some(short), artifact: None });
     }
     let request = artifact::PutRequest { kind: Some("text".to_owned()), ..artifact::PutRequest::default() };
     let stored = artifact::put(ctx, request, &mut text.as_bytes())?.recorded;
     let id = Subject::parse(&stored.asked.subject)?.id().to_owned();
-    Ok(Kept { text: Some(short), artifact: Some(id) })
+    Ok(StoredText { text: Some(short), artifact: Some(id) })
 }
 
 /// What was said of a branch that is left, stored where it is long.
 #[derive(Default)]
-struct Said {
-    summary: Kept,
-    tail: Kept,
+struct StoredNote {
+    summary: StoredText,
+    tail: StoredText,
     abort: bool,
 }
 
 /// Keeps what was said, unless nothing is left by it.
-fn keep_said(ctx: &Context, vault: &Vault, leaving: &Leaving) -> Result<Said> {
+fn keep_said(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<StoredNote> {
     let name = me(ctx)?;
     if leaving.summary.is_none() && leaving.tail.is_none() {
-        return Ok(Said { abort: leaving.abort, ..Said::default() });
+        return Ok(StoredNote { abort: leaving.abort, ..StoredNote::default() });
     }
     let leaves = with_view(vault, |_, state| Ok(state.root(&name).is_some_and(|r| state.active_branch(&r).is_some())))?;
     if !leaves {
         return Err(Error::usage("there is no branch that is left: a summary or a tail would be of nothing"));
     }
-    Ok(Said {
+    Ok(StoredNote {
         summary: keep(ctx, "the summary", leaving.summary.as_deref())?,
         tail: keep(ctx, "the tail", leaving.tail.as_deref())?,
         abort: leaving.abort,
@@ -181,7 +181,7 @@ fn keep_said(ctx: &Context, vault: &Vault, leaving: &Leaving) -> Result<Said> {
 }
 
 /// Leaves the branch that the persona is at, if it is not the root.
-fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: Said) -> Result<Option<Asked>> {
+fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: StoredNote) -> Result<Option<Added>> {
     let Some(branch) = tx.state().active_branch(root) else { return Ok(None) };
     let thread = branch.as_branch().current_thread();
     let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
@@ -217,13 +217,13 @@ pub struct CreateRequest {
     /// The agent that it is with.
     pub partner: Option<String>,
     /// What is said of the branch that is left.
-    pub leaving: Leaving,
+    pub leaving: LeavingNote,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
 /// Begins a branch and is at it; a social one only if it is resumed.
-pub fn create(ctx: &Context, request: CreateRequest) -> Result<Outcome<Recorded>> {
+pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Recorded>> {
     let label = one_line("the label", &request.label, LABEL_MAX_CHARS)?;
     let name = me(ctx)?;
     let vault = ctx.open()?;
@@ -243,8 +243,8 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Outcome<Recorded>
     })?;
     let said = keep_said(ctx, &vault, &request.leaving)?;
     let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
-        Outcome::Done(seated) => seated,
-        Outcome::Interrupted { left } => return Ok(Outcome::Interrupted { left }),
+        Interruptible::Done(seated) => seated,
+        Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
     };
     if let Some(partner) = &partner {
         make_persona(&mut tx, partner)?;
@@ -255,7 +255,7 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Outcome<Recorded>
     });
     let made = Request { key: request.key, ..ctx.request(Kind::BranchCreated, None, made) };
     if let Some(first) = tx.repeated(&made)? {
-        return Ok(Outcome::Done(first));
+        return Ok(Interruptible::Done(first));
     }
     let there = match (&task, &partner) {
         (Some(task), _) => tx
@@ -268,13 +268,13 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Outcome<Recorded>
     };
     if let Some(there) = there {
         let held = tx.unit().event(there.first_event).is_none();
-        return tx.finish(&[Asked { id: there.first_event, held }]).map(Outcome::Done);
+        return tx.finish(&[Added { id: there.first_event, held }]).map(Interruptible::Done);
     }
     if kind != "social" {
         leave(ctx, &mut tx, &root, said)?;
     }
     let asked = tx.ask(made)?;
-    tx.finish(&[asked]).map(Outcome::Done)
+    tx.finish(&[asked]).map(Interruptible::Done)
 }
 
 /// An agent that is known by a name.
@@ -307,11 +307,11 @@ pub struct ResumeBranchRequest {
     /// How many words its context has at most.
     pub words: usize,
     /// What is said of the branch that is left.
-    pub leaving: Leaving,
+    pub leaving: LeavingNote,
 }
 
 /// Goes to a branch, and says what is to be known there.
-pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Outcome<ContextOutcome>> {
+pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptible<ContextOutcome>> {
     let ResumeBranchRequest { reference, words, leaving } = request;
     words::check(words)?;
     let name = me(ctx)?;
@@ -329,13 +329,13 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Outcome<Con
     }
     let said = keep_said(ctx, &vault, &leaving)?;
     let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
-        Outcome::Done(seated) => seated,
-        Outcome::Interrupted { left } => return Ok(Outcome::Interrupted { left }),
+        Interruptible::Done(seated) => seated,
+        Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
     };
     let branch = own_branch(tx.state(), &name, &reference)?;
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
         // It may have been made just now.
-        true => Asked { id: branch.last_event, held: tx.unit().event(branch.last_event).is_none() },
+        true => Added { id: branch.last_event, held: tx.unit().event(branch.last_event).is_none() },
         false => {
             let left = leave(ctx, &mut tx, &root, said)?;
             match branch.is_root() {
@@ -351,14 +351,14 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Outcome<Con
         recorded.warnings.push(format!("what was said there could not be read: {error}"));
         bare
     });
-    Ok(Outcome::Done(ContextOutcome { recorded, branch, thread, context }))
+    Ok(Interruptible::Done(ContextOutcome { recorded, branch, thread, context }))
 }
 
 /// What is said of the branch that is left for the root.
 #[derive(Clone, Debug, Default)]
 pub struct SuspendRequest {
     /// What is said of it; without a summary its thread is aborted.
-    pub leaving: Leaving,
+    pub leaving: LeavingNote,
 }
 
 /// Leaves the branch that the persona is at: with a summary it can go on from, or without.
@@ -366,10 +366,10 @@ pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     let vault = ctx.open()?;
     let said = keep_said(ctx, &vault, &request.leaving)?;
     let (mut tx, root) = sit_down(ctx, &vault)?;
-    let left = leave(ctx, &mut tx, &root, Said { abort: true, ..said })?;
+    let left = leave(ctx, &mut tx, &root, StoredNote { abort: true, ..said })?;
     let root = at_branch(tx.state(), &root);
     let held = tx.unit().event(root.last_event).is_none();
-    let asked = left.unwrap_or(Asked { id: root.last_event, held });
+    let asked = left.unwrap_or(Added { id: root.last_event, held });
     tx.finish(&[asked])
 }
 
@@ -382,7 +382,7 @@ pub struct CompleteBranchRequest {
     /// The branch; else the one that the persona is at.
     pub reference: Option<String>,
     /// What is said of it.
-    pub leaving: Leaving,
+    pub leaving: LeavingNote,
 }
 
 /// Says that a branch is over: one by name, or the one that the persona is at.
@@ -399,12 +399,12 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
     let active = with_view(&vault, |_, state| Ok(find(state)?.phase == Phase::Active))?;
     let said = match active {
         true => {
-            keep_said(ctx, &vault, &Leaving { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
+            keep_said(ctx, &vault, &LeavingNote { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
         }
         false if leaving.summary.is_some() || leaving.tail.is_some() => {
             return Err(Error::usage("nobody is at that branch: a summary or a tail would be of nothing"));
         }
-        false => Said::default(),
+        false => StoredNote::default(),
     };
     let (mut tx, root) = sit_down(ctx, &vault)?;
     let branch = find(tx.state())?;

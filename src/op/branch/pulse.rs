@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::project::{ListOutcome, ListRequest, Listed, Projection};
+use super::super::project::{ListEntry, ListOutcome, ListRequest, Projection};
 use super::context::Memory;
-use super::message::{Told, unread};
+use super::message::{FullMessage, unread};
 use super::{at_branch, me, settle_before_looking};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
 use crate::machine::Phase;
@@ -71,7 +71,7 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
         let more = all.len() > limit;
         all.truncate(limit);
         let next_cursor = all.last().filter(|_| more).and_then(|last| EntityId::parse(last.subject.id()).ok());
-        let entries = all.into_iter().map(|branch| Listed::Entity(Box::new(branch))).collect();
+        let entries = all.into_iter().map(|branch| ListEntry::Entity(Box::new(branch))).collect();
         let active = state.root(&name).map(|root| at_branch(state, &root));
         let request = ListRequest { states, limit, cursor, ..ListRequest::of(Projection::Of(EntityType::Branch)) };
         let (due, now) = (Default::default(), ctx.now.timestamp());
@@ -121,7 +121,7 @@ pub struct DecideOutcome {
     /// The branch that the persona is at.
     pub active: Option<Entity>,
     /// What was told to it and not read; if there is something, the rest comes later.
-    pub unread: Vec<Told>,
+    pub unread: Vec<FullMessage>,
     /// Suspended branches with the seconds that they have waited, the longest first.
     pub candidates: Vec<(Entity, u64)>,
     /// The branch that was left because a user came, if one was.
@@ -136,7 +136,7 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
         let active = state.root(&name).map(|root| at_branch(state, &root));
         let memory = Memory { ctx, snapshot, state };
         let told = unread(state, &name).into_iter().take(limits::LOG_PAGE_DEFAULT_EVENTS);
-        let unread: Vec<Told> = told.map(|message| memory.told(message)).collect::<Result<_>>()?;
+        let unread: Vec<FullMessage> = told.map(|message| memory.told(message)).collect::<Result<_>>()?;
         let waiting = |branch: &Entity| branch.phase == Phase::Suspended && !branch.is_root();
         let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {

@@ -27,7 +27,7 @@ pub struct RecallRequest {
 
 /// A thread that was remembered: when, by whom and what, in the order of the log.
 #[derive(Debug)]
-struct Recalled {
+struct RecalledThread {
     thread: Entity,
     summary: Option<String>,
     said: Vec<(String, String, String)>,
@@ -36,7 +36,7 @@ struct Recalled {
 
 #[derive(Debug)]
 pub struct RecallOutcome {
-    branches: Vec<(Entity, Vec<Recalled>)>,
+    branches: Vec<(Entity, Vec<RecalledThread>)>,
     pub threads: usize,
     pub messages: usize,
 }
@@ -76,7 +76,12 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
             }
             let recalled = threads.into_iter().map(|thread| {
                 let (summary, tail) = memory.left(&thread, usize::MAX)?;
-                Ok(Recalled { thread, summary, said: Vec::new(), tail: if in_detail { tail } else { Vec::new() } })
+                Ok(RecalledThread {
+                    thread,
+                    summary,
+                    said: Vec::new(),
+                    tail: if in_detail { tail } else { Vec::new() },
+                })
             });
             found.push((branch, recalled.collect::<Result<Vec<_>>>()?));
         }
@@ -102,7 +107,7 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
 }
 
 /// Which messages belong to a thread, by who talks with whom while it is open.
-struct Talk {
+struct OpenConversation {
     at: (usize, usize),
     from: Ulid,
     to: Option<Ulid>,
@@ -112,7 +117,7 @@ struct Talk {
 }
 
 /// Reads the part of the log in which these threads were open, once, and no further than they need.
-fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<Recalled>)]) -> Result<()> {
+fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]) -> Result<()> {
     let (mut by_thread, mut talks) = (BTreeMap::new(), Vec::new());
     let (mut missing, mut begin) = (0, None);
     for (b, (branch, threads)) in found.iter().enumerate() {
@@ -125,7 +130,7 @@ fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<Recalled>)]) -> Result<
             let partner = branch.as_branch().partner_id().and_then(|name| EntityId::parse(name).ok());
             if let Some(persona) = persona.filter(|_| branch.is_root() || partner.is_some()) {
                 let to = (thread.phase != Phase::Active).then_some(thread.last_event);
-                talks.push(Talk { at: (b, t), from: thread.first_event, to, persona, partner });
+                talks.push(OpenConversation { at: (b, t), from: thread.first_event, to, persona, partner });
             }
         }
     }
@@ -147,7 +152,7 @@ fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<Recalled>)]) -> Result<
     })
 }
 
-impl Talk {
+impl OpenConversation {
     fn has(&self, event: &Event) -> bool {
         let from = Actor::parse(&event.actor).ok().and_then(|actor| actor.agent());
         let to = event.payload.get("to").and_then(Value::as_str);
@@ -168,7 +173,7 @@ impl RecallOutcome {
             let label = text::escape(branch.as_branch().label().unwrap_or_default());
             let kind = branch.as_branch().branch_type().unwrap_or_default();
             out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.phase);
-            for Recalled { thread, summary, said, tail } in threads {
+            for RecalledThread { thread, summary, said, tail } in threads {
                 let thread = thread.as_thread();
                 let (number, count) = (thread.number(), thread.messages());
                 out += &format!(
@@ -193,7 +198,7 @@ impl RecallOutcome {
 
     /// For a program.
     pub fn json(&self) -> Value {
-        let of_thread = |recalled: &Recalled| {
+        let of_thread = |recalled: &RecalledThread| {
             let thread = recalled.thread.as_thread();
             let said = |(at, who, text): &(String, String, String)| json!({"at": at, "from": who, "text": text});
             json!({
@@ -203,7 +208,7 @@ impl RecallOutcome {
                 "messages": recalled.said.iter().map(said).collect::<Vec<_>>(), "tail": recalled.tail,
             })
         };
-        let of_branch = |(branch, threads): &(Entity, Vec<Recalled>)| {
+        let of_branch = |(branch, threads): &(Entity, Vec<RecalledThread>)| {
             json!({
                 "branch_id": branch.subject.id(), "ref": branch.name(), "branch_type": branch.as_branch().branch_type(),
                 "label": branch.as_branch().label(), "status": branch.phase.as_str().to_lowercase(),

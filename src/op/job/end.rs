@@ -134,13 +134,13 @@ fn lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
 }
 
 /// What a hook is told of a finished job.
-pub struct Told {
+pub struct JobReport {
     pub text: String,
     pub variables: Vec<(&'static str, String)>,
 }
 
 /// The report of a finished job.
-pub fn report(vault: &Vault, task: &Entity, record: &ExitRecord, logref: &str) -> Told {
+pub fn report(vault: &Vault, task: &Entity, record: &ExitRecord, logref: &str) -> JobReport {
     let (status, code) = match &record.ended {
         Ended::Exited { code } => (if *code == 0 { "DONE" } else { "FAIL" }, code.to_string()),
         _ => ("FAIL", String::new()),
@@ -148,7 +148,7 @@ pub fn report(vault: &Vault, task: &Entity, record: &ExitRecord, logref: &str) -
     let name = task.name();
     let log = vault.path().join(super::log_path(logref)).to_string_lossy().into_owned();
     let sum = summary(record).unwrap_or_else(|| reason(&record.ended));
-    Told {
+    JobReport {
         text: format!("TASK_ID:{name}\nSTATUS:{status}\nSUM:{}\nLOGREF:{logref}\n", text::escape(&sum)),
         variables: vec![
             ("HF_TASK_ID", name),

@@ -14,10 +14,10 @@ use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result
 use crate::event::Kind;
 use crate::job::{Beat, Held, JobDir, RawText, Spec, Supervisor, start_supervisor};
 use crate::machine::Phase;
-use crate::op::kernel::{Asked, Transaction};
+use crate::op::kernel::{Added, Transaction};
 use crate::op::{Context, Recorded, random_ulid};
 use crate::policy::Request;
-use crate::policy::rules::{Wait, waits_for};
+use crate::policy::rules::{Blocker, waits_for};
 use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
@@ -103,17 +103,17 @@ pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
         Err(e) => return Err(Error::system(format!("cannot look at {}", request.cwd.display()), e)),
     }
     let tx = Transaction::begin(ctx, &vault)?;
-    Fire { ctx, vault: &vault, request, supervisor }.at(tx)
+    Firing { ctx, vault: &vault, request, supervisor }.at(tx)
 }
 
-struct Fire<'a> {
+struct Firing<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     request: FireRequest,
     supervisor: Supervisor,
 }
 
-impl Fire<'_> {
+impl Firing<'_> {
     fn at(mut self, mut tx: Transaction<'_>) -> Result<FireOutcome> {
         let is_recorded = |task: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some();
         JobDir::sweep(self.vault.path(), &is_recorded)?;
@@ -171,7 +171,7 @@ impl Fire<'_> {
     }
 
     /// Everything but the commit: the lock, the events, what is to be run.
-    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(Held, Asked)> {
+    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(Held, Added)> {
         let held = job.take_lock(LOCK_WAIT)?;
         let first = tx.ask(asked)?;
         let run = random_ulid(self.ctx.now)?.to_string();
@@ -307,7 +307,7 @@ impl Fire<'_> {
         let logref = log_reference(&task, 1);
         let waits = waits_for(&self.vault.view()?.1, &task);
         let waits_for_approval =
-            task.phase == Phase::Proposed && waits.iter().any(|wait| matches!(wait, Wait::Approval));
+            task.phase == Phase::Proposed && waits.iter().any(|wait| matches!(wait, Blocker::Approval));
         Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
     }
 }

@@ -15,7 +15,7 @@ const ID_MAX_CHARS: usize = 128;
 
 /// What the other system says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ForeignStatus {
     Done(Option<String>),
     Failed { summary: Option<String>, last5: Vec<String> },
     Running,
@@ -30,7 +30,7 @@ pub fn is_id(text: &str) -> bool {
 }
 
 /// Asks once. The command is split at blanks; no shell reads it.
-pub fn ask(command: &str, id: &str) -> Result<Said> {
+pub fn ask(command: &str, id: &str) -> Result<ForeignStatus> {
     let mut words: Vec<String> = command.split_whitespace().map(|word| word.replace("{}", id)).collect();
     if !command.contains("{}") {
         words.push(id.to_owned());
@@ -49,7 +49,7 @@ pub fn ask(command: &str, id: &str) -> Result<Said> {
 }
 
 /// Finds the status: a JSON object with one, `KEY:VALUE` lines, or the word on a line of its own.
-fn read(stdout: &str, stderr: &str) -> Option<Said> {
+fn read(stdout: &str, stderr: &str) -> Option<ForeignStatus> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     if let Ok(Value::Object(object)) = serde_json::from_str(stdout) {
         pairs.extend(object.into_iter().filter_map(|(key, value)| Some((key, value.as_str()?.to_owned()))));
@@ -65,29 +65,29 @@ fn read(stdout: &str, stderr: &str) -> Option<Said> {
     let word = find(&["status", "state"]).as_deref().and_then(status);
     let word = word.or_else(|| stdout.lines().rev().find_map(|line| status(line.trim())))?;
     Some(match word {
-        Word::Done => Said::Done(summary),
-        Word::Failed => {
+        StatusWord::Done => ForeignStatus::Done(summary),
+        StatusWord::Failed => {
             let lines: Vec<String> = stderr.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
-            Said::Failed { summary, last5: lines[lines.len().saturating_sub(5)..].to_vec() }
+            ForeignStatus::Failed { summary, last5: lines[lines.len().saturating_sub(5)..].to_vec() }
         }
-        Word::Running => Said::Running,
-        Word::NotFound => Said::NotFound,
+        StatusWord::Running => ForeignStatus::Running,
+        StatusWord::NotFound => ForeignStatus::NotFound,
     })
 }
 
-enum Word {
+enum StatusWord {
     Done,
     Failed,
     Running,
     NotFound,
 }
 
-fn status(word: &str) -> Option<Word> {
+fn status(word: &str) -> Option<StatusWord> {
     match word.trim().to_ascii_lowercase().replace(['_', '-'], " ").as_str() {
-        "done" | "completed" | "succeeded" | "success" => Some(Word::Done),
-        "failed" | "fail" | "error" => Some(Word::Failed),
-        "processing" | "pending" | "running" | "queued" => Some(Word::Running),
-        "not found" | "notfound" => Some(Word::NotFound),
+        "done" | "completed" | "succeeded" | "success" => Some(StatusWord::Done),
+        "failed" | "fail" | "error" => Some(StatusWord::Failed),
+        "processing" | "pending" | "running" | "queued" => Some(StatusWord::Running),
+        "not found" | "notfound" => Some(StatusWord::NotFound),
         _ => None,
     }
 }
@@ -98,18 +98,18 @@ mod tests {
 
     #[test]
     fn every_form_of_an_answer_is_read() {
-        let done = |summary: Option<&str>| Some(Said::Done(summary.map(str::to_owned)));
+        let done = |summary: Option<&str>| Some(ForeignStatus::Done(summary.map(str::to_owned)));
         assert_eq!(read("done\n", ""), done(None));
         assert_eq!(read("checking…\nDONE\n", ""), done(None));
         assert_eq!(read("STATUS:done\nSUM:All tests passed\n", ""), done(Some("All tests passed")));
         assert_eq!(read(r#"{"status":"done","summary":"ok"}"#, ""), done(Some("ok")));
         for running in ["processing", "pending", "status: pending", r#"{"status":"processing"}"#] {
-            assert_eq!(read(running, ""), Some(Said::Running), "{running}");
+            assert_eq!(read(running, ""), Some(ForeignStatus::Running), "{running}");
         }
-        assert_eq!(read("not found", ""), Some(Said::NotFound));
-        assert_eq!(read("NOT_FOUND", ""), Some(Said::NotFound));
+        assert_eq!(read("not found", ""), Some(ForeignStatus::NotFound));
+        assert_eq!(read("NOT_FOUND", ""), Some(ForeignStatus::NotFound));
         let last5 = ["b", "c", "d", "e", "f"].map(str::to_owned).to_vec();
-        assert_eq!(read("failed", "a\nb\n\nc\nd\ne\nf\n"), Some(Said::Failed { summary: None, last5 }));
+        assert_eq!(read("failed", "a\nb\n\nc\nd\ne\nf\n"), Some(ForeignStatus::Failed { summary: None, last5 }));
         assert_eq!(read("hello", ""), None);
         assert_eq!(read("", "done"), None);
     }

@@ -27,7 +27,7 @@ pub struct JobLogRequest {
 }
 
 /// Whoever takes pieces says whether it wants more.
-pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
+pub type LogSink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
 
 /// How a job stands at the end of its log.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct JobLogOutcome {
 }
 
 /// Hands a job's log on.
-pub fn log(ctx: &Context, request: JobLogRequest, take: Take<'_>) -> Result<JobLogOutcome> {
+pub fn log(ctx: &Context, request: JobLogRequest, take: LogSink<'_>) -> Result<JobLogOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     let mut file = None;
@@ -65,7 +65,7 @@ pub fn log(ctx: &Context, request: JobLogRequest, take: Take<'_>) -> Result<JobL
 }
 
 /// Everything from where the file stands to its end.
-fn hand_on(file: &mut File, take: Take<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
+fn hand_on(file: &mut File, take: LogSink<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = file.read(&mut piece).map_err(failed)?;

@@ -77,7 +77,7 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
         with_view(vault, |_, state| {
             let subject = state.find(reference, EntityType::Task)?;
             let task = state.entity(&subject).expect("it was resolved").into_owned();
-            Ok(Known::of(state, task))
+            Ok(RecordedJob::of(state, task))
         })
     };
     let task = find()?.task;
@@ -92,22 +92,22 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
 }
 
 /// What the log knows of a job.
-struct Known {
+struct RecordedJob {
     task: Entity,
     logref: String,
     started_at: Option<Timestamp>,
 }
 
-impl Known {
+impl RecordedJob {
     fn of(state: &State, task: Entity) -> Self {
         let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
         let started_at = run.and_then(|run| run.as_run().started_at());
-        Known { logref: newest_log(state, &task), task, started_at }
+        RecordedJob { logref: newest_log(state, &task), task, started_at }
     }
 }
 
-fn view(ctx: &Context, vault: &Vault, known: Known, standing: Option<Standing>) -> JobView {
-    let Known { task, logref, started_at } = known;
+fn view(ctx: &Context, vault: &Vault, known: RecordedJob, standing: Option<Standing>) -> JobView {
+    let RecordedJob { task, logref, started_at } = known;
     let standing = match (task.phase, standing) {
         (_, Some(Standing::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
@@ -184,10 +184,10 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
         let mut jobs: Vec<Entity> = states.iter().flat_map(|at| jobs_in(state, *at)).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
-        Ok(jobs.into_iter().map(|job| Known::of(state, job)).collect::<Vec<_>>())
+        Ok(jobs.into_iter().map(|job| RecordedJob::of(state, job)).collect::<Vec<_>>())
     })?;
     // One folder that cannot be used does not hide the others: the log knows something of it, too.
-    let look = |known: Known| {
+    let look = |known: RecordedJob| {
         job_of(ctx, &vault, &known.task.subject.to_string()).unwrap_or_else(|_| view(ctx, &vault, known, None))
     };
     Ok(JobsOutcome { jobs: jobs.into_iter().map(look).collect() })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::foreign::{self, Said};
+use super::foreign::{self, ForeignStatus};
 use super::id_of;
 use super::look::{JobStanding, JobView, job_of};
 use crate::base::{ErrorKind, Result, ShortRef};
@@ -133,20 +133,20 @@ fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &S
     let mut left = request.max;
     loop {
         match foreign::ask(command, &id)? {
-            Said::Done(summary) => {
+            ForeignStatus::Done(summary) => {
                 let summary = summary.unwrap_or_else(|| "Job finished".to_owned());
                 return Ok(PollOutcome::Done { summary, logref: None });
             }
-            Said::Failed { summary, last5 } => {
+            ForeignStatus::Failed { summary, last5 } => {
                 let summary = summary.unwrap_or_else(|| "Job failed".to_owned());
                 return Ok(PollOutcome::Fail { summary, last5, logref: None });
             }
-            Said::NotFound => return Ok(PollOutcome::NotFound),
-            Said::Running if left.is_zero() || signals.asked().is_some() => {
+            ForeignStatus::NotFound => return Ok(PollOutcome::NotFound),
+            ForeignStatus::Running if left.is_zero() || signals.asked().is_some() => {
                 let (summary, called) = ("Still running".to_owned(), ctx.host.poll_as.clone());
                 return Ok(PollOutcome::Running { summary, id, called });
             }
-            Said::Running => {
+            ForeignStatus::Running => {
                 let pause = left.min(request.interval);
                 signals.pause(pause)?;
                 left -= pause;

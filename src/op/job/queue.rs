@@ -6,7 +6,7 @@ use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
 use crate::job::{JobDir, Order};
 use crate::machine::Phase;
-use crate::op::kernel::{After, Errand};
+use crate::op::kernel::{Committing, FollowUp};
 use crate::policy::{REACTOR, Settings, project, ready};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
@@ -54,7 +54,7 @@ pub fn has_turn(state: &State, settings: &Settings, task: &Entity) -> bool {
 
 /// Jobs whose supervisors have to be told something.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct WakeUps {
     /// They should look again.
     look: Vec<EntityId>,
     /// Their tasks were given up while they ran.
@@ -62,14 +62,14 @@ pub struct Told {
 }
 
 /// Tells the supervisors of jobs that these events let go on, or end, when the lock is free.
-pub fn wake(after: &After<'_>) -> Option<Errand> {
+pub fn wake(after: &Committing<'_>) -> Option<FollowUp> {
     let told = waiting(after)?;
     Some(Box::new(move |vault| tell(vault, &told)))
 }
 
 /// The jobs whose supervisors have to be told of these events.
-fn waiting(after: &After<'_>) -> Option<Told> {
-    let After { state, settings, events } = *after;
+fn waiting(after: &Committing<'_>) -> Option<WakeUps> {
+    let Committing { state, settings, events } = *after;
     let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
     if !events.iter().any(may_matter) {
         return None;
@@ -91,11 +91,11 @@ fn waiting(after: &After<'_>) -> Option<Told> {
         let task = state.entity(&run.as_run().task()?)?.into_owned();
         task.is_job().then(|| super::id_of(&task))
     });
-    Some(Told { end: end.collect(), look })
+    Some(WakeUps { end: end.collect(), look })
 }
 
 /// Tells them. Best effort: who waits looks by himself every few seconds, and what runs on can be cancelled.
-fn tell(vault: &Vault, told: &Told) {
+fn tell(vault: &Vault, told: &WakeUps) {
     let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
     for job in told.end.iter().filter_map(open) {
         let _ = job.cancel(Order::Cancelled);

@@ -60,7 +60,7 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
     let words = Words::of(&job);
     let supervisor =
-        Supervisor { ctx: &ctx, vault: &vault, job: &job, held: &held, spec: &spec, signals: &signals, words: &words };
+        Supervision { ctx: &ctx, vault: &vault, job: &job, held: &held, spec: &spec, signals: &signals, words: &words };
     let mut last = None;
     while let Some((task, run)) = supervisor.turn()? {
         let (record, logref, recorded) = supervisor.run(&task, &run)?;
@@ -78,7 +78,7 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     Ok(())
 }
 
-struct Supervisor<'a> {
+struct Supervision<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     job: &'a JobDir,
@@ -88,7 +88,7 @@ struct Supervisor<'a> {
     words: &'a Words,
 }
 
-impl Supervisor<'_> {
+impl Supervision<'_> {
     /// The environment of this moment.
     fn now(&self, lock_timeout: Duration) -> Context {
         Context { lock_timeout, ..self.ctx.at_this_moment() }
@@ -114,15 +114,15 @@ impl Supervisor<'_> {
             };
             // A log that cannot be written now may be soon, but not one without a first event.
             match self.look(&self.now(END_LOCK_WAIT), gives_up.as_deref()) {
-                Ok(Look::Run(task, run)) => return Ok(Some((*task, run))),
-                Ok(Look::Over) => return Ok(None),
+                Ok(NextStep::Run(task, run)) => return Ok(Some((*task, run))),
+                Ok(NextStep::Over) => return Ok(None),
                 Err(e) if gives_up.is_some() || e.kind == ErrorKind::NoVault => return Ok(None),
-                Ok(Look::Wait) | Err(_) => self.words.wait(LOOK_EVERY, self.signals)?,
+                Ok(NextStep::Wait) | Err(_) => self.words.wait(LOOK_EVERY, self.signals)?,
             }
         }
     }
 
-    fn look(&self, ctx: &Context, gives_up: Option<&str>) -> Result<Look> {
+    fn look(&self, ctx: &Context, gives_up: Option<&str>) -> Result<NextStep> {
         let mut tx = Transaction::begin(ctx, self.vault)?;
         let subject = Subject::new(EntityType::Task, self.job.task().clone());
         let Some(task) = tx.state().entity(&subject).map(|task| task.into_owned()) else {
@@ -132,15 +132,15 @@ impl Supervisor<'_> {
         // Started by `fire`, or by a supervisor before this one that did not get to run it.
         if let Some(run) = run.filter(|_| task.phase == Phase::Running) {
             return Ok(match self.job.exit_record(&run)? {
-                None => Look::Run(Box::new(task), run),
-                Some(_) => Look::Over,
+                None => NextStep::Run(Box::new(task), run),
+                Some(_) => NextStep::Over,
             });
         }
         if let Some(reason) = gives_up.filter(|_| !over(&task)) {
             let abort =
                 tx.ask(ctx.request(Kind::TaskAborted, Some(&subject.to_string()), json!({"reason": reason})))?;
             tx.commit(abort.id)?;
-            return Ok(Look::Over);
+            return Ok(NextStep::Over);
         }
         let stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         let stopped = stopped || queue::is_held_up(tx.state(), &task);
@@ -150,14 +150,14 @@ impl Supervisor<'_> {
                 tx.ask(ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
             }
             Phase::Assigned if !stopped && queue::has_room(tx.state(), &tx.config) => {}
-            Phase::Proposed | Phase::Ready | Phase::Retrying | Phase::Assigned => return Ok(Look::Wait),
-            _ => return Ok(Look::Over),
+            Phase::Proposed | Phase::Ready | Phase::Retrying | Phase::Assigned => return Ok(NextStep::Wait),
+            _ => return Ok(NextStep::Over),
         }
         let run = self.next_run(&task)?;
         let timeout = self.spec.timeout.map(|timeout| timeout.as_secs());
         let asked = tx.ask(run_started(ctx, &task, &run, timeout))?;
         tx.commit(asked.id)?;
-        Ok(Look::Run(Box::new(task), EntityId::parse(&run)?))
+        Ok(NextStep::Run(Box::new(task), EntityId::parse(&run)?))
     }
 
     /// The id of the next run: the first was given out when the job was fired.
@@ -190,7 +190,7 @@ impl Supervisor<'_> {
             now: &|| clock(),
         };
         let run_subject = format!("{}:{run}", EntityType::Run);
-        let mut watch = Watch { supervisor: self, run: run_subject };
+        let mut watch = RunObserver { supervisor: self, run: run_subject };
         let outcome = attempt.run(&mut watch);
         if self.job.order()? == Some(Order::Silent) {
             self.job.clear_order()?;
@@ -219,7 +219,7 @@ fn over(task: &Entity) -> bool {
     matches!(task.phase, Phase::Succeeded | Phase::Aborted | Phase::Archived)
 }
 
-enum Look {
+enum NextStep {
     Run(Box<Entity>, EntityId),
     Wait,
     Over,
@@ -231,16 +231,16 @@ pub(super) fn run_started(ctx: &Context, task: &Entity, run: &str, timeout_secon
     ctx.request(Kind::RunStarted, Some(&format!("{}:{run}", EntityType::Run)), payload)
 }
 
-struct Watch<'a> {
-    supervisor: &'a Supervisor<'a>,
+struct RunObserver<'a> {
+    supervisor: &'a Supervision<'a>,
     run: String,
 }
 
-impl Observer for Watch<'_> {
+impl Observer for RunObserver<'_> {
     fn started(&mut self, _: &Identity) {}
 
     fn beat(&mut self) {
-        let Supervisor { vault, .. } = self.supervisor;
+        let Supervision { vault, .. } = self.supervisor;
         let ctx = self.supervisor.now(BEAT_LOCK_WAIT);
         // A heartbeat that cannot be recorded is made up for by the next one.
         let _ = Transaction::begin(&ctx, vault).and_then(|mut tx| {

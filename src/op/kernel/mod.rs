@@ -22,6 +22,6 @@ mod view;
 
 pub use context::{Caller, Context, Host, Shell, Supervisor, check_actor};
 pub use recorded::{Recorded, is_stopped, record_one};
-pub use repeat::{Place, at};
-pub use transaction::{After, AfterCommit, Asked, Errand, Mode, Transaction};
+pub use repeat::{LineNumber, at};
+pub use transaction::{Added, AfterCommit, Committing, FollowUp, Mode, Transaction};
 pub use view::{View, with_view};

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::Context;
-use super::transaction::{Asked, Transaction};
+use super::transaction::{Added, Transaction};
 use crate::base::{Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, check_key};
 use crate::machine;
@@ -74,7 +74,7 @@ impl Transaction<'_> {
     }
 
     /// Decides on a request whose payload may be so large that its event is not allowed.
-    pub fn ask_sized(&mut self, request: Request) -> Result<Asked> {
+    pub fn ask_sized(&mut self, request: Request) -> Result<Added> {
         let size = serde_json::to_vec(&request.payload).map_or(0, |bytes| bytes.len());
         let asked = self.ask(request)?;
         // Only a payload that nearly fills an event can make it too large.
@@ -85,7 +85,7 @@ impl Transaction<'_> {
     }
 
     /// Commits what was asked for, and says what came of it.
-    pub fn finish(self, asked: &[Asked]) -> Result<Recorded> {
+    pub fn finish(self, asked: &[Added]) -> Result<Recorded> {
         // What was recorded now is told of; what held before only if there is nothing else.
         let new = || asked.iter().filter(|asked| !asked.held);
         let (first, last) = match (new().next(), new().next_back()) {

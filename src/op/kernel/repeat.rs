@@ -11,10 +11,10 @@ use crate::state::State;
 use crate::vault::Log;
 
 /// The line number of the nth request, if it came from lines.
-pub type Place<'a> = &'a dyn Fn(usize) -> Option<usize>;
+pub type LineNumber<'a> = &'a dyn Fn(usize) -> Option<usize>;
 
 /// An error of the nth request, with its line in front.
-pub fn at(place: Place<'_>, n: usize, error: Error) -> Error {
+pub fn at(place: LineNumber<'_>, n: usize, error: Error) -> Error {
     match place(n) {
         Some(line) => error.at(format!("line {line}")),
         None => error,
@@ -31,7 +31,7 @@ impl Transaction<'_> {
     }
 
     /// The same for requests that belong together: all of them were recorded, or none.
-    pub fn all_repeated(&self, requests: &[&Request], place: Place<'_>) -> Result<Option<Recorded>> {
+    pub fn all_repeated(&self, requests: &[&Request], place: LineNumber<'_>) -> Result<Option<Recorded>> {
         find(self, requests, place)
     }
 
@@ -55,7 +55,7 @@ fn recorded_with_key(log: &dyn Log, state: &State, key: &str) -> Result<Option<E
 }
 
 /// Whether all of this was recorded before: then the reply is that of the first time.
-fn find(tx: &Transaction<'_>, requests: &[&Request], place: Place<'_>) -> Result<Option<Recorded>> {
+fn find(tx: &Transaction<'_>, requests: &[&Request], place: LineNumber<'_>) -> Result<Option<Recorded>> {
     let (log, state) = (&*tx.log, tx.state());
     let mut firsts = Vec::new();
     for (n, request) in requests.iter().enumerate() {

@@ -72,7 +72,7 @@ impl Transaction<'_> {
             }
         };
         let changes = now.map(|now| clock::changes(seen.as_ref(), &now)).unwrap_or_default();
-        found.extend(changes.iter().map(clock::Change::event));
+        found.extend(changes.iter().map(clock::ClockChange::event));
         let settings = self.config.settings.to_json();
         if self.state().settings().as_ref() != Some(&settings) {
             found.push((Kind::SettingsChanged, json!({"settings": settings})));

@@ -14,23 +14,23 @@ use crate::base::{Clocks, Error, ErrorKind, Now, Reason, Result, Ulid, limits};
 use crate::chain::Head;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
 use crate::policy::code::Code;
-use crate::policy::due::{Machine, Moment};
-use crate::policy::project::{self, Seat};
+use crate::policy::due::{MachineFacts, Moment};
+use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
-use crate::policy::{self, Request, Settings, Verdict};
+use crate::policy::{self, Request, Ruling, Settings};
 use crate::state::State;
 use crate::vault::config::{self, Config};
 use crate::vault::{Append, Log, Snapshot, Stop, Unit, Vault, View};
 
 /// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
-pub type AfterCommit = fn(&After<'_>) -> Option<Errand>;
+pub type AfterCommit = fn(&Committing<'_>) -> Option<FollowUp>;
 
 /// Something to do when the lock is free. It must not fail the command: what is recorded is recorded.
-pub type Errand = Box<dyn FnOnce(&Vault)>;
+pub type FollowUp = Box<dyn FnOnce(&Vault)>;
 
 /// What is about to be committed.
 #[derive(Debug)]
-pub struct After<'a> {
+pub struct Committing<'a> {
     /// The state with it.
     pub state: &'a State,
     pub settings: &'a Settings,
@@ -42,17 +42,17 @@ pub struct Transaction<'v> {
     vault: &'v Vault,
     writer: Option<Box<dyn Append + 'v>>,
     after_commit: &'static [AfterCommit],
-    errands: Vec<Errand>,
+    errands: Vec<FollowUp>,
     /// The log before what is asked for.
     pub log: Box<dyn Log>,
     unit: Unit,
     /// Events of a cascade whose consequences did not fit into the batch.
     backlog: Vec<Event>,
     /// Whose shell this is, as far as sessions and projects go.
-    pub seat: Seat,
+    pub seat: Membership,
     pub now: Now,
     /// What the machine knows that the log does not say yet.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// The machine's clocks, to be remembered with what is recorded.
     pub(super) clocks: Option<Clocks>,
     /// The settings in force.
@@ -75,7 +75,7 @@ pub enum Mode {
 
 /// What became of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Added {
     /// The event that was asked for, or that made it so before.
     pub id: Ulid,
     /// Whether it was so before.
@@ -142,9 +142,9 @@ impl<'v> Transaction<'v> {
             log,
             unit,
             backlog: Vec::new(),
-            seat: Seat::Free,
+            seat: Membership::Free,
             now,
-            machine: Machine::default(),
+            machine: MachineFacts::default(),
             clocks: None,
             config,
             warnings,
@@ -176,7 +176,7 @@ impl<'v> Transaction<'v> {
     }
 
     /// Decides on a request; what is to be recorded is, with what announces it and what follows.
-    pub fn ask(&mut self, mut request: Request) -> Result<Asked> {
+    pub fn ask(&mut self, mut request: Request) -> Result<Added> {
         if let Some(key) = request.key.as_ref().filter(|key| self.state().keyed(key).is_some()) {
             return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
         }
@@ -202,11 +202,11 @@ impl<'v> Transaction<'v> {
             self.unit.push(opening)?;
         }
         match policy::decide(&self.moment(), request, &mut || fresh)? {
-            Verdict::Holds(id) => Ok(Asked { id, held: true }),
-            Verdict::Record(draft) => {
+            Ruling::Holds(id) => Ok(Added { id, held: true }),
+            Ruling::Record(draft) => {
                 let asked = self.unit.push(draft)?;
                 self.follow(asked)?;
-                Ok(Asked { id: self.unit.events()[asked].id, held: false })
+                Ok(Added { id: self.unit.events()[asked].id, held: false })
             }
         }
     }
@@ -293,8 +293,8 @@ impl<'v> Transaction<'v> {
             self.unit = unit;
             return Ok(Vec::new());
         }
-        let after = After { state: unit.state(), settings: &self.config, events: unit.events() };
-        let errands: Vec<Errand> = self.after_commit.iter().filter_map(|look| look(&after)).collect();
+        let after = Committing { state: unit.state(), settings: &self.config, events: unit.events() };
+        let errands: Vec<FollowUp> = self.after_commit.iter().filter_map(|look| look(&after)).collect();
         // What was asked for may hold already, while something else is due all the same.
         let place = unit.events().iter().position(|event| event.id == asked).unwrap_or(0);
         match &mut self.writer {

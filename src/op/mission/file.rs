@@ -4,13 +4,13 @@
 use crate::base::{Result, Timestamp};
 use crate::op::Context;
 use crate::op::kernel::Transaction;
-use crate::policy::mission::{self, M1};
+use crate::policy::mission::{self, MissionFile};
 use crate::state::State;
 use crate::vault::{M1File, Vault};
 
 /// What the file should be.
 pub(super) fn wanted(state: &State) -> Option<String> {
-    mission::newest(state).map(|mission| M1::of(state, &mission).render())
+    mission::newest(state).map(|mission| MissionFile::of(state, &mission).render())
 }
 
 /// Looks at the file, and mends it under the lock if that is needed. Before there is a mission it is

@@ -55,7 +55,7 @@ pub enum GoStanding {
 
 /// What a failure asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
+enum FailureResponse {
     /// The fixer looks at it.
     Mend,
     /// It was cut off, and there is nothing to mend: the next round begins.
@@ -69,13 +69,13 @@ const STOPPED: &str = "emergency_stop";
 /// A job that never begins is fired so often in one round.
 const ATTEMPTS_MAX_COUNT: u64 = 8;
 
-fn after(job: &JobView) -> After {
+fn after(job: &JobView) -> FailureResponse {
     let reason = job.task.as_task().abort_reason().unwrap_or_default();
     match job.standing {
-        JobStanding::Lost => After::Again,
-        _ if reason == STOPPED => After::Again,
-        _ if reason == Order::Cancelled.as_str() || job.record.is_none() => After::ByHand,
-        _ => After::Mend,
+        JobStanding::Lost => FailureResponse::Again,
+        _ if reason == STOPPED => FailureResponse::Again,
+        _ if reason == Order::Cancelled.as_str() || job.record.is_none() => FailureResponse::ByHand,
+        _ => FailureResponse::Mend,
     }
 }
 
@@ -85,23 +85,23 @@ fn waits_for_approval(task: &Entity) -> bool {
 
 /// The two commands of a round.
 #[derive(Clone, Copy)]
-enum Part {
+enum RoundStep {
     Run,
     Fix,
 }
 
-impl Part {
+impl RoundStep {
     const fn name(self) -> &'static str {
         match self {
-            Part::Run => "run",
-            Part::Fix => "fix",
+            RoundStep::Run => "run",
+            RoundStep::Fix => "fix",
         }
     }
 
     const fn setting(self) -> Setting {
         match self {
-            Part::Run => Setting::RunnerCommand,
-            Part::Fix => Setting::FixerCommand,
+            RoundStep::Run => Setting::RunnerCommand,
+            RoundStep::Fix => Setting::FixerCommand,
         }
     }
 }
@@ -119,7 +119,7 @@ pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     let signals = ctx.cancel.signals()?;
     let until = engine::moment().checked_add(request.max);
     let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?.subject;
-    let mut going = Going { ctx: ctx.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
+    let mut going = MissionDriver { ctx: ctx.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
     let mut outcome = loop {
         if let Some(outcome) = going.step()? {
             break outcome;
@@ -130,7 +130,7 @@ pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     Ok(outcome)
 }
 
-struct Going<'a> {
+struct MissionDriver<'a> {
     ctx: Context,
     vault: &'a Vault,
     /// The mission that it began with, whatever begins meanwhile.
@@ -140,7 +140,7 @@ struct Going<'a> {
     warnings: Vec<String>,
 }
 
-impl Going<'_> {
+impl MissionDriver<'_> {
     /// Looks where the mission stands and takes it one step further; gives the outcome if there is one.
     fn step(&mut self) -> Result<Option<GoOutcome>> {
         let mission = self.look()?;
@@ -152,7 +152,7 @@ impl Going<'_> {
         let round = mission.as_mission().round();
         if round == 0 {
             // Nothing is recorded for a mission that cannot begin.
-            self.command(Part::Run)?;
+            self.command(RoundStep::Run)?;
         }
         if mission.as_mission().requirement_id() != Some(bound.id()) {
             return self.bind(&mission, &bound).map(|()| None);
@@ -160,7 +160,7 @@ impl Going<'_> {
         if round == 0 {
             return self.begin_round(&mission).map(|()| None);
         }
-        let run = self.ensure(&mission, Part::Run, None)?;
+        let run = self.ensure(&mission, RoundStep::Run, None)?;
         match run.standing {
             _ if self.moved_on(&mission)? => Ok(None),
             JobStanding::Done => {
@@ -199,7 +199,7 @@ impl Going<'_> {
             _ if mission.as_mission().round() >= limits::ROUNDS_MAX_COUNT => GoStanding::OutOfRounds,
             _ => GoStanding::GivenUp,
         };
-        let run = match (standing, self.fired(mission, Part::Run)?) {
+        let run = match (standing, self.fired(mission, RoundStep::Run)?) {
             (GoStanding::OutOfRounds, Some((run, _))) => Some(self.look_at(&run)?),
             _ => None,
         };
@@ -210,7 +210,7 @@ impl Going<'_> {
     /// What comes after a run that failed: its mending and the next round, or the end.
     fn after_failure(&mut self, mission: &Entity, run: &JobView) -> Result<Option<GoOutcome>> {
         let after = after(run);
-        if after == After::Again {
+        if after == FailureResponse::Again {
             self.check_not_cut_off(run)?;
         }
         let round = mission.as_mission().round();
@@ -219,18 +219,20 @@ impl Going<'_> {
             self.finish(mission, false, why.clone())?;
             return self.outcome(GoStanding::OutOfRounds, Some(why), Some(run)).map(Some);
         }
-        let begun = self.fired(mission, Part::Fix)?.is_some();
+        let begun = self.fired(mission, RoundStep::Fix)?.is_some();
         match after {
-            After::Again => return self.begin_round(mission).map(|()| None),
-            After::ByHand => return self.by_hand(why, run).map(Some),
-            After::Mend if !begun && self.config(Part::Fix)?.is_none() => return self.by_hand(why, run).map(Some),
-            After::Mend => {}
+            FailureResponse::Again => return self.begin_round(mission).map(|()| None),
+            FailureResponse::ByHand => return self.by_hand(why, run).map(Some),
+            FailureResponse::Mend if !begun && self.config(RoundStep::Fix)?.is_none() => {
+                return self.by_hand(why, run).map(Some);
+            }
+            FailureResponse::Mend => {}
         }
-        let fix = self.ensure(mission, Part::Fix, Some(run))?;
+        let fix = self.ensure(mission, RoundStep::Fix, Some(run))?;
         match fix.standing {
             _ if self.moved_on(mission)? => Ok(None),
             JobStanding::Done => self.begin_round(mission).map(|()| None),
-            JobStanding::Fail | JobStanding::Lost if self::after(&fix) == After::Again => {
+            JobStanding::Fail | JobStanding::Lost if self::after(&fix) == FailureResponse::Again => {
                 self.check_not_cut_off(&fix)?;
                 self.begin_round(mission).map(|()| None)
             }
@@ -289,11 +291,11 @@ impl Going<'_> {
     }
 
     /// The command of a part, if it has one.
-    fn config(&self, part: Part) -> Result<Option<String>> {
+    fn config(&self, part: RoundStep) -> Result<Option<String>> {
         self.vault.config()?.0.command(part.setting())
     }
 
-    fn command(&self, part: Part) -> Result<String> {
+    fn command(&self, part: RoundStep) -> Result<String> {
         self.config(part)?.ok_or_else(|| Error::usage(format!("{} is not set", part.setting())))
     }
 
@@ -320,14 +322,14 @@ impl Going<'_> {
     }
 
     /// The job of this part of the round, fired if it was not, and waited for.
-    fn ensure(&mut self, mission: &Entity, part: Part, failed: Option<&JobView>) -> Result<JobView> {
+    fn ensure(&mut self, mission: &Entity, part: RoundStep, failed: Option<&JobView>) -> Result<JobView> {
         loop {
             let (task, attempt) = match self.fired(mission, part)? {
                 Some(fired) => fired,
                 None => (self.fire(mission, part, failed, 1)?, 1),
             };
             // The file names what is under way: a run only until its mending was fired.
-            if matches!(part, Part::Fix) || self.fired(mission, Part::Fix)?.is_none() {
+            if matches!(part, RoundStep::Fix) || self.fired(mission, RoundStep::Fix)?.is_none() {
                 self.note_task(&task, part)?;
             }
             let job = self.look_at(&task)?;
@@ -354,7 +356,7 @@ impl Going<'_> {
     }
 
     /// The task of a part of the round, if it was fired, and how often it was.
-    fn fired(&self, mission: &Entity, part: Part) -> Result<Option<(Subject, u64)>> {
+    fn fired(&self, mission: &Entity, part: RoundStep) -> Result<Option<(Subject, u64)>> {
         let round = mission.as_mission().round();
         with_view(self.vault, |snapshot, state| {
             let fired = |attempt| state.keyed(&key(mission, part.name(), round, attempt));
@@ -364,7 +366,7 @@ impl Going<'_> {
         })
     }
 
-    fn fire(&mut self, mission: &Entity, part: Part, failed: Option<&JobView>, attempt: u64) -> Result<Subject> {
+    fn fire(&mut self, mission: &Entity, part: RoundStep, failed: Option<&JobView>, attempt: u64) -> Result<Subject> {
         let command = self.command(part)?;
         let (round, name) = (mission.as_mission().round(), mission.name());
         let mut env = vec![
@@ -384,14 +386,18 @@ impl Going<'_> {
             ]);
         }
         let script = match part {
-            Part::Run => command,
+            RoundStep::Run => command,
             // It reads the last lines as its input.
-            Part::Fix => format!("printf '%s\\n' \"$HF_LAST5\" | (\n{command}\n)"),
+            RoundStep::Fix => format!("printf '%s\\n' \"$HF_LAST5\" | (\n{command}\n)"),
         };
         let argv = vec!["sh".into(), "-c".into(), script.into()];
         let request = FireRequest {
             title: Some(format!("{name} round {round}: {}", part.name())),
-            requirement: mission.as_mission().requirement_id().map(str::to_owned).filter(|_| matches!(part, Part::Run)),
+            requirement: mission
+                .as_mission()
+                .requirement_id()
+                .map(str::to_owned)
+                .filter(|_| matches!(part, RoundStep::Run)),
             env: env.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
             key: Some(key(mission, part.name(), round, attempt)),
             ..FireRequest::new(argv, folder.parent().unwrap_or(&folder).to_owned())
@@ -402,7 +408,7 @@ impl Going<'_> {
     }
 
     /// Lets the file name the job that is under way.
-    fn note_task(&mut self, task: &Subject, part: Part) -> Result<()> {
+    fn note_task(&mut self, task: &Subject, part: RoundStep) -> Result<()> {
         let mission = self.look()?;
         if mission.phase != Phase::Running || mission.as_mission().task().as_ref() == Some(task) {
             return Ok(());

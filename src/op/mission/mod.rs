@@ -18,7 +18,7 @@ use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
-use crate::policy::mission::{self, LINES, M1, NONE};
+use crate::policy::mission::{self, LINES, MissionFile, NONE};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
@@ -28,7 +28,7 @@ pub use go::{GoOutcome, GoRequest, GoStanding, go};
 #[derive(Debug)]
 pub struct MissionView {
     pub mission: Entity,
-    pub m1: M1,
+    pub m1: MissionFile,
     /// The task that its file names, if that is a job which is not over or somebody is at it.
     pub busy: Option<Entity>,
     pub warnings: Vec<String>,
@@ -65,7 +65,7 @@ fn view_of(state: &State, mission: Entity) -> MissionView {
         _ => false,
     };
     let busy = task.map(|task| task.into_owned()).filter(|task| mission.phase == Phase::Running && at_it(task));
-    MissionView { m1: M1::of(state, &mission), mission, busy, warnings: Vec::new() }
+    MissionView { m1: MissionFile::of(state, &mission), mission, busy, warnings: Vec::new() }
 }
 
 fn no_mission() -> Error {
@@ -314,7 +314,7 @@ fn record_at(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Reque
 }
 
 /// A change that says what is so already records nothing.
-fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel::Asked> {
+fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel::Added> {
     let mission = mission::newest(tx.state()).filter(|mission| mission.phase == Phase::Running)?;
     let same = match asked.kind {
         Kind::MissionChanged => members(&mission) == asked.payload,
@@ -324,5 +324,5 @@ fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel:
         }
         _ => false,
     };
-    same.then_some(crate::op::kernel::Asked { id: mission.last_event, held: true })
+    same.then_some(crate::op::kernel::Added { id: mission.last_event, held: true })
 }

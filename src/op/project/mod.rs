@@ -52,7 +52,7 @@ impl Projection {
 
 /// How many of a type there are, and how many in each state.
 #[derive(Debug)]
-pub struct Counts {
+pub struct TypeCounts {
     pub entity: EntityType,
     pub live: u64,
     pub states: Vec<(machine::Phase, u64)>,
@@ -61,7 +61,7 @@ pub struct Counts {
 /// Counts, and what they are through.
 #[derive(Debug)]
 pub struct SummaryOutcome {
-    pub counts: Vec<Counts>,
+    pub counts: Vec<TypeCounts>,
     pub events: u64,
     pub head: Option<Head>,
     /// Files that are not current, where they could not be refreshed.
@@ -81,7 +81,7 @@ pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
     };
     Ok(SummaryOutcome {
         counts: EntityType::projected()
-            .map(|entity| Counts {
+            .map(|entity| TypeCounts {
                 entity,
                 live: state.tally().live(entity),
                 states: state.tally().states(entity).collect(),
@@ -123,14 +123,14 @@ impl ListRequest {
 }
 
 #[derive(Debug)]
-pub enum Listed {
+pub enum ListEntry {
     Entity(Box<Entity>),
     Key(String, Ulid),
 }
 
 #[derive(Debug)]
 pub struct ListOutcome {
-    pub entries: Vec<Listed>,
+    pub entries: Vec<ListEntry>,
     /// Why entries are not as the log has them: what is due, by subject.
     pub due: BTreeMap<String, String>,
     /// The id behind which the next page begins, if there is one.
@@ -147,8 +147,8 @@ impl ListOutcome {
     /// The entities of the page; keys are none.
     pub fn entities(&self) -> impl Iterator<Item = &Entity> {
         self.entries.iter().filter_map(|entry| match entry {
-            Listed::Entity(entity) => Some(&**entity),
-            Listed::Key(..) => None,
+            ListEntry::Entity(entity) => Some(&**entity),
+            ListEntry::Key(..) => None,
         })
     }
 }
@@ -168,31 +168,31 @@ pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
         Projection::Of(entity) => list_entities(view.state(), entity, &request)?,
         Projection::Idempotency => {
             let keys = view.state().keys(request.cursor.as_deref(), request.limit + 1);
-            keys.into_iter().map(|(key, id)| Listed::Key(key, id)).collect()
+            keys.into_iter().map(|(key, id)| ListEntry::Key(key, id)).collect()
         }
     };
     let more = entries.len() > request.limit;
     entries.truncate(request.limit);
     let next_cursor = match entries.last() {
-        Some(Listed::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
+        Some(ListEntry::Entity(entity)) if more => EntityId::parse(entity.subject.id()).ok(),
         _ => None,
     };
-    let entries: Vec<Listed> = entries
+    let entries: Vec<ListEntry> = entries
         .into_iter()
         .map(|entry| match entry {
-            Listed::Entity(entity) => Listed::Entity(Box::new(view.shown(*entity))),
+            ListEntry::Entity(entity) => ListEntry::Entity(Box::new(view.shown(*entity))),
             key => key,
         })
         .collect();
     let entities = entries.iter().filter_map(|entry| match entry {
-        Listed::Entity(entity) => Some(&**entity),
-        Listed::Key(..) => None,
+        ListEntry::Entity(entity) => Some(&**entity),
+        ListEntry::Key(..) => None,
     });
     let (due, head) = (view.due_among(entities), view.log().head());
     Ok(ListOutcome { entries, due, next_cursor, more, head, request, now: ctx.now.timestamp() })
 }
 
-fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<Listed>> {
+fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<ListEntry>> {
     if let Some(cursor) = &request.cursor {
         let known = EntityId::parse(cursor).is_ok_and(|id| state.entity(&Subject::new(entity, id)).is_some());
         if !known {
@@ -209,14 +209,14 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
     if let Some(owner) = made_for {
         let behind = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
         let found = state.made_for(&owner, entity).into_iter().filter(|e| !e.archived && wanted(e) && behind(e));
-        return Ok(found.map(|e| Listed::Entity(Box::new(e))).collect());
+        return Ok(found.map(|e| ListEntry::Entity(Box::new(e))).collect());
     }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
     loop {
         let page = state.entities(entity, after.as_deref(), limits::LOG_PAGE_MAX_EVENTS);
         let Some(last) = page.last() else { return Ok(entries) };
         after = Some(last.subject.id().to_owned());
-        entries.extend(page.into_iter().filter(wanted).map(|e| Listed::Entity(Box::new(e))));
+        entries.extend(page.into_iter().filter(wanted).map(|e| ListEntry::Entity(Box::new(e))));
         if entries.len() > request.limit {
             return Ok(entries);
         }

@@ -4,7 +4,7 @@ use crate::base::{EntityType, Result, Subject, Timestamp, limits, text};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::View;
-use crate::policy::rules::{Wait, waits_for};
+use crate::policy::rules::{Blocker, waits_for};
 use crate::policy::{approval, project};
 use crate::state::{Entity, State};
 
@@ -169,12 +169,12 @@ impl Chain<'_> {
         }
     }
 
-    fn wait(&mut self, task: &Entity, wait: Wait) -> Result<()> {
+    fn wait(&mut self, task: &Entity, wait: Blocker) -> Result<()> {
         self.say(wait.why());
         match wait {
-            Wait::Requirement(requirement) => self.decisions(&requirement.subject),
-            Wait::Approval => self.decisions(&task.subject),
-            Wait::Dependency(other) => return self.task(&other),
+            Blocker::Requirement(requirement) => self.decisions(&requirement.subject),
+            Blocker::Approval => self.decisions(&task.subject),
+            Blocker::Dependency(other) => return self.task(&other),
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
-use crate::op::kernel::{Asked, Transaction, is_stopped};
+use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::policy::settings::Setting;
 use crate::policy::{Request, project, ready, rules};
 use crate::state::Entity;
@@ -101,7 +101,7 @@ pub struct FailRequest {
 /// It failed: tried again if the cause may pass, given up if not.
 pub fn fail(ctx: &Context, request: FailRequest) -> Result<Recorded> {
     let FailRequest { reference, class, reason, key } = request;
-    end(ctx, EndTaskRequest { reference, end: End::Failed { class, reason }, begins: false, key })
+    end(ctx, EndTaskRequest { reference, end: TaskEnd::Failed { class, reason }, begins: false, key })
 }
 
 /// A task that somebody wants to hold.
@@ -205,12 +205,12 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
             if ctx.caller.actor.kind == ActorKind::Agent {
                 project::check_going_on(tx.state(), task)?;
             }
-            return Ok(vec![Asked { id: run.first_event, held: true }]);
+            return Ok(vec![Added { id: run.first_event, held: true }]);
         }
         let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
         let request = Request { key: key.clone(), ..ctx.request(Kind::RunStarted, None, payload) };
         match tx.repeated(&request)? {
-            Some(first) => Ok(vec![Asked { id: first.asked.id, held: true }]),
+            Some(first) => Ok(vec![Added { id: first.asked.id, held: true }]),
             None => Ok(vec![tx.ask(request)?]),
         }
     })
@@ -240,7 +240,7 @@ pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
         };
         let beat = Request { key: key.clone(), ..ctx.request(kind, Some(&subject.to_string()), json!({})) };
         match tx.repeated(&beat)? {
-            Some(first) => Ok(vec![Asked { id: first.asked.id, held: true }]),
+            Some(first) => Ok(vec![Added { id: first.asked.id, held: true }]),
             None => Ok(vec![tx.ask(beat)?]),
         }
     })
@@ -260,12 +260,12 @@ pub struct SucceedRequest {
 /// It is done.
 pub fn succeed(ctx: &Context, request: SucceedRequest) -> Result<Recorded> {
     let SucceedRequest { reference, summary, key } = request;
-    end(ctx, EndTaskRequest { reference, end: End::Succeeded { summary }, begins: false, key })
+    end(ctx, EndTaskRequest { reference, end: TaskEnd::Succeeded { summary }, begins: false, key })
 }
 
 /// How a task went.
 #[derive(Clone, Debug)]
-pub enum End {
+pub enum TaskEnd {
     Succeeded { summary: Option<String> },
     Failed { class: String, reason: String },
 }
@@ -276,7 +276,7 @@ pub struct EndTaskRequest {
     /// The task.
     pub reference: String,
     /// How it went.
-    pub end: End,
+    pub end: TaskEnd,
     /// Whether it is begun first, so that what was done has a run.
     pub begins: bool,
     /// Idempotency key.
@@ -289,17 +289,17 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
     on_task(ctx, &reference, |tx, task| {
         let subject = task.subject.to_string();
         let (kind, said) = match &end {
-            End::Succeeded { .. } => (Kind::TaskSucceeded, json!({})),
-            End::Failed { class, reason } => (Kind::TaskFailed, json!({"error_class": class, "reason": reason})),
+            TaskEnd::Succeeded { .. } => (Kind::TaskSucceeded, json!({})),
+            TaskEnd::Failed { class, reason } => (Kind::TaskFailed, json!({"error_class": class, "reason": reason})),
         };
         let done = Request { key: key.clone(), ..ctx.request(kind, Some(&subject), said) };
         if let Some(first) = tx.repeated(&done)? {
-            return Ok(vec![Asked { id: first.asked.id, held: true }]);
+            return Ok(vec![Added { id: first.asked.id, held: true }]);
         }
         if begins {
             tx.ask(ctx.request(Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
         }
-        if let End::Succeeded { summary } = &end {
+        if let TaskEnd::Succeeded { summary } = &end {
             let now = tx.state().entity(&task.subject).filter(|task| task.phase == Phase::Running);
             let run = now.and_then(|task| task.as_task().last_run());
             if let Some(run) = run.filter(|run| tx.state().phase_of(run) == Phase::Running) {
@@ -315,7 +315,7 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
 fn on_task(
     ctx: &Context,
     reference: &str,
-    act: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Vec<Asked>>,
+    act: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Vec<Added>>,
 ) -> Result<Recorded> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;

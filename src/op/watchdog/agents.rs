@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::Ticking;
+use super::TickRun;
 use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::agent::{self, Declaration};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
-use crate::policy::liveness::{self, Awake, Level, Life};
-use crate::policy::project::Calendar;
+use crate::policy::liveness::{self, AudibleTime, Level, SignsOfLife};
+use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
 use crate::vault::{AgentDir, End, LogFile};
@@ -19,26 +19,28 @@ use crate::vault::{AgentDir, End, LogFile};
 const DECLARED_MAX_CHARS: usize = 400;
 
 /// The newest activity log that is there as a file, and the newest introspection.
-type Logs = (Option<LogFile>, Option<LogFile>);
+type NewestLogs = (Option<LogFile>, Option<LogFile>);
 
 /// An agent that is looked after.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedAgent {
     pub subject: Subject,
     /// Codes of what fails for it, as far as that is recorded.
     pub anomalies: Vec<String>,
 }
 
 /// Looks at every agent that is at work, and gives each its next id. `held` is what was held when the tick began.
-pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<Watched>> {
+pub fn look(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<WatchedAgent>> {
     let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
-    let calendar = Calendar::of(tx.state());
+    let calendar = ProjectActivity::of(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
         look_at(tick, tx, agent, held, &calendar)?;
         let known = agent.as_agent().anomalies().into_iter().flatten();
-        watched
-            .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });
+        watched.push(WatchedAgent {
+            subject: agent.subject.clone(),
+            anomalies: known.map(|(code, _)| code.clone()).collect(),
+        });
     }
     if agents.is_empty() && tick.mode == Mode::Write {
         // Whoever comes first finds an id.
@@ -50,11 +52,11 @@ pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -
 }
 
 fn look_at(
-    tick: &mut Ticking<'_>,
+    tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
     held: &[Entity],
-    calendar: &Calendar,
+    calendar: &ProjectActivity,
 ) -> Result<()> {
     let name = EntityId::parse(agent.subject.id())?;
     let config = tx.config.for_agent(name.as_str());
@@ -73,7 +75,7 @@ fn look_at(
     }
     let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
-    let mut life = Life::of(tx.state(), agent, held);
+    let mut life = SignsOfLife::of(tx.state(), agent, held);
     // However it was declared, nobody is quiet for longer than the settings allow.
     let most = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
     if let Some(work) = &mut life.deep_work {
@@ -87,7 +89,7 @@ fn look_at(
     // While all that it is at is paused, nothing is expected of it; its time counts again from the resume.
     let from = calendar.counts_from_for(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
     let found = match from {
-        Some(from) => liveness::findings(&life, &limits, tick.now, &Awake::since(tx.state(), from)),
+        Some(from) => liveness::findings(&life, &limits, tick.now, &AudibleTime::since(tx.state(), from)),
         None => Vec::new(),
     };
     if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
@@ -102,17 +104,17 @@ fn look_at(
 
 /// Files of one agent that cannot be used are told of, and stop neither the tick nor the rules: what is
 /// recorded still counts.
-fn heeded<T>(tick: &mut Ticking<'_>, agent: &Entity, done: Result<T>) -> Option<T> {
+fn heeded<T>(tick: &mut TickRun<'_>, agent: &Entity, done: Result<T>) -> Option<T> {
     let complain = |error| tick.warnings.push(format!("files of {} are passed over: {error}", agent.subject));
     done.map_err(complain).ok()
 }
 
 /// Declarations and logs that no event names.
 fn take_in(
-    tick: &mut Ticking<'_>,
+    tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
-    (dir, logs): (&AgentDir, &Logs),
+    (dir, logs): (&AgentDir, &NewestLogs),
     config: &Settings,
 ) -> Result<()> {
     let offset = agent::offset(tick.ctx, config);
@@ -178,10 +180,10 @@ fn take_in(
 
 /// A log that somebody wrote as a file closes a deep work and counts for the duty like any other.
 fn take_in_log(
-    tick: &mut Ticking<'_>,
+    tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
-    (dir, logs): (&AgentDir, &Logs),
+    (dir, logs): (&AgentDir, &NewestLogs),
     offset: i64,
 ) -> Result<()> {
     let newest = logs.0.as_ref();
@@ -207,11 +209,11 @@ fn take_in_log(
 
 /// Checkpoints that are there as files count from the moment that their ids name.
 fn heed_files(
-    tick: &Ticking<'_>,
+    tick: &TickRun<'_>,
     agent: &Entity,
-    (dir, logs): (&AgentDir, &Logs),
+    (dir, logs): (&AgentDir, &NewestLogs),
     offset: i64,
-    life: &mut Life,
+    life: &mut SignsOfLife,
 ) -> Result<()> {
     let mut newest: Vec<Timestamp> = Vec::new();
     if let Some(id) = dir.newest_checkpoint()? {
@@ -237,7 +239,7 @@ fn heed_files(
 }
 
 /// A strict deep work past its time: its file says so, and the checks are back on.
-fn expire(tick: &Ticking<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
+fn expire(tick: &TickRun<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
     let work = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
     let Some(work) = work.map(|work| work.into_owned()) else { return Ok(()) };
     let declared = work.as_deep_work().heartbeat_id().map(str::to_owned);

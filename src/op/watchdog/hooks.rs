@@ -1,6 +1,6 @@
 //! Telling whoever wants to know, when the lock is free again.
 
-use super::{WatchdogOutcome, Watched};
+use super::{WatchdogOutcome, WatchedAgent};
 use crate::op::{Context, hook};
 use crate::policy::code::Code;
 use crate::policy::liveness::Finding;
@@ -9,7 +9,7 @@ use crate::vault::Vault;
 
 /// One hook to run.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct HookCall {
     hook: Setting,
     subject: String,
     /// The lines that it is told, behind the head.
@@ -24,36 +24,41 @@ fn line(finding: &Finding) -> [String; 2] {
     ]
 }
 
-impl Call {
-    fn new(hook: Setting, agent: &Watched, lines: Vec<String>, code: Option<String>) -> Call {
-        Call { hook, subject: agent.subject.to_string(), lines, code }
+impl HookCall {
+    fn new(hook: Setting, agent: &WatchedAgent, lines: Vec<String>, code: Option<String>) -> HookCall {
+        HookCall { hook, subject: agent.subject.to_string(), lines, code }
     }
 
-    pub fn anomaly(agent: &Watched, finding: &Finding) -> Call {
-        Call::new(Setting::OnAnomaly, agent, line(finding).to_vec(), Some(finding.code.to_string()))
+    pub fn anomaly(agent: &WatchedAgent, finding: &Finding) -> HookCall {
+        HookCall::new(Setting::OnAnomaly, agent, line(finding).to_vec(), Some(finding.code.to_string()))
     }
 
-    pub fn cleared(agent: &Watched, code: &str) -> Call {
-        Call::new(Setting::OnCleared, agent, vec![format!("CLEARED:{code} {}", agent.subject)], Some(code.to_owned()))
+    pub fn cleared(agent: &WatchedAgent, code: &str) -> HookCall {
+        HookCall::new(
+            Setting::OnCleared,
+            agent,
+            vec![format!("CLEARED:{code} {}", agent.subject)],
+            Some(code.to_owned()),
+        )
     }
 
-    pub fn warning(agent: &Watched, findings: &[&Finding]) -> Call {
+    pub fn warning(agent: &WatchedAgent, findings: &[&Finding]) -> HookCall {
         let lines = findings.iter().flat_map(|finding| line(finding)).collect();
-        Call::new(Setting::OnWarning, agent, lines, findings.first().map(|finding| finding.code.to_string()))
+        HookCall::new(Setting::OnWarning, agent, lines, findings.first().map(|finding| finding.code.to_string()))
     }
 
     pub fn is_beat(&self) -> bool {
         self.hook == Setting::OnBeat
     }
 
-    pub fn beat(agent: &Watched, findings: &[Finding]) -> Call {
+    pub fn beat(agent: &WatchedAgent, findings: &[Finding]) -> HookCall {
         let lines = findings.iter().filter(|f| f.code != Code::ArchiveDue).flat_map(line).collect();
-        Call::new(Setting::OnBeat, agent, lines, None)
+        HookCall::new(Setting::OnBeat, agent, lines, None)
     }
 }
 
 /// Runs the hooks in their order, each with a report on standard input.
-pub(super) fn run(ctx: &Context, vault: &Vault, calls: &[Call], outcome: &WatchdogOutcome) {
+pub(super) fn run(ctx: &Context, vault: &Vault, calls: &[HookCall], outcome: &WatchdogOutcome) {
     for call in calls {
         let agent = call.subject.trim_start_matches("agent:");
         let mut text = format!("HEARTBEAT_ID:{}\nSTATUS:{}\nAGENT:{agent}\n", outcome.heartbeat_id, outcome.health);

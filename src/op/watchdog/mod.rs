@@ -17,14 +17,14 @@ use crate::job::{JobDir, Order, Standing};
 use crate::machine::{self, Phase};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
-use crate::policy::due::{JobLife, Machine, Moment, WATCHDOG};
+use crate::policy::due::{JobLife, MachineFacts, Moment, WATCHDOG};
 use crate::policy::liveness::{self, Finding, Level};
-use crate::policy::project::Calendar;
+use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::{Entity, Timer};
 use crate::vault::{Tick, Vault};
 
-use agents::Watched;
+use agents::WatchedAgent;
 
 names! {
     /// How everything stands at a tick.
@@ -70,9 +70,9 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
     let mode = request.mode;
     let began = crate::job::moment();
     let vault = ctx.open()?;
-    let mut tick = Ticking::new(ctx, &vault, mode)?;
+    let mut tick = TickRun::new(ctx, &vault, mode)?;
     tick.jobs()?;
-    let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::Call>::new());
+    let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::HookCall>::new());
     loop {
         let mut tx = match mode {
             Mode::Write => Transaction::begin(ctx, &vault)?,
@@ -104,13 +104,13 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
     Ok(outcome)
 }
 
-struct Ticking<'a> {
+struct TickRun<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     mode: Mode,
     now: Timestamp,
     /// How the jobs stand.
-    machine: Machine,
+    machine: MachineFacts,
     tick: Tick,
     findings: Vec<Finding>,
     stopped: bool,
@@ -119,17 +119,17 @@ struct Ticking<'a> {
     warnings: Vec<String>,
 }
 
-impl<'a> Ticking<'a> {
+impl<'a> TickRun<'a> {
     fn new(ctx: &'a Context, vault: &'a Vault, mode: Mode) -> Result<Self> {
         let (config, _) = vault.config()?;
         let now = ctx.now.timestamp();
         let heartbeat_id = HeartbeatId::of(now, agent::offset(ctx, &config));
-        Ok(Ticking {
+        Ok(TickRun {
             ctx,
             vault,
             mode,
             now,
-            machine: Machine::default(),
+            machine: MachineFacts::default(),
             tick: Tick::default(),
             findings: Vec::new(),
             stopped: false,
@@ -181,9 +181,9 @@ impl<'a> Ticking<'a> {
     }
 
     /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
-    fn round(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::Call>, bool)> {
+    fn round(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::HookCall>, bool)> {
         self.stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
-        self.paused = Calendar::of(tx.state()).all_paused();
+        self.paused = ProjectActivity::of(tx.state()).all_paused();
         // What was overdue in a round before is settled; agents are looked at anew.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
@@ -227,7 +227,7 @@ impl<'a> Ticking<'a> {
 
     /// A job that promised to be heard is ended by its own supervisor when it is not.
     fn end_silent_jobs(&self, tx: &Transaction<'_>) {
-        let alone = Machine { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Alone)).collect() };
+        let alone = MachineFacts { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Alone)).collect() };
         let silent = Moment { machine: &alone, ..tx.moment() }.due(&[Timer::Silence], None, usize::MAX);
         let tasks = silent.iter().filter_map(|due| tx.state().entity(&due.subject)?.as_run().task());
         let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
@@ -264,7 +264,7 @@ impl<'a> Ticking<'a> {
     }
 
     /// Begins and ends of anomalies of agents, the tries to wake them, and whom to tell.
-    fn edges(&mut self, tx: &mut Transaction<'_>, watched: &[Watched]) -> Result<Vec<hooks::Call>> {
+    fn edges(&mut self, tx: &mut Transaction<'_>, watched: &[WatchedAgent]) -> Result<Vec<hooks::HookCall>> {
         let mut calls = Vec::new();
         for agent in watched {
             let mine: Vec<Finding> =
@@ -276,20 +276,20 @@ impl<'a> Ticking<'a> {
                     let said = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
                     self.record(tx, Kind::AnomalyDetected, &agent.subject, said)?;
                     self.tick.told.insert(told_key(finding), self.now.0);
-                    calls.push(hooks::Call::anomaly(agent, finding));
+                    calls.push(hooks::HookCall::anomaly(agent, finding));
                 } else if self.remind(&tx.config, finding) {
-                    calls.push(hooks::Call::anomaly(agent, finding));
+                    calls.push(hooks::HookCall::anomaly(agent, finding));
                 }
             }
             for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
             {
                 self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
                 self.tick.told.remove(&format!("{code} {}", agent.subject));
-                calls.push(hooks::Call::cleared(agent, code));
+                calls.push(hooks::HookCall::cleared(agent, code));
             }
             calls.extend(self.recover(tx, agent, &failing)?);
             calls.extend(self.warn(agent, &mine));
-            calls.push(hooks::Call::beat(agent, &mine));
+            calls.push(hooks::HookCall::beat(agent, &mine));
         }
         Ok(calls)
     }
@@ -322,7 +322,12 @@ impl<'a> Ticking<'a> {
 
     /// Tries to wake a silent agent: so often, with so long between, then a person is asked. How far that has come is in
     /// the log, so that no second watchdog begins again.
-    fn recover(&mut self, tx: &mut Transaction<'_>, agent: &Watched, failing: &[&Finding]) -> Result<Vec<hooks::Call>> {
+    fn recover(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        agent: &WatchedAgent,
+        failing: &[&Finding],
+    ) -> Result<Vec<hooks::HookCall>> {
         let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else { return Ok(Vec::new()) };
         let config = &tx.config;
         let most = config.count(Setting::MaxRecoveryAttempts);
@@ -344,17 +349,17 @@ impl<'a> Ticking<'a> {
             let said = json!({"code": silence.code.as_str(), "attempt": tries + 1});
             self.record(tx, Kind::RecoveryAttempted, &agent.subject, said)?;
             // The first try is the hook that tells of the anomaly.
-            let call = (tries > 0).then(|| hooks::Call::anomaly(agent, silence));
+            let call = (tries > 0).then(|| hooks::HookCall::anomaly(agent, silence));
             return Ok(call.into_iter().collect());
         }
         let reason = format!("{} for {} s, and {most} tries to wake it did not help", silence.code, silence.seconds);
         let said = json!({"reason": reason, "code": silence.code.as_str()});
         self.record(tx, Kind::EscalationRequired, &agent.subject, said)?;
-        Ok(vec![hooks::Call::anomaly(agent, silence)])
+        Ok(vec![hooks::HookCall::anomaly(agent, silence)])
     }
 
     /// What is below an anomaly is told of when it begins, and never recorded.
-    fn warn(&mut self, agent: &Watched, mine: &[Finding]) -> Option<hooks::Call> {
+    fn warn(&mut self, agent: &WatchedAgent, mine: &[Finding]) -> Option<hooks::HookCall> {
         let below: Vec<&Finding> = mine.iter().filter(|finding| finding.level != Level::Error).collect();
         let keys: std::collections::BTreeSet<String> =
             below.iter().map(|finding| format!("{} {}", told_key(finding), finding.level)).collect();
@@ -362,7 +367,7 @@ impl<'a> Ticking<'a> {
         let new = keys.iter().any(|key| !self.tick.warned.contains(key));
         self.tick.warned.retain(|key| !key.contains(&of_agent) || keys.contains(key));
         self.tick.warned.extend(keys);
-        new.then(|| hooks::Call::warning(agent, &below))
+        new.then(|| hooks::HookCall::warning(agent, &below))
     }
 
     fn outcome(self, did: Vec<(String, String)>, warnings: Vec<String>, took: Duration) -> WatchdogOutcome {
