@@ -92,7 +92,12 @@ pub struct Paged {
 impl Paged {
     /// A page of entities: of one type, and in one of these states if there are any.
     pub fn of(self, entity: EntityType, states: Vec<Phase>) -> ListRequest {
-        ListRequest { states, limit: self.limit, cursor: self.cursor, ..ListRequest::of(Projection::Of(entity)) }
+        ListRequest {
+            states,
+            limit: self.limit,
+            cursor: self.cursor,
+            ..ListRequest::first_page(Projection::Of(entity))
+        }
     }
 }
 

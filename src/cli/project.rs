@@ -82,7 +82,7 @@ impl Command for Args {
             return Err(Error::usage("keys have no status").into());
         }
         let (states, limit, cursor) = (status.into_iter().collect(), self.limit, self.cursor);
-        let request = ListRequest { states, limit, cursor, ..ListRequest::of(projection) };
+        let request = ListRequest { states, limit, cursor, ..ListRequest::first_page(projection) };
         Ok(Page(&project::list(ctx, request)?).into())
     }
 }

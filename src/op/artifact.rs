@@ -141,7 +141,7 @@ impl Storing<'_> {
         let found = [same(&content_key)?, same(&own_key)?];
         let mut all = found.iter().flatten().filter(|same| sound.contains(&same.subject));
         if let Some(same) = all.clone().find(|same| same.as_artifact().task_id() == self.task.as_deref()) {
-            let asked = crate::op::kernel::Added { id: same.first_event, held: true };
+            let asked = crate::op::kernel::Added { id: same.first_event, already: true };
             return tx.finish(&[asked]);
         }
         let asked = tx.ask(declared)?;

@@ -38,7 +38,7 @@ impl DocumentKind {
     }
 
     /// What a path tells: its folder, or its ending.
-    fn of(path: &Path) -> DocumentKind {
+    fn for_path(path: &Path) -> DocumentKind {
         let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
         let ending = path.extension().and_then(|ending| ending.to_str());
         match (folder, ending) {
@@ -111,11 +111,11 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     let content = json!({"sha256": sha256, "size_bytes": size});
     let asked = match known {
         Some(document) if document.as_document().sha256() == Some(&sha256) => {
-            Added { id: document.last_event, held: true }
+            Added { id: document.last_event, already: true }
         }
         Some(document) => tx.ask(ctx.request(Kind::DocumentChanged, Some(&document.subject.to_string()), content))?,
         None => {
-            let kind = kind.unwrap_or_else(|| DocumentKind::of(&full));
+            let kind = kind.unwrap_or_else(|| DocumentKind::for_path(&full));
             let name = |n: u64| format!("{}{n:04}", kind.letter());
             let number = tx.state().free_number(EntityType::Document, name);
             let subject = format!("{}:{}", EntityType::Document, name(number));

@@ -117,7 +117,7 @@ fn check_known(state: &State, project: &Subject) -> Result<()> {
 
 fn look(state: &State, project: &Subject) -> PauseProgress {
     let left = project::still_there(state, project);
-    PauseProgress { subject: project.clone(), state: project::standing(state, project), left }
+    PauseProgress { subject: project.clone(), state: project::phase(state, project), left }
 }
 
 /// What a person wants of a project that is to rest.
@@ -210,7 +210,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
     let of_state = |at: Phase| state.in_phase(EntityType::Task, at, usize::MAX);
     let (going, waiting) = ([Phase::Assigned, Phase::Running, Phase::Retrying], [Phase::Proposed, Phase::Ready]);
     let projects = |states: &[Phase]| -> Vec<Subject> {
-        states.iter().flat_map(|at| of_state(*at)).filter_map(|task| project::of(&task)).collect()
+        states.iter().flat_map(|at| of_state(*at)).filter_map(|task| project::project_of(&task)).collect()
     };
     let (going, waiting) = (projects(&going), projects(&waiting));
     let mut names: Vec<Subject> = vec![project::main()];
@@ -219,7 +219,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
         let count = |all: &[Subject]| all.iter().filter(|other| **other == subject).count();
         ProjectView {
             name: subject.id().to_owned(),
-            state: project::standing(state, &subject),
+            state: project::phase(state, &subject),
             sessions: project::sessions(state, &subject).len(),
             running: count(&going),
             open: count(&going) + count(&waiting),
@@ -231,7 +231,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
 /// Refuses a project that was named beside a requirement of another.
 pub(super) fn check_same(ctx: &Context, state: &State, requirement: &str) -> Result<()> {
     let requirement = state.entity(&state.find(requirement, EntityType::Requirement)?).map(|r| r.into_owned());
-    let own = requirement.as_ref().and_then(project::of);
+    let own = requirement.as_ref().and_then(project::project_of);
     match (requirement, own, ctx.project.as_ref().map(project::subject)) {
         (Some(requirement), Some(own), Some(named)) if own != named => {
             Err(Error::usage(format!("{} belongs to project {}, not to {}", requirement.name(), own.id(), named.id())))

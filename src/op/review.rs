@@ -83,7 +83,7 @@ fn look(state: &State, config: &Config) -> DebateView {
         None => first(),
     };
     let newest = debate.as_ref().and_then(|debate| review::newest(state, debate));
-    let m1_status = newest_mission.map(|mission| mission::MissionFile::of(state, &mission).status);
+    let m1_status = newest_mission.map(|mission| mission::MissionFile::of_mission(state, &mission).status);
     DebateView { debate, turn, newest, m1_status }
 }
 
@@ -232,7 +232,7 @@ pub fn reopen(ctx: &Context) -> Result<Recorded> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     if let Some(open) = review::open(tx.state()) {
-        let held = crate::op::kernel::Added { id: open.last_event, held: true };
+        let held = crate::op::kernel::Added { id: open.last_event, already: true };
         return tx.finish(&[held]);
     }
     let (_, asked) = begin(ctx, &mut tx)?;

@@ -46,7 +46,7 @@ names! {
 pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)> {
     let (_, state) = crate::vault::Vault::open(vault).ok()?.view().ok()?;
     let session = state.entity(&state.find(name, EntityType::Session).ok()?)?;
-    let project = EntityId::parse(project::of(&session)?.id()).ok()?;
+    let project = EntityId::parse(project::project_of(&session)?.id()).ok()?;
     Some((EntityId::parse(session.as_session().agent()?).ok()?, project))
 }
 
@@ -177,7 +177,7 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
             let left = json!({"reason": "logout"});
             tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), left))?
         }
-        _ => Added { id: session.last_event, held: true },
+        _ => Added { id: session.last_event, already: true },
     };
     tx.finish(&[asked]).map(|recorded| LogoutOutcome { recorded: Some(recorded) })
 }
@@ -212,7 +212,7 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
     let over = session.as_ref().is_some_and(|s| s.phase != Phase::Active);
     let running = !open_of(state, &agent, &project).is_empty();
     let stopped = flag || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
-    let (action, reason) = match (project::standing(state, &project), &session) {
+    let (action, reason) = match (project::phase(state, &project), &session) {
         (_, Some(_)) if over => (Action::Exit, Some(ActionReason::SessionVoid)),
         _ if stopped => (Action::Hold, Some(ActionReason::SystemStopped)),
         (Phase::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
@@ -234,7 +234,7 @@ fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity
 
 fn held(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
     let mut held = state.held_by(&format!("agent:{agent}"));
-    held.retain(|task| !task.is_job() && project::of(task).as_ref() == Some(project));
+    held.retain(|task| !task.is_job() && project::project_of(task).as_ref() == Some(project));
     let at = |at: Phase| held.iter().find(|task| task.phase == at).cloned();
     at(Phase::Running).or_else(|| at(Phase::Assigned))
 }
@@ -262,7 +262,7 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     let session = mine(ctx, tx.state())?;
     let ctx = &as_agent(ctx, &session)?;
     // A session that is over, or whose project is paused, gets nothing to do.
-    tx.seat.check(tx.state(), Kind::TaskAssigned, None)?;
+    tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     let (agent, project) = (agent_of(ctx)?, ctx.project());
     let had = held(tx.state(), &agent, &project);
     let resumed = begins_after_resume(tx.state(), &session, &project);
@@ -359,7 +359,7 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
     let session = mine(ctx, tx.state())?;
-    tx.seat.check(tx.state(), Kind::TaskSucceeded, None)?;
+    tx.membership.check(tx.state(), Kind::TaskSucceeded, None)?;
     let ctx = &as_agent(ctx, &session)?;
     let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.log.find(id)).transpose()?.flatten();
     let subject = match (&reference, &first) {

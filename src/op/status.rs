@@ -77,7 +77,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     Ok(StatusOutcome {
         system: match stopped {
             true => SystemState::Stopped,
-            false if ProjectActivity::of(state).all_paused() => SystemState::Paused,
+            false if ProjectActivity::read(state).all_paused() => SystemState::Paused,
             false => SystemState::Running,
         },
         projects: views(state),

@@ -48,7 +48,7 @@ impl Question {
     }
 
     /// The question of a recorded decision.
-    pub fn of(decision: &Entity) -> Option<Self> {
+    pub fn of_decision(decision: &Entity) -> Option<Self> {
         Question::parse(decision.as_decision().kind()?)
     }
 }
@@ -93,7 +93,7 @@ pub fn bound_to(state: &State, question: Question, target: &Subject, change: Opt
 pub fn still_fits(state: &State, decision: &Entity) -> bool {
     let fits = || {
         let target = decision.as_decision().target()?;
-        let now = bound_to(state, Question::of(decision)?, &target, decision.as_decision().change())?;
+        let now = bound_to(state, Question::of_decision(decision)?, &target, decision.as_decision().change())?;
         Some(decision.as_decision().target_hash()? == now)
     };
     fits().unwrap_or(false)
@@ -102,7 +102,7 @@ pub fn still_fits(state: &State, decision: &Entity) -> bool {
 /// The decisions that were asked for about something, of one question, in one of these states.
 pub fn decisions(state: &State, question: Question, target: &Subject, states: &[machine::Phase]) -> Vec<Entity> {
     let mut found = state.made_for(target, EntityType::Decision);
-    found.retain(|d| Question::of(d) == Some(question) && states.contains(&d.phase));
+    found.retain(|d| Question::of_decision(d) == Some(question) && states.contains(&d.phase));
     found
 }
 

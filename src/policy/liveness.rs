@@ -56,7 +56,7 @@ pub struct DeclaredDeepWork {
 
 impl DeclaredDeepWork {
     /// What a recorded one says.
-    pub fn of(entity: &Entity) -> Option<DeclaredDeepWork> {
+    pub fn from_entity(entity: &Entity) -> Option<DeclaredDeepWork> {
         let (mode, started_at) =
             (DeepWorkMode::parse(entity.as_deep_work().mode()?)?, entity.as_deep_work().started_at()?);
         let strict = mode == DeepWorkMode::Strict;
@@ -93,7 +93,7 @@ pub struct SignsOfLife {
 
 impl SignsOfLife {
     /// What the log says of an agent. `held` are the tasks that somebody holds.
-    pub fn of(state: &State, agent: &Entity, held: &[Entity]) -> SignsOfLife {
+    pub fn of_agent(state: &State, agent: &Entity, held: &[Entity]) -> SignsOfLife {
         let actor = agent.subject.to_string();
         let open = agent.as_agent().deep_work().and_then(|work| state.entity(&work));
         let announced = agent.as_agent().is_announced();
@@ -105,7 +105,7 @@ impl SignsOfLife {
             last_checkpoint: agent.as_agent().last_checkpoint_at(),
             last_introspection: agent.as_agent().last_introspection_at(),
             last_deepwork_end: agent.as_agent().last_deep_work_end(),
-            deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::of),
+            deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
             duty_broken: agent.as_agent().duty() == Some("broken"),
             newest_id: None,
         }

@@ -40,7 +40,7 @@ pub struct MissionFile {
 
 impl MissionFile {
     /// The file of a mission as it stands.
-    pub fn of(state: &State, mission: &Entity) -> MissionFile {
+    pub fn of_mission(state: &State, mission: &Entity) -> MissionFile {
         MissionFile::with(state, mission.phase, mission.as_mission().round(), mission.facts())
     }
 

@@ -68,7 +68,7 @@ pub enum Ruling {
     /// It is to be recorded.
     Record(Draft),
     /// What it asks for is so already, since this event.
-    Holds(Ulid),
+    Already(Ulid),
 }
 
 /// The event that announces an agent, if this is its first command.
@@ -104,7 +104,7 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
         return Err(Error::refused(Reason::OperatorOnly, why));
     }
     if let Some(since) = holds_already(state, kind, &subject, &request.payload) {
-        return Ok(Ruling::Holds(since));
+        return Ok(Ruling::Already(since));
     }
     let Request { actor, mut parents, key, mut payload, .. } = request;
     fill_in(state, kind, &subject, &mut payload);

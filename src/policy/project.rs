@@ -28,7 +28,7 @@ pub fn main() -> Subject {
 }
 
 /// Where a project stands; one that no event names is active.
-pub fn standing(state: &State, project: &Subject) -> Phase {
+pub fn phase(state: &State, project: &Subject) -> Phase {
     match state.phase_of(project) {
         Phase::Absent => Phase::Active,
         at => at,
@@ -40,14 +40,14 @@ fn named(members: &Map<String, Value>, member: &str, entity: EntityType) -> Opti
 }
 
 /// The project that an entity belongs to; nothing for what belongs to none.
-pub fn of(entity: &Entity) -> Option<Subject> {
+pub fn project_of(entity: &Entity) -> Option<Subject> {
     entity.project.as_ref().map(subject)
 }
 
 /// The project that an event is about.
-fn of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
+fn project_of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
     match state.entity(step.subject) {
-        Some(entity) => of(&entity),
+        Some(entity) => project_of(&entity),
         None => state.project_of(step.subject.entity, step.payload).as_ref().map(subject),
     }
 }
@@ -90,8 +90,8 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
         };
         return Err(Error::refused(Reason::IllegalTransition, why));
     }
-    let Some(project) = of_step(state, step) else { return Ok(()) };
-    match standing(state, &project) {
+    let Some(project) = project_of_step(state, step) else { return Ok(()) };
+    match phase(state, &project) {
         Phase::Paused if ends_by_itself(state, step) => Ok(()),
         Phase::Paused if step.actor.kind == ActorKind::Agent && !is_tidying(step.kind) => Err(leave(state, &project)),
         Phase::Paused if starts(state, step) => Err(Error::refused(Reason::ProjectPaused, paused(state, &project))),
@@ -132,7 +132,7 @@ fn leave(state: &State, project: &Subject) -> Error {
 
 /// Refuses an agent that wants to go on with something of a paused project.
 pub fn check_going_on(state: &State, entity: &Entity) -> Result<()> {
-    match of(entity).filter(|project| standing(state, project) == Phase::Paused) {
+    match project_of(entity).filter(|project| phase(state, project) == Phase::Paused) {
         Some(project) => Err(leave(state, &project)),
         None => Ok(()),
     }
@@ -145,7 +145,7 @@ pub fn of_request(state: &State, request: &Request) -> Option<Subject> {
     }
     let subject = super::subject_of(state, request, &mut crate::base::Ulid::nil).ok()?;
     let Request { kind, actor, payload, .. } = request;
-    of_step(state, &Step { kind: *kind, subject: &subject, actor, payload })
+    project_of_step(state, &Step { kind: *kind, subject: &subject, actor, payload })
 }
 
 /// The project that a request is the first to name, and the event that opens it. `main` is there before
@@ -196,10 +196,10 @@ impl Membership {
             }
             Membership::Session(project) => project,
             // A job may end in a pause; that is its supervisor's to say.
-            Membership::Agent(_) if own.is_some_and(|own| standing(state, own) != Phase::Paused) => return Ok(()),
+            Membership::Agent(_) if own.is_some_and(|own| phase(state, own) != Phase::Paused) => return Ok(()),
             Membership::Agent(project) => own.unwrap_or(project),
         };
-        match standing(state, project) {
+        match phase(state, project) {
             Phase::Paused if !is_tidying(kind) => Err(leave(state, project)),
             Phase::Archived if kind.row().leaving < Leaving::Archived => {
                 let why = format!("project {} is archived: leave", project.id());
@@ -213,14 +213,14 @@ impl Membership {
 /// Sessions of a project that are open.
 pub fn sessions(state: &State, project: &Subject) -> Vec<Entity> {
     let mut open = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
-    open.retain(|session| of(session).as_ref() == Some(project));
+    open.retain(|session| project_of(session).as_ref() == Some(project));
     open
 }
 
 /// Jobs of a project that run.
 pub fn jobs(state: &State, project: &Subject) -> Vec<Entity> {
     let mut running = state.in_phase(EntityType::Task, Phase::Running, usize::MAX);
-    running.retain(|task| task.is_job() && of(task).as_ref() == Some(project));
+    running.retain(|task| task.is_job() && project_of(task).as_ref() == Some(project));
     running
 }
 
@@ -244,7 +244,7 @@ pub struct ProjectActivity {
 }
 
 impl ProjectActivity {
-    pub fn of(state: &State) -> ProjectActivity {
+    pub fn read(state: &State) -> ProjectActivity {
         if state.tally().made(EntityType::Project) == 0 {
             return ProjectActivity::default();
         }
@@ -266,11 +266,11 @@ impl ProjectActivity {
         let sessions = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
         let sessions = sessions.iter().filter(|session| session.as_session().agent() == Some(agent.id()));
         let tasks = held.iter().filter(|task| task.as_task().last_holder() == Some(&actor));
-        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(of).collect();
+        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(project_of).collect();
         if at.is_empty() {
             // Whoever left when it was asked to is still of the project that it left.
             let last = state.made_for(agent, EntityType::Session).into_iter().max_by_key(|session| session.ordinal);
-            at.push(last.and_then(|session| of(&session)).unwrap_or_else(main));
+            at.push(last.and_then(|session| project_of(&session)).unwrap_or_else(main));
         }
         let going = at.iter().map(|project| self.project(project)).filter(|(at, _)| *at == Phase::Active);
         going.map(|(_, resumed)| resumed.unwrap_or(Timestamp(i64::MIN))).max()

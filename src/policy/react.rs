@@ -160,7 +160,7 @@ impl Reactor<'_> {
     fn decided(&mut self, yes: bool) {
         let Some(decision) = self.entity(&self.subject.clone()) else { return };
         let target = decision.as_decision().target();
-        let (Some(question), Some(target)) = (Question::of(&decision), target) else { return };
+        let (Some(question), Some(target)) = (Question::of_decision(&decision), target) else { return };
         let id = json!({"decision_id": decision.subject.id()});
         match (question, yes) {
             // Asked again after a batch, what was approved may have been analysed anew since.
@@ -261,8 +261,8 @@ impl Reactor<'_> {
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
         let most = task.as_task().max_retries().unwrap_or_else(|| self.rules.count(Setting::MaxRetries));
         let (transient, tried) = (text("error_class") == "transient", task.as_task().retry_count());
-        let project = project::of(&task);
-        let archived = project.is_some_and(|project| project::standing(self.state, &project) == Phase::Archived);
+        let project = project::project_of(&task);
+        let archived = project.is_some_and(|project| project::phase(self.state, &project) == Phase::Archived);
         if transient && tried < most && !archived {
             let mut retry = json!({"attempt": tried + 1, "of": most});
             if let Some(released) = self.cause.payload.get("released") {
@@ -409,7 +409,7 @@ impl Reactor<'_> {
                     true => at != Phase::Running,
                     false => !matches!(at, Phase::Proposed | Phase::Ready),
                 };
-                if given_up && project::of(&task).as_ref() == Some(&self.subject) {
+                if given_up && project::project_of(&task).as_ref() == Some(&self.subject) {
                     self.say(Kind::TaskAborted, task.subject, archived.clone());
                 }
             }
@@ -418,7 +418,7 @@ impl Reactor<'_> {
 
     /// Whatever ends may be the last that a paused project waited for.
     fn drain(&mut self) {
-        let project = self.entity(&self.subject.clone()).and_then(|entity| project::of(&entity));
+        let project = self.entity(&self.subject.clone()).and_then(|entity| project::project_of(&entity));
         if let Some(project) = project {
             self.drain_of(&project);
         }

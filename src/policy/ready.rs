@@ -35,8 +35,8 @@ pub fn next(state: &State, project: Option<&Subject>) -> Option<(Entity, Option<
 
 /// A task that is ready can be held up again: by a requirement that was blocked since, or by a pause.
 fn may_start(state: &State, task: &Entity, wanted: Option<&Subject>) -> bool {
-    let project = project::of(task);
-    let at_work = project.as_ref().is_none_or(|p| project::standing(state, p) == machine::Phase::Active);
+    let project = project::project_of(task);
+    let at_work = project.as_ref().is_none_or(|p| project::phase(state, p) == machine::Phase::Active);
     let asked_for = wanted.is_none() || project.as_ref() == wanted;
     !task.is_job() && at_work && asked_for && super::rules::waits_for(state, task).is_empty()
 }
@@ -61,6 +61,6 @@ pub fn active(state: &State) -> u64 {
 /// Whether a task waits for its project to go on; a job that runs goes on to its end.
 pub fn stands_still(state: &State, task: &Entity) -> bool {
     let runs = task.is_job() && task.phase == machine::Phase::Running;
-    let project = project::of(task);
-    !runs && project.is_some_and(|project| project::standing(state, &project) != machine::Phase::Active)
+    let project = project::project_of(task);
+    !runs && project.is_some_and(|project| project::phase(state, &project) != machine::Phase::Active)
 }

@@ -83,7 +83,7 @@ fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
 /// The block that lets a session go on which has lost its context: where the mission stands, and what
 /// the agent is at.
 fn block(ctx: &Context, tx: &Transaction<'_>, activity: &str) -> Result<String> {
-    let m1 = mission::running(tx.state()).map(|mission| MissionFile::of(tx.state(), &mission));
+    let m1 = mission::running(tx.state()).map(|mission| MissionFile::of_mission(tx.state(), &mission));
     let round = m1.as_ref().map_or_else(|| format!("0/{}", limits::ROUNDS_MAX_COUNT), MissionFile::rounds);
     let task = m1.map(|m1| m1.task).filter(|task| task != NONE).or_else(|| held_task(ctx, tx));
     let task = task.as_deref().unwrap_or(NONE);

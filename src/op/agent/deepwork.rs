@@ -83,7 +83,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
 }
 
 fn outcome(recorded: Recorded, heartbeat_id: Option<HeartbeatId>, warnings: Vec<String>) -> DeepWorkOutcome {
-    let until = recorded.entity.as_ref().and_then(DeclaredDeepWork::of).and_then(|work| work.until);
+    let until = recorded.entity.as_ref().and_then(DeclaredDeepWork::from_entity).and_then(|work| work.until);
     DeepWorkOutcome { recorded, heartbeat_id, until, warnings }
 }
 
@@ -101,7 +101,7 @@ pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
 pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         if work.phase == Phase::Expired {
-            return Ok(Added { id: work.last_event, held: true });
+            return Ok(Added { id: work.last_event, already: true });
         }
         let by = json!({"agent_id": me(ctx)?.as_str(), "by": "word"});
         tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))

@@ -151,7 +151,7 @@ fn record_chunk(
     for (n, request) in checked.into_iter().enumerate() {
         let step = match tx.first_with_key(&request.request).map_err(|e| at(place, n, e))? {
             Some(first) => policy::check_repeats(tx.state(), &first, &request.request).map(|()| duplicates += 1),
-            None => ask(&mut tx, request).map(|step| match step.held {
+            None => ask(&mut tx, request).map(|step| match step.already {
                 true => duplicates += 1,
                 false => asked.push(step.id),
             }),

@@ -209,7 +209,7 @@ impl Memory<'_> {
 type CurrentBranch = (Entity, Option<Entity>, BranchContext);
 
 /// The context of a branch that a persona is at now.
-pub(super) fn of(
+pub(super) fn current(
     ctx: &Context,
     vault: &Vault,
     persona: &EntityId,

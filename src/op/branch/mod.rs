@@ -111,7 +111,7 @@ fn settle(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Option<(Entity, A
     let left = tx.state().root(name).map(|root| at_branch(tx.state(), &root));
     tx.add(draft)?;
     let id = tx.unit().events().last().expect("it was just added").id;
-    Ok(left.map(|left| (left, Added { id, held: false })))
+    Ok(left.map(|left| (left, Added { id, already: false })))
 }
 
 /// The same for a command that only looks: nothing is written if nobody came.
@@ -267,8 +267,8 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         _ => None,
     };
     if let Some(there) = there {
-        let held = tx.unit().event(there.first_event).is_none();
-        return tx.finish(&[Added { id: there.first_event, held }]).map(Interruptible::Done);
+        let already = tx.unit().event(there.first_event).is_none();
+        return tx.finish(&[Added { id: there.first_event, already }]).map(Interruptible::Done);
     }
     if kind != "social" {
         leave(ctx, &mut tx, &root, said)?;
@@ -335,7 +335,7 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     let branch = own_branch(tx.state(), &name, &reference)?;
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
         // It may have been made just now.
-        true => Added { id: branch.last_event, held: tx.unit().event(branch.last_event).is_none() },
+        true => Added { id: branch.last_event, already: tx.unit().event(branch.last_event).is_none() },
         false => {
             let left = leave(ctx, &mut tx, &root, said)?;
             match branch.is_root() {
@@ -347,10 +347,11 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     let bare = context::bare(tx.state(), &name, &branch.subject, words)?;
     let mut recorded = tx.finish(&[asked])?;
     // The persona is there whatever happens now, and can ask again.
-    let (branch, thread, context) = context::of(ctx, &vault, &name, &branch.subject, words).unwrap_or_else(|error| {
-        recorded.warnings.push(format!("what was said there could not be read: {error}"));
-        bare
-    });
+    let (branch, thread, context) =
+        context::current(ctx, &vault, &name, &branch.subject, words).unwrap_or_else(|error| {
+            recorded.warnings.push(format!("what was said there could not be read: {error}"));
+            bare
+        });
     Ok(Interruptible::Done(ContextOutcome { recorded, branch, thread, context }))
 }
 
@@ -368,8 +369,8 @@ pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     let (mut tx, root) = sit_down(ctx, &vault)?;
     let left = leave(ctx, &mut tx, &root, StoredNote { abort: true, ..said })?;
     let root = at_branch(tx.state(), &root);
-    let held = tx.unit().event(root.last_event).is_none();
-    let asked = left.unwrap_or(Added { id: root.last_event, held });
+    let already = tx.unit().event(root.last_event).is_none();
+    let asked = left.unwrap_or(Added { id: root.last_event, already });
     tx.finish(&[asked])
 }
 

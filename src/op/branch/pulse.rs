@@ -73,7 +73,8 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
         let next_cursor = all.last().filter(|_| more).and_then(|last| EntityId::parse(last.subject.id()).ok());
         let entries = all.into_iter().map(|branch| ListEntry::Entity(Box::new(branch))).collect();
         let active = state.root(&name).map(|root| at_branch(state, &root));
-        let request = ListRequest { states, limit, cursor, ..ListRequest::of(Projection::Of(EntityType::Branch)) };
+        let request =
+            ListRequest { states, limit, cursor, ..ListRequest::first_page(Projection::Of(EntityType::Branch)) };
         let (due, now) = (Default::default(), ctx.now.timestamp());
         let page = ListOutcome { entries, due, next_cursor, more, head: snapshot.head(), request, now };
         Ok(BranchesOutcome { page, active })

@@ -77,7 +77,7 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
         with_view(vault, |_, state| {
             let subject = state.find(reference, EntityType::Task)?;
             let task = state.entity(&subject).expect("it was resolved").into_owned();
-            Ok(RecordedJob::of(state, task))
+            Ok(RecordedJob::of_task(state, task))
         })
     };
     let task = find()?.task;
@@ -99,7 +99,7 @@ struct RecordedJob {
 }
 
 impl RecordedJob {
-    fn of(state: &State, task: Entity) -> Self {
+    fn of_task(state: &State, task: Entity) -> Self {
         let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
         let started_at = run.and_then(|run| run.as_run().started_at());
         RecordedJob { logref: newest_log(state, &task), task, started_at }
@@ -184,7 +184,7 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
         let mut jobs: Vec<Entity> = states.iter().flat_map(|at| jobs_in(state, *at)).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
-        Ok(jobs.into_iter().map(|job| RecordedJob::of(state, job)).collect::<Vec<_>>())
+        Ok(jobs.into_iter().map(|job| RecordedJob::of_task(state, job)).collect::<Vec<_>>())
     })?;
     // One folder that cannot be used does not hide the others: the log knows something of it, too.
     let look = |known: RecordedJob| {
@@ -225,7 +225,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let CancelRequest { reference } = request;
     let vault = ctx.open()?;
     let view = job_of(ctx, &vault, &reference)?;
-    check_seat(ctx, &vault, &view.task)?;
+    check_membership(ctx, &vault, &view.task)?;
     let holder = view.task.as_task().last_holder().unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
@@ -253,9 +253,9 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
 }
 
 /// Its processes are ended before anything is recorded, so that an agent which is to leave is told here.
-fn check_seat(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
+fn check_membership(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     let tx = Transaction::dry_run(ctx, vault)?;
-    tx.seat.check(tx.state(), Kind::TaskAborted, project::of(task).as_ref())?;
+    tx.membership.check(tx.state(), Kind::TaskAborted, project::project_of(task).as_ref())?;
     match ctx.caller.actor.kind == ActorKind::Agent {
         true => project::check_going_on(tx.state(), task),
         false => Ok(()),

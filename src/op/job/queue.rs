@@ -38,7 +38,7 @@ fn next(state: &State, settings: &Settings) -> Vec<Entity> {
 
 /// Whether a job's project does not let it begin.
 pub fn is_held_up(state: &State, task: &Entity) -> bool {
-    project::of(task).is_some_and(|project| project::standing(state, &project) != Phase::Active)
+    project::project_of(task).is_some_and(|project| project::phase(state, &project) != Phase::Active)
 }
 
 /// Whether there is room for a job that is tried again. While its project stood still it kept nobody

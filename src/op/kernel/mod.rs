@@ -5,7 +5,7 @@
 //! | `context` | what an operation knows of the world: vault, caller, project, session, time, cancellation, host |
 //! | `transaction` | lock, decide, react, commit, then what is to be done after a commit |
 //! | `settle` | what is due before anything is decided |
-//! | `seat` | whose shell a request comes from |
+//! | `membership` | whose shell a request comes from |
 //! | `repeat` | a request that was recorded before gets the reply of the first time |
 //! | `recorded` | what came of a request |
 //! | `view` | the log and its state, for who only reads |
@@ -13,9 +13,9 @@
 //! Invariant: nothing here imports another room of `op` (`the_kernel_imports_no_noun`).
 
 mod context;
+mod membership;
 mod recorded;
 mod repeat;
-mod seat;
 mod settle;
 mod transaction;
 mod view;

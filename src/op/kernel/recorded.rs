@@ -87,7 +87,7 @@ impl Transaction<'_> {
     /// Commits what was asked for, and says what came of it.
     pub fn finish(self, asked: &[Added]) -> Result<Recorded> {
         // What was recorded now is told of; what held before only if there is nothing else.
-        let new = || asked.iter().filter(|asked| !asked.held);
+        let new = || asked.iter().filter(|asked| !asked.already);
         let (first, last) = match (new().next(), new().next_back()) {
             (Some(first), Some(last)) => (first.id, last.id),
             _ => (asked[0].id, asked[asked.len() - 1].id),
@@ -117,7 +117,7 @@ impl Transaction<'_> {
             prev_hash: done.event(first)?.prev_hash.to_string(),
             asked: done.event(last)?,
             ids,
-            duplicate: asked.iter().all(|asked| asked.held),
+            duplicate: asked.iter().all(|asked| asked.already),
             stopped,
             warnings: done.warnings,
         })
@@ -130,8 +130,8 @@ pub fn is_stopped(state: &State) -> bool {
 
 /// Whether no work on an entity can begin now.
 pub(super) fn is_held_up(state: &State, entity: Option<&Entity>) -> bool {
-    let project = entity.and_then(policy::project::of);
-    let standing = project.map(|project| policy::project::standing(state, &project));
+    let project = entity.and_then(policy::project::project_of);
+    let standing = project.map(|project| policy::project::phase(state, &project));
     is_stopped(state) || standing.is_some_and(|at| at != machine::Phase::Active)
 }
 

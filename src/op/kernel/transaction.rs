@@ -8,7 +8,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::context::Context;
-use super::seat::seat;
+use super::membership::membership;
 use crate::base::actor::ActorKind;
 use crate::base::{Clocks, Error, ErrorKind, Now, Reason, Result, Ulid, limits};
 use crate::chain::Head;
@@ -49,7 +49,7 @@ pub struct Transaction<'v> {
     /// Events of a cascade whose consequences did not fit into the batch.
     backlog: Vec<Event>,
     /// Whose shell this is, as far as sessions and projects go.
-    pub seat: Membership,
+    pub membership: Membership,
     pub now: Now,
     /// What the machine knows that the log does not say yet.
     pub machine: MachineFacts,
@@ -62,7 +62,10 @@ pub struct Transaction<'v> {
 
 impl fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transaction").field("unit", &self.unit).field("seat", &self.seat).finish_non_exhaustive()
+        f.debug_struct("Transaction")
+            .field("unit", &self.unit)
+            .field("membership", &self.membership)
+            .finish_non_exhaustive()
     }
 }
 
@@ -78,8 +81,8 @@ pub enum Mode {
 pub struct Added {
     /// The event that was asked for, or that made it so before.
     pub id: Ulid,
-    /// Whether it was so before.
-    pub held: bool,
+    /// Whether it was so before, and nothing was added.
+    pub already: bool,
 }
 
 impl<'v> Transaction<'v> {
@@ -142,7 +145,7 @@ impl<'v> Transaction<'v> {
             log,
             unit,
             backlog: Vec::new(),
-            seat: Membership::Free,
+            membership: Membership::Free,
             now,
             machine: MachineFacts::default(),
             clocks: None,
@@ -157,7 +160,7 @@ impl<'v> Transaction<'v> {
         tx.settle_stop()?;
         tx.settle_world(ctx)?;
         tx.settle_session(ctx)?;
-        tx.seat = seat(ctx, tx.state())?;
+        tx.membership = membership(ctx, tx.state())?;
         Ok(tx)
     }
 
@@ -186,7 +189,7 @@ impl<'v> Transaction<'v> {
         let persons = request.autonomous && policy::rules::is_operators(request.kind);
         if request.actor.kind != ActorKind::Core && !persons {
             let own = project::of_request(self.state(), &request);
-            self.seat.check(self.state(), request.kind, own.as_ref())?;
+            self.membership.check(self.state(), request.kind, own.as_ref())?;
         }
         let fresh = self.unit.mint()?;
         // Only for something that will be recorded may anybody be announced; only with the announcement
@@ -202,11 +205,11 @@ impl<'v> Transaction<'v> {
             self.unit.push(opening)?;
         }
         match policy::decide(&self.moment(), request, &mut || fresh)? {
-            Ruling::Holds(id) => Ok(Added { id, held: true }),
+            Ruling::Already(id) => Ok(Added { id, already: true }),
             Ruling::Record(draft) => {
                 let asked = self.unit.push(draft)?;
                 self.follow(asked)?;
-                Ok(Added { id: self.unit.events()[asked].id, held: false })
+                Ok(Added { id: self.unit.events()[asked].id, already: false })
             }
         }
     }

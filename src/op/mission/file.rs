@@ -10,7 +10,7 @@ use crate::vault::{M1File, Vault};
 
 /// What the file should be.
 pub(super) fn wanted(state: &State) -> Option<String> {
-    mission::newest(state).map(|mission| MissionFile::of(state, &mission).render())
+    mission::newest(state).map(|mission| MissionFile::of_mission(state, &mission).render())
 }
 
 /// Looks at the file, and mends it under the lock if that is needed. Before there is a mission it is

@@ -65,7 +65,7 @@ fn view_of(state: &State, mission: Entity) -> MissionView {
         _ => false,
     };
     let busy = task.map(|task| task.into_owned()).filter(|task| mission.phase == Phase::Running && at_it(task));
-    MissionView { m1: MissionFile::of(state, &mission), mission, busy, warnings: Vec::new() }
+    MissionView { m1: MissionFile::of_mission(state, &mission), mission, busy, warnings: Vec::new() }
 }
 
 fn no_mission() -> Error {
@@ -324,5 +324,5 @@ fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel:
         }
         _ => false,
     };
-    same.then_some(crate::op::kernel::Added { id: mission.last_event, held: true })
+    same.then_some(crate::op::kernel::Added { id: mission.last_event, already: true })
 }

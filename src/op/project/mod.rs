@@ -115,8 +115,8 @@ pub struct ListRequest {
 }
 
 impl ListRequest {
-    /// The first page of all of it.
-    pub fn of(projection: Projection) -> Self {
+    /// The first page, unfiltered.
+    pub fn first_page(projection: Projection) -> Self {
         let limit = limits::LOG_PAGE_DEFAULT_EVENTS;
         ListRequest { projection, states: Vec::new(), made_for: None, limit, cursor: None }
     }

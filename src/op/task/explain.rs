@@ -82,7 +82,7 @@ impl Chain<'_> {
 
     /// That its project is held up, and why.
     fn project(&mut self, task: &Entity) {
-        let project = project::of(task).and_then(|project| self.state.entity(&project));
+        let project = project::project_of(task).and_then(|project| self.state.entity(&project));
         let Some(project) = project.filter(|project| project.phase != Phase::Active) else { return };
         let (name, project) = (project.subject.id(), project.as_project());
         self.steps.push(match project.phase {
@@ -149,11 +149,11 @@ impl Chain<'_> {
     }
 
     fn until(&self, task: &Entity) -> String {
-        let project = project::of(task);
+        let project = project::project_of(task);
         match self.view.moment().held_until(task) {
             Some(until) => format!(" until {until}"),
             None if task.as_task().has_lease()
-                && project.is_some_and(|project| project::standing(self.state, &project) == Phase::Paused) =>
+                && project.is_some_and(|project| project::phase(self.state, &project) == Phase::Paused) =>
             {
                 " until a lease after the resume".to_owned()
             }

@@ -140,7 +140,7 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     }
     // Whose project is paused is told so, not that there is nothing to do.
     if ctx.caller.actor.kind == ActorKind::Agent && reference.is_none() {
-        tx.seat.check(tx.state(), Kind::TaskAssigned, None)?;
+        tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     }
     if reference.is_none() {
         let project = ctx.project.as_ref().map(project::subject);
@@ -205,12 +205,12 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
             if ctx.caller.actor.kind == ActorKind::Agent {
                 project::check_going_on(tx.state(), task)?;
             }
-            return Ok(vec![Added { id: run.first_event, held: true }]);
+            return Ok(vec![Added { id: run.first_event, already: true }]);
         }
         let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
         let request = Request { key: key.clone(), ..ctx.request(Kind::RunStarted, None, payload) };
         match tx.repeated(&request)? {
-            Some(first) => Ok(vec![Added { id: first.asked.id, held: true }]),
+            Some(first) => Ok(vec![Added { id: first.asked.id, already: true }]),
             None => Ok(vec![tx.ask(request)?]),
         }
     })
@@ -240,7 +240,7 @@ pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
         };
         let beat = Request { key: key.clone(), ..ctx.request(kind, Some(&subject.to_string()), json!({})) };
         match tx.repeated(&beat)? {
-            Some(first) => Ok(vec![Added { id: first.asked.id, held: true }]),
+            Some(first) => Ok(vec![Added { id: first.asked.id, already: true }]),
             None => Ok(vec![tx.ask(beat)?]),
         }
     })
@@ -294,7 +294,7 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
         };
         let done = Request { key: key.clone(), ..ctx.request(kind, Some(&subject), said) };
         if let Some(first) = tx.repeated(&done)? {
-            return Ok(vec![Added { id: first.asked.id, held: true }]);
+            return Ok(vec![Added { id: first.asked.id, already: true }]);
         }
         if begins {
             tx.ask(ctx.request(Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;

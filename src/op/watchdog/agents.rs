@@ -32,7 +32,7 @@ pub struct WatchedAgent {
 /// Looks at every agent that is at work, and gives each its next id. `held` is what was held when the tick began.
 pub fn look(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<WatchedAgent>> {
     let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
-    let calendar = ProjectActivity::of(tx.state());
+    let calendar = ProjectActivity::read(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
         look_at(tick, tx, agent, held, &calendar)?;
@@ -75,7 +75,7 @@ fn look_at(
     }
     let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
-    let mut life = SignsOfLife::of(tx.state(), agent, held);
+    let mut life = SignsOfLife::of_agent(tx.state(), agent, held);
     // However it was declared, nobody is quiet for longer than the settings allow.
     let most = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
     if let Some(work) = &mut life.deep_work {

@@ -183,7 +183,7 @@ impl<'a> TickRun<'a> {
     /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
     fn round(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::HookCall>, bool)> {
         self.stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
-        self.paused = ProjectActivity::of(tx.state()).all_paused();
+        self.paused = ProjectActivity::read(tx.state()).all_paused();
         // What was overdue in a round before is settled; agents are looked at anew.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);

@@ -8,7 +8,7 @@ use crate::policy::project::{self, Membership};
 use crate::state::State;
 
 /// Whose shell a command was started in, as far as sessions and projects go.
-pub(super) fn seat(ctx: &Context, state: &State) -> Result<Membership> {
+pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     if ctx.caller.shell == Shell::Supervisors {
         return Ok(Membership::Free);
     }
@@ -30,7 +30,7 @@ pub(super) fn seat(ctx: &Context, state: &State) -> Result<Membership> {
     }
     // What is over has been settled before.
     let over = session.phase != machine::Phase::Active;
-    Ok(match project::of(&session) {
+    Ok(match project::project_of(&session) {
         Some(project) if !over => Membership::Session(project),
         _ => Membership::Void(format!("session {} is over: log out, and log in anew", session.name())),
     })
