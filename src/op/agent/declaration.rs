@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn a_declaration_reads_back_in_either_form() {
-        for mode in [Mode::Flexible, Mode::Strict] {
-            let minutes = (mode == Mode::Strict).then_some(45);
+        for mode in [DeepWorkMode::Flexible, DeepWorkMode::Strict] {
+            let minutes = (mode == DeepWorkMode::Strict).then_some(45);
             let declared = Declaration { mode, activity: "大規模な修正: part 2".to_owned(), minutes };
             for works in [false, true] {
                 assert_eq!(Declaration::read(&declared.write(works)), Ok(declared.clone()));
@@ -80,7 +80,7 @@ mod tests {
     fn what_people_write_is_read_and_nonsense_is_not() {
         let read = Declaration::read("# 深い作業\n- 制限タイプ： strict\n- 活動予定内容： 調査\n- 予定時間： 2時間\n")
             .unwrap();
-        assert_eq!((read.mode, read.minutes), (Mode::Strict, Some(120)));
+        assert_eq!((read.mode, read.minutes), (DeepWorkMode::Strict, Some(120)));
         for bad in ["", "type: soft\nactivity: x\n", "type: strict\nactivity: x\n", "type: flexible\n", "\0\0\0"] {
             assert!(Declaration::read(bad).is_err(), "{bad:?}");
         }
