@@ -5,8 +5,8 @@ use hiveforge::reply::key::TABLE;
 use hiveforge::reply::{Cell, Key, Reply, Row, Shape, Status};
 use serde_json::{Value, json};
 
-use crate::hive::{Hive, jsonl};
 use crate::sized;
+use crate::test_vault::{Hive, jsonl};
 
 /// What fits a title that is shown whole.
 const TITLE_CHARS: usize = 50;

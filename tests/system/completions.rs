@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::hive::{Hive, binary};
 use crate::machine::{Need, can};
+use crate::test_vault::{Hive, binary};
 
 /// A shell in a pane of a tmux server that is gone with this value.
 struct Shell {

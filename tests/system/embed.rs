@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::hive::Hive;
 use crate::machine::{Need, can};
+use crate::test_vault::Hive;
 
 #[test]
 fn a_program_that_links_the_library_starts_no_process() {

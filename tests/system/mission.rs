@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::hive::{Hive, Reply, START, binary, write_private};
 use crate::machine::{Need, can, sized};
+use crate::test_vault::{Hive, Reply, START, binary, write_private};
 
 /// What changes a file, takes a lock, or begins a process.
 const CALLS: &str =

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::hive::{Hive, Reply, START, binary};
 use crate::machine::{Disk, Mount, Need, can, fill, must, sized};
+use crate::test_vault::{Hive, Reply, START, binary};
 use crate::vaults::{NEXT_DAY, batch, check_goes_on, check_verifies, clean, copy, count, log, payload, torn};
 
 /// Runs a command of the toolkit under another one.

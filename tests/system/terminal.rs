@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::hive::{Hive, binary};
 use crate::machine::{Need, can};
+use crate::test_vault::{Hive, binary};
 
 /// What a command shows on a terminal of its own, both outputs together.
 fn on_terminal(hive: &Hive, name: &str, args: &str) -> String {

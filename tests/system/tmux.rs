@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::hive::{Hive, Reply, write_private};
 use crate::machine::{Need, can};
+use crate::test_vault::{Hive, Reply, write_private};
 
 /// A server that is gone with this value. The panes of its sessions run `cat`: what is typed shows twice, once
 /// as typed and, after Enter, once more.

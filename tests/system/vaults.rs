@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::hive::{Hive, START};
 use crate::machine::must;
+use crate::test_vault::{Hive, START};
 
 pub const NEXT_DAY: &str = "2026-02-01T12:00:00Z";
 const ONE: &[&str] = &["RequirementProposed", "--payload"];

@@ -2,9 +2,9 @@
 //! Ids go on increasing, the log stays in order, every command goes on, the caches agree.
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::{Hive, START};
 use crate::judge::{agrees, check_files};
 use crate::machine::Dice;
+use crate::test_vault::{Hive, START};
 use crate::vaults::{check_goes_on, keys, log, payload};
 
 const JUMPS: &[&str] = &[

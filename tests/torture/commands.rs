@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::hive::{Hive, Reply, binary};
+use crate::test_vault::{Hive, Reply, binary};
 
 /// What a repetition of the command means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::{Need, can};
+use crate::test_vault::Hive;
 use crate::vaults::{check_goes_on, keys, log, payload};
 
 const WORKERS: usize = 2;

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::thread;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
+use crate::test_vault::Hive;
 use crate::vaults::{check_verifies, keys, log, payload};
 
 const WORKERS: usize = 32;

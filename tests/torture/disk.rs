@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::commands::{APPEND, Act, BATCH};
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::{Hive, START};
 use crate::inject::Ground;
 use crate::judge::{Said, agrees, check_files, judge, said};
 use crate::machine::{Dice, Disk, Mount, Need, can, fill};
+use crate::test_vault::{Hive, START};
 use crate::vaults::{NEXT_DAY, check_goes_on, log};
 
 /// Cuts the log's write short after every so many bytes.

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::Dice;
+use crate::test_vault::Hive;
 use crate::vaults::{check_goes_on, keys, log, payload};
 
 const KEYS: usize = 200;

@@ -10,9 +10,9 @@ use std::thread;
 
 use crate::commands::{ACTS, APPEND, Act, BATCH, INIT};
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::{Hive, Reply};
 use crate::judge::{Said, appended, judge};
 use crate::machine::{Dice, Need, can};
+use crate::test_vault::{Hive, Reply};
 use crate::vaults::{self, Start};
 
 /// The calls that can fail because of a file system or of a machine that is short of something.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::commands::{Act, Again, Judged};
 use crate::counts::Wrong;
-use crate::hive::{Hive, Reply};
+use crate::test_vault::{Hive, Reply};
 use crate::vaults::{Start, check_goes_on, files, log};
 
 /// What the command said of itself.

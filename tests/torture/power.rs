@@ -12,9 +12,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::{Dice, Disk, Need, can, must};
+use crate::test_vault::Hive;
 use crate::vaults::{batch, check_goes_on, count, log, payload};
 
 const NEEDS: &[Need] = &[Need::Root, Need::Mount, Need::Loop, Need::Tool("xfs_io")];

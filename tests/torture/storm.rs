@@ -13,9 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::Dice;
+use crate::test_vault::Hive;
 use crate::vaults::{check_goes_on, check_verifies, keys, log, payload};
 
 const WORKERS: usize = 16;
