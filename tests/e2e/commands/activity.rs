@@ -3,17 +3,17 @@
 use std::fs;
 
 use crate::support::steps::{count, kinds_since, ok, refuses, sh};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{all_is_well, at, beat, configured, file, moment, tick};
 
 /// Logs something that is no introspection; gives whether one is due now.
-fn log(hive: &Hive) -> String {
+fn log(hive: &TestVault) -> String {
     ok(hive, "hf-activity --kind thinking").get("INTROSPECTION_DUE").to_owned()
 }
 
 #[test]
 fn a_log_is_a_file_under_the_current_id_and_never_over_another() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     tick(&mut hive, 0);
     let first =
         hive.pipe("activity", &["--kind", "creating", "--title", "三人目", "-"], "Story.\nMore.\n\n").expect_exit(0);
@@ -36,7 +36,7 @@ fn a_log_is_a_file_under_the_current_id_and_never_over_another() {
 
 #[test]
 fn what_is_no_log_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (line, why) in [
         ("hf-activity", "--kind"),
         ("hf-activity --kind a/b", "a kind is one word"),
@@ -49,12 +49,12 @@ fn what_is_no_log_is_refused() {
     hive.refuses("activity", &["--kind", "thinking", "--title", "a\nb"], 2);
     hive.refuses("activity", &["--kind", "thinking", "--emergency", ""], 2);
     hive.refuses_input("activity", &["--kind", "thinking", "-"], "x".repeat(1024 * 1024 + 1), 2);
-    assert_eq!(sh(&Hive::empty(), "hf-activity --kind thinking").expect_exit(7).get("STATUS"), "NO_VAULT");
+    assert_eq!(sh(&TestVault::empty(), "hf-activity --kind thinking").expect_exit(7).get("STATUS"), "NO_VAULT");
 }
 
 #[test]
 fn a_log_completes_the_open_deep_work_and_the_next_one_looks_inward() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --flexible Long");
     let closing = ok(&hive, "hf-activity --kind creating");
     assert_eq!(
@@ -141,7 +141,7 @@ fn a_log_is_a_sign_of_life_and_a_heartbeat_of_what_is_held() {
 
 #[test]
 fn a_log_without_a_usable_id_is_not_lost() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     tick(&mut hive, 0);
     fs::write(file(&hive, "current_heartbeat_id.txt"), "soon").unwrap();
     let reply = at(&mut hive, 60, "hf-activity --kind thinking").expect_exit(0);

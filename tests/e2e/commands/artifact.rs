@@ -10,22 +10,22 @@ use hiveforge::op::artifact::{self, PutRequest};
 use serde_json::{Value, json};
 
 use crate::support::steps::{count, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state};
-use crate::support::test_vault::{Hive, Reply, binary};
+use crate::support::test_vault::{Reply, TestVault, binary};
 
 /// Stores a file with this content.
 #[track_caller]
-fn put(hive: &Hive, name: &str, content: impl AsRef<[u8]>, more: &str) -> Reply {
+fn put(hive: &TestVault, name: &str, content: impl AsRef<[u8]>, more: &str) -> Reply {
     fs::write(hive.dir().join(name), content).unwrap();
     ok(hive, format!("hf-artifact put {name} {more}").trim_end())
 }
 
 /// The stored content of a reply's artifact.
-fn stored(hive: &Hive, reply: &Reply) -> PathBuf {
+fn stored(hive: &TestVault, reply: &Reply) -> PathBuf {
     hive.vault().join(reply.get("PATH"))
 }
 
 /// What is in `Artifacts/`.
-fn folders(hive: &Hive) -> Vec<String> {
+fn folders(hive: &TestVault) -> Vec<String> {
     let Ok(entries) = fs::read_dir(hive.vault().join("Artifacts")) else { return Vec::new() };
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let incoming = hive.vault().join("Artifacts/.incoming");
@@ -34,7 +34,7 @@ fn folders(hive: &Hive) -> Vec<String> {
 
 #[test]
 fn a_content_is_stored_with_its_manifest_and_given_back() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     let reply = put(&hive, "form.py", "print('x')\n", "--for T-0001");
     assert_eq!(
@@ -91,7 +91,7 @@ fn a_content_is_stored_with_its_manifest_and_given_back() {
 
 #[test]
 fn what_it_is_is_told_from_its_name_and_its_content() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (name, content, kind, mime) in [
         ("notes.MD", &b"# x\n"[..], "text", "text/markdown"),
         ("plain", b"words\n", "text", "text/plain"),
@@ -112,7 +112,7 @@ fn what_it_is_is_told_from_its_name_and_its_content() {
 
 #[test]
 fn an_artifact_may_be_empty() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = put(&hive, "empty", "", "");
     assert_eq!(
         (reply.get("SIZE_BYTES"), reply.get("SHA256")),
@@ -125,7 +125,7 @@ fn an_artifact_may_be_empty() {
 
 #[test]
 fn the_same_content_is_stored_once() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let first = put(&hive, "a.txt", "same\n", "--for T-0001");
     let recorded = hive.contents();
@@ -151,7 +151,7 @@ fn the_same_content_is_stored_once() {
 
 #[test]
 fn a_key_repeats_a_put_safely() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     put(&hive, "a.txt", "one\n", "--key k");
     assert_eq!(ok(&hive, "hf-artifact put a.txt --key k").get("STATUS"), "DUPLICATE");
     fs::write(hive.dir().join("a.txt"), "two\n").unwrap();
@@ -161,7 +161,7 @@ fn a_key_repeats_a_put_safely() {
 
 #[test]
 fn a_content_that_is_damaged_is_never_given_out_and_is_recorded_once() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = put(&hive, "a.txt", "good\n", "");
     let content = stored(&hive, &reply);
     fs::write(&content, "evil\n").unwrap();
@@ -192,7 +192,7 @@ fn a_content_that_is_damaged_is_never_given_out_and_is_recorded_once() {
 #[test]
 fn good_bytes_never_give_way_to_damaged_ones() {
     for more in ["", "--for T-0001"] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         ok(&hive, "hf-task propose Form");
         let first = put(&hive, "a.txt", "good\n", "");
         fs::write(stored(&hive, &first), "evil\n").unwrap();
@@ -204,7 +204,7 @@ fn good_bytes_never_give_way_to_damaged_ones() {
         keeps_the_rules(&hive);
     }
     // A link in the place of a content is no content, whatever it points to.
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let content = stored(&hive, &put(&hive, "a.txt", "good\n", ""));
     fs::remove_file(&content).unwrap();
     symlink(hive.dir().join("a.txt"), &content).unwrap();
@@ -216,7 +216,7 @@ fn good_bytes_never_give_way_to_damaged_ones() {
 #[test]
 fn a_content_that_is_shortened_lengthened_or_gone_is_damaged() {
     for damage in ["", "good\n\n", "gone"] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         let content = stored(&hive, &put(&hive, "a.txt", "good\n", ""));
         match damage {
             "gone" => fs::remove_file(&content).unwrap(),
@@ -230,7 +230,7 @@ fn a_content_that_is_shortened_lengthened_or_gone_is_damaged() {
 
 #[test]
 fn a_link_in_the_place_of_a_content_is_not_followed() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let content = stored(&hive, &put(&hive, "a.txt", "good\n", ""));
     fs::remove_file(&content).unwrap();
     symlink(hive.dir().join("a.txt"), &content).unwrap();
@@ -243,7 +243,7 @@ fn a_link_in_the_place_of_a_content_is_not_followed() {
 
 #[test]
 fn what_cannot_be_read_leaves_nothing_behind() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::create_dir(hive.dir().join("folder")).unwrap();
     refuses(&hive, "hf-artifact put nowhere.txt", 2, "nowhere.txt");
     refuses(&hive, "hf-artifact put folder", 2, "folder is a folder: store a file");
@@ -280,7 +280,7 @@ impl Read for Shrinking {
 
 #[test]
 fn a_file_that_shrinks_half_way_is_not_stored() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let path = hive.dir().join("big.bin");
     for to in [0, 300 * 1024] {
         fs::write(&path, vec![7; 1024 * 1024]).unwrap();
@@ -307,7 +307,7 @@ impl Read for Failing {
 
 #[test]
 fn a_file_that_vanishes_half_way_is_not_stored() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let done = artifact::put(&hive.context(), PutRequest::default(), &mut Failing(3));
     assert_eq!(done.unwrap_err().message, "cannot read the content: the disk is gone");
     assert_eq!((folders(&hive), kinds(&hive).len()), (Vec::new(), 1));
@@ -318,7 +318,7 @@ const MEMORY_MAX_KIB: u64 = 16 * 1024;
 
 /// Stores and reads a file of holes that has many times the memory which the command gets.
 fn is_streamed(size_bytes: u64) {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     File::create(hive.dir().join("large.bin")).unwrap().set_len(size_bytes).unwrap();
     let limited = |args: &str, to: Stdio| {
         let line = format!("ulimit -d {MEMORY_MAX_KIB} && exec '{}' {args}", binary("artifact").display());
@@ -346,7 +346,7 @@ fn a_content_of_two_gigabytes_is_streamed_and_not_loaded() {
 
 #[test]
 fn a_content_that_is_not_good_is_made_anew_by_a_task_of_its_own() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     put(&hive, "a.txt", "bad\n", "--for T-0001");
     let before = kinds(&hive).len();
@@ -374,7 +374,7 @@ fn a_content_that_is_not_good_is_made_anew_by_a_task_of_its_own() {
 
 #[test]
 fn what_a_put_left_that_was_killed_is_removed_by_the_next_one() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let incoming = hive.vault().join("Artifacts/.incoming");
     // One died while it read, one before its event was recorded.
     fs::create_dir_all(incoming.join("01KG9YS7G0WRTVCH7P9FWWHB94/new")).unwrap();

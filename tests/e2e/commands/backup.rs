@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::support::test_vault::{Hive, Reply, write_private};
+use crate::support::test_vault::{Reply, TestVault, write_private};
 
 #[test]
 fn a_backup_is_a_vault_with_the_same_log() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     fs::create_dir(hive.vault().join("Akashic/index")).unwrap();
     fs::write(hive.vault().join("Akashic/index/derived"), "left out").unwrap();
@@ -37,7 +37,7 @@ fn a_backup_is_a_vault_with_the_same_log() {
 
 #[test]
 fn a_backup_may_fill_an_empty_folder_and_no_other() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::create_dir(hive.dir().join("empty")).unwrap();
     hive.run("backup", &["empty"]).expect_exit(0);
     let reply = hive.refuses("backup", &["empty"], 3);
@@ -49,7 +49,7 @@ fn a_backup_may_fill_an_empty_folder_and_no_other() {
 
 #[test]
 fn a_backup_inside_the_vault_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for place in ["Vault/copy", "Vault/Artifacts/deep/copy", "Vault/../Vault/copy"] {
         let reply = hive.refuses("backup", &[place], 2);
         assert_eq!(reply.get("SUM"), "a backup inside the vault itself would not survive it");
@@ -58,7 +58,7 @@ fn a_backup_inside_the_vault_is_refused() {
 
 #[test]
 fn a_damaged_vault_makes_no_backup() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let mut log = fs::read(hive.segment()).unwrap();
     log[20] ^= 1;
@@ -70,7 +70,7 @@ fn a_damaged_vault_makes_no_backup() {
 
 #[test]
 fn a_backup_without_a_head_record_is_good_too() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     fs::remove_file(hive.head()).unwrap();
     assert_eq!(hive.run("backup", &["copy"]).expect_exit(0).get("EVENTS"), "2");
@@ -80,7 +80,7 @@ fn a_backup_without_a_head_record_is_good_too() {
 #[test]
 fn a_copy_is_private_whatever_the_original_was() {
     use std::os::unix::fs::PermissionsExt;
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::set_permissions(hive.segment(), fs::Permissions::from_mode(0o644)).unwrap();
     hive.run("backup", &["copy"]).expect_exit(0);
     let copied = hive.dir().join("copy").join(hive.segment().strip_prefix(hive.vault()).unwrap());
@@ -90,7 +90,7 @@ fn a_copy_is_private_whatever_the_original_was() {
 
 #[test]
 fn backups_beside_writers_are_consistent() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| (0..10).for_each(|n| drop(hive.propose(&n.to_string()))));
         for n in 0..5 {
@@ -106,7 +106,7 @@ fn backups_beside_writers_are_consistent() {
 #[test]
 fn a_name_that_is_not_utf8_is_refused_and_not_left_out() {
     use std::os::unix::ffi::OsStrExt;
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let odd = hive.vault().join("Artifacts").join(std::ffi::OsStr::from_bytes(b"\xff.bin"));
     fs::write(odd, "x").unwrap();
     let reply = hive.run("backup", &["copy"]).expect_exit(3);
@@ -116,7 +116,7 @@ fn a_name_that_is_not_utf8_is_refused_and_not_left_out() {
 
 #[test]
 fn what_a_backup_left_that_was_killed_is_removed_by_the_next_one() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for name in ["copy.partial-0123abcd", "copy.partial-at-it", "copy.partial-89abcdef", "copying.partial-01234567"] {
         fs::create_dir(hive.dir().join(name)).unwrap();
         fs::write(hive.dir().join(name).join("half"), "x").unwrap();
@@ -132,7 +132,7 @@ fn what_a_backup_left_that_was_killed_is_removed_by_the_next_one() {
 
 #[test]
 fn a_copy_does_not_carry_the_clocks_of_the_machine_along() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     assert!(hive.vault().join("Akashic/clock").exists());
     let copy = hive.dir().join("copy");

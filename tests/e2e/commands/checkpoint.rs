@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::support::steps::{count, kinds, ok, refuses, running, sh};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{all_is_well, at, beat, configured, file, tick};
 
 #[test]
 fn the_first_one_takes_a_fresh_id_and_the_next_ones_tell_of_the_one_before() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     let first = hive.run("checkpoint", &["replaceツールのエラー原因の調査中"]).expect_exit(0);
     let head = "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:the checkpoint is recorded\n";
     assert_eq!(first.stdout, format!("{head}HEARTBEAT_ID:20260131120000\n"));
@@ -48,11 +48,11 @@ fn a_checkpoint_avoids_the_alarm() {
 #[test]
 fn a_long_time_without_a_log_suggests_deep_work_unless_it_is_declared() {
     for (second, suggested) in [(479, 0), (480, 0), (481, 1)] {
-        let mut hive = Hive::new();
+        let mut hive = TestVault::new();
         ok(&hive, "hf-activity --kind thinking");
         assert_eq!(at(&mut hive, second, "hf-checkpoint Still").expect_exit(0).all("ADVICE").len(), suggested);
     }
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-activity --kind thinking");
     ok(&hive, "hf-deepwork start --flexible Long");
     assert_eq!(at(&mut hive, 4000, "hf-checkpoint Still").expect_exit(0).all("ADVICE"), [""; 0]);
@@ -60,7 +60,7 @@ fn a_long_time_without_a_log_suggests_deep_work_unless_it_is_declared() {
 
 #[test]
 fn an_agent_that_never_logged_is_told_of_deep_work_too() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint One");
     let reply = at(&mut hive, 481, "hf-checkpoint Two").expect_exit(0);
     assert_eq!(
@@ -78,7 +78,7 @@ fn without_a_usable_id_the_checkpoint_is_not_lost() {
         ("20260230000000", "'20260230000000' is not a heartbeat id; a fresh one was taken"),
         ("20260131120501", "the current heartbeat id 20260131120501 lies in the future; a fresh one was taken"),
     ] {
-        let mut hive = Hive::new();
+        let mut hive = TestVault::new();
         tick(&mut hive, 0);
         fs::write(file(&hive, "current_heartbeat_id.txt"), text).unwrap();
         let reply = at(&mut hive, 180, "hf-checkpoint Here").expect_exit(0);
@@ -92,7 +92,7 @@ fn without_a_usable_id_the_checkpoint_is_not_lost() {
         all_is_well(&hive);
     }
     // Two minutes ahead is what two clocks may differ by.
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     tick(&mut hive, 0);
     fs::write(file(&hive, "current_heartbeat_id.txt"), beat(120)).unwrap();
     assert_eq!(at(&mut hive, 0, "hf-checkpoint Here").expect_exit(0).get("HEARTBEAT_ID"), beat(120));
@@ -100,7 +100,7 @@ fn without_a_usable_id_the_checkpoint_is_not_lost() {
 
 #[test]
 fn a_checkpoint_is_one_short_line() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (text, why) in [
         ("", "the checkpoint is empty: say it in one line"),
         (" \n ", "the checkpoint is empty: say it in one line"),
@@ -113,12 +113,12 @@ fn a_checkpoint_is_one_short_line() {
     }
     hive.run("checkpoint", &[&"語".repeat(400)]).expect_exit(0);
     refuses(&hive, "hf-checkpoint", 2, "ACTIVITY");
-    assert_eq!(sh(&Hive::empty(), "hf-checkpoint Here").expect_exit(7).get("STATUS"), "NO_VAULT");
+    assert_eq!(sh(&TestVault::empty(), "hf-checkpoint Here").expect_exit(7).get("STATUS"), "NO_VAULT");
 }
 
 #[test]
 fn who_speaks_is_named_on_the_line_or_in_the_environment_or_is_main() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (args, shell, who) in [
         (&["Here"][..], None, "agent:main"),
         (&["Here"], Some("painter"), "agent:painter"),
@@ -164,7 +164,7 @@ fn a_checkpoint_is_a_heartbeat_of_what_the_agent_holds_and_of_nothing_else() {
 
 #[test]
 fn with_state_a_block_is_left_for_a_session_that_loses_its_context() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:main");
     hive.run("checkpoint", &["--state", "Tests are green, review comes next"]).expect_exit(0);
     let blocks = fs::read_to_string(hive.vault().join("Autonomous/state/CHECKPOINTS.md")).unwrap();
@@ -182,7 +182,7 @@ fn with_state_a_block_is_left_for_a_session_that_loses_its_context() {
 
 #[test]
 fn nothing_is_written_through_a_link() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-checkpoint One");
     let outside = hive.dir().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -195,7 +195,7 @@ fn nothing_is_written_through_a_link() {
 
 #[test]
 fn an_agent_speaks_for_itself_alone() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-checkpoint Here --agent a");
     ok(&hive, "hf-deepwork start --flexible Long --agent a");
     let work = hive.events().pop().unwrap()["subject"].as_str().unwrap().to_owned();

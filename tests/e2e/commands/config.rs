@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::support::steps::{count, keeps_the_rules, ok, sh};
-use crate::support::test_vault::{Hive, write_private};
+use crate::support::test_vault::{TestVault, write_private};
 
-fn configure(hive: &Hive, text: &str) {
+fn configure(hive: &TestVault, text: &str) {
     write_private(&hive.vault().join("hiveforge.config.yaml"), text.as_bytes());
 }
 
 /// The settings that the newest event about them carries.
-fn recorded(hive: &Hive) -> serde_json::Value {
+fn recorded(hive: &TestVault) -> serde_json::Value {
     let mut events = hive.events();
     events.retain(|event| !event["payload"]["settings"].is_null());
     events.pop().expect("the first event has some")["payload"]["settings"].clone()
@@ -19,7 +19,7 @@ fn recorded(hive: &Hive) -> serde_json::Value {
 
 #[test]
 fn a_new_vault_has_its_settings_in_its_first_event() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     assert_eq!(hive.events()[0]["payload"]["settings"]["governance.lease_seconds"], 900);
     let diff = ok(&hive, "hf-config diff");
     assert_eq!(
@@ -32,7 +32,7 @@ fn a_new_vault_has_its_settings_in_its_first_event() {
 
 #[test]
 fn a_changed_file_is_on_the_record_before_anything_is_decided_by_it() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose x");
     configure(&hive, "governance:\n  lease_seconds: 60\nagents:\n  a:\n    inactive_warn_seconds: 5\n");
     let diff = sh(&hive, "hf-config diff").expect_exit(1);
@@ -67,7 +67,7 @@ fn a_file_that_cannot_be_read_fails_hf_config_alone() {
         ("agents:\n  a: 5\n", 2, "agents.a is not a section"),
     ];
     for (text, exit, why) in broken {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         configure(&hive, "governance:\n  lease_seconds: 60\n");
         ok(&hive, "hf-task propose x");
         configure(&hive, text);
@@ -88,7 +88,7 @@ fn a_file_that_cannot_be_read_fails_hf_config_alone() {
 
 #[test]
 fn a_file_that_is_a_link_is_not_followed() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let file = hive.vault().join("hiveforge.config.yaml");
     let elsewhere = hive.dir().join("elsewhere");
     fs::write(&elsewhere, "governance:\n  lease_seconds: 1\n").unwrap();
@@ -101,7 +101,7 @@ fn a_file_that_is_a_link_is_not_followed() {
 
 #[test]
 fn every_setting_is_shown_with_where_it_comes_from() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     configure(&hive, "governance:\n  max_retries: 7\nreviewers:\n  gpt:\n    command: ask\n");
     let all = ok(&hive, "hf-config show");
     let of = |name: &str| all.all("SETTING").into_iter().find(|row| row.starts_with(&format!("{name} "))).unwrap();
@@ -109,7 +109,7 @@ fn every_setting_is_shown_with_where_it_comes_from() {
     assert_eq!(of("governance.auto_assign"), "governance.auto_assign default false");
     assert_eq!(of("reviewers.gpt.command"), "reviewers.gpt.command file ask");
     assert_eq!(of("jobs.on_finish"), r#"jobs.on_finish default """#);
-    let commented = fs::read_to_string(Hive::new().vault().join("hiveforge.config.yaml")).unwrap();
+    let commented = fs::read_to_string(TestVault::new().vault().join("hiveforge.config.yaml")).unwrap();
     let named = commented.lines().filter(|line| line.contains("  # ") && line.contains(": ")).count();
     assert!(all.all("SETTING").len() >= named, "every setting of the commented file is shown");
     assert_eq!(ok(&hive, "hf-config show session").all("SETTING"), ["session.ttl_seconds default 3600"]);
@@ -118,7 +118,7 @@ fn every_setting_is_shown_with_where_it_comes_from() {
 
 #[test]
 fn each_event_is_judged_by_the_settings_of_its_time() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     configure(&hive, "governance:\n  max_retries: 1\n  approval_timeout_hours: 1\n");
     ok(&hive, "hf-require propose x");
     ok(&hive, "hf-require analyze REQ-0001 y");
@@ -143,7 +143,7 @@ fn each_event_is_judged_by_the_settings_of_its_time() {
 #[test]
 fn a_file_that_others_can_write_says_nothing() {
     use std::os::unix::fs::PermissionsExt;
-    let hive = Hive::new();
+    let hive = TestVault::new();
     configure(&hive, "governance:\n  lease_seconds: 60\n");
     ok(&hive, "hf-task propose x");
     configure(&hive, "governance:\n  lease_seconds: 5\n");
@@ -156,7 +156,7 @@ fn a_file_that_others_can_write_says_nothing() {
 
 #[test]
 fn what_cannot_be_put_on_the_record_is_not_in_force() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let long = format!("jobs:\n  on_finish: '{}'\n", "x".repeat(100_000));
     for text in ["governance:\n  max_retries: 9007199254740993\n", &long] {
         configure(&hive, text);
@@ -170,7 +170,7 @@ fn what_cannot_be_put_on_the_record_is_not_in_force() {
 
 #[test]
 fn writers_that_waited_for_each_other_do_not_bring_an_older_file_back() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let holder = fs::File::options().write(true).open(hive.vault().join("Akashic/.lock")).unwrap();
     fs2::FileExt::lock_exclusive(&holder).unwrap();
     let mut waits = hive.process("append");

@@ -5,10 +5,10 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::steps::{count, keeps_the_rules, ok, refuses, state};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 /// What holds, as agents read it.
-fn active(hive: &Hive) -> Vec<Value> {
+fn active(hive: &TestVault) -> Vec<Value> {
     let text = fs::read(hive.vault().join("Context/active_constraints.json")).unwrap();
     let all: Value = serde_json::from_slice(&text).unwrap();
     all.as_object().unwrap().values().map(|one| one["text"].clone()).collect()
@@ -16,7 +16,7 @@ fn active(hive: &Hive) -> Vec<Value> {
 
 #[test]
 fn a_constraint_holds_from_its_approval_to_the_approval_of_its_end() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let apply = hive.run("constraint", &["apply", "No new dependency"]).expect_exit(0);
     assert_eq!(
         apply.masked(&hive),
@@ -47,7 +47,7 @@ fn a_constraint_holds_from_its_approval_to_the_approval_of_its_end() {
 
 #[test]
 fn what_an_operator_rejects_never_holds() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide reject DEC-0001 --reason no");
     assert_eq!(
@@ -59,7 +59,7 @@ fn what_an_operator_rejects_never_holds() {
 
 #[test]
 fn an_agent_may_ask_and_nobody_applies_one_without_the_decision() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry --actor agent:a");
     refuses(&hive, "hf-decide approve DEC-0001 --actor agent:a", 3, "is for an operator");
     let payload = json!({"text": "Hurry"}).to_string();
@@ -77,7 +77,7 @@ fn an_agent_may_ask_and_nobody_applies_one_without_the_decision() {
 
 #[test]
 fn only_what_is_there_can_go_first_or_be_lifted() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide approve DEC-0001");
     refuses(&hive, "hf-constraint apply x --priority T-0001", 6, "nothing here is called 'T-0001'");
@@ -94,7 +94,7 @@ fn only_what_is_there_can_go_first_or_be_lifted() {
 
 #[test]
 fn a_second_wish_to_lift_it_changes_nothing_more() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide approve DEC-0001");
     ok(&hive, "hf-constraint remove CON-0001");
@@ -109,7 +109,7 @@ fn a_second_wish_to_lift_it_changes_nothing_more() {
 
 #[test]
 fn a_key_repeats_every_wish_safely() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for line in ["hf-constraint apply Quietly --key a", "hf-constraint remove CON-0001 --key r"] {
         let first = ok(&hive, line);
         let recorded = hive.contents();

@@ -4,11 +4,11 @@ use hiveforge::event::Kind;
 use serde_json::json;
 
 use crate::support::steps::{count, found_behind, id, keeps_the_rules, kinds, kinds_since, ok, refuses, state};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 /// REQ-0001, which DEC-0001 asks about.
-fn asked() -> Hive {
-    let hive = Hive::new();
+fn asked() -> TestVault {
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-require analyze REQ-0001 Easy.");
     hive
@@ -112,7 +112,7 @@ const AGENTS: &[(&[&str], Option<&str>)] = &[
     (&["--actor", "user:jo"], Some("HF_SESSION")),
 ];
 
-fn as_agent(hive: &Hive, name: &str, args: &[&str], who: &(&[&str], Option<&str>)) -> Reply {
+fn as_agent(hive: &TestVault, name: &str, args: &[&str], who: &(&[&str], Option<&str>)) -> Reply {
     let mut command = hive.command(name);
     command.args(args).args(who.0);
     if let Some(variable) = who.1 {
@@ -173,7 +173,7 @@ fn an_approval_that_was_bound_to_something_else_is_refused() {
 
 #[test]
 fn something_destructive_waits_for_its_approval() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = ok(&hive, "hf-task propose Drop-tables --destructive");
     assert_eq!(
         reply.masked(&hive),
@@ -276,7 +276,7 @@ fn a_gated_event_without_its_approval_is_found_in_a_forged_log() {
     let requirement = format!("requirement:{}", id(&hive, "require", "REQ-0001"));
     let found = found_behind(&hive, vec![("user:jo", Kind::RequirementApproved, &requirement, json!({}))]);
     assert_eq!(found, ["REQ-0001 needs an operator's approval (requirement_approval) first"]);
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let found = found_behind(&hive, vec![("user:jo", Kind::ConstraintApplied, "constraint:c", json!({"text": "x"}))]);
     assert_eq!(found, ["constraint:c needs an operator's approval (constraint_change) first"]);
 }

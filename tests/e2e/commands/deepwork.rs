@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::steps::{count, kinds_since, ok, refuses, running, sh};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{all_is_well, at, beat, configured, file, moment, tick};
 
 #[test]
@@ -64,7 +64,7 @@ fn the_list_holds_what_was_declared_against_what_it_took_for_each_agent() {
 
 #[test]
 fn what_cannot_be_declared_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (line, why) in [
         ("hf-deepwork start Long", "required"),
         ("hf-deepwork start --flexible --strict 5 Long", "cannot be used with"),
@@ -80,12 +80,12 @@ fn what_cannot_be_declared_is_refused() {
     for line in ["hf-deepwork complete", "hf-deepwork extend 5"] {
         refuses(&hive, line, 6, "agent:main is in no deep work");
     }
-    assert_eq!(sh(&Hive::empty(), "hf-deepwork status").expect_exit(7).get("STATUS"), "NO_VAULT");
+    assert_eq!(sh(&TestVault::empty(), "hf-deepwork status").expect_exit(7).get("STATUS"), "NO_VAULT");
 }
 
 #[test]
 fn a_strict_one_is_extended_twice_at_most_and_never_beyond_the_longest() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --strict 200 Long");
     refuses(&hive, "hf-deepwork extend 41", 2, "that would be longer than 240 minutes, which is the most");
     ok(&hive, "hf-deepwork extend 1");
@@ -267,7 +267,7 @@ fn a_declaration_that_is_appended_is_not_longer_than_a_declaration_can_be() {
 }
 
 /// An ai-works tree with a project in it.
-fn works(hive: &Hive) -> PathBuf {
+fn works(hive: &TestVault) -> PathBuf {
     let works = hive.dir().join("ai-works");
     fs::create_dir_all(works.join("artifacts/novel/histories")).unwrap();
     works
@@ -301,7 +301,7 @@ fn files_that_other_tools_write_into_the_tree_count_like_our_own() {
     let mut hive = configured("");
     let works = works(&hive);
     ok(&hive, "hf-activity --kind thinking --works ai-works");
-    let tick = |hive: &mut Hive, second: i64| {
+    let tick = |hive: &mut TestVault, second: i64| {
         let reply = at(hive, second, "hf-watchdog --works ai-works");
         reply.all("ANOMALY").iter().map(|line| line.to_string()).collect::<Vec<String>>()
     };
@@ -334,7 +334,7 @@ fn files_that_other_tools_write_into_the_tree_count_like_our_own() {
 #[test]
 fn what_an_older_version_left_is_renamed_once_with_its_contents() {
     for tree in [false, true] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         let (stats, flag) = match tree {
             true => (works(&hive).join("stats"), " --works ai-works"),
             false => (file(&hive, ""), ""),
@@ -383,7 +383,7 @@ fn deep_work_leaves_what_is_not_the_agents_alone() {
 
 #[test]
 fn an_agent_that_has_not_come_yet_has_an_empty_list() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     assert_eq!(
         ok(&hive, "hf-deepwork list --agent nobody").stdout,
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 deepworks\nCOUNT:0\nHAS_MORE:no\n"

@@ -2,11 +2,11 @@
 
 use hiveforge::cli::COMMANDS;
 
-use crate::support::test_vault::{Hive, binary};
+use crate::support::test_vault::{TestVault, binary};
 
 #[test]
 fn hf_alone_lists_every_command_with_one_line() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let listed: String = COMMANDS.iter().map(|entry| format!("COMMAND:{} {}\n", entry.name, entry.about)).collect();
     let head = format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:{} commands\n", COMMANDS.len());
     assert_eq!(hive.run("", &[]).expect_exit(0).stdout, head + &listed);
@@ -28,7 +28,7 @@ fn every_command_that_is_built_is_listed() {
 
 #[test]
 fn hf_runs_a_command_with_all_of_its_arguments() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     assert_eq!(hive.run("", &["init"]).expect_exit(0).get("STATUS"), "INITIALIZED");
     let payload = r#"{"title":"two words"}"#;
     let reply = hive.run("", &["append", "RequirementProposed", "--payload", payload, "--key", "k"]).expect_exit(0);
@@ -42,7 +42,7 @@ fn hf_runs_a_command_with_all_of_its_arguments() {
 
 #[test]
 fn hf_refuses_a_command_that_it_does_not_know() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     for name in ["nonsense", "../hf-log", ""] {
         let reply = hive.run("", &[name]).expect_exit(2);
         assert_eq!(
@@ -56,7 +56,7 @@ fn hf_refuses_a_command_that_it_does_not_know() {
 
 #[test]
 fn hf_refuses_options_before_the_command() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     // Dropped, they would let the command act on another vault.
     let args = ["--vault", "nowhere", "append", "RequirementProposed", "--payload", r#"{"title":"x"}"#];
     let reply = hive.refuses("", &args, 2);
@@ -70,7 +70,7 @@ fn hf_refuses_options_before_the_command() {
 
 #[test]
 fn hf_replies_in_json_wherever_that_is_asked_for() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     for args in [&["--json"][..], &["nonsense", "--json"], &["--no-such-option", "--json"], &["--json", "nonsense"]] {
         let reply: serde_json::Value = serde_json::from_str(&hive.run("", args).stdout).unwrap();
         assert_eq!(reply["schema"], 2, "{args:?}");
@@ -79,7 +79,7 @@ fn hf_replies_in_json_wherever_that_is_asked_for() {
 
 #[test]
 fn a_mistyped_command_gets_a_suggestion() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     for (slip, meant) in [("taks", "task"), ("hf-log", "log"), ("verfy", "verify")] {
         let reply = hive.run("", &[slip]).expect_exit(2);
         assert_eq!(reply.get("SUM"), format!("'{slip}' is not a command; did you mean {meant}?"));
@@ -90,7 +90,7 @@ fn a_mistyped_command_gets_a_suggestion() {
 
 #[test]
 fn hf_helps_with_a_command_as_with_all_of_them() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     assert_eq!(hive.run("", &["help"]).stdout, hive.run("", &["--help"]).stdout);
     assert_eq!(hive.run("", &["help", "task"]).stdout, hive.run("", &["task", "--help"]).stdout);
     hive.run("", &["help", "nonsense"]).expect_exit(2);
@@ -98,7 +98,7 @@ fn hf_helps_with_a_command_as_with_all_of_them() {
 
 #[test]
 fn hf_called_by_the_name_of_a_command_is_that_command() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     assert!(std::fs::read_link(binary("status")).unwrap().ends_with("hf"));
     assert_eq!(hive.run("status", &[]).expect_exit(0).stdout, hive.run("", &["status"]).stdout);
     // What only a person needs is offered to a person only.
@@ -108,7 +108,7 @@ fn hf_called_by_the_name_of_a_command_is_that_command() {
 
 #[test]
 fn a_person_can_ask_for_a_table_anywhere_and_for_the_lines_again() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.run("task", &["propose", "Login form"]).expect_exit(0);
     let table = hive.run("", &["task", "list", "--format", "table"]);
     assert_eq!(table.stdout, "OK  1 tasks\nREF     STATUS  CREATED  TITLE\nT-0001  Ready   now      Login form\n");
@@ -136,7 +136,7 @@ const READING: &[(&str, &[&str])] = &[
 
 #[test]
 fn what_only_looks_takes_no_key_and_no_actor() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (name, subs) in READING {
         let entry = COMMANDS.iter().find(|entry| entry.short() == *name).unwrap();
         let mut command = (entry.command)();

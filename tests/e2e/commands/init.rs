@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 
-use crate::support::test_vault::{Hive, write_private};
+use crate::support::test_vault::{TestVault, write_private};
 
 #[test]
 fn init_makes_a_private_vault_with_its_first_event() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let reply = hive.run("init", &[]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
@@ -24,7 +24,7 @@ fn init_makes_a_private_vault_with_its_first_event() {
 
 #[test]
 fn init_again_changes_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let before = hive.contents();
     let reply = hive.run("init", &[]).expect_exit(0);
     assert_eq!(
@@ -36,7 +36,7 @@ fn init_again_changes_nothing() {
 
 #[test]
 fn init_takes_the_vault_itself_and_makes_what_leads_to_it() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let reply = hive.run("init", &["deep/er/hive"]).expect_exit(0);
     assert_eq!(reply.masked(&hive).lines().last(), Some("VAULT:<dir>/deep/er/hive"));
     hive.run("verify", &["--vault", "deep/er/hive"]).expect_exit(0);
@@ -45,14 +45,14 @@ fn init_takes_the_vault_itself_and_makes_what_leads_to_it() {
 
 #[test]
 fn init_gives_every_vault_an_id_of_its_own() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let ids = ["one", "two"].map(|dir| hive.run("init", &[dir]).expect_exit(0).get("VAULT_ID").to_owned());
     assert_ne!(ids[0], ids[1]);
 }
 
 #[test]
 fn init_fills_an_empty_folder_and_no_other() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     fs::create_dir(hive.vault()).unwrap();
     fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(hive.vault().join("notes.txt"), "mine").unwrap();
@@ -65,7 +65,7 @@ fn init_fills_an_empty_folder_and_no_other() {
 
 #[test]
 fn init_refuses_a_folder_that_others_can_write() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     fs::create_dir(hive.vault()).unwrap();
     fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o770)).unwrap();
     assert_eq!(hive.refuses("init", &[], 3).get("REASON"), "not_private");
@@ -73,7 +73,7 @@ fn init_refuses_a_folder_that_others_can_write() {
 
 #[test]
 fn init_refuses_what_is_no_folder() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     fs::write(hive.dir().join("file"), "mine").unwrap();
     let reply = hive.run("init", &["file"]).expect_exit(2);
     assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/file is not a folder"));
@@ -82,12 +82,12 @@ fn init_refuses_what_is_no_folder() {
 
 #[test]
 fn init_finishes_what_an_interrupted_one_began() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let whole = hive.contents();
     // Whatever was there when it died: the folder, the lock, a part of the files, a torn first event.
     for keep in ["", "Akashic/.lock", "hiveforge.config.yaml"] {
         for torn in [0, 1, 100] {
-            let hive = Hive::empty();
+            let hive = TestVault::empty();
             fs::create_dir(hive.vault()).unwrap();
             fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o700)).unwrap();
             for (path, bytes) in &whole {
@@ -113,7 +113,7 @@ fn init_finishes_what_an_interrupted_one_began() {
 
 #[test]
 fn init_again_leaves_a_torn_tail_alone() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::write(hive.segment(), [fs::read(hive.segment()).unwrap(), b"{\"torn".to_vec()].concat()).unwrap();
     let before = hive.contents();
     assert_eq!(hive.run("init", &[]).expect_exit(0).get("STATUS"), "EXISTS");
@@ -122,7 +122,7 @@ fn init_again_leaves_a_torn_tail_alone() {
 
 #[test]
 fn init_takes_the_vault_option_instead_of_its_argument() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let reply = hive.run("init", &["--vault", "there"]).expect_exit(0);
     assert_eq!(reply.masked(&hive).lines().last(), Some("VAULT:<dir>/there"));
     assert!(!hive.vault().exists());
@@ -132,7 +132,7 @@ fn init_takes_the_vault_option_instead_of_its_argument() {
 
 #[test]
 fn the_commented_configuration_says_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let text = fs::read_to_string(hive.vault().join("hiveforge.config.yaml")).unwrap();
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
     assert_eq!(hive.propose("x").stderr, "");
@@ -140,7 +140,7 @@ fn the_commented_configuration_says_nothing() {
 
 #[test]
 fn of_many_inits_at_once_exactly_one_makes_the_vault() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let statuses: Vec<String> = std::thread::scope(|scope| {
         let all: Vec<_> =
             (0..8).map(|_| scope.spawn(|| hive.run("init", &[]).expect_exit(0).get("STATUS").to_owned())).collect();
@@ -155,7 +155,7 @@ fn of_many_inits_at_once_exactly_one_makes_the_vault() {
 #[test]
 fn a_vault_is_private_under_any_umask() {
     for umask in ["000", "002", "077"] {
-        let hive = Hive::empty();
+        let hive = TestVault::empty();
         let script = format!(
             "umask {umask}; {0}/hf-init && {0}/hf-append RequirementProposed --payload '{{\"title\":\"x\"}}'",
             crate::support::test_vault::binary("init").parent().unwrap().display()
@@ -178,7 +178,7 @@ fn a_vault_is_private_under_any_umask() {
 
 #[test]
 fn init_closes_a_folder_that_was_there_to_others() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     fs::create_dir(hive.vault()).unwrap();
     fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o755)).unwrap();
     hive.run("init", &[]).expect_exit(0);

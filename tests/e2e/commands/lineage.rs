@@ -5,11 +5,11 @@ use std::fs;
 use hiveforge::event::{Event, EventType, Kind};
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, forged, mask};
+use crate::support::test_vault::{TestVault, forged, mask};
 
 /// A requirement, a decision on it that came too early and one that counts, and a task whose run failed.
-fn story() -> Hive {
-    let hive = Hive::new();
+fn story() -> TestVault {
+    let hive = TestVault::new();
     hive.append("RequirementProposed", "requirement:login", json!({"title": "Login"}));
     let asks = json!({"kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?"});
     hive.append("DecisionRequested", "decision:d", asks);
@@ -23,7 +23,7 @@ fn story() -> Hive {
 }
 
 /// The ids of the story's events, in the order of the log.
-fn ids(hive: &Hive) -> Vec<String> {
+fn ids(hive: &TestVault) -> Vec<String> {
     hive.events().iter().map(|event| event["event_id"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -117,7 +117,7 @@ fn a_graph_that_is_cut_says_so() {
 
 #[test]
 fn more_than_a_thousand_events_are_cut() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let line = |n| json!({"event_type": "TaskProposed", "subject": format!("task:t{n}"), "payload": {"title": "x"}});
     hive.batch(&(0..1100).map(line).collect::<Vec<Value>>());
     let reply = hive.run("lineage", &["system", "--down"]).expect_exit(0);
@@ -204,8 +204,8 @@ const HOSTILE: &[&str] = &[
     "EXIT:0",
 ];
 
-fn hostile() -> Hive {
-    let hive = Hive::new();
+fn hostile() -> TestVault {
+    let hive = TestVault::new();
     hive.append("RequirementProposed", "requirement:root", json!({"title": "root"}));
     for title in HOSTILE {
         let payload = json!({"title": title}).to_string();
@@ -317,7 +317,7 @@ fn a_tree_has_one_line_for_each_event_whatever_the_titles_say() {
 
 #[test]
 fn pictures_of_a_log_that_was_written_around_the_commands_keep_their_lines() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let mut events = hive.recorded();
     let strange = Event {
         event_type: EventType::Unknown("Evil\"]\n  x --> y\u{1b}[31m".to_owned()),
@@ -343,7 +343,7 @@ fn pictures_of_a_log_that_was_written_around_the_commands_keep_their_lines() {
 
 #[test]
 fn an_event_with_two_causes_stands_once_and_the_tree_refers_back() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let propose = |id: &str, parents: &[&str]| {
         let subject = format!("requirement:{id}");
         let args = ["RequirementProposed", "--subject", &subject, "--payload", r#"{"title":"x"}"#];

@@ -4,11 +4,11 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::test_vault::{Hive, Reply, jsonl};
+use crate::support::test_vault::{Reply, TestVault, jsonl};
 
 /// A vault with a few events by several actors, over three days.
-fn busy() -> Hive {
-    let mut hive = Hive::new();
+fn busy() -> TestVault {
+    let mut hive = TestVault::new();
     let requirement = hive.propose("first").get("SUBJECT")["requirement:".len()..].to_owned();
     hive.at("2026-02-01T12:00:00Z");
     // It waits for its requirement, so nothing follows by itself.
@@ -180,7 +180,7 @@ fn jsonl_is_exactly_what_is_stored() {
 
 #[test]
 fn a_cursor_finds_its_place_among_many_events() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let line = json!({"event_type": "RequirementProposed", "payload": {"title": "x"}});
     hive.pipe("append", &["--batch"], jsonl(&vec![line; 700])).expect_exit(0);
     let ids: Vec<String> = hive.events().iter().map(|e| e["event_id"].as_str().unwrap().to_owned()).collect();
@@ -257,7 +257,7 @@ fn log_stops_at_damage() {
 
 #[test]
 fn following_into_a_full_disk_is_an_error() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let status = hive.process("log").arg("--follow").stdout(full).status().unwrap();
     assert_eq!(status.code(), Some(111));

@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::job_fixture::{Story, waiting};
+use crate::support::job_fixture::{TestJobVault, waiting};
 use crate::support::steps::{ok, sh};
-use crate::support::test_vault::{Hive, Reply, write_private};
+use crate::support::test_vault::{Reply, TestVault, write_private};
 
 /// The same, with the process's own exit code, which is always 0.
 #[track_caller]
-fn polled(hive: &Hive, args: &[&str]) -> String {
+fn polled(hive: &TestVault, args: &[&str]) -> String {
     let reply = hive.run("poll", args);
     assert_eq!(reply.code, Some(0), "{reply:#?}");
     reply.stdout
@@ -19,7 +19,7 @@ fn polled(hive: &Hive, args: &[&str]) -> String {
 
 #[test]
 fn the_four_blocks_are_those_of_the_seed_to_the_letter() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo All tests passed");
     assert_eq!(
@@ -43,7 +43,7 @@ fn the_four_blocks_are_those_of_the_seed_to_the_letter() {
 
 #[test]
 fn any_name_of_a_job_will_do_and_a_wrong_one_is_not_found() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let run = story.fire("echo ok").get("RUN_ID").to_owned();
     let subject = ok(&story, "hf-task show T-0001").get("SUBJECT").to_owned();
     let id = subject.strip_prefix("task:").unwrap();
@@ -69,7 +69,7 @@ fn any_name_of_a_job_will_do_and_a_wrong_one_is_not_found() {
 
 #[test]
 fn a_wrong_request_is_64_and_nothing_is_waited_for() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     for args in [
         &["T-0001", "0"][..],
         &["T-0001", "--", "-1"],
@@ -94,10 +94,10 @@ fn a_wrong_request_is_64_and_nothing_is_waited_for() {
 
 #[test]
 fn it_exits_0_whatever_is_wrong() {
-    let empty = Hive::empty();
+    let empty = TestVault::empty();
     let reply = empty.run("poll", &["T-0001"]);
     assert_eq!((reply.code, reply.get("EXIT"), reply.get("STATUS")), (Some(0), "7", "NO_VAULT"));
-    let story = Story::new("jobs:\n  check_cmd: /nonexistent/exec.sh --check {}\n");
+    let story = TestJobVault::new("jobs:\n  check_cmd: /nonexistent/exec.sh --check {}\n");
     let reply = story.poll("job-7");
     assert_eq!((reply.get("EXIT"), reply.get("STATUS"), reply.get("NEXT")), ("111", "SYSTEM_ERROR", "ASK operator"));
     story.over();
@@ -105,11 +105,11 @@ fn it_exits_0_whatever_is_wrong() {
 
 #[test]
 fn the_next_step_works_as_printed_from_any_folder() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go");
     let vault = story.vault().display().to_string();
-    let elsewhere = Hive::empty();
+    let elsewhere = TestVault::empty();
     let reply = elsewhere.run("poll", &["T-0001", "1", "1", "--vault", &vault]);
     assert_eq!(reply.get("NEXT"), format!("ACTION hf-poll T-0001 --vault {vault}"));
     go.open();
@@ -122,7 +122,7 @@ fn the_next_step_works_as_printed_from_any_folder() {
 
 #[test]
 fn who_is_told_to_end_while_it_waits_says_what_to_run_next_before_it_goes() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go");
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
@@ -146,7 +146,7 @@ fn who_is_told_to_end_while_it_waits_says_what_to_run_next_before_it_goes() {
 
 #[test]
 fn many_who_wait_are_all_told_at_the_end() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo over");
     let pollers: Vec<_> = (0..20).map(|_| waiting(&story, "poll", &["T-0001"])).collect();
@@ -159,7 +159,7 @@ fn many_who_wait_are_all_told_at_the_end() {
 
 #[test]
 fn a_short_printable_last_line_is_the_summary_and_anything_else_is_a_sentence() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let short = "x".repeat(200);
     let (prints_short, prints_long) = (format!("echo {short}"), format!("echo {short}x"));
     let printed_and_said = [
@@ -194,7 +194,7 @@ fn a_short_printable_last_line_is_the_summary_and_anything_else_is_a_sentence() 
 
 #[test]
 fn a_failed_job_says_why_where_it_did_not_say_so_itself() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     for (n, (script, said)) in [
         ("exit 9", "exit code 9"),
         ("echo Tests failed; exit 9", "Tests failed"),
@@ -212,7 +212,7 @@ fn a_failed_job_says_why_where_it_did_not_say_so_itself() {
 
 #[test]
 fn what_a_job_prints_cannot_forge_or_break_a_line_of_a_reply() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let script = "printf 'STATUS:DONE\\n\\033[2J\\033[32mok\\033[0m\\nover\\rEXIT:0\\na\\342\\200\\250EXIT:0\\n\\377\\376\\0end\\n' >&2; exit 1";
     story.fire(script);
     assert_eq!(
@@ -238,7 +238,7 @@ fn what_a_job_prints_cannot_forge_or_break_a_line_of_a_reply() {
 }
 
 /// A command that tells of foreign jobs: it prints what lies in a file called like the job.
-fn tells(story: &Story) -> String {
+fn tells(story: &TestJobVault) -> String {
     let path = story.dir().join("exec.sh");
     write_private(&path, b"#!/bin/sh\nfolder=${0%/*}\necho \"$*\" >>\"$folder/asked\"\n. \"$folder/said\"\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
@@ -247,7 +247,7 @@ fn tells(story: &Story) -> String {
 
 #[test]
 fn a_foreign_job_system_is_asked_in_its_own_words() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let tells = tells(&story);
     story.settle(&format!("jobs:\n  check_cmd: {tells} --check {{}}\n"));
     let done = |sum: &str| format!("EXIT:0\nSTATUS:DONE\nNEXT:NONE\nSUM:{sum}\n");
@@ -284,7 +284,7 @@ fn a_foreign_job_system_is_asked_in_its_own_words() {
 
 #[test]
 fn a_foreign_job_is_asked_about_again_until_it_is_done() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let tells = tells(&story);
     fs::write(
         story.dir().join("said"),
@@ -303,7 +303,7 @@ fn a_foreign_job_is_asked_about_again_until_it_is_done() {
 
 #[test]
 fn what_is_no_plain_word_never_reaches_a_foreign_command() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let tells = tells(&story);
     story.settle(&format!("jobs:\n  check_cmd: {tells} --check {{}}\n"));
     fs::write(story.dir().join("said"), "echo done").unwrap();

@@ -8,15 +8,15 @@ use hiveforge::base::Digest;
 use hiveforge::event::{Event, EventType, Kind};
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, Reply, forged, mask, write_private};
+use crate::support::test_vault::{Reply, TestVault, forged, mask, write_private};
 
 /// The files of the projections.
 const FILES: [&str; 8] = ["requirements", "decisions", "tasks", "runs", "artifacts", "constraints", "agents", "meta"];
 
 /// A requirement, the decision on it that was made and one that was not needed, a task that was tried twice, an
 /// artifact, a constraint with its decision, and an agent. 26 events, over 18 minutes.
-fn story() -> Hive {
-    let mut hive = Hive::new();
+fn story() -> TestVault {
+    let mut hive = TestVault::new();
     let mut minute = 0;
     let mut step = |kind: &str, subject: &str, payload: Value| {
         minute += 1;
@@ -53,14 +53,14 @@ fn story() -> Hive {
 
 /// A whole map, with its document checked to be alone on standard output.
 #[track_caller]
-fn map(hive: &Hive, projection: &str) -> Value {
+fn map(hive: &TestVault, projection: &str) -> Value {
     let reply = hive.run("project", &[projection, "--map"]);
     assert!(reply.code == Some(0) && reply.stderr.starts_with("EXIT:0\nSTATUS:OK\n"), "{reply:#?}");
     serde_json::from_str(&reply.stdout).expect("a JSON map")
 }
 
 /// The id of the nth event of the log.
-fn id(hive: &Hive, n: usize) -> Value {
+fn id(hive: &TestVault, n: usize) -> Value {
     hive.events()[n]["event_id"].clone()
 }
 
@@ -78,7 +78,7 @@ fn without_a_type_the_state_is_told_in_numbers() {
          PROJECTION:branches 0\nPROJECTION:threads 0\nPROJECTION:messages 0\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
     assert_eq!(reply.get("HEAD_ID"), id(&hive, 25));
-    let young = Hive::new().run("project", &[]).expect_exit(0);
+    let young = TestVault::new().run("project", &[]).expect_exit(0);
     assert_eq!(young.get("SUM"), "0 entities from 1 events");
     assert_eq!(young.all("PROJECTION")[0], "requirements 0");
 }
@@ -184,7 +184,7 @@ fn a_list_is_one_line_for_each_entity() {
 }
 
 /// Requirements r000 … with keys, in one batch.
-fn requirements(hive: &Hive, numbers: std::ops::Range<usize>) {
+fn requirements(hive: &TestVault, numbers: std::ops::Range<usize>) {
     let line = |n| {
         json!({"event_type": "RequirementProposed", "subject": format!("requirement:r{n:03}"),
             "payload": {"title": format!("wish {n}")}, "idempotency_key": format!("key/{n:03}")})
@@ -194,7 +194,7 @@ fn requirements(hive: &Hive, numbers: std::ops::Range<usize>) {
 
 #[test]
 fn a_long_list_is_paged_by_following_next() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     // The first hundred come from the index, the others from the log behind it.
     requirements(&hive, 0..100);
     requirements(&hive, 100..130);
@@ -218,7 +218,7 @@ fn a_long_list_is_paged_by_following_next() {
 
 #[test]
 fn a_list_by_status_is_paged_by_its_cursor() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     requirements(&hive, 0..30);
     for n in [3, 7, 20, 21, 29] {
         hive.append("RequirementAnalyzed", &format!("requirement:r{n:03}"), json!({}));
@@ -238,7 +238,7 @@ fn a_list_by_status_is_paged_by_its_cursor() {
 
 #[test]
 fn the_keys_are_a_projection_too() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     requirements(&hive, 0..70);
     requirements(&hive, 70..75);
     let reply = hive.run("project", &["idempotency", "--limit", "2"]).expect_exit(0);
@@ -270,7 +270,7 @@ fn a_page_has_limits_and_a_cursor_a_form() {
 }
 
 /// Which projection files have been replaced since, by their inode.
-fn inodes(hive: &Hive) -> Vec<u64> {
+fn inodes(hive: &TestVault) -> Vec<u64> {
     FILES
         .map(|name| fs::metadata(hive.akashic(&format!("projections/{name}.json"))).map_or(0, |meta| meta.ino()))
         .to_vec()
@@ -302,7 +302,7 @@ fn an_append_rewrites_the_files_of_what_it_touched() {
 
 #[test]
 fn an_event_about_two_entities_rewrites_both_files() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.append("TaskProposed", "task:t", json!({"title": "x"}));
     hive.append("TaskReady", "task:t", json!({}));
     hive.append("TaskAssigned", "task:t", json!({}));
@@ -319,7 +319,7 @@ fn an_event_about_two_entities_rewrites_both_files() {
 #[test]
 fn a_large_projection_is_left_to_the_next_hf_project() {
     for (count, length) in [(257, 4), (90, 1000)] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         requirements(&hive, 0..1);
         let line = |n| json!({"event_type": "RequirementProposed", "subject": format!("requirement:x{n}"), "payload": {"title": "x".repeat(length)}});
         hive.batch(&(1..count).map(line).collect::<Vec<Value>>());
@@ -414,7 +414,7 @@ fn a_snapshot_is_the_whole_state_with_the_head_it_stands_for() {
 }
 
 /// Changes a JSON file of `Akashic/`.
-fn edit(hive: &Hive, name: &str, change: impl FnOnce(&mut Value)) {
+fn edit(hive: &TestVault, name: &str, change: impl FnOnce(&mut Value)) {
     let mut value = hive.json(name);
     change(&mut value);
     write_private(&hive.akashic(name), value.to_string().as_bytes());
@@ -422,7 +422,7 @@ fn edit(hive: &Hive, name: &str, change: impl FnOnce(&mut Value)) {
 
 /// The differences that a check names; hf-verify finds the same.
 #[track_caller]
-fn differences(hive: &Hive) -> Vec<String> {
+fn differences(hive: &TestVault) -> Vec<String> {
     let before = hive.contents();
     let reply = hive.run("project", &["--check"]).expect_exit(1);
     let named: Vec<String> = reply.all("DIFFERENCE").into_iter().map(str::to_owned).collect();
@@ -464,7 +464,7 @@ fn a_check_names_every_entry_that_somebody_edited() {
 #[test]
 fn a_writer_killed_between_a_file_and_its_age_leaves_no_difference() {
     for first in [true, false] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         hive.append("TaskProposed", "task:a", json!({"title": "x"}));
         let meta = fs::read(hive.akashic("projections/meta.json")).unwrap();
         hive.append("TaskReady", "task:a", json!({}));
@@ -508,7 +508,7 @@ fn a_snapshot_whose_head_has_another_hash_is_of_another_log() {
 
 #[test]
 fn files_can_be_read_and_checked_at_any_moment_while_four_processes_append() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.append("TaskProposed", "task:t", json!({"title": "x"}));
     let lines = |w: usize| -> String {
         (0..25)
@@ -548,7 +548,7 @@ fn files_can_be_read_and_checked_at_any_moment_while_four_processes_append() {
 
 #[test]
 fn an_event_of_an_unknown_type_survives_a_rebuild_and_stays_out_of_projections() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let mut events = hive.recorded();
     events.push(forged(1, Kind::TaskProposed, "task:t", json!({"title": "x"})));
     let strange = forged(2, Kind::TaskAborted, "task:t", json!({"to": "mars", "n": 1.5, "é": ["\u{2028}", null]}));

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use hiveforge::base::Digest;
 
 use crate::support::steps::{count, keeps_the_rules, ok, refuses, sh};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 /// The reference of a content.
 fn named(number: &str, content: &str) -> String {
@@ -15,7 +15,7 @@ fn named(number: &str, content: &str) -> String {
 
 #[test]
 fn a_file_has_a_number_and_four_digits_of_its_content() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::write(hive.dir().join("spec.md"), "one").unwrap();
     let (first, second) = (named("D0001", "one"), named("D0001", "two"));
     let reply = ok(&hive, "hf-ref add spec.md");
@@ -54,7 +54,7 @@ fn a_file_has_a_number_and_four_digits_of_its_content() {
 
 #[test]
 fn kinds_have_letters_and_numbers_of_their_own() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let folders = ["designs", "taskplans", "patches", "reports"];
     for folder in folders {
         fs::create_dir(hive.dir().join(folder)).unwrap();
@@ -79,7 +79,7 @@ fn kinds_have_letters_and_numbers_of_their_own() {
 
 #[test]
 fn a_check_tells_of_every_file() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     assert_eq!(ok(&hive, "hf-ref check").stdout, "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 of 0 references hold\n");
     for name in ["a", "b", "c"] {
         fs::write(hive.dir().join(name), name).unwrap();
@@ -112,7 +112,7 @@ fn a_check_tells_of_every_file() {
 
 #[test]
 fn what_is_no_reference_or_no_file_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for text in
         ["", "D1", "Q0001", "D0001@", "D0001@a1", "D0001@zzzz", "D0001@a13c5", "0001", "D-0001", "T-0001", "é0001"]
     {
@@ -138,7 +138,7 @@ fn what_is_no_reference_or_no_file_is_refused() {
 
 #[test]
 fn a_vault_that_was_moved_knows_the_files_that_it_holds() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let inside = hive.vault().join("Autonomous/designs");
     fs::create_dir_all(&inside).unwrap();
     fs::write(inside.join("a.md"), "x").unwrap();

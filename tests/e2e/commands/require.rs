@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::support::steps::{approved, count, keeps_the_rules, kinds, ok, refuses, state};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 #[test]
 fn a_requirement_lives_from_its_proposal_to_its_verification() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let propose = ["propose", "Users can log in", "--description", "By mail."];
     let reply = hive.run("require", &propose).expect_exit(0);
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_requirement_lives_from_its_proposal_to_its_verification() {
 
 #[test]
 fn a_text_may_come_from_a_file_or_from_standard_input() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.pipe("require", &["propose", "Login", "--description", "-"], "By mail.\nAnd by phone.\n").expect_exit(0);
     std::fs::write(hive.dir().join("analysis.md"), "Two tasks.").unwrap();
     ok(&hive, "hf-require analyze REQ-0001 --file analysis.md");
@@ -65,7 +65,7 @@ fn a_text_may_come_from_a_file_or_from_standard_input() {
 
 #[test]
 fn another_requirement_takes_the_place_of_an_approved_one() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     approved(&hive);
     ok(&hive, "hf-require propose Passkeys");
     refuses(&hive, "hf-require supersede REQ-0001 --by REQ-0009", 6, "nothing here is called 'REQ-0009'");
@@ -86,7 +86,7 @@ fn another_requirement_takes_the_place_of_an_approved_one() {
 
 #[test]
 fn one_that_is_given_up_early_is_rejected_by_a_person_only() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     let reply = refuses(&hive, "hf-require reject REQ-0001 --reason no --actor agent:a", 3, "is for an operator");
     assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("operator_only", "ASK operator"));
@@ -100,7 +100,7 @@ fn one_that_is_given_up_early_is_rejected_by_a_person_only() {
 
 #[test]
 fn a_second_analysis_asks_anew_and_closes_the_first_question() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-require analyze REQ-0001 First.");
     let again = ok(&hive, "hf-require analyze REQ-0001 Second.");
@@ -120,7 +120,7 @@ fn a_second_analysis_asks_anew_and_closes_the_first_question() {
 
 #[test]
 fn a_key_makes_a_repetition_safe() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let first = ok(&hive, "hf-require propose Login --key login");
     let again = ok(&hive, "hf-require propose Login --key login");
     assert_eq!((again.get("STATUS"), again.get("EVENT_ID")), ("DUPLICATE", first.get("EVENT_ID")));
@@ -135,7 +135,7 @@ fn a_key_makes_a_repetition_safe() {
 
 #[test]
 fn what_is_not_there_or_not_clear_is_not_found() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose One");
     ok(&hive, "hf-require propose Two");
     for line in ["show", "analyze", "verify", "supersede"] {
@@ -150,7 +150,7 @@ fn what_is_not_there_or_not_clear_is_not_found() {
 
 #[test]
 fn a_reference_to_something_else_is_refused_by_what_it_is() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-task propose Form");
     refuses(&hive, "hf-require show T-0001", 2, "T-0001 is a task, not a requirement");
@@ -168,7 +168,7 @@ fn a_reference_to_something_else_is_refused_by_what_it_is() {
 
 #[test]
 fn an_empty_title_and_a_state_that_does_not_exist_are_usage() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for args in
         [&["propose", ""][..], &["propose"], &["list", "--status", "Lost"], &["reject", "x"], &["list", "--limit", "0"]]
     {
@@ -179,7 +179,7 @@ fn an_empty_title_and_a_state_that_does_not_exist_are_usage() {
 
 #[test]
 fn a_long_list_is_read_page_by_page() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for title in ["One", "Two", "Three"] {
         ok(&hive, &format!("hf-require propose {title}"));
     }

@@ -6,28 +6,28 @@ use std::time::Duration;
 use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, found_behind, keeps_the_rules, kinds_since, ok, refuses, sh};
-use crate::support::test_vault::{Hive, Reply, write_private};
+use crate::support::test_vault::{Reply, TestVault, write_private};
 
 /// A reviewer's reply.
-fn says(hive: &Hive, reviewer: &str, reply: &str) -> Reply {
+fn says(hive: &TestVault, reviewer: &str, reply: &str) -> Reply {
     hive.pipe("review", &["record", "--reviewer", reviewer], reply)
 }
 
 #[track_caller]
-fn said(hive: &Hive, reviewer: &str, reply: &str) -> Reply {
+fn said(hive: &TestVault, reviewer: &str, reply: &str) -> Reply {
     says(hive, reviewer, reply).expect_exit(0)
 }
 
 const FAILS: &str = "PASS: naming\nFAIL: no timeout -> FIX: add one\n";
 
 /// A file of `reviews/`.
-fn review(hive: &Hive, name: &str) -> String {
+fn review(hive: &TestVault, name: &str) -> String {
     fs::read_to_string(hive.vault().join("Autonomous/reviews").join(name)).expect("a reply")
 }
 
-fn spec(hive: &Hive) {
+fn spec(hive: &TestVault) {
     fs::write(hive.dir().join("spec.md"), "# Login\n\nTwo factors.\n\n").unwrap();
 }
 
@@ -41,7 +41,7 @@ fn prompt(fails: &str) -> String {
 
 #[test]
 fn a_debate_from_its_first_reply_to_the_last() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     spec(&hive);
     assert_eq!(
         ok(&hive, "hf-review status").stdout,
@@ -98,7 +98,7 @@ fn a_debate_from_its_first_reply_to_the_last() {
 
 #[test]
 fn one_who_finds_nothing_is_not_yet_both() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     assert_eq!(said(&hive, "gpt", "PASS: a").get("CONVERGED"), "no");
     assert_eq!(said(&hive, "gem", "PASS: a").get("CONVERGED"), "yes");
     // The newest counts: what the first found, the second may not.
@@ -109,7 +109,7 @@ fn one_who_finds_nothing_is_not_yet_both() {
 
 #[test]
 fn who_is_not_asked_is_told_whose_turn_it_is() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.refuses_input("review", &["record", "--reviewer", "gem"], "PASS: x", 3);
     assert_eq!(
         reply.stdout,
@@ -129,7 +129,7 @@ fn who_is_not_asked_is_told_whose_turn_it_is() {
 
 #[test]
 fn a_reply_in_any_other_form_changes_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let words = |n: usize| format!("PASS: {}", vec!["w"; n - 1].join(" "));
     let bytes = |n: usize| format!("PASS: {}{}", "あ".repeat((n - 6) / 3), "x".repeat((n - 6) % 3));
     for (reply, why) in [
@@ -161,7 +161,7 @@ fn a_reply_in_any_other_form_changes_nothing() {
 
 #[test]
 fn after_four_rounds_only_an_operator_goes_on() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     spec(&hive);
     for reviewer in ["gpt", "gem", "gpt"] {
         said(&hive, reviewer, FAILS);
@@ -192,7 +192,7 @@ fn after_four_rounds_only_an_operator_goes_on() {
     assert_eq!(said(&hive, "gpt", "PASS: x").get("REVIEW"), "R-gpt-0003");
     keeps_the_rules(&hive);
     // The fourth that finds nothing is no limit.
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for reviewer in ["gpt", "gem", "gpt"] {
         said(&hive, reviewer, FAILS);
     }
@@ -202,7 +202,7 @@ fn after_four_rounds_only_an_operator_goes_on() {
 
 #[test]
 fn a_debate_is_about_the_mission_under_way_and_reports_its_status() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     said(&hive, "gpt", FAILS);
     ok(&hive, "hf-state start Login");
     assert_eq!(
@@ -224,7 +224,7 @@ fn a_debate_is_about_the_mission_under_way_and_reports_its_status() {
 
 #[test]
 fn the_same_key_gives_the_first_reply_and_its_file_again() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let args = ["record", "--reviewer", "gpt", "--key", "k"];
     let first = hive.pipe("review", &args, FAILS).expect_exit(0);
     said(&hive, "gem", "PASS: x");
@@ -241,7 +241,7 @@ fn the_same_key_gives_the_first_reply_and_its_file_again() {
 
 #[test]
 fn a_reply_whose_file_is_gone_is_written_again_by_whoever_looks() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     said(&hive, "gpt", FAILS);
     said(&hive, "gem", FAILS);
     let folder = hive.vault().join("Autonomous/reviews");
@@ -258,7 +258,7 @@ fn a_reply_whose_file_is_gone_is_written_again_by_whoever_looks() {
 
 #[test]
 fn the_same_rules_hold_for_whoever_appends_by_hand_and_a_log_that_broke_them_is_found() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     said(&hive, "gpt", FAILS);
     let debate = hive.events()[1]["subject"].as_str().unwrap().to_owned();
     let id = debate.strip_prefix("debate:").unwrap().to_owned();
@@ -295,7 +295,7 @@ fn the_same_rules_hold_for_whoever_appends_by_hand_and_a_log_that_broke_them_is_
     hive.refuses("append", &["DebateClosed", "--subject", &debate, "--actor", "agent:a", "--payload", "{}"], 3);
     for names in [json!([]), json!(["a", "a"]), json!(["../x"]), json!(["a-b"]), json!(["a", "b", "c", "d", "e"])] {
         let payload = json!({"reviewers": names}).to_string();
-        Hive::new().refuses("append", &["DebateOpened", "--payload", &payload], 2);
+        TestVault::new().refuses("append", &["DebateOpened", "--payload", &payload], 2);
     }
     let found = found_behind(
         &hive,
@@ -306,7 +306,7 @@ fn the_same_rules_hold_for_whoever_appends_by_hand_and_a_log_that_broke_them_is_
     );
     assert!(found[0].contains("DebateConverged is not what the replies of"), "{found:#?}");
     assert!(found.len() > 1, "{found:#?}");
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let found = found_behind(
         &hive,
         vec![
@@ -324,7 +324,7 @@ fn the_same_rules_hold_for_whoever_appends_by_hand_and_a_log_that_broke_them_is_
 
 #[test]
 fn a_spec_that_is_missing_or_empty_is_said_so() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::write(hive.dir().join("empty.md"), " \n\n").unwrap();
     fs::write(hive.dir().join("raw.md"), b"\xff").unwrap();
     for command in ["prompt", "run"] {
@@ -346,11 +346,11 @@ fn a_spec_that_is_missing_or_empty_is_said_so() {
 }
 
 /// A vault whose reviewers are these scripts, with a spec. What they are asked is kept.
-fn reviewed(gpt: &str, gem: &str) -> Story {
+fn reviewed(gpt: &str, gem: &str) -> TestJobVault {
     let one = |name: &str, script: &str| {
         format!("  {name}:\n    command: {}\n", json!(format!("cat >>asked; echo == >>asked; {script}")))
     };
-    let story = Story::new(&format!("reviewers:\n  timeout_seconds: 2\n{}{}", one("gpt", gpt), one("gem", gem)));
+    let story = TestJobVault::new(&format!("reviewers:\n  timeout_seconds: 2\n{}{}", one("gpt", gpt), one("gem", gem)));
     spec(&story);
     story
 }
@@ -431,7 +431,7 @@ fn a_reviewer_who_does_not_review_changes_nothing_and_is_named() {
         assert!(story.contents() == before, "{script}");
         story.over();
     }
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     spec(&story);
     refuses(&story, "hf-review run spec.md", 2, "reviewers.gpt.command is not set");
     story.over();
@@ -447,7 +447,7 @@ fn a_reply_of_the_greatest_length_is_taken_from_a_run_as_from_a_file() {
 
 #[test]
 fn who_reviews_is_a_setting_and_a_debate_keeps_those_it_began_with() {
-    let story = Story::new("reviewers:\n  order: [ann, bob, eve]\n");
+    let story = TestJobVault::new("reviewers:\n  order: [ann, bob, eve]\n");
     for name in ["ann", "bob"] {
         assert_eq!(said(&story, name, "PASS: x").get("CONVERGED"), "no");
     }

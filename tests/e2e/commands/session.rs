@@ -4,7 +4,7 @@ use hiveforge::event::Kind;
 use serde_json::json;
 
 use crate::support::steps::{count, id, keeps_the_rules, kinds, kinds_since, ok, sh, state};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::{all_is_well, at, configured, moment, tick};
 
 use crate::support::session_fixture::{asks_to_leave, logged_in, within};
@@ -18,7 +18,7 @@ fn said_next(reply: Reply) -> (String, String) {
 
 #[test]
 fn every_reply_of_a_session_is_whole() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     assert_eq!(
         ok(&hive, "hf-session next --agent a").masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:a hold: no_task\nREASON:no_task\nACTION:hold\nPROJECT:main\n"
@@ -109,7 +109,7 @@ fn every_reply_of_a_session_is_whole() {
 
 #[test]
 fn what_is_asked_for_wrongly_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (line, code) in [
         ("hf-session", 2),
         ("hf-session renew", 2),
@@ -132,8 +132,8 @@ fn what_is_asked_for_wrongly_is_refused() {
 
 #[test]
 fn whoever_starts_agents_is_told_to_start_or_hold_and_an_agent_to_go_on_or_leave() {
-    let mut hive = Hive::new();
-    let asks = |hive: &Hive, line: &str| said_next(sh(hive, &format!("hf-session next --agent a {line}")));
+    let mut hive = TestVault::new();
+    let asks = |hive: &TestVault, line: &str| said_next(sh(hive, &format!("hf-session next --agent a {line}")));
     let words = |action: &str, reason: &str| (action.to_owned(), reason.to_owned());
     let (free, seated) = ("--project main", "--session S-0001");
     assert_eq!(asks(&hive, free), words("hold", "no_task"));
@@ -168,7 +168,7 @@ fn whoever_starts_agents_is_told_to_start_or_hold_and_an_agent_to_go_on_or_leave
 
 #[test]
 fn a_session_gets_tasks_of_its_own_project_only() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Theirs --project b");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -194,7 +194,7 @@ fn a_session_gets_tasks_of_its_own_project_only() {
 
 #[test]
 fn who_logs_in_again_leaves_the_old_session_of_that_project_behind() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let (first, elsewhere) = (logged_in(&hive, "a", "main"), logged_in(&hive, "a", "b"));
     let second = logged_in(&hive, "a", "main");
     let open: Vec<String> = ok(&hive, "hf-session list").all("ENTITY").into_iter().map(str::to_owned).collect();
@@ -214,7 +214,7 @@ fn who_logs_in_again_leaves_the_old_session_of_that_project_behind() {
 
 #[test]
 fn a_void_session_can_only_leave() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     std::fs::write(hive.dir().join("x"), "x").unwrap();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Other");
@@ -228,7 +228,7 @@ fn a_void_session_can_only_leave() {
     }
     // Over by its time; then by a record of that; then because there never was such a session.
     hive.at(&moment(3601).to_string());
-    let session_was_over = |hive: &Hive, session: &str| {
+    let session_was_over = |hive: &TestVault, session: &str| {
         let shell = [("HF_AGENT", "a"), ("HF_SESSION", session)];
         for line in [
             "hf-task claim",
@@ -272,7 +272,7 @@ fn a_void_session_can_only_leave() {
 
 #[test]
 fn with_its_session_alone_a_shell_is_its_agents() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_SESSION", session.as_str())];
@@ -299,7 +299,7 @@ fn with_its_session_alone_a_shell_is_its_agents() {
 
 #[test]
 fn the_session_of_another_agent_is_of_no_use() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Other");
     let theirs = logged_in(&hive, "a", "main");
@@ -325,7 +325,7 @@ fn the_session_of_another_agent_is_of_no_use() {
 
 #[test]
 fn a_report_may_name_its_task_and_be_repeated() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for title in ["One", "Two", "Three"] {
         ok(&hive, &format!("hf-task propose {title}"));
     }
@@ -376,7 +376,7 @@ fn a_session_that_begins_within_five_minutes_after_a_resume_is_told_of_it() {
     let old = logged_in(&hive, "old", "main");
     ok(&hive, "hf-pause look");
     at(&mut hive, 100, "hf-resume").expect_exit(0);
-    let told = |hive: &Hive, session: &str| {
+    let told = |hive: &TestVault, session: &str| {
         let reply = sh(hive, &format!("hf-session task --session {session}"));
         let (flag, said) = (reply.all("RESUMED_FROM_PAUSE").len(), reply.all("INSTRUCTION").len());
         assert_eq!(flag, said);
@@ -405,7 +405,7 @@ fn a_session_that_begins_within_five_minutes_after_a_resume_is_told_of_it() {
 
 #[test]
 fn everything_in_one_second_is_told_apart_by_the_log() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let before = logged_in(&hive, "a", "main");
     ok(&hive, "hf-pause look");
@@ -417,7 +417,7 @@ fn everything_in_one_second_is_told_apart_by_the_log() {
 
 #[test]
 fn no_session_is_so_long_that_a_pause_cannot_end_it() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     let payload = json!({"agent_id": "a", "ttl_seconds": (1_u64 << 53) - 1});
     hive.append("AgentStarted", "agent:a", json!({}));
     hive.append("SessionStarted", "session:s", payload);
@@ -433,7 +433,7 @@ fn no_session_is_so_long_that_a_pause_cannot_end_it() {
 
 #[test]
 fn what_is_next_names_whom_a_flag_has_named() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let session = logged_in(&hive, "a", "main");
     ok(&hive, "hf-pause look");
     for (line, next) in [
@@ -458,7 +458,7 @@ fn what_is_next_names_whom_a_flag_has_named() {
 
 #[test]
 fn an_agent_speaks_for_its_own_sessions_only() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     logged_in(&hive, "a", "main");
     let started = json!({"agent_id": "a", "ttl_seconds": 9}).to_string();
     let (ended, renewed) = (json!({"reason": "logout"}).to_string(), json!({"ttl_seconds": 9}).to_string());
@@ -487,7 +487,7 @@ fn an_agent_speaks_for_its_own_sessions_only() {
 }
 
 /// The id of the only session.
-fn id_of_session(hive: &Hive) -> String {
+fn id_of_session(hive: &TestVault) -> String {
     let list = ok(hive, "hf-session list --all");
     let line = list.get("ENTITY").split(' ').next().unwrap().to_owned();
     line.split_once(':').unwrap().1.to_owned()
@@ -495,7 +495,7 @@ fn id_of_session(hive: &Hive) -> String {
 
 #[test]
 fn the_task_of_a_session_comes_with_the_newest_events_about_it() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form --retries 9");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];

@@ -1,11 +1,11 @@
 //! hf-status: how everything stands, on one screen.
 
 use crate::support::steps::{held, ok, refuses, sh};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 #[test]
 fn a_young_vault_runs_and_nothing_needs_a_person() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     hive.at("2026-01-31T12:01:05Z");
     assert_eq!(
         ok(&hive, "hf-status").masked(&hive),
@@ -20,7 +20,7 @@ fn a_young_vault_runs_and_nothing_needs_a_person() {
 
 #[test]
 fn tasks_approvals_and_the_oldest_problem_are_counted() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     held(&hive, "agent:a");
     ok(&hive, "hf-task propose Other");
     ok(&hive, "hf-require propose Login");
@@ -40,7 +40,7 @@ fn tasks_approvals_and_the_oldest_problem_are_counted() {
 
 #[test]
 fn a_stop_is_the_state_and_a_resume_begins_the_uptime_anew() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     hive.at("2026-01-31T12:10:00Z");
     ok(&hive, "hf-stop fire");
     hive.at("2026-01-31T12:20:00Z");
@@ -57,7 +57,7 @@ fn a_stop_is_the_state_and_a_resume_begins_the_uptime_anew() {
 
 #[test]
 fn the_figures_say_what_they_count() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     held(&hive, "agent:a");
     ok(&hive, "hf-task start T-0001 --actor agent:a");
     ok(&hive, "hf-require propose Login");
@@ -79,7 +79,7 @@ fn the_figures_say_what_they_count() {
 
 #[test]
 fn looking_changes_nothing_and_json_says_the_same() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     held(&hive, "agent:a");
     let before = hive.contents();
     ok(&hive, "hf-status");
@@ -88,13 +88,13 @@ fn looking_changes_nothing_and_json_says_the_same() {
     assert_eq!((&json["system_state"], &json["problem_count"]), (&"running".into(), &0.into()));
     assert!(hive.contents() == before);
     refuses(&hive, "hf-status everything", 2, "everything");
-    let nowhere = Hive::empty();
+    let nowhere = TestVault::empty();
     assert_eq!(sh(&nowhere, "hf-status").expect_exit(7).get("STATUS"), "NO_VAULT");
 }
 
 #[test]
 fn a_watchdog_that_looks_no_more_is_a_problem() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     assert_eq!(ok(&hive, "hf-status").get("WATCHDOG"), "never");
     ok(&hive, "hf-watchdog");
     hive.at("2026-01-31T12:03:00Z");

@@ -8,15 +8,15 @@ use hiveforge::vault::Vault;
 use serde_json::json;
 
 use crate::support::steps::{count, found_behind, id, keeps_the_rules, kinds, kinds_since, ok, running, sh, state};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 /// Whether the flag is up.
-fn flag(hive: &Hive) -> bool {
+fn flag(hive: &TestVault) -> bool {
     Vault::open(&hive.vault()).unwrap().stop_flag().unwrap().is_some()
 }
 
 /// Damages the last byte of the log's last event, so that nobody may append. Gives what was there.
-fn damage(hive: &Hive) -> Vec<u8> {
+fn damage(hive: &TestVault) -> Vec<u8> {
     let good = fs::read(hive.segment()).unwrap();
     let mut bad = good.clone();
     let at = bad.len() - 3;
@@ -27,7 +27,7 @@ fn damage(hive: &Hive) -> Vec<u8> {
 
 #[test]
 fn a_stop_ends_all_work_in_one_write_and_a_resume_lets_it_begin_again() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Claimed");
     ok(&hive, "hf-task claim T-0002 --actor agent:b");
@@ -66,7 +66,7 @@ fn a_stop_ends_all_work_in_one_write_and_a_resume_lets_it_begin_again() {
 
 #[test]
 fn nothing_starts_while_everything_is_stopped() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-stop fire");
     let payload = json!({"holder": "user:jo", "lease_seconds": 900}).to_string();
@@ -97,7 +97,7 @@ fn nothing_starts_while_everything_is_stopped() {
 
 #[test]
 fn an_agent_may_stop_everything_and_cannot_lift_a_stop() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-stop fire --actor agent:a");
     let before = hive.contents();
     for (actor, variable) in
@@ -118,7 +118,7 @@ fn an_agent_may_stop_everything_and_cannot_lift_a_stop() {
 
 #[test]
 fn a_stop_that_is_appended_raises_the_flag_too() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     hive.append("EmergencyStopIssued", "system", json!({"reason": "fire"}));
     assert!(flag(&hive));
@@ -131,7 +131,7 @@ fn a_stop_that_is_appended_raises_the_flag_too() {
 
 #[test]
 fn the_flag_holds_while_the_log_is_damaged_and_is_recorded_once_it_is_not() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     let good = damage(&hive);
     let reply = ok(&hive, "hf-stop fire");
@@ -158,7 +158,7 @@ fn the_flag_holds_while_the_log_is_damaged_and_is_recorded_once_it_is_not() {
 
 #[test]
 fn a_command_that_is_refused_by_an_unrecorded_stop_records_it() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let good = damage(&hive);
     ok(&hive, "hf-stop fire");
@@ -170,7 +170,7 @@ fn a_command_that_is_refused_by_an_unrecorded_stop_records_it() {
 
 #[test]
 fn a_stop_needs_no_lock_and_a_resume_records_what_it_lifts() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let lock = File::open(hive.akashic(".lock")).unwrap();
     lock.lock_exclusive().unwrap();
     let reply = ok(&hive, "hf-stop fire --lock-timeout 0");
@@ -185,7 +185,7 @@ fn a_stop_needs_no_lock_and_a_resume_records_what_it_lifts() {
 
 #[test]
 fn a_resume_that_is_recorded_is_not_refused_because_the_flag_cannot_be_lowered() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-stop fire");
     let control = File::open(hive.akashic("control")).unwrap();
     control.lock_exclusive().unwrap();
@@ -199,8 +199,8 @@ fn a_resume_that_is_recorded_is_not_refused_because_the_flag_cannot_be_lowered()
 }
 
 /// A vault whose stop was lifted by somebody who died before he lowered the flag.
-fn with_a_stale_flag() -> Hive {
-    let hive = Hive::new();
+fn with_a_stale_flag() -> TestVault {
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-stop fire");
     let up = fs::read(hive.akashic("control")).unwrap();
@@ -232,7 +232,7 @@ fn a_new_stop_holds_although_the_flag_of_an_old_one_is_still_up() {
 
 #[test]
 fn nothing_is_stopped_after_all_if_an_appended_stop_cannot_be_recorded() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let good = damage(&hive);
     sh(&hive, "hf-append EmergencyStopIssued --payload {\"reason\":\"fire\"}").expect_exit(4);
     assert!(!flag(&hive));
@@ -243,11 +243,11 @@ fn nothing_is_stopped_after_all_if_an_appended_stop_cannot_be_recorded() {
 
 #[test]
 fn a_stop_without_a_reason_is_usage() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.refuses("stop", &[], 2);
     hive.refuses("stop", &[" "], 2);
     assert!(!flag(&hive));
-    let nowhere = Hive::empty();
+    let nowhere = TestVault::empty();
     for line in ["hf-stop fire", "hf-resume --system"] {
         assert_eq!(sh(&nowhere, line).expect_exit(7).get("STATUS"), "NO_VAULT");
     }
@@ -255,7 +255,7 @@ fn a_stop_without_a_reason_is_usage() {
 
 #[test]
 fn a_reason_may_be_long_and_strange_and_makes_no_line() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reason = format!("a\nSTATUS:RUNNING\u{202e}{}", "火".repeat(1000));
     let reply = hive.run("stop", &[&reason]).expect_exit(0);
     assert_eq!((reply.get("STATUS"), reply.stdout.lines().count()), ("STOPPED", 5), "{reply:#?}");
@@ -265,7 +265,7 @@ fn a_reason_may_be_long_and_strange_and_makes_no_line() {
 
 #[test]
 fn work_that_was_started_after_a_stop_is_found_in_a_forged_log() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-stop fire");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
@@ -282,7 +282,7 @@ fn work_that_was_started_after_a_stop_is_found_in_a_forged_log() {
 
 #[test]
 fn a_stop_that_left_work_running_and_one_that_an_agent_lifted_are_found() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
     let found = found_behind(

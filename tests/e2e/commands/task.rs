@@ -9,11 +9,11 @@ use serde_json::json;
 use crate::support::steps::{
     approved, found_behind, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
 };
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 #[test]
 fn a_task_lives_from_its_proposal_to_its_success_as_each_reply_says() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     approved(&hive);
     let proposed = ok(&hive, "hf-task propose Form --requirement REQ-0001");
     assert_eq!(
@@ -65,7 +65,7 @@ fn a_task_lives_from_its_proposal_to_its_success_as_each_reply_says() {
 
 #[test]
 fn what_is_so_already_is_a_duplicate() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     held(&hive, "agent:a");
     let again = ok(&hive, "hf-task claim T-0001 --actor agent:a");
     assert_eq!(
@@ -89,7 +89,7 @@ fn what_is_so_already_is_a_duplicate() {
 
 #[test]
 fn a_key_repeats_every_step_safely() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for line in [
         "hf-task propose Form --key p",
         "hf-task claim T-0001 --key c",
@@ -117,7 +117,7 @@ fn a_key_repeats_every_step_safely() {
 
 #[test]
 fn a_failure_that_may_pass_is_tried_again_and_a_permanent_one_is_given_up() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     let before = kinds(&hive).len();
     let failed = ok(&hive, "hf-task fail T-0001 --class transient --reason net --actor agent:a");
@@ -169,7 +169,7 @@ fn past_its_retries_a_task_is_given_up_and_a_person_is_called() {
 
 #[test]
 fn a_task_waits_for_those_before_it_and_for_its_requirement() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-task propose First --requirement REQ-0001");
     ok(&hive, "hf-task propose Second --after T-0001");
@@ -210,7 +210,7 @@ fn a_task_waits_for_those_before_it_and_for_its_requirement() {
 
 #[test]
 fn a_task_cannot_wait_for_itself() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let payload = json!({"title": "x", "after": ["me"]}).to_string();
     let reply = hive.refuses("append", &["TaskProposed", "--subject", "task:me", "--payload", &payload], 2);
     assert_eq!(reply.get("SUM"), "task:me cannot name itself");
@@ -227,7 +227,7 @@ fn a_task_cannot_wait_for_itself() {
 
 #[test]
 fn the_next_task_is_the_preferred_one_then_the_oldest() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for title in ["One", "Two", "Three"] {
         ok(&hive, &format!("hf-task propose {title}"));
     }
@@ -274,7 +274,7 @@ fn ready_tasks_are_given_out_by_themselves_if_the_settings_say_so() {
 
 #[test]
 fn nobody_else_works_on_a_task_that_somebody_holds() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     held(&hive, "agent:a");
     for line in ["heartbeat T-0001", "start T-0001", "succeed T-0001", "fail T-0001 --class permanent --reason x"] {
         let reply = refuses(&hive, &format!("hf-task {line} --actor agent:b"), 3, "T-0001 is held by agent:a");
@@ -296,7 +296,7 @@ fn nobody_else_works_on_a_task_that_somebody_holds() {
 
 #[test]
 fn an_agent_claims_for_itself_only() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let payload = json!({"holder": "agent:b", "lease_seconds": 900}).to_string();
     let args = ["TaskAssigned", "--subject", "T-0001", "--actor", "agent:a", "--payload", &payload];
@@ -306,7 +306,7 @@ fn an_agent_claims_for_itself_only() {
 
 #[test]
 fn a_step_that_is_not_legal_names_the_state_the_event_and_what_is() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let on = |state: &str, kind: &str, legal: &str| {
         format!("task:<ulid> is {state}; {kind} is not legal there, only {legal}")
@@ -328,7 +328,7 @@ fn a_step_that_is_not_legal_names_the_state_the_event_and_what_is() {
 
 #[test]
 fn words_that_make_no_sense_are_usage() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Other");
     for line in [
@@ -351,7 +351,7 @@ fn words_that_make_no_sense_are_usage() {
 
 #[test]
 fn somebody_elses_work_on_a_held_task_is_found_in_a_forged_log() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
     let found = found_behind(
@@ -366,10 +366,10 @@ fn somebody_elses_work_on_a_held_task_is_found_in_a_forged_log() {
 
 #[test]
 fn a_consequence_that_does_not_follow_is_found_in_a_forged_log() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let found = found_behind(&hive, vec![("user:jo", Kind::TaskProposed, "task:t", json!({"title": "x"}))]);
     assert_eq!(found, ["TaskReady of task:t should follow"]);
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     let (task, run) = (format!("task:{}", id(&hive, "task", "T-0001")), ok(&hive, "hf-task show T-0001"));
     let run = run.all("ENTITY")[0].split(' ').next().unwrap().to_owned();
@@ -383,7 +383,7 @@ const CLAIMERS: usize = 16;
 const TASKS: usize = 100;
 
 /// Every claimer takes tasks until none is left. Gives who won what.
-fn race(hive: &Hive) -> BTreeMap<String, Vec<String>> {
+fn race(hive: &TestVault) -> BTreeMap<String, Vec<String>> {
     let lines: Vec<_> =
         (0..TASKS).map(|n| json!({"event_type": "TaskProposed", "payload": {"title": format!("task {n}")}})).collect();
     hive.batch(&lines);
@@ -409,7 +409,7 @@ fn race(hive: &Hive) -> BTreeMap<String, Vec<String>> {
 }
 
 #[track_caller]
-fn has_one_winner_each(hive: &Hive) {
+fn has_one_winner_each(hive: &TestVault) {
     let winners = race(hive);
     assert_eq!(winners.len(), TASKS);
     let twice: Vec<_> = winners.iter().filter(|(_, holders)| holders.len() != 1).collect();

@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use hiveforge::vault::{Checked, TailVerdict};
 use serde_json::json;
 
-use crate::support::test_vault::{Hive, Reply, jsonl, write_private};
+use crate::support::test_vault::{Reply, TestVault, jsonl, write_private};
 
 /// A vault with the first event and two more.
-fn three() -> Hive {
-    let hive = Hive::new();
+fn three() -> TestVault {
+    let hive = TestVault::new();
     hive.propose("one");
     hive.propose("two");
     hive
@@ -21,7 +21,7 @@ fn verdicts(reply: &Reply) -> [&str; 4] {
     ["CHAIN", "TAIL", "HEAD", "ANCHOR"].map(|key| reply.get(key))
 }
 
-fn log(hive: &Hive) -> Vec<u8> {
+fn log(hive: &TestVault) -> Vec<u8> {
     fs::read(hive.segment()).unwrap()
 }
 
@@ -30,7 +30,7 @@ fn ends(log: &[u8]) -> Vec<usize> {
     log.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect()
 }
 
-fn flip(hive: &Hive, at: usize) {
+fn flip(hive: &TestVault, at: usize) {
     let mut bytes = log(hive);
     bytes[at] ^= 1;
     write_private(&hive.segment(), &bytes);
@@ -55,7 +55,7 @@ fn a_good_log_passes_with_every_verdict() {
 
 #[test]
 fn a_flipped_bit_in_any_byte_is_found() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let good = log(&hive);
     let head = fs::read(hive.head()).unwrap();
@@ -288,7 +288,7 @@ fn recovery_needs_an_operator_who_says_yes() {
 /// Recovers, and checks what must hold afterwards: `kept` bytes stand as they were, the rest of
 /// `damaged` is in quarantine, the event that says so follows, and work goes on.
 #[track_caller]
-fn recovers(hive: &Hive, damaged: &[u8], kept: usize) -> Reply {
+fn recovers(hive: &TestVault, damaged: &[u8], kept: usize) -> Reply {
     let reply = hive.run("verify", &["--recover", "--yes"]).expect_exit(0);
     assert_eq!(reply.get("STATUS"), "RECOVERED");
     let after = log(hive);
@@ -446,7 +446,7 @@ fn a_segment_that_others_can_write_is_warned_of() {
 
 #[test]
 fn an_expected_head_before_the_checked_part_is_refused_not_called_missing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let first = &hive.events()[0];
     let anchor = format!("{}:{}", first["event_id"].as_str().unwrap(), first["hash"].as_str().unwrap());
     let since = hive.propose("x").get("EVENT_ID").to_owned();

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::support::job_fixture::kill;
 use crate::support::steps::{count, held, kinds, ok, refuses, sh};
-use crate::support::test_vault::{Hive, Random, forged, jsonl};
+use crate::support::test_vault::{Random, TestVault, forged, jsonl};
 use crate::support::watchdog_fixture::{all_is_well, at, beat, configured, file, moment, tick, told};
 
 /// The settings of hooks that keep what they get: one file for each.
@@ -28,7 +28,7 @@ fn hooks(more: &str) -> String {
 }
 
 /// What a hook got so far; it is forgotten with the reading.
-fn heard(hive: &Hive, hook: &str) -> String {
+fn heard(hive: &TestVault, hook: &str) -> String {
     let path = hive.dir().join(format!("{hook}.txt"));
     let text = fs::read_to_string(&path).unwrap_or_default();
     let _ = fs::remove_file(path);
@@ -37,7 +37,7 @@ fn heard(hive: &Hive, hook: &str) -> String {
 
 /// One look after the other: what is found in each second.
 #[track_caller]
-fn finds(hive: &mut Hive, looks: &[(i64, &[&str])]) {
+fn finds(hive: &mut TestVault, looks: &[(i64, &[&str])]) {
     for (second, found) in looks {
         assert_eq!(tick(hive, *second), *found, "at {second}");
     }
@@ -141,7 +141,7 @@ fn who_records_very_much_is_warned_of_and_no_more() {
 
 #[test]
 fn an_anomaly_is_recorded_when_it_begins_and_when_it_ends_and_not_between() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint Here");
     for second in (0..=1500).step_by(60) {
         tick(&mut hive, second);
@@ -324,7 +324,7 @@ fn while_everything_is_stopped_the_watchdog_says_so_and_wakes_nobody() {
 }
 
 /// Kills the supervisor of the only job, and waits until it is gone.
-fn kill_the_supervisor(hive: &Hive) {
+fn kill_the_supervisor(hive: &TestVault) {
     let vault = hive.vault().display().to_string();
     let ours = |pid: i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -346,7 +346,7 @@ fn kill_the_supervisor(hive: &Hive) {
 
 #[test]
 fn a_job_whose_supervisor_is_gone_is_lost_at_once_and_told_of_once() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-job fire -- sleep 5");
     kill_the_supervisor(&hive);
     let before = hive.contents();
@@ -427,7 +427,7 @@ fn each_of_a_thousand_silent_runs_is_found_at_the_first_look_after_its_deadline_
 
 #[test]
 fn a_long_life_of_logs_costs_no_descriptors() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-activity --kind thinking");
     let folder = hive.vault().join("Agents/main/activity");
     for n in 0..200 {

@@ -3,10 +3,10 @@
 use hiveforge::cli::COMMANDS;
 
 use crate::support::steps::ok;
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 /// The candidates for the last of these words, without what they mean.
-fn offered(hive: &Hive, words: &[&str]) -> Vec<String> {
+fn offered(hive: &TestVault, words: &[&str]) -> Vec<String> {
     let index = (words.len() - 1).to_string();
     let reply = hive.run("", &[&["--complete", &index], words].concat());
     assert_eq!((reply.code, reply.stderr.as_str()), (Some(0), ""), "{words:?}");
@@ -15,7 +15,7 @@ fn offered(hive: &Hive, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_command_and_every_sub_command_is_offered() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let names: Vec<String> = COMMANDS.iter().map(|entry| entry.short().to_owned()).collect();
     assert_eq!(offered(&hive, &["hf", ""]), names);
     for entry in COMMANDS {
@@ -31,7 +31,7 @@ fn every_command_and_every_sub_command_is_offered() {
 
 #[test]
 fn behind_every_sub_command_its_options_are_offered() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let mut states = 0;
     for entry in COMMANDS {
         let mut command = (entry.command)();
@@ -56,7 +56,7 @@ fn behind_every_sub_command_its_options_are_offered() {
 
 #[test]
 fn references_of_the_vault_are_offered_where_they_fit() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for line in [
         "hf-task propose Form",
         "hf-task propose Page",
@@ -75,7 +75,7 @@ fn references_of_the_vault_are_offered_where_they_fit() {
     assert_eq!(offered(&hive, &["hf-log", "--type", "TaskPro"]), ["TaskProposed"]);
     assert_eq!(offered(&hive, &["hf-project", "task"]), ["tasks"]);
     // Of the vault that the line names, from anywhere.
-    let elsewhere = Hive::empty();
+    let elsewhere = TestVault::empty();
     assert!(offered(&elsewhere, &["hf", "task", "claim", ""]).iter().all(|word| word.starts_with("--")));
     let vault = hive.vault().display().to_string();
     assert_eq!(offered(&elsewhere, &["hf-task", "claim", "--vault", &vault, ""]), ["T-0002", "T-0001"]);
@@ -83,7 +83,7 @@ fn references_of_the_vault_are_offered_where_they_fit() {
 
 #[test]
 fn files_are_offered_where_a_file_is_wanted() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     std::fs::write(hive.dir().join("spec.md"), "x").unwrap();
     for words in [&["hf", "artifact", "put", "sp"][..], &["hf-ref", "add", ""], &["hf", "review", "run", "s"]] {
         assert!(offered(&hive, words).contains(&"spec.md".to_owned()), "{words:?}");
@@ -93,7 +93,7 @@ fn files_are_offered_where_a_file_is_wanted() {
 
 #[test]
 fn asking_changes_nothing_and_a_wrong_question_gets_no_answer() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose x");
     let before = hive.contents();
     offered(&hive, &["hf", "task", "claim", ""]);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::test_vault::{Hive, Reply, binary, mask};
+use crate::support::test_vault::{Reply, TestVault, binary, mask};
 
 /// The example, which cargo builds beside the tests.
 fn example() -> std::path::PathBuf {
@@ -10,7 +10,7 @@ fn example() -> std::path::PathBuf {
 }
 
 /// What differs from one moment to another.
-fn comparable(reply: &str, hive: &Hive) -> String {
+fn comparable(reply: &str, hive: &TestVault) -> String {
     let masked = mask(&reply.replace(&hive.vault().display().to_string(), "<vault>"));
     let lines = masked.lines().map(|line| match line.split_once(':') {
         Some(("LEASE_UNTIL", _)) => "LEASE_UNTIL:<time>",
@@ -22,7 +22,7 @@ fn comparable(reply: &str, hive: &Hive) -> String {
 #[test]
 fn a_program_gets_the_same_replies_as_the_shell() {
     assert!(example().is_file(), "cargo test builds it; with --test e2e alone, run cargo build --examples before");
-    let (inside, outside) = (Hive::empty(), Hive::empty());
+    let (inside, outside) = (TestVault::empty(), TestVault::empty());
     // No command can be found: whatever it does, it does itself.
     let ran = Command::new(example()).arg(inside.vault()).env_clear().env("PATH", "/nowhere").output().unwrap();
     let program = comparable(&Reply::of(ran).stdout, &inside);

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 #[test]
 fn the_example_vault_verifies() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("Vault.example");
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let reply = hive
         .run("verify", &["--projections", "--artifacts", "--policy", "--vault", example.to_str().unwrap()])
         .expect_exit(0);
@@ -23,7 +23,7 @@ fn the_example_verifies_for_everybody_who_can_read_it() {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("Vault.example");
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let copy = hive.dir().join("copy");
     let copied = std::process::Command::new("cp").arg("-r").args([&example, &copy]).status().unwrap();
     assert!(copied.success());

@@ -6,18 +6,18 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::support::steps::{ok, sh};
-use crate::support::test_vault::{Hive, reply_schema};
+use crate::support::test_vault::{TestVault, reply_schema};
 
 /// The reply of a line of shell, as JSON.
-fn asked(hive: &Hive, line: &str) -> Value {
+fn asked(hive: &TestVault, line: &str) -> Value {
     let reply = sh(hive, &format!("{line} --json"));
     assert_eq!(reply.stdout.lines().count(), 1, "{reply:#?}");
     serde_json::from_str(&reply.stdout).unwrap_or_else(|e| panic!("{e}: {reply:#?}"))
 }
 
 /// A requirement, its decision, three tasks in three states, a run and an artifact.
-fn story() -> Hive {
-    let hive = Hive::new();
+fn story() -> TestVault {
+    let hive = TestVault::new();
     for line in [
         "hf-require propose Login",
         "hf-require analyze REQ-0001 one-form",
@@ -161,7 +161,7 @@ fn the_schema_tells_wrong_replies_from_right_ones() {
 
 #[test]
 fn only_an_option_asks_for_json_or_a_document() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     // Each of these words stands where it is no option and no sub-command.
     let plain = |line: &str| {
         let reply = sh(&hive, line);

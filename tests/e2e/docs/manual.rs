@@ -14,7 +14,7 @@ use hiveforge::policy::settings::{Fallback, Setting};
 use hiveforge::reply::value::{Column, Said, Shape};
 use hiveforge::reply::{Key, Status, key, schema};
 
-use crate::support::test_vault::{Hive, Reply, binary};
+use crate::support::test_vault::{Reply, TestVault, binary};
 
 /// Every command with its arguments, `hf` first.
 fn all() -> Vec<clap::Command> {
@@ -546,8 +546,8 @@ fn the_diagrams_of_the_readme_are_current() {
 }
 
 /// A vault in which every example finds what it names.
-fn furnished() -> Hive {
-    let hive = Hive::new();
+fn furnished() -> TestVault {
+    let hive = TestVault::new();
     for title in ["Login", "Logout"] {
         hive.propose(title);
     }

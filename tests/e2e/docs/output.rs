@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 const PROPOSE: &[&str] = &["RequirementProposed", "--payload", r#"{"title":"x"}"#];
 const COMMANDS: [&str; 6] = ["", "append", "backup", "init", "log", "verify"];
@@ -21,7 +21,7 @@ fn is_sly(reply: &str) -> bool {
 
 #[test]
 fn json_says_the_same_as_the_lines() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.run("append", &[PROPOSE, &["--json", "--key", "k"]].concat());
     assert_eq!((reply.code, reply.stdout.lines().count()), (Some(0), 1));
     let value: Value = serde_json::from_str(&reply.stdout).unwrap();
@@ -47,7 +47,7 @@ fn json_says_the_same_as_the_lines() {
 
 #[test]
 fn json_is_valid_for_errors_too() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (args, code, status) in [
         (&["RequirementAnalyzed", "--subject", "REQ-0009", "--json"][..], 6, "NOT_FOUND"),
         (&["Nonsense", "--json"], 2, "USAGE"),
@@ -67,7 +67,7 @@ fn json_is_valid_for_errors_too() {
 
 #[test]
 fn the_exit_code_can_be_left_to_the_reply() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::write(hive.dir().join("file"), "").unwrap();
     for (name, args, exit) in [
         ("append", &["Nonsense"][..], 2),
@@ -89,7 +89,7 @@ fn the_exit_code_can_be_left_to_the_reply() {
 
 #[test]
 fn every_command_has_help_and_a_version() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     for name in COMMANDS {
         let full = if name.is_empty() { "hf".to_owned() } else { format!("hf-{name}") };
         let help = hive.run(name, &["--help"]);
@@ -104,7 +104,7 @@ fn every_command_has_help_and_a_version() {
 
 #[test]
 fn a_usage_error_is_one_line_and_names_the_help() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for name in COMMANDS {
         let reply = hive.refuses(name, &["--no-such-option"], 2);
         let full = if name.is_empty() { "hf".to_owned() } else { format!("hf-{name}") };
@@ -117,7 +117,7 @@ fn a_usage_error_is_one_line_and_names_the_help() {
 
 #[test]
 fn no_value_makes_a_line_or_hides_one() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let title = json!({"title": SLY}).to_string();
     hive.run("append", &["RequirementProposed", "--payload", &title]).expect_exit(0);
     let replies = [
@@ -155,7 +155,7 @@ fn no_value_makes_a_line_or_hides_one() {
 
 #[test]
 fn a_warning_is_one_line_too() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let text = "governance:\n  \"a\\rb\\nwarning: c\\u2028d\": 1\n";
     fs::write(hive.vault().join("hiveforge.config.yaml"), text).unwrap();
     let reply = hive.propose("x");
@@ -165,14 +165,14 @@ fn a_warning_is_one_line_too() {
 
 #[test]
 fn next_names_the_vault_again_if_its_path_is_plain() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let reply = hive.run("log", &["--limit", "1", "--vault", "Vault"]).expect_exit(0);
     let expected =
         format!("ACTION hf-log --cursor {} --limit 1 --vault {}", reply.get("NEXT_CURSOR"), hive.vault().display());
     assert_eq!(reply.get("NEXT"), expected);
     // As printed, it works from anywhere.
-    let elsewhere = Hive::empty();
+    let elsewhere = TestVault::empty();
     assert_eq!(elsewhere.run_next(&reply).expect_exit(0).get("COUNT"), "1");
     fs::rename(hive.vault(), hive.dir().join("my vault")).unwrap();
     let reply = hive.run("log", &["--limit", "1", "--vault", "my vault"]).expect_exit(0);
@@ -181,7 +181,7 @@ fn next_names_the_vault_again_if_its_path_is_plain() {
 
 #[test]
 fn the_vault_is_found_by_flag_environment_and_folder_in_this_order() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for name in ["flag", "first", "second"] {
         hive.run("init", &[name]).expect_exit(0);
     }
@@ -211,7 +211,7 @@ fn the_vault_is_found_by_flag_environment_and_folder_in_this_order() {
 
 #[test]
 fn a_reader_that_went_away_is_not_an_error() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let (reader, writer) = pipe().unwrap();
     drop(reader);
     let status = hive.process("append").args(PROPOSE).stdout(writer).status().unwrap();
@@ -225,7 +225,7 @@ fn a_reader_that_went_away_is_not_an_error() {
 
 #[test]
 fn a_reply_that_cannot_be_written_is_a_system_error() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (name, args) in
         [("append", PROPOSE), ("log", &[]), ("log", &["--jsonl"]), ("log", &["--help"]), ("verify", &[])]
     {
@@ -239,7 +239,7 @@ fn a_reply_that_cannot_be_written_is_a_system_error() {
 
 #[test]
 fn an_error_never_stands_where_a_document_was_asked_for() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     for (name, args) in [
         ("verify", &["--anchor"][..]),
         ("verify", &["--anchor", "--no-such-option"]),

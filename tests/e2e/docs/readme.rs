@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::test_vault::{Hive, Reply, binary, mask};
+use crate::support::test_vault::{Reply, TestVault, binary, mask};
 
 /// The commands of all console blocks, each with the output that is shown behind it.
 fn shown() -> Vec<(String, String)> {
@@ -66,7 +66,7 @@ fn comparable(text: &str) -> String {
 
 #[test]
 fn every_console_block_of_the_readme_is_true() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
     let steps = shown();
     assert!(steps.len() >= 5, "the tour is gone");
@@ -100,7 +100,7 @@ fn ci_recipe() -> &'static str {
 
 #[test]
 fn the_recipe_for_a_ci_job_catches_what_it_should() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
     let job = || {
         let mut bash = Command::new("bash");

@@ -12,7 +12,7 @@ use hiveforge::policy::settings::{Fallback, Setting};
 use hiveforge::vault::config;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::test_vault::{Hive, Reply, binary, write_private};
+use crate::support::test_vault::{Reply, TestVault, binary, write_private};
 
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")
@@ -30,7 +30,7 @@ fn bash_scripts() -> Vec<(String, String)> {
 }
 
 /// A script in the folder of a hive, with a clean environment and the commands on its path.
-fn script(hive: &Hive, name: &str, args: &[&str]) -> Command {
+fn script(hive: &TestVault, name: &str, args: &[&str]) -> Command {
     let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
     let mut command = Command::new(scripts().join(name));
     command.args(args).current_dir(hive.dir()).env_clear().env("PATH", path);
@@ -38,12 +38,12 @@ fn script(hive: &Hive, name: &str, args: &[&str]) -> Command {
     command
 }
 
-fn run(hive: &Hive, name: &str, args: &[&str]) -> Reply {
+fn run(hive: &TestVault, name: &str, args: &[&str]) -> Reply {
     Reply::of(script(hive, name, args).output().expect("the script runs"))
 }
 
 /// The same with standard input and a variable.
-fn tell(hive: &Hive, name: &str, variable: (&str, &str), input: &str) -> Reply {
+fn tell(hive: &TestVault, name: &str, variable: (&str, &str), input: &str) -> Reply {
     let mut command = script(hive, name, &[]);
     command.env(variable.0, variable.1).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the script runs");
@@ -155,7 +155,7 @@ fn active(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn scripts_and_units_call_what_exists() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let mut texts =
         ["exec.sh", "poll_job.sh", "heartbeat.sh", "crontab.example", "hf-watchdog.service"].map(source).to_vec();
     texts.push(plist_line());
@@ -197,7 +197,7 @@ fn cron_systemd_and_launchd_each_look_once() {
         plist_line(),
     ];
     for line in lines {
-        let hive = Hive::empty();
+        let hive = TestVault::empty();
         let home = hive.dir().join("a home");
         fs::create_dir_all(home.join(".local/bin")).unwrap();
         std::os::unix::fs::symlink(binary("watchdog"), home.join(".local/bin/hf-watchdog")).unwrap();
@@ -221,7 +221,7 @@ fn cron_systemd_and_launchd_each_look_once() {
 
 #[test]
 fn units_are_well_formed() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let [service, timer] = ["hf-watchdog.service", "hf-watchdog.timer"].map(|name| {
         let text = source(name).replace("%h/.local/bin/hf-watchdog", binary("watchdog").to_str().unwrap());
         let file = hive.dir().join(name);
@@ -242,7 +242,7 @@ fn units_are_well_formed() {
 
 #[test]
 fn exec_sh_fires_and_checks_in_the_old_words() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let fired = run(&hive, "exec.sh", &["--fire", "echo one; echo two >&2; exit 3"]).expect_exit(0);
     let id = fired.get("TASK_ID").to_owned();
     hive.run("job", &["wait", &id]);
@@ -266,7 +266,7 @@ fn exec_sh_fires_and_checks_in_the_old_words() {
 
 #[test]
 fn poll_job_sh_names_itself_and_answers_a_signal() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let done = Command::new("mkfifo").arg(hive.dir().join("gate")).status().unwrap();
     assert!(done.success());
     let id = run(&hive, "exec.sh", &["--fire", "read line < gate"]).expect_exit(0).get("TASK_ID").to_owned();
@@ -297,7 +297,7 @@ fn poll_job_sh_names_itself_and_answers_a_signal() {
 
 #[test]
 fn notify_sends_one_line_and_runs_nothing_of_it() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let report = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:$(touch pwned) `touch pwned` \"; touch pwned\nTASK_ID:T-0007\n";
     let sent = tell(&hive, "notify", ("HF_NOTIFY", "printf '<%s>'"), report);
     assert_eq!(sent.stdout, "<T-0007 FAIL: $(touch pwned) `touch pwned` \"; touch pwned>");
@@ -336,13 +336,13 @@ const OLD: &str = "# the old settings\n\
 const NEW: &str = "liveness:\n  inactive_warn_seconds: 240\n  inactive_error_seconds: 540\n  \
                    introspection_error_seconds: 2400\nwatchdog:\n  interval_seconds: 1\n  recovery_wait_cycles: 8\n";
 
-fn settings(hive: &Hive, text: &str) {
+fn settings(hive: &TestVault, text: &str) {
     write_private(&hive.vault().join("hiveforge.config.yaml"), text.as_bytes());
 }
 
 /// Starts it, hears one look, and ends it with this signal.
 #[track_caller]
-fn beats(hive: &Hive, args: &[&str], signal: Signal) {
+fn beats(hive: &TestVault, args: &[&str], signal: Signal) {
     let mut command = script(hive, "heartbeat.sh", args);
     // What of the old file it skips is the matter of another test.
     command.stderr(Stdio::null());
@@ -355,7 +355,7 @@ fn beats(hive: &Hive, args: &[&str], signal: Signal) {
 
 #[test]
 fn heartbeat_sh_reads_the_old_file_and_runs_nothing_of_it() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::write(hive.dir().join("heartbeat.conf"), OLD).unwrap();
     fs::write(hive.dir().join("other.conf"), "INTERVAL_SECONDS=5\n").unwrap();
     let printed = run(&hive, "heartbeat.sh", &["--print-config"]);
@@ -372,7 +372,7 @@ fn heartbeat_sh_reads_the_old_file_and_runs_nothing_of_it() {
         let reply = run(&hive, "heartbeat.sh", wrong);
         assert_eq!((reply.code, reply.stdout.as_str(), reply.stderr.lines().count()), (Some(2), "", 1), "{wrong:?}");
     }
-    let nowhere = Hive::empty();
+    let nowhere = TestVault::empty();
     assert_eq!(run(&nowhere, "heartbeat.sh", &[]).code, Some(7));
 }
 
@@ -390,7 +390,7 @@ fn heartbeat_sh_knows_the_defaults() {
 
 #[test]
 fn heartbeat_sh_starts_only_if_the_settings_say_the_same() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     beats(&hive, &[], Signal::TERM);
     fs::write(hive.dir().join("heartbeat.conf"), OLD).unwrap();
     let flow = "{liveness: {inactive_warn_seconds: 240, inactive_error_seconds: 540}}\n";
@@ -421,7 +421,7 @@ fn heartbeat_sh_starts_only_if_the_settings_say_the_same() {
 
 #[test]
 fn heartbeat_sh_goes_on_after_a_look_that_fails() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     settings(&hive, "watchdog:\n  interval_seconds: 1\n");
     let mut beside = Beside::start(script(&hive, "heartbeat.sh", &[]));
     assert_eq!(beside.next("EXIT:"), "0");

@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 use crate::support::steps::{keeps_the_rules, ok, running, sh, state};
-use crate::support::test_vault::{Hive, Reply, jsonl};
+use crate::support::test_vault::{Reply, TestVault, jsonl};
 
 /// Runs a command in the shell of an agent, with this variable set.
-fn in_shell(hive: &Hive, variable: &str, name: &str, args: &[&str], input: &str) -> Reply {
+fn in_shell(hive: &TestVault, variable: &str, name: &str, args: &[&str], input: &str) -> Reply {
     let mut command = hive.command(name);
     Reply::of(command.env(variable, "b").args(args).write_stdin(input).output().unwrap())
 }
 
 #[test]
 fn in_an_agents_shell_nobody_but_an_agent_acts() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     for actor in ["core:reactor", "user:jo", "external:ci"] {
         let before = hive.contents();
@@ -32,7 +32,7 @@ fn in_an_agents_shell_nobody_but_an_agent_acts() {
 
 #[test]
 fn an_agent_does_not_say_what_the_toolkit_finds() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose x");
     ok(&hive, "hf-require analyze REQ-0001");
     ok(&hive, "hf-task propose done");
@@ -54,7 +54,7 @@ fn an_agent_does_not_say_what_the_toolkit_finds() {
 
 #[test]
 fn an_agent_cannot_keep_a_failure_from_people() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     let failed = r#"{"error_class":"permanent","reason":"broken","escalate":false}"#;
     ok(&hive, &format!("hf-append TaskFailed --subject T-0001 --payload {failed} --actor agent:a"));
@@ -64,7 +64,7 @@ fn an_agent_cannot_keep_a_failure_from_people() {
 
 #[test]
 fn who_waits_for_a_task_that_is_done_anew_waits_for_the_one_that_does_it() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Waiting --after T-0001");
     std::fs::write(hive.dir().join("x.txt"), "x").unwrap();
@@ -80,7 +80,7 @@ fn who_waits_for_a_task_that_is_done_anew_waits_for_the_one_that_does_it() {
 
 #[test]
 fn questions_about_what_is_over_are_closed() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Purge --destructive");
     ok(&hive, "hf-task abort T-0001");
     ok(&hive, "hf-require propose x");
@@ -97,7 +97,7 @@ fn questions_about_what_is_over_are_closed() {
 
 #[test]
 fn a_batch_with_a_line_that_held_already_can_be_repeated() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.append("TaskProposed", "task:t", json!({"title": "x"}));
     let lines: [Value; 2] = [
         json!({"event_type": "RequirementProposed", "subject": "requirement:r", "payload": {"title": "y"}}),
@@ -115,7 +115,7 @@ fn a_batch_with_a_line_that_held_already_can_be_repeated() {
 
 #[test]
 fn claiming_while_everything_is_stopped_says_so_even_if_nothing_is_ready() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-stop fire");
     let reply = sh(&hive, "hf-task claim").expect_exit(3);
     assert_eq!((reply.get("REASON"), reply.get("SUM")), ("system_stopped", "everything is stopped: fire"));
@@ -123,7 +123,7 @@ fn claiming_while_everything_is_stopped_says_so_even_if_nothing_is_ready() {
 
 #[test]
 fn an_agent_does_not_speak_as_another_one() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     for (name, args) in [
         ("checkpoint", &["--agent", "a", "fine"][..]),
@@ -142,7 +142,7 @@ fn an_agent_does_not_speak_as_another_one() {
 
 #[test]
 fn an_emergency_puts_the_duty_off_by_one_log_and_not_for_ever() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --flexible x");
     ok(&hive, "hf-activity --kind creating");
     ok(&hive, "hf-activity --kind creating --emergency fire");
@@ -155,7 +155,7 @@ fn an_emergency_puts_the_duty_off_by_one_log_and_not_for_ever() {
 
 #[test]
 fn an_approval_is_for_the_program_that_was_found_and_shows_what_is_set() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let tools = |name: &str, says: &str| {
         use std::os::unix::fs::PermissionsExt;
         let dir = hive.dir().join(name);

@@ -17,7 +17,7 @@ use hiveforge::policy::{self, Request, Settings, Verdict};
 use hiveforge::state::{Entity, State};
 use serde_json::{Map, Value, json};
 
-use crate::support::test_vault::{Hive, Random, START, write_private};
+use crate::support::test_vault::{Random, START, TestVault, write_private};
 
 const STEPS: usize = 10_000;
 const SEED: u64 = 0xb4a_0001;
@@ -403,7 +403,7 @@ fn any_sequence_of_steps_keeps_one_mind() {
     }
     assert!(seen[&("interrupt", true)] > 100 && seen[&("assign", true)] > 100, "{seen:?}");
     // What was folded in memory is what a vault of these events says.
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let bytes: Vec<u8> =
         lab.events.iter_mut().flat_map(|e| [e.seal(e.prev_hash, e.batch), b"\n".to_vec()].concat()).collect();
     write_private(&hive.segment(), &bytes);
@@ -430,7 +430,7 @@ fn every_branch() -> op::project::MapRequest {
 
 #[test]
 fn the_commands_keep_one_mind_on_a_real_vault() {
-    let (hive, mut dice) = (Hive::new(), Random::new(SEED));
+    let (hive, mut dice) = (TestVault::new(), Random::new(SEED));
     let start = Timestamp::parse(START).unwrap().0;
     let (mut done, mut refused) = (0, 0);
     for step in 0..400 {

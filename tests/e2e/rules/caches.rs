@@ -4,7 +4,7 @@ use std::fs::{self, File};
 
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, jsonl};
+use crate::support::test_vault::{TestVault, jsonl};
 
 /// Requirements without a key, as lines of a batch.
 fn requirements(count: usize) -> Vec<Value> {
@@ -13,7 +13,7 @@ fn requirements(count: usize) -> Vec<Value> {
 
 #[test]
 fn a_merge_that_was_put_off_is_made_up_for_by_the_next_command() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.pipe("append", &["--batch"], jsonl(&requirements(100))).expect_exit(0);
     let seal = hive.vault().join("Akashic/index/seal.json");
     let before = fs::read(&seal).unwrap();
@@ -29,7 +29,7 @@ fn a_merge_that_was_put_off_is_made_up_for_by_the_next_command() {
 
 #[test]
 fn a_parent_named_twice_is_one_parent_to_log_and_index() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let first = hive.propose("cause").get("EVENT_ID").to_owned();
     let payload = json!({"title": "x"}).to_string();
     let args = ["RequirementProposed", "--payload", &payload, "--parent", &first, "--parent", &first];
@@ -41,7 +41,7 @@ fn a_parent_named_twice_is_one_parent_to_log_and_index() {
 
 #[test]
 fn a_check_does_not_look_at_files_that_a_writer_is_at() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let writer = File::open(hive.vault().join("Akashic/.lock")).unwrap();
     writer.lock().unwrap();
@@ -54,7 +54,7 @@ fn a_check_does_not_look_at_files_that_a_writer_is_at() {
 
 #[test]
 fn what_a_check_names_as_the_next_step_mends_what_it_found() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     hive.run("project", &["--snapshot"]).expect_exit(0);
     let latest = hive.vault().join("Akashic/snapshots/latest.json");
@@ -67,7 +67,7 @@ fn what_a_check_names_as_the_next_step_mends_what_it_found() {
 
 #[test]
 fn archiving_a_task_takes_its_runs_out_of_their_file() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let lines = [
         json!({"event_type": "TaskProposed", "subject": "task:t", "payload": {"title": "t"}}),
         json!({"event_type": "TaskReady", "subject": "task:t"}),
@@ -84,7 +84,7 @@ fn archiving_a_task_takes_its_runs_out_of_their_file() {
 
 #[test]
 fn what_was_left_beside_a_projection_by_somebody_who_died_goes_with_the_next_append() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let left = hive.vault().join("Akashic/projections/.tasks.json.tmp");
     fs::write(&left, "half").unwrap();

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::support::steps::{count, keeps_the_rules, ok, sh};
-use crate::support::test_vault::{Hive, write_private};
+use crate::support::test_vault::{TestVault, write_private};
 
 /// More tasks than a batch can hold events.
 const TASKS: usize = 10_500;
@@ -14,8 +14,8 @@ const TASKS: usize = 10_500;
 const BATCH: usize = 1000;
 
 /// A requirement that waits for its approval, with so many tasks that wait for it.
-fn waiting(tasks: usize) -> Hive {
-    let hive = Hive::new();
+fn waiting(tasks: usize) -> TestVault {
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Large --key r");
     ok(&hive, "hf-require analyze REQ-0001 Everything.");
     let requirement = hive.events()[1]["subject"].as_str().unwrap().split_once(':').unwrap().1.to_owned();
@@ -32,7 +32,7 @@ fn waiting(tasks: usize) -> Hive {
     hive
 }
 
-fn ready(hive: &Hive) -> usize {
+fn ready(hive: &TestVault) -> usize {
     count(hive, "TaskReady")
 }
 

@@ -9,11 +9,11 @@ use hiveforge::base::ErrorKind;
 use hiveforge::op;
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, proposal, write_private};
+use crate::support::test_vault::{TestVault, proposal, write_private};
 
 /// A vault whose last unit can be torn.
 struct Scene {
-    hive: Hive,
+    hive: TestVault,
     /// All files, with the record as it was before the last unit.
     behind: Vec<(PathBuf, Vec<u8>)>,
     /// The log, and where its last unit begins.
@@ -23,8 +23,8 @@ struct Scene {
 
 impl Scene {
     /// Records something, then the last unit by `last`.
-    fn new(last: impl FnOnce(&Hive)) -> Self {
-        let hive = Hive::new();
+    fn new(last: impl FnOnce(&TestVault)) -> Self {
+        let hive = TestVault::new();
         hive.propose_here("before").unwrap();
         let record = fs::read(hive.head()).unwrap();
         let start = fs::read(hive.segment()).unwrap().len();
@@ -65,11 +65,11 @@ impl Scene {
     }
 }
 
-fn propose(title: &str) -> impl FnOnce(&Hive) {
+fn propose(title: &str) -> impl FnOnce(&TestVault) {
     move |hive| drop(hive.propose_here(title).unwrap())
 }
 
-fn batch(titles: &[String]) -> impl FnOnce(&Hive) {
+fn batch(titles: &[String]) -> impl FnOnce(&TestVault) {
     let events = titles.iter().map(|title| proposal(title)).collect();
     let request = op::AppendBatchRequest { events, key: None, mode: op::Mode::Write };
     move |hive| drop(op::append_batch(&hive.context(), request).unwrap())
@@ -142,7 +142,7 @@ fn a_batch_with_a_hole_in_every_line_is_quarantined() {
 
 #[test]
 fn zeros_and_garbage_behind_the_head_are_quarantined() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose_here("before").unwrap();
     let (files, log) = (hive.contents(), fs::read(hive.segment()).unwrap());
     for tail in [&[0; 1][..], &[0; 9000], b"\n", b"a\nb\nc\n", b"{}\n", b"\xff\xfe"] {
@@ -157,7 +157,7 @@ fn zeros_and_garbage_behind_the_head_are_quarantined() {
 
 #[test]
 fn a_torn_first_write_of_a_new_segment_is_quarantined() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     hive.propose_here("before").unwrap();
     let record = fs::read(hive.head()).unwrap();
     hive.at("2026-02-01T12:00:00Z").propose_here("torn").unwrap();
@@ -183,7 +183,7 @@ fn a_torn_first_write_of_a_new_segment_is_quarantined() {
 
 #[test]
 fn an_unfinished_write_over_two_segments_is_quarantined_from_both() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     hive.propose_here("before").unwrap();
     let record = fs::read(hive.head()).unwrap();
     let log = fs::read(hive.segment()).unwrap();
@@ -203,7 +203,7 @@ fn an_unfinished_write_over_two_segments_is_quarantined_from_both() {
 #[test]
 fn events_that_nobody_published_are_adopted() {
     for (last, count) in [
-        (Box::new(propose("unpublished")) as Box<dyn FnOnce(&Hive)>, 4),
+        (Box::new(propose("unpublished")) as Box<dyn FnOnce(&TestVault)>, 4),
         (Box::new(batch(&["a", "b", "c"].map(str::to_owned))), 6),
     ] {
         let scene = Scene::new(last);
@@ -220,7 +220,7 @@ fn events_that_nobody_published_are_adopted() {
 
 #[test]
 fn a_duplicate_of_an_event_that_nobody_published_is_published_first() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("before");
     let record = fs::read(hive.head()).unwrap();
     let args = ["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--key", "k"];
@@ -234,7 +234,7 @@ fn a_duplicate_of_an_event_that_nobody_published_is_published_first() {
 
 #[test]
 fn a_record_that_is_gone_or_garbage_is_made_again() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose_here("before").unwrap();
     let good = fs::read(hive.head()).unwrap();
     let files = hive.contents();
@@ -274,7 +274,7 @@ fn a_good_event_behind_a_bad_one_is_damage_and_changes_nothing() {
 
 #[test]
 fn a_bad_byte_at_the_published_head_is_damage_and_changes_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let log = fs::read(hive.segment()).unwrap();
     let start = log[..log.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::support::steps::{count, keeps_the_rules, ok};
-use crate::support::test_vault::{Hive, write_private};
+use crate::support::test_vault::{TestVault, write_private};
 
-fn declare(hive: &Hive, agent: &str, text: &str) {
+fn declare(hive: &TestVault, agent: &str, text: &str) {
     let folder = hive.vault().join("Agents").join(agent).join("deep_work");
     fs::create_dir_all(&folder).unwrap();
     write_private(&folder.join("20260131120000.txt"), text.as_bytes());
@@ -14,7 +14,7 @@ fn declare(hive: &Hive, agent: &str, text: &str) {
 
 #[test]
 fn nobody_binds_a_task_to_a_command_by_hand() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let forged = r#"{"title":"List","command":["ls"],"command_hash":"sha256:00","job":true,"destructive":true}"#;
     hive.refuses("append", &["TaskProposed", "--payload", forged], 3);
     ok(&hive, "hf-task propose Form");
@@ -23,7 +23,7 @@ fn nobody_binds_a_task_to_a_command_by_hand() {
 
 #[test]
 fn an_operator_is_shown_the_command_and_not_its_title() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let words = ["fire", "--destructive", "--title", "Harmless", "--", "/bin/rm", "-rf", "/nonexistent/x"];
     hive.run("job", &words).expect_exit(3);
     let asked = hive.run("decide", &["list", "--open"]).expect_exit(0);
@@ -35,7 +35,7 @@ fn an_operator_is_shown_the_command_and_not_its_title() {
 
 #[test]
 fn bytes_behind_the_stop_flag_do_not_keep_a_stop_from_holding() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let control = hive.vault().join("Akashic/control");
     let mut bytes = fs::read(&control).unwrap();
     bytes.push(b'x');
@@ -46,7 +46,7 @@ fn bytes_behind_the_stop_flag_do_not_keep_a_stop_from_holding() {
 
 #[test]
 fn the_job_of_an_agent_is_an_agents_shell() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (n, more) in [("1", &["--actor", "agent:x"][..]), ("2", &["--actor", "agent:x", "--env", "HF_AGENT="][..])] {
         let words = [&["fire"], more, &["--", "/bin/sh", "-c", "echo agent=$HF_AGENT"]].concat();
         hive.run("job", &words).expect_exit(0);
@@ -57,7 +57,7 @@ fn the_job_of_an_agent_is_an_agents_shell() {
 #[test]
 fn a_file_declares_no_more_than_the_command_would() {
     for minutes in ["241", "18446744073709551615"] {
-        let mut hive = Hive::new();
+        let mut hive = TestVault::new();
         ok(&hive, "hf-checkpoint --agent a hi");
         declare(&hive, "a", &format!("type: strict\nactivity: x\nminutes: {minutes}\n"));
         let reply = hive.at("2026-01-31T12:01:00Z").run("watchdog", &[]).expect_exit(0);
@@ -65,7 +65,7 @@ fn a_file_declares_no_more_than_the_command_would() {
         assert_eq!(count(&hive, "DeepWorkStarted"), 0);
         keeps_the_rules(&hive);
     }
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let payload = r#"{"agent_id":"a","heartbeat_id":"20260131120000","mode":"strict","activity":"x","minutes":241}"#;
     hive.refuses("append", &["DeepWorkStarted", "--actor", "agent:a", "--payload", payload], 2);
 }
@@ -73,7 +73,7 @@ fn a_file_declares_no_more_than_the_command_would() {
 #[test]
 fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
     let long = "n".repeat(60);
-    type Breaks<'a> = (&'a str, fn(&Hive));
+    type Breaks<'a> = (&'a str, fn(&TestVault));
     let breaks: [Breaks<'_>; 3] = [
         ("b", |hive| {
             fs::remove_dir_all(hive.vault().join("Agents/b")).unwrap();
@@ -86,7 +86,7 @@ fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
         (&long, |hive| declare(hive, &"n".repeat(60), "type: flexible\nactivity: x\n")),
     ];
     for (agent, broken) in breaks {
-        let mut hive = Hive::new();
+        let mut hive = TestVault::new();
         ok(&hive, "hf-checkpoint --agent a hi");
         ok(&hive, &format!("hf-checkpoint --agent {agent} hi"));
         broken(&hive);
@@ -98,7 +98,7 @@ fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
 
 #[test]
 fn a_clock_that_was_ahead_does_not_silence_the_watchdog() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint --agent a hi");
     hive.run("watchdog", &[]).expect_exit(0);
     hive.at("2027-01-31T12:00:00Z").run("watchdog", &[]);
@@ -113,7 +113,7 @@ fn a_clock_that_was_ahead_does_not_silence_the_watchdog() {
 
 #[test]
 fn the_folder_of_one_job_neither_deafens_the_watchdog_nor_hides_that_a_stop_holds() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint --agent a hi");
     hive.run("job", &["fire", "--", "/bin/sleep", "30"]).expect_exit(0);
     let jobs = hive.vault().join("Jobs");
@@ -128,14 +128,14 @@ fn the_folder_of_one_job_neither_deafens_the_watchdog_nor_hides_that_a_stop_hold
 
 #[test]
 fn a_block_that_is_too_long_records_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.refuses("checkpoint", &["--agent", "a", "--state", &["a"; 199].join(" ")], 2);
     assert_eq!(count(&hive, "CheckpointRecorded"), 0);
 }
 
 #[test]
 fn a_number_that_the_log_cannot_keep_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.run("job", &["fire", "--retries", "18446744073709551615", "--", "/bin/true"]).expect_exit(2);
     keeps_the_rules(&hive);
     write_private(
@@ -150,7 +150,7 @@ fn a_number_that_the_log_cannot_keep_is_refused() {
 #[test]
 fn a_shell_whose_agent_has_no_proper_name_is_still_an_agents() {
     use std::os::unix::ffi::OsStrExt;
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-stop why");
     for variable in ["HF_AGENT", "HF_SESSION"] {
         let name = std::ffi::OsStr::from_bytes(b"\xff");
@@ -161,7 +161,7 @@ fn a_shell_whose_agent_has_no_proper_name_is_still_an_agents() {
 
 #[test]
 fn a_pipe_in_the_place_of_settings_makes_nobody_wait() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let made = std::process::Command::new("mkfifo").arg(hive.dir().join("hiveforge.config.yaml")).status().unwrap();
     assert!(made.success());
     let wait = std::time::Duration::from_secs(5);
@@ -173,7 +173,7 @@ fn a_pipe_in_the_place_of_settings_makes_nobody_wait() {
 
 #[test]
 fn the_next_step_of_an_agent_that_was_named_by_a_flag_is_its_own() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --agent a --flexible x");
     let reply = ok(&hive, "hf-activity --agent a --kind thinking");
     assert_eq!(reply.get("NEXT"), "ACTION hf-activity --kind introspection --agent a");

@@ -8,10 +8,10 @@ use std::process::{Command as Process, Stdio};
 use fs2::FileExt;
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, Reply, jsonl, write_private};
+use crate::support::test_vault::{Reply, TestVault, jsonl, write_private};
 
 /// What somebody does to the index.
-type Damage = (&'static str, fn(&Hive));
+type Damage = (&'static str, fn(&TestVault));
 
 fn proposal(n: usize) -> Value {
     json!({"event_type": "RequirementProposed", "subject": format!("requirement:r{n}"),
@@ -24,8 +24,8 @@ fn task(n: usize) -> Value {
 }
 
 /// 200 events: the first 151 are in the index, the others are the tail that is folded over it.
-fn aged() -> Hive {
-    let hive = Hive::new();
+fn aged() -> TestVault {
+    let hive = TestVault::new();
     hive.batch(&(0..75).map(proposal).collect::<Vec<_>>());
     hive.batch(&(75..150).map(proposal).collect::<Vec<_>>());
     hive.batch(&(0..49).map(task).collect::<Vec<_>>());
@@ -34,7 +34,7 @@ fn aged() -> Hive {
     hive
 }
 
-fn data(hive: &Hive) -> Vec<u8> {
+fn data(hive: &TestVault) -> Vec<u8> {
     fs::read(hive.akashic("index/data.mdb")).unwrap()
 }
 
@@ -57,14 +57,14 @@ const QUESTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// One command's reply, whole but for hf-verify's word on a head record that some cases remove.
-fn ask(hive: &Hive, question: &(&str, &[&str])) -> (Option<i32>, String, String) {
+fn ask(hive: &TestVault, question: &(&str, &[&str])) -> (Option<i32>, String, String) {
     let Reply { stdout, stderr, code } = hive.run(question.0, question.1);
     (code, stdout.replace("\nHEAD:MISSING\n", "\nHEAD:OK\n"), stderr)
 }
 
 /// Fails unless every question is answered as on the whole index, the damage being done before each
 /// one; and unless an append succeeds on it and a key is recognised.
-fn holds(hive: &Hive, (name, damage): &Damage) {
+fn holds(hive: &TestVault, (name, damage): &Damage) {
     let expected: Vec<_> = QUESTIONS.iter().map(|question| ask(hive, question)).collect();
     assert!(expected.iter().all(|reply| reply.0 == Some(0)), "{expected:#?}");
     for (question, expected) in QUESTIONS.iter().zip(&expected) {
@@ -84,7 +84,7 @@ fn holds(hive: &Hive, (name, damage): &Damage) {
     assert_eq!(hive.run("verify", &["--projections"]).expect_exit(0).get("PROJECTIONS"), "OK", "{name}");
 }
 
-fn remove(hive: &Hive) {
+fn remove(hive: &TestVault) {
     let path = hive.akashic("index");
     match fs::symlink_metadata(&path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(&path).unwrap(),
@@ -94,7 +94,7 @@ fn remove(hive: &Hive) {
 }
 
 /// Cuts the data file to a length, or makes one of that length.
-fn cut(hive: &Hive, length: usize) {
+fn cut(hive: &TestVault, length: usize) {
     let file = hive.akashic("index/data.mdb");
     let mut bytes = fs::read(&file).unwrap_or_default();
     bytes.resize(length, 0);
@@ -175,7 +175,8 @@ fn every_command_answers_the_same_whatever_happened_around_the_data_file() {
 fn an_index_that_cannot_be_written_stops_nothing() {
     // Root writes there all the same; for root a plain file in its place is the same case (`a-file`).
     let hive = aged();
-    let lock = |hive: &Hive| fs::set_permissions(hive.akashic("index"), fs::Permissions::from_mode(0o500)).unwrap();
+    let lock =
+        |hive: &TestVault| fs::set_permissions(hive.akashic("index"), fs::Permissions::from_mode(0o500)).unwrap();
     holds(&hive, &("read-only", lock));
     fs::set_permissions(hive.akashic("index"), fs::Permissions::from_mode(0o700)).unwrap();
 }
@@ -183,8 +184,8 @@ fn an_index_that_cannot_be_written_stops_nothing() {
 #[test]
 fn the_index_of_another_vault_is_not_believed() {
     // Moved, so that the file itself is exactly as its last merge left it.
-    let swap = |hive: &Hive| {
-        let other = Hive::new();
+    let swap = |hive: &TestVault| {
+        let other = TestVault::new();
         // The same keys and names, with other events behind them.
         other.batch(&(0..150).rev().map(proposal).collect::<Vec<_>>());
         remove(hive);
@@ -324,7 +325,7 @@ fn the_index_is_not_used_once_the_log_was_cut_below_it() {
 #[test]
 fn a_rebuild_makes_index_and_projections_from_the_events_alone() {
     let hive = aged();
-    let maps = |hive: &Hive| -> Vec<Value> {
+    let maps = |hive: &TestVault| -> Vec<Value> {
         ["requirements", "tasks", "meta"].map(|name| hive.json(&format!("projections/{name}.json"))).to_vec()
     };
     hive.run("project", &[]).expect_exit(0);
@@ -348,7 +349,7 @@ fn a_rebuild_makes_index_and_projections_from_the_events_alone() {
 
 #[test]
 fn a_young_vault_has_no_index_and_readers_never_make_one() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.batch(&(0..62).map(proposal).collect::<Vec<_>>());
     for (name, args) in [("log", &["--subject", "REQ-0001"][..]), ("lineage", &["REQ-0001"]), ("project", &["--check"])]
     {

@@ -18,7 +18,7 @@ use crate::support::random_life::Life;
 use crate::support::random_life::model::{second, time};
 use crate::support::random_life::place::Expect;
 use crate::support::steps::{count, governed, keeps_the_rules, ok, sh};
-use crate::support::test_vault::{Hive, START, write_private};
+use crate::support::test_vault::{START, TestVault, write_private};
 
 /// Lives of each sort, if `HF_LIVES` does not say otherwise.
 const LIVES: u64 = 4;
@@ -255,7 +255,7 @@ fn sealed(prev_hash: &str, (second, actor, kind, subject, payload): &Forged<'_>)
 
 /// What `hf-verify --policy` finds wrong with an event that stands behind what was recorded.
 #[track_caller]
-fn found_wrong_with(hive: &Hive, forged: &Forged<'_>) -> Vec<String> {
+fn found_wrong_with(hive: &TestVault, forged: &Forged<'_>) -> Vec<String> {
     let copy = hive.copy();
     let lines = copy.lines();
     let last: Value = serde_json::from_str(lines.last().expect("a line")).expect("JSON");
@@ -271,7 +271,7 @@ fn found_wrong_with(hive: &Hive, forged: &Forged<'_>) -> Vec<String> {
 
 /// Fails unless the audit takes offence at an event in this second, and in the other one does not.
 #[track_caller]
-fn is_wrong_at(hive: &Hive, wrong: i64, right: i64, (actor, kind, subject, payload): (&str, &str, &str, Value)) {
+fn is_wrong_at(hive: &TestVault, wrong: i64, right: i64, (actor, kind, subject, payload): (&str, &str, &str, Value)) {
     let [in_time, late] =
         [right, wrong].map(|at| found_wrong_with(hive, &(second(START) + at, actor, kind, subject, payload.clone())));
     // What should follow from it is missing in both.
@@ -279,7 +279,7 @@ fn is_wrong_at(hive: &Hive, wrong: i64, right: i64, (actor, kind, subject, paylo
 }
 
 /// The subject that an event of this type is about.
-fn subject_of(hive: &Hive, kind: &str) -> String {
+fn subject_of(hive: &TestVault, kind: &str) -> String {
     let event = hive.events().into_iter().find(|event| event["event_type"] == kind).expect("such an event");
     event["subject"].as_str().expect("a text").to_owned()
 }
@@ -290,8 +290,8 @@ fn after(seconds: i64) -> String {
 }
 
 /// T-0001, held by agent:a for 15 minutes.
-fn claimed() -> (Hive, String) {
-    let hive = Hive::new();
+fn claimed() -> (TestVault, String) {
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 15m --actor agent:a");
     let task = subject_of(&hive, "TaskProposed");
@@ -306,7 +306,7 @@ fn a_time_out_before_its_time_is_found() {
     ok(&hive, "hf-task start T-0001 --timeout 5m --actor agent:a");
     let run = subject_of(&hive, "RunStarted");
     is_wrong_at(&hive, 300, 301, (watchdog, "RunTimedOut", &run, json!({"due_at": after(300), "reason": "overtime"})));
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-session login --agent a --ttl 10m");
     let session = subject_of(&hive, "SessionStarted");
     is_wrong_at(&hive, 600, 601, (watchdog, "SessionExpired", &session, json!({"due_at": after(600)})));
@@ -362,7 +362,7 @@ fn strict_deep_work_and_a_pause_give_a_holder_a_whole_lease_behind_them() {
 
 #[test]
 fn a_session_that_is_renewed_after_its_end_is_found() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-session login --agent a --ttl 10m");
     let session = subject_of(&hive, "SessionStarted");
     is_wrong_at(&hive, 601, 600, ("agent:a", "SessionRenewed", &session, json!({"ttl_seconds": 60})));
@@ -381,14 +381,14 @@ fn nobody_can_say_that_the_time_of_another_is_over() {
 #[test]
 fn a_lease_that_is_over_is_not_begun_again_by_a_deep_work_that_comes_after_it() {
     let declared = r#"{"agent_id":"a","heartbeat_id":"20260131120000","mode":"strict","activity":"x","minutes":60}"#;
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:a");
     hive.at("2026-01-31T12:01:01Z");
     hive.run("append", &["DeepWorkStarted", "--actor", "agent:a", "--payload", declared]).expect_exit(0);
     assert_eq!(count(&hive, "ClaimExpired"), 1);
     // The same with a declaration that is there as a file.
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:a");
     std::fs::create_dir_all(hive.vault().join("Agents/a/deep_work")).unwrap();
@@ -403,7 +403,7 @@ fn a_lease_that_is_over_is_not_begun_again_by_a_deep_work_that_comes_after_it() 
 
 #[test]
 fn what_was_late_before_a_pause_stays_late_also_in_a_project_that_nothing_has_named() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:a");
     hive.at("2026-01-31T12:01:01Z");
@@ -415,7 +415,7 @@ fn what_was_late_before_a_pause_stays_late_also_in_a_project_that_nothing_has_na
 
 #[test]
 fn what_is_over_in_two_ways_was_over_with_the_first() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 15m --actor agent:a");
     ok(&hive, "hf-task start T-0001 --timeout 60s --actor agent:a");
@@ -430,7 +430,7 @@ fn what_is_over_in_two_ways_was_over_with_the_first() {
 
 #[test]
 fn a_deep_work_that_the_settings_cut_short_is_due_for_everybody() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-deepwork start --strict 120 Long --agent a");
     let settings = b"agents:\n  a:\n    strict_max_minutes: 30\n";
     write_private(&hive.vault().join("hiveforge.config.yaml"), settings);

@@ -17,7 +17,7 @@ use hiveforge::policy::audit::Audit;
 use hiveforge::state::State;
 use hiveforge::vault::{Append, Log, Store, Unit, View, Visited, Watching, WriteOptions, moved};
 
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 /// A log in memory.
 #[derive(Debug, Default)]
@@ -172,7 +172,7 @@ fn life(person: &Context) -> Vec<String> {
 
 #[test]
 fn the_same_life_over_files_and_over_memory_leaves_the_same_log() {
-    let (files, memory) = (Hive::new(), Hive::new());
+    let (files, memory) = (TestVault::new(), TestVault::new());
     let store = Arc::new(Memory::default());
     store.events.lock().unwrap().extend(memory.recorded());
     let kept: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
@@ -190,7 +190,7 @@ fn the_same_life_over_files_and_over_memory_leaves_the_same_log() {
 
 #[test]
 fn a_unit_is_refused_behind_a_head_that_is_no_longer_the_last() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let store = Arc::new(Memory::default());
     store.events.lock().unwrap().extend(hive.recorded());
     let head = store.part().head();
@@ -210,7 +210,7 @@ fn a_unit_is_refused_behind_a_head_that_is_no_longer_the_last() {
 
 #[test]
 fn whoever_watches_a_log_is_woken_when_it_grows() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let store = Arc::new(Memory::default());
     store.events.lock().unwrap().extend(hive.recorded());
     let grown = thread::scope(|scope| {
@@ -243,7 +243,7 @@ pub fn proposal(n: u64) -> hiveforge::event::Draft {
     }
 }
 
-impl Hive {
+impl TestVault {
     fn context_options(&self) -> WriteOptions {
         assert!(Timestamp::parse(self.now()).is_some());
         WriteOptions { lock_timeout: Duration::ZERO, now: self.context().now, segment_max_bytes: 1 << 20 }

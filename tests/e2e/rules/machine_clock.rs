@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::support::steps::{count, keeps_the_rules, ok, sh};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::moment;
 use crate::support::watchdog_fixture::of_tasks_alone;
 
 /// Runs a line at so many seconds after the start, on a machine that slept so long, whose clock was set by so much, in
 /// this boot.
-fn on(hive: &mut Hive, second: i64, (slept, stepped, boot): (i64, i64, i64), line: &str) -> Reply {
+fn on(hive: &mut TestVault, second: i64, (slept, stepped, boot): (i64, i64, i64), line: &str) -> Reply {
     hive.at(&moment(second).to_string());
     let words: Vec<&str> = line.strip_prefix("hf-").unwrap().split(' ').collect();
     let mut process = hive.process(words[0]);
@@ -18,13 +18,13 @@ fn on(hive: &mut Hive, second: i64, (slept, stepped, boot): (i64, i64, i64), lin
     Reply::of(process.output().unwrap())
 }
 
-fn payload(hive: &Hive, kind: &str) -> Value {
+fn payload(hive: &TestVault, kind: &str) -> Value {
     let events = hive.events();
     events.iter().rfind(|event| event["event_type"] == kind).expect(kind)["payload"].clone()
 }
 
 /// A task that agent a claimed with a lease of ten minutes, and a session of an hour.
-fn claimed() -> Hive {
+fn claimed() -> TestVault {
     let hive = of_tasks_alone();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 10m --actor agent:a");
@@ -56,7 +56,7 @@ fn a_machine_that_slept_takes_nobodys_claim_and_the_log_says_so() {
 
 #[test]
 fn nobody_is_accused_who_could_not_speak_and_what_goes_by_the_calendar_goes_on() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-activity --kind introspection");
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-require analyze REQ-0001 x");
@@ -118,7 +118,7 @@ fn a_clock_that_was_set_neither_ends_nor_prolongs_a_claim() {
 
 #[test]
 fn one_event_ten_years_ahead_keeps_no_session_alive() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     let years = 10 * 365 * 24 * 3600;
     on(&mut hive, years, (0, years, 0), "hf-task propose Form").expect_exit(0);
     let login = on(&mut hive, 10, (0, 0, 0), "hf-session login --agent a --ttl 1s").expect_exit(0);

@@ -9,7 +9,7 @@ use hiveforge::base::Timestamp;
 use serde_json::Value;
 
 use crate::support::steps::{keeps_the_rules, kinds, ok};
-use crate::support::test_vault::{Hive, write_private};
+use crate::support::test_vault::{TestVault, write_private};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vault-0.1.0");
 
@@ -19,8 +19,8 @@ const SOON: &str = "2026-02-04T09:05:00Z";
 const LATER: &str = "2026-02-05T09:00:00Z";
 
 /// The vault in a folder of its own, private as it was; git keeps no such modes.
-fn older() -> Hive {
-    let mut hive = Hive::empty();
+fn older() -> TestVault {
+    let mut hive = TestVault::empty();
     hive.at(SOON);
     copy_private(&Path::new(DATA).join("Vault"), &hive.vault());
     hive
@@ -40,7 +40,7 @@ fn copy_private(from: &Path, to: &Path) {
 }
 
 /// The bytes of the whole log.
-fn log(hive: &Hive) -> Vec<u8> {
+fn log(hive: &TestVault) -> Vec<u8> {
     let events = hive.akashic("events");
     hive.contents().into_iter().filter(|(path, _)| path.starts_with(&events)).flat_map(|(_, bytes)| bytes).collect()
 }

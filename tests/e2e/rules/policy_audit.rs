@@ -4,11 +4,11 @@ use hiveforge::base::{Timestamp, Ulid};
 use hiveforge::event::{Event, EventType, Kind};
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, forged};
+use crate::support::test_vault::{TestVault, forged};
 
 /// A vault whose log begins well, and that goes on with these events.
-fn going_on_with(more: Vec<Event>) -> (Hive, Vec<Event>) {
-    let hive = Hive::new();
+fn going_on_with(more: Vec<Event>) -> (TestVault, Vec<Event>) {
+    let hive = TestVault::new();
     let mut events = hive.recorded();
     events.extend(more);
     hive.forge(&mut events);
@@ -17,7 +17,7 @@ fn going_on_with(more: Vec<Event>) -> (Hive, Vec<Event>) {
 
 /// Fails unless the bytes are good, the rules are not, and the findings are these of this event.
 #[track_caller]
-fn violates(hive: &Hive, event: &Event, findings: &[&str]) {
+fn violates(hive: &TestVault, event: &Event, findings: &[&str]) {
     let before = hive.contents();
     let reply = hive.run("verify", &["--policy"]).expect_exit(1);
     let verdicts = ["STATUS", "NEXT", "CHAIN", "TAIL", "PROJECTIONS", "POLICY"].map(|key| reply.get(key));
@@ -35,7 +35,7 @@ fn proposed(n: u64) -> Event {
 
 #[test]
 fn a_log_that_the_commands_wrote_keeps_the_rules() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.approved("requirement:r", "Login");
     hive.append("TaskProposed", "task:t", json!({"title": "API", "requirement_id": "r"}));
     hive.append("TaskAssigned", "task:t", json!({"holder": "agent:a"}));
@@ -157,12 +157,12 @@ fn a_run_of_a_task_that_nobody_took_is_found() {
 
 #[test]
 fn a_log_begins_with_its_vault_and_only_once() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let mut events = vec![proposed(1)];
     hive.forge(&mut events);
     violates(&hive, &events[0], &["the log does not begin with VaultInitialized"]);
     let again = |first: &Event| forged(1, Kind::VaultInitialized, "system", Value::Object(first.payload.clone()));
-    let (hive, events) = going_on_with(vec![again(&Hive::new().recorded()[0])]);
+    let (hive, events) = going_on_with(vec![again(&TestVault::new().recorded()[0])]);
     violates(
         &hive,
         &events[1],
@@ -210,7 +210,7 @@ fn the_rules_are_not_judged_on_bytes_that_are_not_good() {
 
 #[test]
 fn an_approval_of_what_is_analysed_anew_in_the_same_batch_leads_nowhere() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.append("RequirementProposed", "requirement:r", json!({"title": "x"}));
     let asked = json!({"kind": "requirement_approval", "target": "requirement:r", "summary": "?"});
     hive.batch(&[

@@ -9,7 +9,7 @@ use hiveforge::base::{Digest, Ulid};
 use hiveforge::event::Event;
 use serde_json::json;
 
-use crate::support::test_vault::{Hive, jsonl, write_private};
+use crate::support::test_vault::{TestVault, jsonl, write_private};
 
 const PROPOSE: &[&str] = &["RequirementProposed", "--payload", r#"{"title":"x"}"#];
 
@@ -19,7 +19,7 @@ fn deep(levels: usize) -> String {
 
 #[test]
 fn append_refuses_a_payload_that_is_not_sound() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (payload, reason) in [
         (&b"{"[..], "not JSON"),
         (b"title", "not JSON"),
@@ -46,7 +46,7 @@ fn append_refuses_a_payload_that_is_not_sound() {
 
 #[test]
 fn append_refuses_a_payload_that_is_too_deep_or_too_big() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.refuses_input("append", &["RequirementProposed", "-"], deep(31), 2);
     assert_eq!(reply.get("SUM"), "nested too deep: an event has at most 32 levels");
     hive.pipe("append", &["RequirementProposed", "-"], deep(30)).expect_exit(0);
@@ -62,7 +62,7 @@ fn append_refuses_a_payload_that_is_too_deep_or_too_big() {
 
 #[test]
 fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let too_long = format!("requirement:{}", "a".repeat(65));
     let title = r#"{"title":"x"}"#;
     for (kind, subject, code, reason) in [
@@ -94,7 +94,7 @@ fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
 
 #[test]
 fn append_refuses_a_reference_with_the_wrong_hash() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let made = hive.propose("x");
     let wrong = if made.get("REF").ends_with("0000") { "REQ-0001@0001" } else { "REQ-0001@0000" };
     let reply = hive.refuses("append", &["RequirementAnalyzed", "--subject", wrong], 6);
@@ -103,7 +103,7 @@ fn append_refuses_a_reference_with_the_wrong_hash() {
 
 #[test]
 fn append_refuses_a_missing_parent() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let nobody = Ulid::from_parts(1, 1).to_string();
     for parent in [nobody.as_str(), "T-0001", "ZZZZ", "../x", "é", ""] {
@@ -116,13 +116,13 @@ fn append_refuses_a_missing_parent() {
 
 #[test]
 fn append_refuses_an_empty_parent_even_where_there_is_one_event() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.refuses("append", &[PROPOSE, &["--parent", ""]].concat(), 6);
 }
 
 #[test]
 fn append_refuses_a_payload_that_names_what_does_not_exist() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let payload = r#"{"title":"x","requirement_id":"nobody"}"#;
     let reply = hive.refuses("append", &["TaskProposed", "--payload", payload], 6);
     assert_eq!(reply.get("SUM"), "requirement:nobody, which the payload names, does not exist");
@@ -130,7 +130,7 @@ fn append_refuses_a_payload_that_names_what_does_not_exist() {
 
 #[test]
 fn append_refuses_a_key_that_is_empty_long_or_hidden() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for key in ["", &"k".repeat(257), "a\nb", "a\u{200b}b"] {
         let reply = hive.refuses("append", &[PROPOSE, &["--key", key]].concat(), 2);
         assert_eq!(reply.get("SUM"), "a key has 1 to 256 bytes and no control or invisible characters");
@@ -139,7 +139,7 @@ fn append_refuses_a_key_that_is_empty_long_or_hidden() {
 
 #[test]
 fn an_illegal_step_is_refused_with_the_state_the_event_and_what_is_legal() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.run("append", &["RequirementProposed", "--subject", "requirement:r", "--payload", r#"{"title":"x"}"#]);
     let reply = hive.refuses("append", &["RequirementVerified", "--subject", "requirement:r"], 3);
     assert_eq!(
@@ -155,7 +155,7 @@ fn an_illegal_step_is_refused_with_the_state_the_event_and_what_is_legal() {
 
 #[test]
 fn an_agent_is_told_that_approving_is_not_its_to_do_also_before_it_is_known_and_where_it_was_done() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let decision = hive.approved("requirement:r", "x");
     let approve = ["DecisionApproved", "--subject", &decision, "--actor", "agent:a"];
     assert_eq!(hive.refuses("append", &approve, 3).get("REASON"), "operator_only");
@@ -165,7 +165,7 @@ fn an_agent_is_told_that_approving_is_not_its_to_do_also_before_it_is_known_and_
 
 #[test]
 fn kinds_that_the_vault_writes_itself_are_reserved() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (kind, payload) in [
         ("VaultInitialized", r#"{"vault_id":"x","schema_version":1}"#),
         ("TailQuarantined", r#"{"segment":"x","offset":0,"bytes":1,"file":"x"}"#),
@@ -187,7 +187,7 @@ fn a_link_inside_the_vault_is_refused() {
         "Akashic/chain.json",
         "Akashic/.lock",
     ] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         let path = hive.vault().join(place);
         let elsewhere = hive.dir().join("elsewhere");
         fs::rename(&path, &elsewhere).unwrap();
@@ -208,7 +208,7 @@ fn a_link_inside_the_vault_is_refused() {
 #[test]
 fn readers_follow_no_link_inside_the_vault() {
     for place in ["Akashic", "Akashic/events", "Akashic/events/2026-01/2026-01-31.jsonl", "Akashic/chain.json"] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         let path = hive.vault().join(place);
         fs::rename(&path, hive.dir().join("elsewhere")).unwrap();
         symlink(hive.dir().join("elsewhere"), &path).unwrap();
@@ -232,7 +232,7 @@ fn a_vault_that_others_can_write_is_not_written_to() {
         ("Akashic/.lock", 0o660),
         ("Akashic/chain.json", 0o660),
     ] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         let path = hive.vault().join(place);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let reply = hive.refuses("append", PROPOSE, 3);
@@ -249,7 +249,7 @@ fn a_vault_that_others_can_write_is_not_written_to() {
 
 #[test]
 fn another_users_vault_can_be_read_and_not_written_to() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let other = rustix::process::geteuid().as_raw() + 1;
     if chown(hive.vault(), Some(other), None).is_err() {
@@ -267,7 +267,7 @@ fn another_users_vault_can_be_read_and_not_written_to() {
 }
 
 /// Adds an event of version 2 to the log; the head record does not know it yet.
-fn add_newer_event(hive: &Hive) {
+fn add_newer_event(hive: &TestVault) {
     let last = hive.lines().pop().unwrap();
     let mut event = Event::read(last.as_bytes()).unwrap();
     let prev = event.hash;
@@ -283,14 +283,14 @@ fn add_newer_event(hive: &Hive) {
 fn a_log_with_an_event_of_a_newer_version_is_not_written_to() {
     for prepare in [
         // Published by nobody, with a record that is behind it, or none, or with a torn write behind it.
-        (|_: &Hive| {}) as fn(&Hive),
+        (|_: &TestVault| {}) as fn(&TestVault),
         |hive| fs::remove_file(hive.head()).unwrap(),
         |hive| {
             let torn = [fs::read(hive.segment()).unwrap(), b"{\"torn".to_vec()].concat();
             fs::write(hive.segment(), torn).unwrap();
         },
     ] {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         hive.propose("x");
         add_newer_event(&hive);
         prepare(&hive);
@@ -300,7 +300,7 @@ fn a_log_with_an_event_of_a_newer_version_is_not_written_to() {
 
 #[test]
 fn a_newer_head_record_is_not_written_over() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let text = fs::read_to_string(hive.head()).unwrap();
     let (body, _) = text.trim().split_once(r#","check":"#).unwrap();
     let body = body.replace(r#""version":1"#, r#""version":2"#) + "}";
@@ -316,7 +316,7 @@ fn a_newer_head_record_is_not_written_over() {
 
 #[test]
 fn a_log_that_another_program_rewrote_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     hive.propose("y");
     let good = fs::read_to_string(hive.segment()).unwrap();
@@ -342,7 +342,7 @@ fn a_log_that_another_program_rewrote_is_refused() {
 
 #[test]
 fn a_batch_line_with_another_end_a_mark_or_a_foreign_member_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let line = r#"{"event_type":"RequirementProposed","payload":{"title":"x"}}"#;
     for (input, reason) in [
         (format!("{line}\r\n{line}\r\n"), "CR LF"),
@@ -363,7 +363,7 @@ fn a_batch_line_with_another_end_a_mark_or_a_foreign_member_is_refused() {
 
 #[test]
 fn a_batch_past_its_limits_and_an_empty_one_are_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let lines = jsonl(&vec![json!({"event_type": "RequirementProposed", "payload": {"title": "x"}}); 10_001]);
     let reply = hive.refuses_input("append", &["--batch"], lines, 2);
     assert_eq!(reply.get("STATUS"), "LIMIT_EXCEEDED");
@@ -380,7 +380,7 @@ fn a_batch_past_its_limits_and_an_empty_one_are_refused() {
 
 #[test]
 fn a_vault_that_somebody_else_holds_is_busy() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let lock = File::open(hive.vault().join("Akashic/.lock")).unwrap();
     lock.lock_exclusive().unwrap();
     let reply = hive.refuses("append", &[PROPOSE, &["--lock-timeout", "0"]].concat(), 5);
@@ -405,7 +405,7 @@ fn a_vault_that_somebody_else_holds_is_busy() {
 
 #[test]
 fn an_append_waits_for_the_lock() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let lock = File::open(hive.vault().join("Akashic/.lock")).unwrap();
     lock.lock_exclusive().unwrap();
     let mut waiting = hive.start("append", PROPOSE);
@@ -416,7 +416,7 @@ fn an_append_waits_for_the_lock() {
 
 #[test]
 fn without_a_vault_there_is_nothing_to_write_to() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     for command in ["append", "log", "verify", "backup"] {
         let args = match command {
             "append" => PROPOSE,

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::steps::{
     approved, count, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
 };
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 use crate::support::watchdog_fixture::{TASKS_ALONE, of_tasks_alone};
 
@@ -15,12 +15,12 @@ fn did(reply: &Reply) -> Vec<String> {
 }
 
 /// A whole report of the watchdog; how long it took differs from run to run.
-fn told(hive: &Hive, reply: &Reply) -> String {
+fn told(hive: &TestVault, reply: &Reply) -> String {
     reply.masked(hive).replace(&format!("TICK_MS:{}\n", reply.get("TICK_MS")), "TICK_MS:<n>\n")
 }
 
 /// T-0001, running, assigned by the settings: it has neither a holder nor a lease.
-fn supervised(settings: &str) -> Hive {
+fn supervised(settings: &str) -> TestVault {
     let hive = governed(&format!("auto_assign: true\n  {settings}\n{TASKS_ALONE}"));
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task start T-0001 --actor agent:a");
@@ -29,7 +29,7 @@ fn supervised(settings: &str) -> Hive {
 
 #[test]
 fn where_nothing_is_overdue_the_watchdog_leaves_only_its_tick() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let healthy = "EXIT:0\nSTATUS:HEALTHY\nNEXT:NONE\nSUM:nothing is wrong\nHEARTBEAT_ID:20260131120000\nTICK_MS:<n>\n";
     let before = hive.contents();
     assert_eq!(told(&hive, &ok(&hive, "hf-watchdog --check")), healthy);
@@ -37,7 +37,7 @@ fn where_nothing_is_overdue_the_watchdog_leaves_only_its_tick() {
     assert_eq!(told(&hive, &ok(&hive, "hf-watchdog")), healthy);
     assert_eq!((kinds(&hive).len(), hive.json("watchdog.json")["at"].as_i64()), (1, Some(1_769_860_800)));
     refuses(&hive, "hf-watchdog now", 2, "now");
-    assert_eq!(sh(&Hive::empty(), "hf-watchdog").expect_exit(7).get("STATUS"), "NO_VAULT");
+    assert_eq!(sh(&TestVault::empty(), "hf-watchdog").expect_exit(7).get("STATUS"), "NO_VAULT");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_claim_that_is_not_renewed_is_lost_and_its_holder_is_told() {
 
 #[test]
 fn the_next_step_of_a_lost_claim_takes_the_task_back() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     held(&hive, "user:jo");
     hive.at("2026-01-31T12:15:01Z");
     sh(&hive, "hf-watchdog").expect_exit(1);
@@ -177,7 +177,7 @@ fn the_next_step_of_a_lost_claim_takes_the_task_back() {
 
 #[test]
 fn a_claim_needs_no_watchdog_to_get_what_somebody_let_go() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     held(&hive, "agent:a");
     hive.at("2026-01-31T12:15:00Z");
     sh(&hive, "hf-task claim --actor agent:b").expect_exit(1);
@@ -246,7 +246,7 @@ fn a_question_that_nobody_answers_is_a_no_if_the_settings_say_so() {
 }
 
 /// The newest task is done, and what came out is not good.
-fn built_and_found_bad(hive: &Hive, round: usize) {
+fn built_and_found_bad(hive: &TestVault, round: usize) {
     let task = format!("T-{round:04}");
     ok(hive, &format!("hf-task claim {task}"));
     ok(hive, &format!("hf-task start {task}"));
@@ -258,7 +258,7 @@ fn built_and_found_bad(hive: &Hive, round: usize) {
 }
 
 /// A requirement that came back more often than it may.
-fn blocked() -> Hive {
+fn blocked() -> TestVault {
     let hive = governed("max_oscillations: 2");
     approved(&hive);
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
@@ -317,7 +317,7 @@ fn a_blocked_requirement_stays_blocked_if_the_operator_says_no_and_can_be_asked_
 
 #[test]
 fn a_task_that_is_proposed_under_a_finished_requirement_takes_it_back() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     approved(&hive);
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
     ok(&hive, "hf-task claim T-0001");

@@ -12,7 +12,7 @@ use hiveforge::event::{Batch, Draft, Event, Kind};
 use hiveforge::vault::{Method, Scope, Vault};
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, Random, write_private};
+use crate::support::test_vault::{Random, TestVault, write_private};
 
 /// How many lines are tried.
 #[expect(clippy::disallowed_methods, reason = "a test may be told how long to run")]
@@ -161,7 +161,7 @@ fn log(random: &mut Random) -> Vec<Vec<u8>> {
 
 #[test]
 fn fast_and_reference_verification_agree_on_whole_logs() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::remove_file(hive.head()).unwrap();
     let mut random = Random::new(0xa9ee);
     let mut broken = 0;
@@ -197,7 +197,7 @@ fn fast_and_reference_verification_agree_on_whole_logs() {
 #[test]
 fn pieces_are_linked_across_their_edges() {
     // More than one piece of two megabytes, so that edges fall between threads.
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let title = "x".repeat(60_000);
     let lines: String = (0..100)
         .map(|n| {

@@ -16,34 +16,34 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
 use crate::support::steps::{id, ok};
-use crate::support::test_vault::{Hive, Reply, write_private};
+use crate::support::test_vault::{Reply, TestVault, write_private};
 
 /// No test waits longer than this for something that must come.
 const LONG: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// A vault in which jobs are fired.
-pub struct Story {
-    hive: Hive,
+pub struct TestJobVault {
+    hive: TestVault,
 }
 
-impl Deref for Story {
-    type Target = Hive;
+impl Deref for TestJobVault {
+    type Target = TestVault;
 
-    fn deref(&self) -> &Hive {
+    fn deref(&self) -> &TestVault {
         &self.hive
     }
 }
 
-impl DerefMut for Story {
-    fn deref_mut(&mut self) -> &mut Hive {
+impl DerefMut for TestJobVault {
+    fn deref_mut(&mut self) -> &mut TestVault {
         &mut self.hive
     }
 }
 
-impl Story {
+impl TestJobVault {
     /// A vault with these settings.
-    pub fn new(settings: &str) -> Story {
-        let story = Story { hive: Hive::new() };
+    pub fn new(settings: &str) -> TestJobVault {
+        let story = TestJobVault { hive: TestVault::new() };
         story.settle(settings);
         story
     }
@@ -240,7 +240,7 @@ impl Gate {
 }
 
 /// A command that waits for a signal: started, and by now one that catches it.
-pub fn waiting(story: &Story, name: &str, args: &[&str]) -> Child {
+pub fn waiting(story: &TestJobVault, name: &str, args: &[&str]) -> Child {
     let child = story.process(name).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let catches_term = || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -254,7 +254,7 @@ pub fn waiting(story: &Story, name: &str, args: &[&str]) -> Child {
 }
 
 /// Waits until an event of a kind is recorded, as a follower of the log does.
-pub fn until_recorded(story: &Story, kind: &str) {
+pub fn until_recorded(story: &TestJobVault, kind: &str) {
     use std::io::{BufRead, BufReader};
     let mut follower =
         story.process("log").args(["--follow", "--type", kind]).stdout(Stdio::piped()).spawn().expect("it runs");

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use crate::support::steps::ok;
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 /// Runs a line in a shell with these variables.
-pub fn within(hive: &Hive, variables: &[(&str, &str)], line: &str) -> Reply {
+pub fn within(hive: &TestVault, variables: &[(&str, &str)], line: &str) -> Reply {
     let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
     let mut command = hive.command(words[0]);
     Reply::of(command.envs(variables.iter().copied()).args(&words[1..]).output().expect("it runs")).report()
@@ -14,14 +14,14 @@ pub fn within(hive: &Hive, variables: &[(&str, &str)], line: &str) -> Reply {
 
 /// Logs an agent in, to a project. Gives the session's id.
 #[track_caller]
-pub fn logged_in(hive: &Hive, agent: &str, project: &str) -> String {
+pub fn logged_in(hive: &TestVault, agent: &str, project: &str) -> String {
     let line = format!("hf-session login --agent {agent} --project {project}");
     ok(hive, &line).get("SESSION_ID").to_owned()
 }
 
 /// Fails unless a reply asks to leave for this reason and nothing was changed.
 #[track_caller]
-pub fn asks_to_leave(hive: &Hive, variables: &[(&str, &str)], line: &str, reason: &str) -> Reply {
+pub fn asks_to_leave(hive: &TestVault, variables: &[(&str, &str)], line: &str, reason: &str) -> Reply {
     let (before, recorded) = (hive.contents(), hive.events().len());
     let reply = within(hive, variables, line).expect_exit(3);
     let told = ["STATUS", "REASON"].map(|key| reply.get(key));

@@ -6,23 +6,23 @@ use hiveforge::base::Digest;
 use hiveforge::event::{Event, Kind};
 use serde_json::Value;
 
-use crate::support::test_vault::{Hive, Reply, forged, write_private};
+use crate::support::test_vault::{Reply, TestVault, forged, write_private};
 
 /// Runs a command line as a person would type it: `hf-task claim T-0001`. No word has a space.
-pub fn sh(hive: &Hive, line: &str) -> Reply {
+pub fn sh(hive: &TestVault, line: &str) -> Reply {
     let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
     hive.run(words[0], &words[1..])
 }
 
 /// The same, for what must work.
 #[track_caller]
-pub fn ok(hive: &Hive, line: &str) -> Reply {
+pub fn ok(hive: &TestVault, line: &str) -> Reply {
     sh(hive, line).expect_exit(0)
 }
 
 /// Runs a line that must not do what it asks: this exit code, this sentence, no byte changed.
 #[track_caller]
-pub fn refuses(hive: &Hive, line: &str, code: i32, sum: &str) -> Reply {
+pub fn refuses(hive: &TestVault, line: &str, code: i32, sum: &str) -> Reply {
     let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
     let reply = hive.refuses(words[0], &words[1..], code);
     let said = crate::support::test_vault::mask(reply.get("SUM"));
@@ -31,34 +31,34 @@ pub fn refuses(hive: &Hive, line: &str, code: i32, sum: &str) -> Reply {
 }
 
 /// A vault with settings of its own under `governance:`.
-pub fn governed(settings: &str) -> Hive {
-    let hive = Hive::new();
+pub fn governed(settings: &str) -> TestVault {
+    let hive = TestVault::new();
     write_private(&hive.vault().join("hiveforge.config.yaml"), format!("governance:\n  {settings}\n").as_bytes());
     hive
 }
 
 /// REQ-0001, analysed and approved by DEC-0001.
-pub fn approved(hive: &Hive) {
+pub fn approved(hive: &TestVault) {
     ok(hive, "hf-require propose Login");
     ok(hive, "hf-require analyze REQ-0001 Easy.");
     ok(hive, "hf-decide approve DEC-0001");
 }
 
 /// T-0001, ready and held by an agent.
-pub fn held(hive: &Hive, by: &str) {
+pub fn held(hive: &TestVault, by: &str) {
     ok(hive, "hf-task propose Form");
     ok(hive, &format!("hf-task claim T-0001 --actor {by}"));
 }
 
 /// T-0001, running and held by an agent.
-pub fn running(hive: &Hive, by: &str) {
+pub fn running(hive: &TestVault, by: &str) {
     held(hive, by);
     ok(hive, &format!("hf-task start T-0001 --actor {by}"));
 }
 
 /// The state of what a reference names.
 #[track_caller]
-pub fn state(hive: &Hive, reference: &str) -> String {
+pub fn state(hive: &TestVault, reference: &str) -> String {
     let command = match reference.split_once('-').expect("a short reference").0 {
         "REQ" => "require",
         "DEC" => "decide",
@@ -69,23 +69,23 @@ pub fn state(hive: &Hive, reference: &str) -> String {
 }
 
 /// The types of every recorded event.
-pub fn kinds(hive: &Hive) -> Vec<String> {
+pub fn kinds(hive: &TestVault) -> Vec<String> {
     hive.events().iter().map(|event| event["event_type"].as_str().expect("a text").to_owned()).collect()
 }
 
 /// The types of the events behind the first so many.
-pub fn kinds_since(hive: &Hive, count: usize) -> Vec<String> {
+pub fn kinds_since(hive: &TestVault, count: usize) -> Vec<String> {
     kinds(hive).split_off(count)
 }
 
 /// How many events of a type are recorded.
-pub fn count(hive: &Hive, kind: &str) -> usize {
+pub fn count(hive: &TestVault, kind: &str) -> usize {
     kinds(hive).iter().filter(|recorded| *recorded == kind).count()
 }
 
 /// Fails unless the log keeps every rule.
 #[track_caller]
-pub fn keeps_the_rules(hive: &Hive) {
+pub fn keeps_the_rules(hive: &TestVault) {
     let reply = hive.run("verify", &["--policy"]).expect_exit(0);
     assert_eq!(reply.get("POLICY"), "OK");
 }
@@ -93,7 +93,7 @@ pub fn keeps_the_rules(hive: &Hive) {
 /// Makes the log what was recorded, as it was batched, and these behind it; each by whom it says.
 /// Gives what `hf-verify --policy` finds, each without the id of its event.
 #[track_caller]
-pub fn found_behind(hive: &Hive, more: Vec<(&str, Kind, &str, Value)>) -> Vec<String> {
+pub fn found_behind(hive: &TestVault, more: Vec<(&str, Kind, &str, Value)>) -> Vec<String> {
     let mut events = hive.recorded();
     for (n, (actor, kind, subject, payload)) in more.into_iter().enumerate() {
         let event = forged(n as u64 + 1, kind, subject, payload);
@@ -104,7 +104,7 @@ pub fn found_behind(hive: &Hive, more: Vec<(&str, Kind, &str, Value)>) -> Vec<St
 
 /// The same for a log that is made of these events alone.
 #[track_caller]
-pub fn found_in(hive: &Hive, mut events: Vec<Event>) -> Vec<String> {
+pub fn found_in(hive: &TestVault, mut events: Vec<Event>) -> Vec<String> {
     let (mut prev, mut bytes) = (Digest::ZERO, Vec::new());
     for event in &mut events {
         bytes.extend(event.seal(prev, event.batch));
@@ -121,7 +121,7 @@ pub fn found_in(hive: &Hive, mut events: Vec<Event>) -> Vec<String> {
 
 /// The id of what a reference names.
 #[track_caller]
-pub fn id(hive: &Hive, command: &str, reference: &str) -> String {
+pub fn id(hive: &TestVault, command: &str, reference: &str) -> String {
     let reply = hive.run(command, &["show", reference]).expect_exit(0);
     reply.get("SUBJECT").split_once(':').expect("a subject").1.to_owned()
 }

@@ -33,17 +33,17 @@ const HIVE: &str = "HIVE";
 const KILLED_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// A temporary folder, with or without a vault in it.
-pub struct Hive {
+pub struct TestVault {
     home: Home,
     now: String,
     /// Where the commands keep their replies as JSON, to be held against the schema.
     replies: Option<NamedTempFile>,
 }
 
-impl Hive {
+impl TestVault {
     /// A folder without a vault.
     pub fn empty() -> Self {
-        Hive::empty_in(&std::env::temp_dir())
+        TestVault::empty_in(&std::env::temp_dir())
     }
 
     /// The same inside of another folder.
@@ -51,12 +51,12 @@ impl Hive {
         // Elsewhere every system call counts.
         let replies = (env!("CARGO_CRATE_NAME") == "e2e").then(|| NamedTempFile::new().expect("a temporary file"));
         let home = Home { dir: tempfile::tempdir_in(folder).expect("a temporary folder") };
-        Hive { home, now: START.to_owned(), replies }
+        TestVault { home, now: START.to_owned(), replies }
     }
 
     /// A folder with a fresh vault.
     pub fn new() -> Self {
-        let hive = Hive::empty();
+        let hive = TestVault::empty();
         hive.run("init", &[]).expect_exit(0);
         hive
     }
@@ -232,8 +232,8 @@ impl Hive {
     }
 
     /// The same vault in a folder of its own, as `cp -r` makes it.
-    pub fn copy(&self) -> Hive {
-        let mut copy = Hive::empty();
+    pub fn copy(&self) -> TestVault {
+        let mut copy = TestVault::empty();
         copy.now.clone_from(&self.now);
         let done = Process::new("cp").arg("-r").arg(self.vault()).arg(copy.vault()).output().expect("cp runs");
         // What is written beside its place, and renamed meanwhile, is no part of the vault.
@@ -301,7 +301,7 @@ pub fn reply_schema() -> &'static jsonschema::Validator {
     })
 }
 
-impl Drop for Hive {
+impl Drop for TestVault {
     /// Every reply that a test saw is what the schema says, also where the test saw it as text.
     fn drop(&mut self) {
         let Some(file) = self.replies.take().filter(|_| !std::thread::panicking()) else { return };
@@ -498,7 +498,7 @@ impl Reply {
     }
 
     /// Standard output with what differs from run to run replaced: ids, digests, the folder.
-    pub fn masked(&self, hive: &Hive) -> String {
+    pub fn masked(&self, hive: &TestVault) -> String {
         mask(&self.stdout.replace(&hive.dir().display().to_string(), "<dir>"))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::test_vault::{Hive, jsonl};
+use crate::support::test_vault::{TestVault, jsonl};
 
 /// A requirement, a task that waits for it, and the task given up. Nothing follows from them by itself.
 fn story() -> [Value; 3] {
@@ -30,7 +30,7 @@ fn keyed(numbers: std::ops::Range<usize>) -> Vec<Value> {
 
 #[test]
 fn a_batch_is_recorded_as_a_whole_and_says_every_id() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.pipe("append", &["--batch"], jsonl(&story())).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
@@ -54,21 +54,21 @@ fn a_batch_is_recorded_as_a_whole_and_says_every_id() {
 
 #[test]
 fn a_batch_of_one_is_a_single_event() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.pipe("append", &["--batch"], jsonl(&story()[..1])).expect_exit(0);
     assert_eq!(hive.events()[1].get("batch"), None);
 }
 
 #[test]
 fn the_last_line_of_a_batch_needs_no_end() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.pipe("append", &["--batch"], jsonl(&story()).trim_end().to_owned()).expect_exit(0);
     assert_eq!(hive.events().len(), 4);
 }
 
 #[test]
 fn one_bad_line_refuses_the_whole_batch_and_is_named() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let [requirement, task, given_up] = story();
     let ready = json!({"event_type": "TaskReady", "subject": "task:t"});
     let missing = json!({"event_type": "TaskReady", "subject": "task:nobody"});
@@ -91,7 +91,7 @@ fn one_bad_line_refuses_the_whole_batch_and_is_named() {
 
 #[test]
 fn a_batch_again_is_a_duplicate_with_every_id_of_the_first() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let args = ["--batch", "--key", "import-7"];
     let first = hive.pipe("append", &args, jsonl(&story())).expect_exit(0);
     assert_eq!(first.all("EVENT_ID").len(), 3);
@@ -113,7 +113,7 @@ fn a_batch_again_is_a_duplicate_with_every_id_of_the_first() {
 
 #[test]
 fn a_batch_is_recorded_with_what_follows_and_says_it_behind_what_was_asked_for() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let args = ["--batch", "--key", "k"];
     let first = hive.pipe("append", &args, jsonl(&story_with_consequences())).expect_exit(0);
     assert_eq!(first.get("SUM"), "3 events, the last RequirementAnalyzed requirement:r");
@@ -135,7 +135,7 @@ fn a_batch_is_recorded_with_what_follows_and_says_it_behind_what_was_asked_for()
 
 #[test]
 fn an_agents_batch_again_returns_its_announcement_too() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let args = ["--batch", "--key", "k", "--actor", "agent:worker"];
     let first = hive.pipe("append", &args, jsonl(&story())).expect_exit(0);
     assert_eq!(first.all("EVENT_ID").len(), 4);
@@ -146,14 +146,14 @@ fn an_agents_batch_again_returns_its_announcement_too() {
 
 #[test]
 fn a_batch_has_one_key_for_its_first_line() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.refuses_input("append", &["--batch", "--key", "k"], jsonl(&keyed(0..2)), 2);
     assert_eq!(reply.get("SUM"), "--key is the first line's idempotency_key: give one of them");
 }
 
 #[test]
 fn a_key_twice_in_a_batch_is_a_conflict() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let [line] = keyed(0..1).try_into().unwrap();
     let reply = hive.refuses_input("append", &["--batch"], jsonl(&[line.clone(), line]), 3);
     assert_eq!(reply.get("REASON"), "key_conflict");
@@ -162,7 +162,7 @@ fn a_key_twice_in_a_batch_is_a_conflict() {
 
 #[test]
 fn a_batch_that_was_recorded_in_part_is_a_conflict() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.pipe("append", &["--batch"], jsonl(&keyed(0..2))).expect_exit(0);
     for numbers in [0..3, 1..3] {
         let reply = hive.refuses_input("append", &["--batch"], jsonl(&keyed(numbers)), 3);
@@ -173,7 +173,7 @@ fn a_batch_that_was_recorded_in_part_is_a_conflict() {
 
 #[test]
 fn a_dry_run_of_a_batch_or_a_stream_changes_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let before = hive.contents();
     let reply = hive.pipe("append", &["--batch", "-n"], jsonl(&story())).expect_exit(0);
     assert_eq!(
@@ -186,7 +186,7 @@ fn a_dry_run_of_a_batch_or_a_stream_changes_nothing() {
 
 #[test]
 fn a_stream_takes_more_than_a_batch_and_commits_every_thousand() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.pipe("append", &["--stream"], jsonl(&keyed(0..2500))).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
@@ -204,7 +204,7 @@ fn a_stream_takes_more_than_a_batch_and_commits_every_thousand() {
 
 #[test]
 fn a_stream_that_breaks_off_says_how_much_is_in_and_can_be_given_again() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let good = keyed(0..1800);
     let mut bad = good.clone();
     bad[1699]["subject"] = "task:wrong".into();
@@ -222,7 +222,7 @@ fn a_stream_that_breaks_off_says_how_much_is_in_and_can_be_given_again() {
 
 #[test]
 fn a_stream_keeps_what_stands_before_a_line_that_cannot_be_read() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.pipe("append", &["--stream"], jsonl(&keyed(0..3)) + "{\n").expect_exit(2);
     assert!(reply.get("SUM").starts_with("3 recorded, 0 recorded before: line 4: not JSON"), "{reply:#?}");
     assert_eq!(hive.events().len(), 4);
@@ -230,7 +230,7 @@ fn a_stream_keeps_what_stands_before_a_line_that_cannot_be_read() {
 
 #[test]
 fn a_key_of_a_stream_with_something_else_is_a_conflict() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.pipe("append", &["--stream"], jsonl(&keyed(0..2))).expect_exit(0);
     let mut lines = keyed(0..2);
     lines[1]["payload"]["title"] = "other".into();
@@ -241,7 +241,7 @@ fn a_key_of_a_stream_with_something_else_is_a_conflict() {
 
 #[test]
 fn batch_and_single_arguments_exclude_each_other() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for args in [
         &["--batch", "--stream"][..],
         &["--batch", "--subject", "task:t"],
@@ -257,7 +257,7 @@ fn batch_and_single_arguments_exclude_each_other() {
 
 #[test]
 fn a_line_may_name_what_an_earlier_line_made() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let title = json!({"title": "x"});
     for (parent, subject) in [("requirement:a", "a"), ("REQ-0003", "b"), ("c", "c")] {
         let lines = [
@@ -271,7 +271,7 @@ fn a_line_may_name_what_an_earlier_line_made() {
 
 #[test]
 fn a_stream_of_large_events_is_committed_in_smaller_parts() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let mut lines = keyed(0..20);
     for line in &mut lines {
         line["payload"]["description"] = "x".repeat(900_000).into();
@@ -284,7 +284,7 @@ fn a_stream_of_large_events_is_committed_in_smaller_parts() {
 
 #[test]
 fn an_event_that_grows_too_large_is_named_by_its_line() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let line = |title: String| json!({"event_type": "RequirementProposed", "payload": {"title": title}});
     // The line itself fits; the event, with its envelope, does not.
     let input = jsonl(&[line("x".to_owned()), line("x".repeat(1024 * 1024 - 100))]);
@@ -294,7 +294,7 @@ fn an_event_that_grows_too_large_is_named_by_its_line() {
 
 #[test]
 fn a_stream_whose_numbers_grow_when_written_is_cut_into_batches_that_fit() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let numbers = vec!["1e-6"; 2600].join(",");
     let line =
         format!("{{\"event_type\":\"RequirementProposed\",\"payload\":{{\"title\":\"x\",\"n\":[{numbers}]}}}}\n");

@@ -5,14 +5,14 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 const PROPOSED: &str = "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:RequirementProposed requirement:<ulid>\n\
      EVENT_ID:<ulid>\nSUBJECT:requirement:<ulid>\nREF:REQ-0001@<tag>\nHASH:sha256:<digest>\nPREV_HASH:sha256:<digest>\n";
 
 /// Appends and gives the event as it was recorded.
 #[track_caller]
-fn append(hive: &Hive, args: &[&str]) -> Value {
+fn append(hive: &TestVault, args: &[&str]) -> Value {
     let reply = hive.run("append", args).expect_exit(0);
     let id = reply.all("EVENT_ID")[0];
     hive.events().into_iter().find(|event| event["event_id"] == id).expect("what was acknowledged is recorded")
@@ -20,7 +20,7 @@ fn append(hive: &Hive, args: &[&str]) -> Value {
 
 #[test]
 fn append_mints_an_id_and_says_what_it_recorded() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = hive.propose("Login");
     assert_eq!(reply.masked(&hive), PROPOSED);
     assert_eq!(reply.stderr, "");
@@ -41,7 +41,7 @@ fn append_mints_an_id_and_says_what_it_recorded() {
 
 #[test]
 fn append_takes_an_id_that_the_caller_chose() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let longest = format!("requirement:{}", "a".repeat(64));
     for subject in ["requirement:login", &longest] {
         let event = append(&hive, &["RequirementProposed", "--subject", subject, "--payload", r#"{"title":"x"}"#]);
@@ -51,7 +51,7 @@ fn append_takes_an_id_that_the_caller_chose() {
 
 #[test]
 fn append_reads_the_payload_from_a_file_or_from_standard_input() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let payload = "{\"title\": \"Login\",\n \"n\": 1.0}\n";
     fs::write(hive.dir().join("payload.json"), payload).unwrap();
     let reply = hive.run("append", &["RequirementProposed", "--payload-file", "payload.json"]).expect_exit(0);
@@ -65,7 +65,7 @@ fn append_reads_the_payload_from_a_file_or_from_standard_input() {
 
 #[test]
 fn append_finds_its_subject_by_id_reference_and_beginning() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     for (n, day) in ["2026-02-01", "2026-02-02", "2026-02-03", "2026-02-04", "2026-02-05"].iter().enumerate() {
         let made = hive.at(&format!("{day}T12:00:00Z")).propose("x");
         let subject = made.get("SUBJECT");
@@ -80,7 +80,7 @@ fn append_finds_its_subject_by_id_reference_and_beginning() {
 
 #[test]
 fn append_refuses_a_beginning_that_several_have() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let id = hive.propose("x").get("SUBJECT")["requirement:".len()..].to_owned();
     hive.propose("y");
     let reply = hive.refuses("append", &["RequirementAnalyzed", "--subject", &id[..10]], 6);
@@ -97,7 +97,7 @@ fn append_refuses_a_beginning_that_several_have() {
 
 #[test]
 fn append_takes_parents_by_id_by_beginning_and_by_reference() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     // Another day, so that the first ten characters, the time, tell the events apart.
     let made = hive.at("2026-02-01T12:00:00Z").propose("x");
     let id = made.get("EVENT_ID");
@@ -114,7 +114,7 @@ fn append_takes_parents_by_id_by_beginning_and_by_reference() {
 
 #[test]
 fn append_links_an_event_to_its_natural_cause() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let step =
         |kind: &str, subject: &str, payload: &str| append(&hive, &[kind, "--subject", subject, "--payload", payload]);
     let first = hive.events()[0]["event_id"].clone();
@@ -153,7 +153,7 @@ fn append_links_an_event_to_its_natural_cause() {
 
 #[test]
 fn append_announces_an_agent_before_its_first_event() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let mut command = hive.command("append");
     command.env("HF_AGENT", "worker").args(["TaskProposed", "--payload", r#"{"title":"x"}"#]);
     let reply = crate::support::test_vault::Reply::of(command.output().unwrap()).expect_exit(0);
@@ -177,7 +177,7 @@ fn append_announces_an_agent_before_its_first_event() {
 
 #[test]
 fn append_records_the_actor_that_was_named() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for actor in ["external:github", "core:reactor", "user:jo.doe@example"] {
         let event = append(&hive, &["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--actor", actor]);
         assert_eq!(event["actor"], actor);
@@ -188,7 +188,7 @@ fn append_records_the_actor_that_was_named() {
 
 #[test]
 fn the_same_key_again_is_a_duplicate_with_the_first_reply() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let args = ["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--key", "k:1"];
     let first = hive.run("append", &args).expect_exit(0);
     assert_eq!(first.masked(&hive), format!("{PROPOSED}KEY:k:1\n"));
@@ -201,7 +201,7 @@ fn the_same_key_again_is_a_duplicate_with_the_first_reply() {
 
 #[test]
 fn the_same_key_with_something_else_is_a_conflict() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let first = hive.run("append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--key", "k"]);
     for args in [
         ["RequirementProposed", "--payload", r#"{"title":"y"}"#, "--key", "k"],
@@ -221,7 +221,7 @@ fn the_same_key_with_something_else_is_a_conflict() {
 
 #[test]
 fn an_events_own_id_is_its_key() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let first = hive.propose("x");
     hive.propose("y");
     let before = hive.contents();
@@ -235,7 +235,7 @@ fn an_events_own_id_is_its_key() {
 
 #[test]
 fn a_dry_run_changes_no_byte() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let before = hive.contents();
     let reply =
         hive.run("append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--dry-run"]).expect_exit(0);
@@ -250,7 +250,7 @@ fn a_dry_run_changes_no_byte() {
 
 #[test]
 fn sixteen_processes_at_once_lose_and_repeat_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let acknowledged: Vec<String> = thread::scope(|scope| {
         let workers: Vec<_> = (0..16)
             .map(|worker| {
@@ -278,7 +278,7 @@ fn sixteen_processes_at_once_lose_and_repeat_nothing() {
 
 #[test]
 fn ids_and_segments_go_on_when_the_clock_goes_back_a_day() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     hive.propose("x");
     hive.at("2026-01-30T12:00:00Z").propose("y");
     let events = hive.events();
@@ -292,7 +292,7 @@ fn ids_and_segments_go_on_when_the_clock_goes_back_a_day() {
 
 #[test]
 fn a_new_day_begins_a_segment_in_the_folder_of_its_month() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     hive.at("2026-02-01T00:00:00Z").propose("x");
     let path = hive.vault().join("Akashic/events/2026-02/2026-02-01.jsonl");
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
@@ -306,7 +306,7 @@ fn a_new_day_begins_a_segment_in_the_folder_of_its_month() {
 
 #[test]
 fn a_full_segment_is_followed_by_another() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::write(hive.vault().join("hiveforge.config.yaml"), "logging:\n  events_max_file_size_mb: 1\n").unwrap();
     let payload = json!({"title": "x".repeat(400_000)}).to_string();
     for _ in 0..5 {
@@ -322,7 +322,7 @@ fn a_full_segment_is_followed_by_another() {
 
 #[test]
 fn a_large_payload_is_recorded_with_a_warning() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let payload = json!({"title": "x".repeat(65 * 1024)}).to_string();
     let reply = hive.pipe("append", &["RequirementProposed", "-"], payload).expect_exit(0);
     assert_eq!(reply.masked(&hive), PROPOSED);
@@ -334,7 +334,7 @@ fn a_large_payload_is_recorded_with_a_warning() {
 
 #[test]
 fn an_unknown_setting_is_a_warning() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     fs::write(hive.vault().join("hiveforge.config.yaml"), "governance:\n  max_retires: 8\n").unwrap();
     let reply = hive.propose("x");
     assert_eq!(reply.stderr, "warning: hiveforge.config.yaml: governance.max_retires is not a setting\n");
@@ -342,7 +342,7 @@ fn an_unknown_setting_is_a_warning() {
 
 #[test]
 fn an_agent_that_starts_another_is_announced_itself() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.run("append", &["AgentStarted", "--subject", "agent:y", "--actor", "agent:x"]).expect_exit(0);
     let subjects: Vec<_> = hive.events().iter().map(|e| e["subject"].as_str().unwrap().to_owned()).collect();
     assert_eq!(subjects, ["system", "agent:x", "agent:y"]);

@@ -7,16 +7,16 @@ mod social;
 mod tasks;
 mod threads;
 
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 /// Runs `hf-branch` for an agent.
-fn by(hive: &Hive, agent: &str, args: &[&str]) -> Reply {
+fn by(hive: &TestVault, agent: &str, args: &[&str]) -> Reply {
     hive.run("branch", &[args, &["--agent", agent]].concat())
 }
 
 /// The same, for what must work; the report is on standard output where no document is.
 #[track_caller]
-fn does(hive: &Hive, agent: &str, args: &[&str]) -> Reply {
+fn does(hive: &TestVault, agent: &str, args: &[&str]) -> Reply {
     let reply = by(hive, agent, args);
     assert_eq!(reply.code, Some(0), "{reply:#?}");
     reply
@@ -24,7 +24,7 @@ fn does(hive: &Hive, agent: &str, args: &[&str]) -> Reply {
 
 /// Whose branch is active, by its reference.
 #[track_caller]
-fn active(hive: &Hive, agent: &str) -> String {
+fn active(hive: &TestVault, agent: &str) -> String {
     let reply = does(hive, agent, &["list"]);
     let branches: Vec<&str> = reply.all("BRANCH").into_iter().filter(|line| line.contains(" Active ")).collect();
     assert_eq!(branches, reply.all("ACTIVE"), "one and only one");
@@ -32,15 +32,15 @@ fn active(hive: &Hive, agent: &str) -> String {
 }
 
 /// The threads of a branch as its projection has them, from `show`.
-fn threads(hive: &Hive, reference: &str) -> Vec<String> {
+fn threads(hive: &TestVault, reference: &str) -> Vec<String> {
     let reply = hive.run("branch", &["show", reference]).expect_exit(0);
     let word = |line: &&str| line.split(' ').nth(2).unwrap().to_owned();
     reply.all("ENTITY").iter().filter(|line| line.starts_with("thread:")).map(word).collect()
 }
 
 /// A vault in which ann has written, BR-0002, with a summary and two messages.
-fn written() -> Hive {
-    let mut hive = Hive::new();
+fn written() -> TestVault {
+    let mut hive = TestVault::new();
     does(&hive, "ann", &["create", "The song of the stars", "--type", "free"]);
     does(&hive, "ann", &["note", "The hero leaves home"]);
     hive.at("2026-01-31T12:10:00Z");

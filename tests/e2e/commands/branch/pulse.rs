@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::steps::{keeps_the_rules, kinds, kinds_since, ok};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 use super::{active, by, does, threads, written};
 
@@ -36,8 +36,8 @@ fn the_working_memory_has_the_ten_newest_that_are_not_over() {
 
 #[test]
 fn the_pulse_says_react_then_resume_then_create_or_wait() {
-    let mut hive = Hive::new();
-    let decided = |hive: &Hive| does(hive, "ann", &["decide"]);
+    let mut hive = TestVault::new();
+    let decided = |hive: &TestVault| does(hive, "ann", &["decide"]);
     assert_eq!(
         decided(&hive).stdout,
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:nothing waits for you\nCHOICE:CREATE\nCHOICE:WAIT\n"
@@ -142,7 +142,7 @@ fn whoever_would_go_elsewhere_is_told_first() {
 
 #[test]
 fn a_job_that_goes_on_is_no_call_of_its_agent() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let pipe = hive.dir().join("go");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let fire = ["fire", "--", "sh", "-c", "read x < go"];

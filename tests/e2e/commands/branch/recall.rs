@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::steps::{count, keeps_the_rules, ok, refuses};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 use super::{does, written};
 
@@ -44,7 +44,7 @@ fn the_past_is_recalled_as_a_whole_by_thread_and_by_word() {
 
 #[test]
 fn long_texts_live_as_artifacts() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     does(&hive, "ann", &["create", "Long", "--type", "free"]);
     let long = |word: &str| format!("{word} {}the end of {word}", "blah ".repeat(600));
     let [note, summary, tail, message] = ["note", "summary", "tail", "message"].map(long);

@@ -6,7 +6,7 @@ use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
 use crate::support::steps::{found_behind, keeps_the_rules, ok, sh};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 use super::{active, does, written};
 
@@ -220,13 +220,13 @@ fn the_same_rules_hold_for_events_that_are_put_in_by_hand() {
 fn a_forged_log_is_found_out() {
     // What is forged comes a second after the beginning, so nothing before it may be later.
     let written = || {
-        let hive = Hive::new();
+        let hive = TestVault::new();
         does(&hive, "ann", &["create", "The song of the stars", "--type", "free"]);
         does(&hive, "ann", &["suspend", "--summary", "Chapter 1 is done"]);
         hive
     };
     let found = |more: Vec<(&str, Kind, &str, Value)>| found_behind(&written(), more);
-    let novel = |hive: &Hive| hive.run("branch", &["show", "BR-0002"]).get("SUBJECT")[7..].to_owned();
+    let novel = |hive: &TestVault| hive.run("branch", &["show", "BR-0002"]).get("SUBJECT")[7..].to_owned();
     let hive = written();
     let id = novel(&hive);
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
@@ -265,7 +265,7 @@ fn a_forged_log_is_found_out() {
 
 #[test]
 fn a_log_of_a_version_that_knew_no_branches_keeps_the_rules() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let task = hive.events().iter().find(|e| e["event_type"] == "TaskProposed").unwrap()["subject"]
         .as_str()
@@ -277,7 +277,7 @@ fn a_log_of_a_version_that_knew_no_branches_keeps_the_rules() {
 
 #[test]
 fn in_a_paused_project_an_agent_still_tells_and_reads_and_nothing_more() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-branch create Song --type free --agent eris");
     ok(&hive, "hf-branch create Dance --type free --agent pan");
     ok(&hive, "hf-pause Word");

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::support::steps::{keeps_the_rules, refuses};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 use super::does;
 
 #[test]
 fn social_branches_come_by_themselves_once_both_are_known() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     does(&hive, "ann", &["note", "I am ann"]);
     assert_eq!(does(&hive, "ann", &["list"]).all("BRANCH").len(), 1);
     does(&hive, "ben", &["note", "I am ben"]);
@@ -34,7 +34,7 @@ fn social_branches_come_by_themselves_once_both_are_known() {
 
 #[test]
 fn a_conversation_is_in_the_branches_of_those_who_are_at_it() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     does(&hive, "ann", &["note", "I am ann"]);
     does(&hive, "ben", &["note", "I am ben"]);
     // BR-0003 is ben's with ann, BR-0004 ann's with ben; whichever.
@@ -66,7 +66,7 @@ fn a_conversation_is_in_the_branches_of_those_who_are_at_it() {
 
 #[test]
 fn a_hundred_personas_know_each_other_when_they_first_talk() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let batch: Vec<Value> = (0..40)
         .map(|n| {
             json!({"event_type": "BranchCreated", "subject": format!("branch:p{n}"),

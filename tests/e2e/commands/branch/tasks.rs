@@ -1,13 +1,13 @@
 //! Branches of tasks, and how branches end.
 
 use crate::support::steps::{count, keeps_the_rules, kinds, kinds_since, ok, refuses};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 use super::{active, by, does, threads, written};
 
 #[test]
 fn a_task_that_is_assigned_to_an_agent_has_its_branch_and_first_thread() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let before = kinds(&hive).len();
     ok(&hive, "hf-task claim --actor agent:ann");
@@ -37,7 +37,7 @@ fn a_task_that_is_assigned_to_an_agent_has_its_branch_and_first_thread() {
 
 #[test]
 fn the_branch_of_a_task_is_made_once_and_ends_with_it_however_it_ends() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:ann");
     // Lost and taken again: it is the same branch.
@@ -61,7 +61,7 @@ fn the_branch_of_a_task_is_made_once_and_ends_with_it_however_it_ends() {
 
 #[test]
 fn whoever_takes_a_second_task_leaves_the_first() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Page");
     ok(&hive, "hf-task claim T-0001 --actor agent:ann");
@@ -92,7 +92,7 @@ fn a_free_branch_is_over_when_its_persona_says_so() {
 
 #[test]
 fn a_branch_leaves_the_projections_with_its_task() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --actor agent:ann");
     ok(&hive, "hf-task abort T-0001");

@@ -6,13 +6,13 @@ use hiveforge::op::branch::count_words;
 use serde_json::{Value, json};
 
 use crate::support::steps::{keeps_the_rules, kinds_since};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 use super::{active, does, threads, written};
 
 #[test]
 fn a_branch_begins_with_its_first_thread_and_its_persona_is_there() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = does(&hive, "ann", &["create", "The song of the stars", "--type", "free"]);
     assert_eq!(
         reply.masked(&hive),
@@ -87,7 +87,7 @@ fn resuming_opens_a_new_thread_and_tells_what_is_to_be_known_in_order() {
 
 #[test]
 fn within_a_budget_the_oldest_messages_go_first_and_the_summary_last() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     does(&hive, "ann", &["create", "Long", "--type", "free"]);
     for n in 0..30 {
         does(&hive, "ann", &["note", &format!("message-{n:02} {}", "word ".repeat(12))]);
@@ -152,7 +152,7 @@ fn resuming_one_branch_suspends_the_other_and_asks_for_its_summary() {
 
 #[test]
 fn suspending_without_a_summary_aborts_the_thread_and_nothing_is_lost() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     does(&hive, "ann", &["note", "The lake is frozen"]);
     assert_eq!(does(&hive, "ann", &["suspend"]).get("SUM"), "TH-0002 is Aborted");
@@ -171,7 +171,7 @@ fn suspending_without_a_summary_aborts_the_thread_and_nothing_is_lost() {
 
 #[test]
 fn the_last_messages_can_be_handed_in_as_a_file() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     does(&hive, "ann", &["create", "A talk", "--type", "free"]);
     fs::write(hive.dir().join("tail.txt"), "user: hello\n\nassistant: good day\n").unwrap();
     does(&hive, "ann", &["suspend", "--summary", "We met", "--tail", "tail.txt"]);

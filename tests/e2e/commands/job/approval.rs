@@ -6,12 +6,12 @@ use std::process::{Child, Stdio};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::job_fixture::{Story, kill};
+use crate::support::job_fixture::{TestJobVault, kill};
 use crate::support::steps::{id, ok, sh};
 
 #[test]
 fn a_destructive_command_waits_for_a_person_and_runs_once_it_is_allowed() {
-    let story = Story::new("governance:\n  destructive_commands: [\"rm *\", \"git push*\"]\n");
+    let story = TestJobVault::new("governance:\n  destructive_commands: [\"rm *\", \"git push*\"]\n");
     fs::write(story.dir().join("precious"), "").unwrap();
     let reply = story.run("job", &["fire", "--key", "rm", "--", "/bin/rm", "precious"]).expect_exit(3);
     assert_eq!(
@@ -50,7 +50,7 @@ fn a_destructive_command_waits_for_a_person_and_runs_once_it_is_allowed() {
 }
 
 /// Lets another supervisor have a job that waits, as `fire` does: the lock is its standard input.
-fn supervise_anew(story: &Story, reference: &str) -> Child {
+fn supervise_anew(story: &TestJobVault, reference: &str) -> Child {
     let task = id(story, "task", reference);
     let [(supervisor, _)] = story.processes().try_into().expect("one supervisor");
     kill(supervisor, Signal::KILL);
@@ -71,7 +71,7 @@ fn what_was_not_allowed_does_not_run_in_place_of_what_was() {
         ("cwd", json!("/"), "FAIL", not_recorded),
         ("env", json!([["OUT", "other"]]), "FAIL", not_recorded),
     ] {
-        let story = Story::new("");
+        let story = TestJobVault::new("");
         story.fires(&["--destructive", "--env", "OUT=allowed"], "touch $OUT").expect_exit(3);
         story.forge_record("T-0001", "spec.json", |spec| spec[name] = value);
         let mut supervisor = supervise_anew(&story, "T-0001");

@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, ok};
 use crate::support::test_vault::Reply;
 
 /// Runs a script of a shell in which our commands are found; its output is read to the end.
-pub(super) fn shell(story: &Story, script: &str) -> Reply {
+pub(super) fn shell(story: &TestJobVault, script: &str) -> Reply {
     let commands = crate::support::test_vault::binary("job");
     let path = format!("{}:/usr/bin:/bin", commands.parent().unwrap().display());
     let mut bash = Command::new("bash");
@@ -21,7 +21,7 @@ pub(super) fn shell(story: &Story, script: &str) -> Reply {
 
 #[test]
 fn firing_returns_at_once_whatever_descriptors_its_caller_left_open() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     // If one of them stayed open in the job, reading this to its end would take a thousand seconds.
     let mut at = story.gate("at");
     let script = "exec 9>&1 8>&2 7>leak; x=$(hf-job fire -- sh -c 'echo up >at; exec sleep 1000'); echo \"$x\"";
@@ -42,7 +42,7 @@ fn firing_returns_at_once_whatever_descriptors_its_caller_left_open() {
 
 #[test]
 fn a_job_goes_on_when_its_caller_and_all_around_it_are_told_to_end() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     let commands = crate::support::test_vault::binary("job").parent().unwrap().display().to_string();
     // `setsid` makes the shell a group of its own, as a terminal does.
@@ -69,7 +69,7 @@ fn a_job_goes_on_when_its_caller_and_all_around_it_are_told_to_end() {
 
 #[test]
 fn a_hundred_jobs_fired_from_a_loop_all_run_to_their_end_and_leave_nothing() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let reply =
         shell(&story, "for n in $(seq 100); do hf-job fire --lock-timeout 60 -- sh -c \"echo job $n\" & done; wait");
     assert_eq!(reply.all("STATUS"), ["FIRED"; 100]);

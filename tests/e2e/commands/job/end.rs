@@ -2,12 +2,12 @@
 
 use rustix::process::Signal;
 
-use crate::support::job_fixture::{Story, kill, lives};
+use crate::support::job_fixture::{TestJobVault, kill, lives};
 use crate::support::steps::{count, kinds, kinds_since, ok, sh, state};
 
 #[test]
 fn a_job_whose_time_is_up_is_ended_with_all_it_started() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let before = kinds(&story).len();
     story.fire_with(&["--timeout", "1s"], "sleep 1000 & sleep 1000");
     let reply = story.poll("T-0001");
@@ -19,7 +19,7 @@ fn a_job_whose_time_is_up_is_ended_with_all_it_started() {
 
 #[test]
 fn a_failure_that_may_pass_is_tried_again_as_another_run_of_the_same_task() {
-    let story = Story::new("jobs:\n  transient_exit_codes: [75, 76]\n  transient_signals: [10]\n");
+    let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75, 76]\n  transient_signals: [10]\n");
     let script = "echo try >>tries; case $(wc -l <tries) in 1) exit 76;; 2) kill -10 $$;; 3) echo third time;; esac";
     story.fire_with(&["--retries", "2"], script);
     let reply = story.poll("T-0001");
@@ -52,7 +52,7 @@ fn a_failure_that_may_pass_is_tried_again_as_another_run_of_the_same_task() {
 
 #[test]
 fn a_cancelled_job_is_ended_with_all_it_started_whatever_it_is_at() {
-    let story = Story::new("jobs:\n  max_parallel: 1\n  kill_grace: 1\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n  kill_grace: 1\n");
     let mut at = story.gate("at");
     story.fire("sleep 1000 & echo up >at; sleep 1000");
     story.fire("touch ran");
@@ -84,7 +84,7 @@ fn a_cancelled_job_is_ended_with_all_it_started_whatever_it_is_at() {
 
 #[test]
 fn a_stop_ends_every_job_and_says_that_nothing_is_left() {
-    let story = Story::new("jobs:\n  kill_grace: 1\n  max_parallel: 2\n");
+    let story = TestJobVault::new("jobs:\n  kill_grace: 1\n  max_parallel: 2\n");
     let mut at = story.gate("at");
     story.fire("sleep 1000 & echo up >at; wait");
     story.fire("trap '' TERM; echo up >at; while :; do sleep 1000; done");
@@ -109,7 +109,7 @@ fn a_stop_ends_every_job_and_says_that_nothing_is_left() {
 
 #[test]
 fn a_stop_reaches_a_job_although_the_log_cannot_be_written() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire("echo up >at; sleep 1000");
     at.line();
@@ -127,7 +127,7 @@ fn a_stop_reaches_a_job_although_the_log_cannot_be_written() {
 
 #[test]
 fn a_cancelled_job_is_gone_although_the_log_cannot_be_written() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire("echo up >at; sleep 1000");
     at.line();
@@ -143,7 +143,7 @@ fn a_cancelled_job_is_gone_although_the_log_cannot_be_written() {
 
 #[test]
 fn a_supervisor_that_is_told_to_end_ends_its_job_first_and_records_it() {
-    let story = Story::new("jobs:\n  max_parallel: 1\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut at = story.gate("at");
     story.fire_with(&["--retries", "3"], "echo up >at; sleep 1000");
     at.line();
@@ -157,7 +157,7 @@ fn a_supervisor_that_is_told_to_end_ends_its_job_first_and_records_it() {
 
 #[test]
 fn a_stop_ends_an_orphan_too() {
-    let story = Story::new("jobs:\n  kill_grace: 1\n");
+    let story = TestJobVault::new("jobs:\n  kill_grace: 1\n");
     let mut at = story.gate("at");
     story.fire("trap '' TERM; echo up >at; while :; do sleep 1000; done");
     at.line();
@@ -171,7 +171,7 @@ fn a_stop_ends_an_orphan_too() {
 
 #[test]
 fn a_job_whose_task_is_given_up_does_not_run_on() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut begun = story.gate("begun");
     story.fire("echo yes >begun; sleep 1000");
     begun.line();

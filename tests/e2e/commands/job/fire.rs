@@ -2,13 +2,13 @@
 
 use std::fs::{self};
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, id, ok, sh, state};
 use crate::support::test_vault::{Reply, write_private};
 
 #[test]
 fn every_reply_about_a_job_is_whole() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     assert_eq!(
         story.fire_with(&["--title", "Unit tests"], "read x <go; echo tested").masked(&story),
@@ -57,7 +57,7 @@ fn every_reply_about_a_job_is_whole() {
 
 #[test]
 fn what_is_asked_for_wrongly_is_refused_and_nothing_begins() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     ok(&story, "hf-require propose Login");
     for (line, code) in [
         ("hf-job fire", 2),
@@ -92,7 +92,7 @@ fn what_is_asked_for_wrongly_is_refused_and_nothing_begins() {
 
 #[test]
 fn a_command_that_cannot_start_fails_at_once_and_says_why() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     story.run("job", &["fire", "--", "/nonexistent/tool"]).expect_exit(0);
     assert_eq!(
         story.poll("T-0001").stdout,
@@ -124,7 +124,7 @@ fn a_command_that_cannot_start_fails_at_once_and_says_why() {
 
 #[test]
 fn a_job_gets_its_words_its_folder_and_its_variables_and_nothing_to_read() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     fs::create_dir(story.dir().join("below")).unwrap();
     let script = "pwd; echo \"$A|$B|$1|$2\"; cat; env | grep -c '^HF_RUN_ID='; ls -l /proc/self/fd | grep -c lock";
     let options = ["fire", "--cwd", "below", "--env", "A=a b", "--env", "B=x=y", "--"];
@@ -138,7 +138,7 @@ fn a_job_gets_its_words_its_folder_and_its_variables_and_nothing_to_read() {
 
 #[test]
 fn a_job_whose_folder_has_no_name_any_more_is_not_run_in_another() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let gone = story.dir().join("gone");
     fs::create_dir(&gone).unwrap();
     let script = "rmdir ../gone; \"$0\" fire --vault \"$1\" -- pwd";
@@ -151,7 +151,7 @@ fn a_job_whose_folder_has_no_name_any_more_is_not_run_in_another() {
 
 #[test]
 fn what_a_fire_left_that_was_killed_is_removed_by_the_next_one() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     ok(&story, "hf-job fire -- true");
     story.poll("T-0001");
     let jobs = story.vault().join("Jobs");
@@ -175,7 +175,7 @@ fn what_a_fire_left_that_was_killed_is_removed_by_the_next_one() {
 
 #[test]
 fn a_task_that_exists_can_be_done_by_a_job() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     ok(&story, "hf-task propose Form");
     let reply = story.fire_with(&["--task", "T-0001"], "echo formed");
     assert_eq!((reply.get("TASK_ID"), reply.get("LOGREF")), ("T-0001", "logs/L-0001.txt"));
@@ -192,7 +192,7 @@ fn a_task_that_exists_can_be_done_by_a_job() {
 
 #[test]
 fn the_same_key_is_the_same_job() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     let script = "echo x >>ran; read x <go";
     let first = story.fire_with(&["--key", "k"], script);
@@ -214,7 +214,7 @@ fn the_same_key_is_the_same_job() {
 
 #[test]
 fn what_an_agent_fires_is_its_own() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     let mut command = story.command("job");
     command.env("HF_AGENT", "builder").args(["fire", "--", "sh", "-c", "read x <go; echo \"$HF_TASK_ID\""]);

@@ -4,12 +4,12 @@ use std::fs::{self};
 
 use serde_json::json;
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, state};
 
 #[test]
 fn a_hook_gets_the_report_and_what_it_needs_to_know() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let out = story.dir().join("told").display().to_string();
     let hook = "{ cat; echo \"$HF_TASK_ID|$HF_STATUS|$HF_EXIT_CODE|$HF_LOG\"; cat \"$HF_LOG\"; } >>";
     story.settle(&format!("jobs:\n  on_finish: '{hook}{out}'\n"));
@@ -17,7 +17,7 @@ fn a_hook_gets_the_report_and_what_it_needs_to_know() {
     story.poll("T-0001");
     story.gone();
     let vault = story.vault().canonicalize().unwrap().display().to_string();
-    let told = |story: &Story| {
+    let told = |story: &TestJobVault| {
         let text = fs::read_to_string(&out).unwrap().replace(&vault, "<vault>");
         fs::remove_file(&out).unwrap();
         crate::support::test_vault::mask(&text.replace(&story.vault().display().to_string(), "<vault>"))
@@ -42,7 +42,8 @@ fn a_hook_gets_the_report_and_what_it_needs_to_know() {
 
 #[test]
 fn a_hook_that_fails_or_hangs_is_recorded_and_changes_nothing_else() {
-    let story = Story::new("hooks:\n  timeout_seconds: 1\njobs:\n  on_finish: 'echo no such channel >&2; exit 3'\n");
+    let story =
+        TestJobVault::new("hooks:\n  timeout_seconds: 1\njobs:\n  on_finish: 'echo no such channel >&2; exit 3'\n");
     story.fire("echo ok");
     assert_eq!(story.poll("T-0001").get("SUM"), "ok");
     story.gone();
@@ -63,7 +64,7 @@ fn a_hook_that_fails_or_hangs_is_recorded_and_changes_nothing_else() {
 
 #[test]
 fn a_hook_that_is_not_the_users_own_is_never_run() {
-    let story = Story::new("jobs:\n  on_finish: 'touch ../hooked'\n");
+    let story = TestJobVault::new("jobs:\n  on_finish: 'touch ../hooked'\n");
     // Anybody could have written this.
     let config = story.vault().join("hiveforge.config.yaml");
     fs::set_permissions(&config, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();

@@ -5,7 +5,7 @@ use std::fs::{self};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 
-use crate::support::job_fixture::{Story, kill, lives, waiting};
+use crate::support::job_fixture::{TestJobVault, kill, lives, waiting};
 use crate::support::steps::{count, id, kinds, ok, sh, state};
 use crate::support::test_vault::Reply;
 
@@ -13,7 +13,7 @@ use crate::support::test_vault::Reply;
 fn an_end_that_could_not_be_recorded_is_made_up_for_by_whoever_looks_next() {
     for (script, said) in [("echo all is well", "all is well"), ("echo not well; exit 1", "not well")] {
         for look in ["poll", "check", "list"] {
-            let story = Story::new("");
+            let story = TestJobVault::new("");
             let (mut at, mut go) = (story.gate("at"), story.gate("go"));
             story.fire(&format!("echo up >at; read x <go; {script}"));
             at.line();
@@ -41,7 +41,7 @@ fn an_end_that_could_not_be_recorded_is_made_up_for_by_whoever_looks_next() {
 
 #[test]
 fn a_retry_that_nobody_is_there_to_begin_is_lost_and_not_waited_for() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire_with(&["--retries", "3"], "echo up >at; read x <go; exit 75");
     at.line();
@@ -58,7 +58,7 @@ fn a_retry_that_nobody_is_there_to_begin_is_lost_and_not_waited_for() {
 
 #[test]
 fn a_supervisor_that_was_killed_leaves_an_orphan_that_is_never_run_twice_and_can_be_ended() {
-    let story = Story::new("jobs:\n  kill_grace: 1\n");
+    let story = TestJobVault::new("jobs:\n  kill_grace: 1\n");
     let mut at = story.gate("at");
     // The command gets TERM when its supervisor dies, and ignores it.
     story.fire_with(&["--retries", "3"], "trap '' TERM; echo up >>ran; echo up >at; while :; do sleep 1000; done");
@@ -83,7 +83,7 @@ fn a_supervisor_that_was_killed_leaves_an_orphan_that_is_never_run_twice_and_can
 
 #[test]
 fn an_orphan_is_waited_for_and_its_end_is_a_loss() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("trap '' TERM; echo up >at; read x <go");
     at.line();
@@ -102,7 +102,7 @@ fn an_orphan_is_waited_for_and_its_end_is_a_loss() {
 
 #[test]
 fn a_job_of_which_nothing_is_left_is_lost() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire_with(&["--retries", "3"], "echo up >at; sleep 1000");
     at.line();
@@ -124,7 +124,7 @@ fn a_job_of_which_nothing_is_left_is_lost() {
 
 #[test]
 fn a_job_of_another_boot_is_lost_whoever_has_its_number_now() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("trap '' TERM; echo up >at; read x <go");
     at.line();
@@ -139,7 +139,7 @@ fn a_job_of_another_boot_is_lost_whoever_has_its_number_now() {
 
 #[test]
 fn a_job_that_waits_when_its_supervisor_is_killed_is_lost_too() {
-    let story = Story::new("jobs:\n  max_parallel: 1\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut go = story.gate("go");
     story.fire("read x <go");
     story.fire("touch ran");

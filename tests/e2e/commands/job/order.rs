@@ -2,13 +2,13 @@
 
 use std::fs::{self};
 
-use crate::support::job_fixture::{Story, waiting};
+use crate::support::job_fixture::{TestJobVault, waiting};
 use crate::support::steps::{ok, sh};
 use crate::support::test_vault::Reply;
 
 #[test]
 fn jobs_run_in_their_order_and_never_more_than_may() {
-    let story = Story::new("jobs:\n  max_parallel: 2\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 2\n");
     let mut at = story.gate("at");
     let mut go = story.gate("go");
     for n in 1..=5 {
@@ -18,7 +18,7 @@ fn jobs_run_in_their_order_and_never_more_than_may() {
     let mut first = [at.line(), at.line()];
     first.sort();
     assert_eq!(first, ["1", "2"]);
-    let standing = |story: &Story| {
+    let standing = |story: &TestJobVault| {
         let reply = ok(story, "hf-job list");
         let words = reply.all("JOB").into_iter().map(|job| job.split(' ').nth(1).unwrap().to_owned());
         // Which of those that wait for the gate gets through is up to the kernel.
@@ -40,7 +40,7 @@ fn jobs_run_in_their_order_and_never_more_than_may() {
 
 #[test]
 fn a_wait_for_any_is_over_with_the_first_and_says_how_to_go_on() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut one, mut two) = (story.gate("one"), story.gate("two"));
     story.fire("read x <one");
     story.fire("read x <two; exit 1");
@@ -59,7 +59,7 @@ fn a_wait_for_any_is_over_with_the_first_and_says_how_to_go_on() {
 
 #[test]
 fn a_job_after_another_begins_with_its_success_and_not_with_its_failure() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo one >>order");
     story.fire_with(&["--after", "T-0001"], "echo two >>order");
@@ -82,7 +82,7 @@ fn a_job_after_another_begins_with_its_success_and_not_with_its_failure() {
 
 #[test]
 fn a_task_that_is_no_job_can_be_waited_for_as_well() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     crate::support::steps::running(&story, "agent:a");
     assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("STATUS"), "RUNNING");
     let waiters = [waiting(&story, "poll", &["T-0001"]), waiting(&story, "job", &["wait", "T-0001"])];
@@ -96,7 +96,7 @@ fn a_task_that_is_no_job_can_be_waited_for_as_well() {
 
 #[test]
 fn following_a_job_that_waits_for_its_turn_waits_with_it() {
-    let story = Story::new("jobs:\n  max_parallel: 1\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut go = story.gate("go");
     story.fire("read x <go");
     story.fire("echo my turn");

@@ -2,12 +2,12 @@
 
 use std::fs::{self};
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, ok, sh};
 
 #[test]
 fn a_log_is_handed_on_whole_in_part_and_as_it_grows() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("echo one; echo two; printf 'three\\n'; echo up >at; read x <go; echo four");
     at.line();
@@ -28,7 +28,7 @@ fn a_log_is_handed_on_whole_in_part_and_as_it_grows() {
 
 #[test]
 fn a_log_past_its_size_keeps_both_ends_and_says_what_is_missing() {
-    let story = Story::new("jobs:\n  log_max_bytes: 4096\n");
+    let story = TestJobVault::new("jobs:\n  log_max_bytes: 4096\n");
     story.fire("echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo last");
     assert_eq!(story.poll("T-0001").get("SUM"), "last");
     let log = String::from_utf8(story.log("logs/L-0001.txt")).unwrap();
@@ -42,7 +42,7 @@ fn a_log_past_its_size_keeps_both_ends_and_says_what_is_missing() {
 
 #[test]
 fn a_million_lines_make_no_more_heartbeats_than_time_does() {
-    let story = Story::new("governance:\n  heartbeat_interval_seconds: 1\n");
+    let story = TestJobVault::new("governance:\n  heartbeat_interval_seconds: 1\n");
     for (n, beat) in ["timer", "output"].into_iter().enumerate() {
         let script = "date +%s >>times; yes line | head -n 1000000; date +%s >>times";
         let before = count(&story, "Heartbeat");
@@ -60,7 +60,7 @@ fn a_million_lines_make_no_more_heartbeats_than_time_does() {
 
 #[test]
 fn silence_makes_no_heartbeat_where_output_counts() {
-    let story = Story::new("governance:\n  heartbeat_interval_seconds: 1\n");
+    let story = TestJobVault::new("governance:\n  heartbeat_interval_seconds: 1\n");
     story.fire_with(&["--heartbeat", "output"], "sleep 2.3");
     story.fire_with(&["--heartbeat", "timer"], "sleep 2.3");
     ok(&story, "hf-job wait T-0001 T-0002");

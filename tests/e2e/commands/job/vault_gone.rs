@@ -2,18 +2,18 @@
 
 use std::fs::{self};
 
-use crate::support::job_fixture::{Story, ends};
+use crate::support::job_fixture::{TestJobVault, ends};
 use crate::support::steps::state;
 
 #[test]
 fn a_job_that_its_vault_has_lost_ends_with_all_that_it_started() {
-    let lose: [fn(&Story); 3] = [
+    let lose: [fn(&TestJobVault); 3] = [
         |story| fs::remove_dir_all(story.vault()).unwrap(),
         |story| fs::remove_dir_all(story.vault().join("Jobs")).unwrap(),
         |story| fs::rename(story.job("T-0001"), story.dir().join("away")).unwrap(),
     ];
     for lose in lose {
-        let story = Story::new("");
+        let story = TestJobVault::new("");
         let mut at = story.gate("at");
         story.fire("sleep 1000 & echo up >at; wait");
         at.line();
@@ -28,7 +28,7 @@ fn a_job_that_its_vault_has_lost_ends_with_all_that_it_started() {
 
 #[test]
 fn a_job_that_waits_in_a_vault_that_is_half_deleted_waits_no_longer() {
-    let lose: [fn(&Story); 3] = [
+    let lose: [fn(&TestJobVault); 3] = [
         // As a deletion leaves it that met a file which came in between.
         |story| {
             fs::remove_dir_all(story.vault().join("Jobs")).unwrap();
@@ -44,7 +44,7 @@ fn a_job_that_waits_in_a_vault_that_is_half_deleted_waits_no_longer() {
         |story| fs::rename(story.vault().join("Akashic"), story.dir().join("away")).unwrap(),
     ];
     for lose in lose {
-        let story = Story::new("");
+        let story = TestJobVault::new("");
         story.fires(&["--destructive"], "touch ran").expect_exit(3);
         let [(pid, supervisor)] = story.processes().try_into().expect("one supervisor");
         lose(&story);
@@ -54,7 +54,7 @@ fn a_job_that_waits_in_a_vault_that_is_half_deleted_waits_no_longer() {
 
 #[test]
 fn what_becomes_of_a_job_whose_folder_is_deleted_is_recorded() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire("echo up >at; sleep 1000");
     story.fire_with(&["--after", "T-0001"], "touch ran");
@@ -70,7 +70,7 @@ fn what_becomes_of_a_job_whose_folder_is_deleted_is_recorded() {
 
 #[test]
 fn a_job_goes_on_in_a_vault_that_is_moved() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("echo up >at; read x <go; echo done");
     at.line();

@@ -2,7 +2,7 @@
 
 use crate::support::session_fixture::{asks_to_leave, logged_in, within};
 use crate::support::steps::{count, governed, keeps_the_rules, ok, running, sh, state};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::of_tasks_alone;
 use crate::support::watchdog_fixture::{all_is_well, at, configured, moment, tick};
 
@@ -25,7 +25,7 @@ fn no_agent_is_started_while_paused() {
 
 #[test]
 fn an_agent_at_work_is_asked_to_leave() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -49,7 +49,7 @@ fn an_agent_at_work_is_asked_to_leave() {
 
 #[test]
 fn a_session_is_gone_after_the_logout() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
     ok(&hive, "hf-pause look");
@@ -158,7 +158,7 @@ fn two_projects_are_paused_apart() {
 
 #[test]
 fn an_agent_of_another_project_goes_on() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for project in ["main", "b"] {
         ok(&hive, &format!("hf-task propose Form --project {project}"));
     }
@@ -196,7 +196,7 @@ fn what_is_under_way_in_a_paused_project_does_not_hold_up_another() {
 
 #[test]
 fn an_audit_task_is_no_exception() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:auditor");
     ok(&hive, "hf-pause look");
     for line in ["hf-task succeed T-0001", "hf-task heartbeat T-0001", "hf-task propose Audit", "hf-task claim"] {

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::session_fixture::{asks_to_leave, logged_in, within};
 use crate::support::steps::{count, id, keeps_the_rules, ok, refuses, running, sh, state};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{at, configured, moment};
 
 /// What an agent may not do while its project is paused.
@@ -73,7 +73,7 @@ const TIDYING: &[&str] = &[
 
 #[test]
 fn an_agent_of_a_paused_project_can_tidy_up_and_look_and_nothing_else() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let gate = story.gate("go");
     std::fs::write(story.dir().join("x"), "x").unwrap();
     let session = logged_in(&story, "a", "main");
@@ -121,7 +121,7 @@ fn an_agent_of_a_paused_project_can_tidy_up_and_look_and_nothing_else() {
 
 #[test]
 fn an_operator_adds_edits_and_assigns_and_begins_nothing() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-pause look");
     ok(&hive, "hf-require propose Login");
@@ -150,7 +150,7 @@ fn an_operator_adds_edits_and_assigns_and_begins_nothing() {
 
 #[test]
 fn an_archived_project_can_only_be_read() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Login --project b");
     ok(&hive, "hf-task propose Form --project b");
     ok(&hive, "hf-task propose Held --project b");
@@ -196,7 +196,7 @@ fn a_task_in_a_paused_project_explains_itself() {
     ok(&hive, "hf-task claim T-0003 --actor agent:a");
     at(&mut hive, 100, "hf-pause look").expect_exit(0);
     hive.at(&moment(5000).to_string());
-    let because = |hive: &Hive, task: &str| {
+    let because = |hive: &TestVault, task: &str| {
         let reply = ok(hive, &format!("hf-task explain {task}"));
         reply.all("BECAUSE").into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -224,7 +224,7 @@ fn a_task_in_a_paused_project_explains_itself() {
 
 #[test]
 fn what_is_for_a_requirement_belongs_to_its_project() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-require propose Logo --project brand");
     ok(&hive, "hf-require propose Login");
     let line = "hf-task propose Draw --requirement REQ-0001 --project web";

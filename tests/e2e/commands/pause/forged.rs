@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::support::session_fixture::logged_in;
 use crate::support::steps::{count, found_behind, id, keeps_the_rules, ok, running};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 #[test]
 fn raw_events_that_begin_something_are_refused_while_paused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Ready");
     ok(&hive, "hf-task propose Held");
@@ -45,7 +45,7 @@ fn raw_events_that_begin_something_are_refused_while_paused() {
 
 #[test]
 fn what_was_begun_in_a_pause_is_found_in_a_forged_log() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Ready");
     ok(&hive, "hf-task propose Held");
@@ -76,16 +76,16 @@ fn what_was_begun_in_a_pause_is_found_in_a_forged_log() {
         "project main has not come to rest: S-0001 is still there",
     );
     // A pause that cut nobody short, and one that never said that it had come to rest.
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let session = format!("session:{}", logged_in(&hive, "a", "main"));
     let pause = || ("user:jo", Kind::ProjectPaused, "project:main", json!({"reason": "x", "grace_seconds": 9}));
     let opened = || ("user:jo", Kind::ProjectOpened, "project:main", json!({}));
     let found = found_behind(&hive.copy(), vec![opened(), pause()]);
     assert_eq!(found, [format!("SessionCut of {session} should follow")]);
-    let found = found_behind(&Hive::new(), vec![opened(), pause()]);
+    let found = found_behind(&TestVault::new(), vec![opened(), pause()]);
     assert_eq!(found, ["PauseDrained of project:main should follow"]);
     // A resume while everything is stopped.
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-pause look");
     ok(&hive, "hf-stop fire");
     let found = found_behind(&hive, vec![("user:jo", Kind::ProjectResumed, "project:main", json!({}))]);
@@ -94,7 +94,7 @@ fn what_was_begun_in_a_pause_is_found_in_a_forged_log() {
 
 #[test]
 fn what_changed_an_archived_project_is_found_in_a_forged_log() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-pause --archive");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));

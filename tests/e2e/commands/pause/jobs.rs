@@ -2,15 +2,15 @@
 
 use rustix::process::Signal;
 
-use crate::support::job_fixture::{Story, kill, until_recorded};
+use crate::support::job_fixture::{TestJobVault, kill, until_recorded};
 use crate::support::session_fixture::{logged_in, within};
 use crate::support::steps::{count, keeps_the_rules, ok, state};
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::at;
 
 #[test]
 fn a_running_job_ends_by_itself_and_none_begins() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo one");
     let paused = ok(&story, "hf-pause look");
@@ -32,7 +32,7 @@ fn a_running_job_ends_by_itself_and_none_begins() {
 
 #[test]
 fn a_wait_for_rest_ends_with_the_job() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go");
     let waiter = crate::support::job_fixture::waiting(&story, "pause", &["look", "--wait", "--max", "60s"]);
@@ -47,7 +47,7 @@ fn a_wait_for_rest_ends_with_the_job() {
 
 #[test]
 fn a_wait_for_rest_makes_up_for_a_job_that_died_with_its_supervisor() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut at_work = story.gate("at");
     story.fire("echo x >at; exec sleep 600");
     at_work.line();
@@ -65,7 +65,7 @@ fn a_wait_for_rest_makes_up_for_a_job_that_died_with_its_supervisor() {
 
 #[test]
 fn a_wait_for_rest_ends_what_is_over_by_its_time() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     logged_in(&hive, "a", "main");
     logged_in(&hive, "b", "other");
     ok(&hive, "hf-pause look");
@@ -77,7 +77,7 @@ fn a_wait_for_rest_ends_what_is_over_by_its_time() {
 
 #[test]
 fn a_job_that_fails_in_a_pause_is_tried_again_after_it() {
-    let story = Story::new("jobs:\n  transient_exit_codes: [75]\n");
+    let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
     let (mut at_work, mut go) = (story.gate("at"), story.gate("go"));
     story.fire_with(&["--retries", "2"], "echo x >at; read x <go; test -e second && exit 0; touch second; exit 75");
     at_work.line();
@@ -101,7 +101,7 @@ fn a_job_that_fails_in_a_pause_is_tried_again_after_it() {
 
 #[test]
 fn a_job_that_waited_before_the_pause_waits_on() {
-    let story = Story::new("jobs:\n  max_parallel: 1\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut go = story.gate("go");
     story.fire("read x <go");
     story.fire("echo two");
@@ -120,7 +120,7 @@ fn a_job_that_waited_before_the_pause_waits_on() {
 
 #[test]
 fn a_destructive_job_that_is_approved_in_a_pause_waits_for_the_resume() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     assert_eq!(story.fires(&["--destructive"], "echo gone").expect_exit(3).get("STATUS"), "APPROVAL_REQUIRED");
     ok(&story, "hf-pause look");
     ok(&story, "hf-decide approve DEC-0001");
@@ -132,7 +132,7 @@ fn a_destructive_job_that_is_approved_in_a_pause_waits_for_the_resume() {
 
 #[test]
 fn a_job_waiting_in_a_paused_project_can_be_cancelled_by_a_person() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     ok(&story, "hf-pause look");
     story.fire("touch ran");
     ok(&story, "hf-job cancel T-0001");
@@ -145,7 +145,7 @@ fn a_job_waiting_in_a_paused_project_can_be_cancelled_by_a_person() {
 
 #[test]
 fn the_end_of_an_agents_job_is_recorded_although_its_project_is_paused() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     let session = logged_in(&story, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -163,7 +163,7 @@ fn the_end_of_an_agents_job_is_recorded_although_its_project_is_paused() {
 
 #[test]
 fn an_archived_projects_job_ends_by_itself_and_what_waits_behind_it_is_over() {
-    let story = Story::new("jobs:\n  transient_exit_codes: [75]\n");
+    let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
     let mut go = story.gate("go");
     logged_in(&story, "a", "main");
     story.approved("requirement:r", "Login");
@@ -190,7 +190,7 @@ fn an_archived_projects_job_ends_by_itself_and_what_waits_behind_it_is_over() {
 
 #[test]
 fn a_job_that_is_tried_again_after_the_resume_waits_for_room() {
-    let story = Story::new("jobs:\n  max_parallel: 1\n  transient_exit_codes: [75]\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n  transient_exit_codes: [75]\n");
     let (mut at_work, mut go, mut other) = (story.gate("at"), story.gate("go"), story.gate("other"));
     story.fire_with(&["--retries", "1"], "echo x >at; read x <go; test -e second && exit 0; touch second; exit 75");
     at_work.line();
@@ -212,7 +212,7 @@ fn a_job_that_is_tried_again_after_the_resume_waits_for_room() {
 
 #[test]
 fn a_stop_ends_the_job_that_a_pause_waits_for() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let (mut at_work, _go) = (story.gate("at"), story.gate("go"));
     for _ in 0..2 {
         story.fire("echo x >at; read x <go");
@@ -229,7 +229,7 @@ fn a_stop_ends_the_job_that_a_pause_waits_for() {
 
 #[test]
 fn what_waits_for_the_resume_of_a_project_is_over_if_it_is_archived_instead() {
-    let story = Story::new("jobs:\n  transient_exit_codes: [75]\n");
+    let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
     let (mut at_work, mut go) = (story.gate("at"), story.gate("go"));
     story.fire_with(&["--retries", "1"], "echo x >at; read x <go; exit 75");
     at_work.line();
@@ -246,7 +246,7 @@ fn what_waits_for_the_resume_of_a_project_is_over_if_it_is_archived_instead() {
 
 #[test]
 fn a_poll_goes_on_through_a_pause() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo done");
     let poll = crate::support::job_fixture::waiting(&story, "poll", &["T-0001", "60", "60"]);

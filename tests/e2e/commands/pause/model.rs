@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::steps::{ok, sh, state};
-use crate::support::test_vault::{Hive, Random};
+use crate::support::test_vault::{Random, TestVault};
 use crate::support::watchdog_fixture::{all_is_well, configured, moment};
 
 /// What a task is thought to be.
@@ -41,7 +41,7 @@ const PROJECTS: [&str; 2] = ["main", "b"];
 const AGENTS: [&str; 2] = ["x", "y"];
 
 /// One random step of hive and model; gives what was done and what became of it, as expected and as it was.
-fn step(hive: &mut Hive, model: &mut Model, random: &mut Random) -> (String, String, String) {
+fn step(hive: &mut TestVault, model: &mut Model, random: &mut Random) -> (String, String, String) {
     let (p, a) = (random.below(2) as usize, random.below(2) as usize);
     let (project, agent) = (PROJECTS[p], AGENTS[a]);
     let t = random.below(model.tasks.len() as u64) as usize;

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::support::session_fixture::logged_in;
 use crate::support::steps::{count, governed, keeps_the_rules, kinds, ok};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 #[test]
 fn sixteen_agents_that_leave_at_once_drain_a_pause_once() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let sessions: Vec<String> = (0..16).map(|n| logged_in(&hive, &format!("a{n}"), "main")).collect();
     for round in 1..=2 {
         ok(&hive, "hf-pause look");
@@ -66,7 +66,7 @@ fn a_pause_in_the_middle_of_a_race_for_tasks_lets_nobody_claim_after_it() {
 
 #[test]
 fn pauses_and_resumes_at_once_are_one_each() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (name, words, kind) in [
         ("pause", &["look"][..], "ProjectPaused"),
         ("resume", &[], "ProjectResumed"),

@@ -4,12 +4,12 @@ use serde_json::json;
 
 use crate::support::session_fixture::{logged_in, within};
 use crate::support::steps::{keeps_the_rules, kinds, kinds_since, ok, sh};
-use crate::support::test_vault::{Hive, write_private};
+use crate::support::test_vault::{TestVault, write_private};
 use crate::support::watchdog_fixture::all_is_well;
 
 #[test]
 fn every_reply_about_a_pause_is_whole() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     logged_in(&hive, "a", "main");
     assert_eq!(
         hive.run("pause", &["The direction is wrong"]).expect_exit(0).masked(&hive),
@@ -70,7 +70,7 @@ fn every_reply_about_a_pause_is_whole() {
 
 #[test]
 fn what_is_asked_for_wrongly_is_refused() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for (name, args, code) in [
         ("pause", &[][..], 2),
         ("pause", &[" "], 2),
@@ -87,7 +87,7 @@ fn what_is_asked_for_wrongly_is_refused() {
     ] {
         hive.refuses(name, args, code);
     }
-    let nowhere = Hive::empty();
+    let nowhere = TestVault::empty();
     for line in ["hf-pause x", "hf-resume", "hf-session list"] {
         assert_eq!(sh(&nowhere, line).expect_exit(7).get("STATUS"), "NO_VAULT");
     }
@@ -95,7 +95,7 @@ fn what_is_asked_for_wrongly_is_refused() {
 
 #[test]
 fn what_nobody_ever_paused_goes_on_and_leaves_no_trace() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let before = hive.contents();
     let reply = ok(&hive, "hf-resume");
     assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("DUPLICATE", "project:main is Active"));
@@ -106,7 +106,7 @@ fn what_nobody_ever_paused_goes_on_and_leaves_no_trace() {
 
 #[test]
 fn a_pause_is_for_an_operator() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     logged_in(&hive, "a", "main");
     let lines = [
         "hf-pause x",
@@ -142,7 +142,7 @@ fn a_pause_is_for_an_operator() {
 
 #[test]
 fn the_event_alone_does_the_same_as_the_command() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.append("ProjectPaused", "project:main", json!({"reason": "x", "grace_seconds": 300}));
     assert_eq!(kinds_since(&hive, 1), ["ProjectOpened", "ProjectPaused", "PauseDrained"]);
     hive.append("ProjectResumed", "project:main", json!({}));
@@ -157,7 +157,7 @@ fn the_event_alone_does_the_same_as_the_command() {
 
 #[test]
 fn a_reason_may_be_long_and_strange_and_makes_no_line() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reason = format!("a\nSTATUS:RUNNING\u{202e}{}", "火".repeat(1000));
     let reply = hive.run("pause", &[&reason]).expect_exit(0);
     assert_eq!(reply.all("STATUS"), ["PAUSED"], "{reply:#?}");

@@ -2,11 +2,11 @@
 
 use crate::support::session_fixture::{asks_to_leave, logged_in};
 use crate::support::steps::{keeps_the_rules, ok, running, sh};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 #[test]
 fn a_stop_during_a_pause_is_lifted_first() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     running(&hive, "agent:a");
     logged_in(&hive, "a", "main");
     ok(&hive, "hf-pause look");
@@ -30,7 +30,7 @@ fn a_stop_during_a_pause_is_lifted_first() {
 
 #[test]
 fn a_pause_during_a_stop_stays_after_the_stop() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-stop fire");
     ok(&hive, "hf-pause look");

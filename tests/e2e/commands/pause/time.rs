@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::support::session_fixture::{asks_to_leave, logged_in, within};
 use crate::support::steps::{count, keeps_the_rules, kinds, kinds_since, ok, sh};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{all_is_well, at, configured, moment, tick, told};
 
 #[test]
 fn a_pause_cuts_a_session_short_and_never_makes_it_longer() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     let long = logged_in(&hive, "a", "main");
     let short = ok(&hive, "hf-session login --agent b --ttl 60s").get("SESSION_ID").to_owned();
     at(&mut hive, 10, "hf-pause look").expect_exit(0);
@@ -29,7 +29,7 @@ fn a_pause_cuts_a_session_short_and_never_makes_it_longer() {
 
 #[test]
 fn a_session_that_is_still_there_after_a_short_pause_goes_on() {
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
     ok(&hive, "hf-pause look");

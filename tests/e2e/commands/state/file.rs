@@ -5,15 +5,15 @@ use std::os::unix::fs::chown;
 
 use serde_json::json;
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{keeps_the_rules, kinds_since, ok, refuses};
-use crate::support::test_vault::{Hive, mask, write_private};
+use crate::support::test_vault::{TestVault, mask, write_private};
 
 use super::{begun, beside_m1, m1, state};
 
 #[test]
 fn the_state_file_is_the_seeds_to_the_letter_and_rewritten_with_every_change() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let reply = state(
         &hive,
         &["start", " Login with two factors ", "--constraint", "no new dependency", "--constraint", "日本語も"],
@@ -117,7 +117,7 @@ fn no_change_makes_the_file_longer_than_an_agent_should_read() {
     state(&hive, &["round"]);
     state(&hive, &["fail"]);
     // A goal is measured from the first event on.
-    let fresh = Hive::new();
+    let fresh = TestVault::new();
     let reply = fresh.refuses("state", &["start", &"あ".repeat(1000)], 2);
     assert!(reply.get("SUM").starts_with("the state file has 3"), "{reply:#?}");
     assert_eq!(
@@ -129,7 +129,7 @@ fn no_change_makes_the_file_longer_than_an_agent_should_read() {
 
 #[test]
 fn everything_that_must_be_read_to_go_on_has_200_words_at_most() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     let vault = story.vault().display().to_string();
     story.fire("true");
     state(&story, &["start", "Login"]);
@@ -215,7 +215,7 @@ fn a_file_that_was_edited_by_hand_is_kept_aside_told_of_and_made_again() {
     assert!(state(&hive, &["round"]).stderr.contains("it is kept as"));
     assert!(m1(&hive).contains("\nROUND: 1/4\n"));
     // A file from before there was a mission is not lost either, and not taken away unsaid.
-    let fresh = Hive::new();
+    let fresh = TestVault::new();
     fs::create_dir_all(fresh.vault().join("Autonomous/state")).unwrap();
     let file = fresh.vault().join("Autonomous/state/M1.md");
     write_private(&file, b"my plan");

@@ -8,7 +8,7 @@ use rustix::event::Timespec;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::json;
 
-use crate::support::job_fixture::{Story, comes, kill, waiting};
+use crate::support::job_fixture::{TestJobVault, comes, kill, waiting};
 use crate::support::steps::{approved, count, keeps_the_rules, ok};
 use crate::support::test_vault::{Reply, mask};
 
@@ -24,15 +24,15 @@ fn commands(runner: &str, fixer: &str) -> String {
 }
 
 /// A mission whose requirement is approved.
-pub(super) fn mission(runner: &str, fixer: &str) -> Story {
-    let story = Story::new(&commands(runner, fixer));
+pub(super) fn mission(runner: &str, fixer: &str) -> TestJobVault {
+    let story = TestJobVault::new(&commands(runner, fixer));
     approved(&story);
     state(&story, &["start", "Login"]);
     story
 }
 
 /// Lines that commands left in a file beside the vault.
-fn lines(story: &Story, name: &str) -> Vec<String> {
+fn lines(story: &TestJobVault, name: &str) -> Vec<String> {
     let text = fs::read_to_string(story.dir().join(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -184,7 +184,7 @@ fn a_mission_that_somebody_gave_up_is_not_out_of_rounds() {
 
 #[test]
 fn what_is_missing_is_said_before_anything_is_recorded() {
-    let story = Story::new(&commands("true", ""));
+    let story = TestJobVault::new(&commands("true", ""));
     state(&story, &["start", "Login"]);
     let reply = story.refuses("state", &["go"], 3);
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("APPROVAL_REQUIRED", "ASK operator"));
@@ -198,7 +198,7 @@ fn what_is_missing_is_said_before_anything_is_recorded() {
     assert_eq!(story.refuses("state", &["go"], 3).get("STATUS"), "APPROVAL_REQUIRED");
     story.over();
     // Two that are approved: somebody has to say which.
-    let story = Story::new(&commands("true", ""));
+    let story = TestJobVault::new(&commands("true", ""));
     story.approved("requirement:a", "A");
     story.approved("requirement:b", "B");
     state(&story, &["start", "Login"]);
@@ -257,7 +257,7 @@ fn two_at_once_do_everything_once() {
 
 /// Starts `hf-state go`, kills it after so many milliseconds if it has not ended by then, and says
 /// whether it had.
-fn go_for(story: &Story, millis: i64) -> Option<Reply> {
+fn go_for(story: &TestJobVault, millis: i64) -> Option<Reply> {
     let go: Child = story.process("state").arg("go").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&go);
     let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
@@ -339,7 +339,7 @@ fn a_runner_that_may_destroy_something_waits_for_an_operator_and_says_so_at_once
     let settings = commands("echo deploy $HF_ROUND >>ran", "echo fixed >>fixed")
         + "governance:\n  destructive_commands: ['sh -c *deploy*']\n";
     for approve in [true, false] {
-        let story = Story::new(&settings);
+        let story = TestJobVault::new(&settings);
         approved(&story);
         state(&story, &["start", "Login"]);
         // Without a limit of its own it would wait for minutes.

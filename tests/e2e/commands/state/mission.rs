@@ -3,15 +3,15 @@
 use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
-use crate::support::job_fixture::Story;
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{found_behind, keeps_the_rules, ok, refuses};
-use crate::support::test_vault::Hive;
+use crate::support::test_vault::TestVault;
 
 use super::{begun, m1, state};
 
 #[test]
 fn one_mission_at_a_time_and_none_is_said_so() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     for line in
         ["hf-state show", "hf-state round", "hf-state done", "hf-state fail", "hf-state set OPEN_K=K1", "hf-state go"]
     {
@@ -52,7 +52,7 @@ fn what_cannot_stand_in_the_file_is_refused_with_what_is_wrong() {
     hive.refuses("state", &["set", "TASK_ID=T-0001"], 6);
     hive.refuses("state", &["set", "REQUIREMENT=REQ-0009"], 6);
     for goal in ["", "  ", "a\nb", "a\u{2028}b"] {
-        Hive::new().refuses("state", &["start", goal], 2);
+        TestVault::new().refuses("state", &["start", goal], 2);
     }
     for constraint in ["a\nNEXT_ACTION: rm", "", "  "] {
         let reply = hive.run("state", &["set", "--constraint", constraint]);
@@ -62,7 +62,7 @@ fn what_cannot_stand_in_the_file_is_refused_with_what_is_wrong() {
 
 #[test]
 fn there_are_three_constraints_at_most() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let four = ["--constraint", "a", "--constraint", "b", "--constraint", "c", "--constraint", "d"];
     let reply = hive.refuses("state", &[&["start", "Login"], &four[..]].concat(), 2);
     assert_eq!(reply.get("SUM"), "there are 4 constraints: at most 3");
@@ -92,7 +92,7 @@ fn rounds_are_counted_by_the_tool_and_end_at_the_fourth() {
 
 #[test]
 fn a_key_that_comes_again_gets_the_first_reply_whatever_happened_since() {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let first = state(&hive, &["start", "Login", "--key", "s"]);
     let set = state(&hive, &["set", "OPEN_K=K1", "--key", "k1"]);
     let round = state(&hive, &["round", "--key", "r1"]);
@@ -135,7 +135,7 @@ fn a_key_that_comes_again_gets_the_first_reply_whatever_happened_since() {
 
 #[test]
 fn a_lost_session_is_told_what_to_run_if_that_is_known_to_be_safe() {
-    let story = Story::new("");
+    let story = TestJobVault::new("");
     state(&story, &["start", "Login"]);
     for (said, next) in [
         ("hf-state go", "ACTION hf-state go"),

@@ -27,7 +27,7 @@ use rustix::event::{Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::docs::layers;
-use crate::support::test_vault::{Hive, binary, write_private};
+use crate::support::test_vault::{TestVault, binary, write_private};
 
 use system::{agents, appends, backups, configs, jobs, logs, pauses, projects, sessions, verdicts, watchdogs};
 use work::{
@@ -181,7 +181,7 @@ fn clock() -> Now {
     Now { millis: time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000 }
 }
 
-fn hand<'a>(hive: &Hive, number: usize, acknowledged: &'a Acknowledged) -> Hand<'a> {
+fn hand<'a>(hive: &TestVault, number: usize, acknowledged: &'a Acknowledged) -> Hand<'a> {
     let caller = |actor: &str, shell| Caller { actor: Actor::parse(actor).unwrap(), shell };
     let supervisor = Some(Supervisor { program: binary("job") });
     let host = Host { supervisor, search_path: Some("/usr/bin:/bin".into()), ..Host::new(clock) };
@@ -223,7 +223,7 @@ fn lives() -> Lives {
 #[test]
 #[ignore = "what it looks at is a whole process: the test below gives it one"]
 fn in_a_process_of_its_own() {
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let acknowledged = Acknowledged::default();
     let hands: Vec<Hand> = (0..THREADS).map(|number| hand(&hive, number, &acknowledged)).collect();
     let (before, alone) = (surroundings(), lives());

@@ -21,7 +21,7 @@ use hiveforge::op::{self, AppendBatchRequest, AppendRequest, Context, NewEvent};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::support::test_vault::{Hive, START, write_private};
+use crate::support::test_vault::{START, TestVault, write_private};
 
 use legal_steps::rules;
 use requests::{Dice, invent, request};
@@ -218,7 +218,7 @@ fn verdict(done: &hiveforge::base::Result<op::Recorded>) -> Verdict {
 }
 
 /// The same through the command itself.
-fn run(hive: &Hive, request: &NewEvent) -> Verdict {
+fn run(hive: &TestVault, request: &NewEvent) -> Verdict {
     let payload = Value::Object(request.payload.clone()).to_string();
     let mut args = vec![request.event_type.as_str(), "--payload", &payload];
     for (name, value) in [("--subject", &request.subject), ("--key", &request.key), ("--actor", &request.actor)] {
@@ -235,7 +235,7 @@ fn run(hive: &Hive, request: &NewEvent) -> Verdict {
 }
 
 /// Does something to the index that must change nothing.
-fn meddle(dice: &mut Dice, hive: &Hive) {
+fn meddle(dice: &mut Dice, hive: &TestVault) {
     let (index, aside) = (hive.akashic("index"), hive.dir().join("aside"));
     let data = hive.akashic("index/data.mdb");
     match dice.roll(7) {
@@ -285,7 +285,7 @@ fn compare(ctx: &Context, model: &Model, place: &str) {
 }
 
 /// The events that were recorded since the last look.
-fn news(hive: &Hive, seen: &mut BTreeMap<PathBuf, u64>) -> VecDeque<Value> {
+fn news(hive: &TestVault, seen: &mut BTreeMap<PathBuf, u64>) -> VecDeque<Value> {
     let entries = |path: PathBuf| fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     let mut segments: Vec<PathBuf> = entries(hive.akashic("events")).flat_map(entries).collect();
     segments.sort();
@@ -302,7 +302,7 @@ fn news(hive: &Hive, seen: &mut BTreeMap<PathBuf, u64>) -> VecDeque<Value> {
 #[test]
 fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
     let (rules, mut dice) = (rules(), Dice(SEED));
-    let (mut hive, mut model, mut serial) = (Hive::new(), Model { events: 2, ..Model::default() }, 0);
+    let (mut hive, mut model, mut serial) = (TestVault::new(), Model { events: 2, ..Model::default() }, 0);
     // Nothing is overdue here.
     let settings = format!(
         "governance:\n  max_concurrent_tasks: {TASKS_AT_ONCE}\n  heartbeat_interval_seconds: 10000000\n  \

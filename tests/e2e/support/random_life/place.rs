@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::random_life::model::{Late, World, time};
 use crate::support::session_fixture::within;
-use crate::support::test_vault::{Hive, Reply};
+use crate::support::test_vault::{Reply, TestVault};
 
 /// Where lives take place: in memory, if there is such a folder. Nothing here asks what a power cut leaves.
 fn folder() -> PathBuf {
@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
 
 /// A vault, and what its log says so far.
 pub struct Place {
-    pub hive: Hive,
+    pub hive: TestVault,
     pub world: World,
     /// Lines of the log that the world has taken.
     taken: usize,
@@ -29,7 +29,7 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Place {
-        let hive = Hive::empty_in(&folder());
+        let hive = TestVault::empty_in(&folder());
         hive.run("init", &[]).expect_exit(0);
         Place { hive, world: World::default(), taken: 0, wrong: Vec::new() }
     }
@@ -59,7 +59,7 @@ impl Place {
 
     /// The same in a folder of its own, so that asking one does not change the answer of another.
     pub fn copy(&self, now: i64) -> Place {
-        let mut hive = Hive::empty_in(&folder());
+        let mut hive = TestVault::empty_in(&folder());
         hive.at(&time(now));
         let cp = Process::new("cp").arg("-a").arg(self.hive.vault()).arg(hive.vault()).status().expect("cp runs");
         assert!(cp.success());
