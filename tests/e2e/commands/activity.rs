@@ -12,7 +12,7 @@ fn log(hive: &TestVault) -> String {
 }
 
 #[test]
-fn a_log_is_a_file_under_the_current_id_and_never_over_another() {
+fn a_log_is_filed_under_the_current_id_and_never_overwrites_another() {
     let mut hive = TestVault::new();
     tick(&mut hive, 0);
     let first =
@@ -35,7 +35,7 @@ fn a_log_is_a_file_under_the_current_id_and_never_over_another() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn activity_refuses_input_that_is_not_a_log() {
     let hive = TestVault::new();
     for (line, why) in [
         ("hf-activity", "--kind"),
@@ -53,7 +53,7 @@ fn what_is_no_log_is_refused() {
 }
 
 #[test]
-fn a_log_completes_the_open_deep_work_and_the_next_one_looks_inward() {
+fn a_log_completes_open_deep_work_and_the_next_log_must_introspect() {
     let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --flexible Long");
     let closing = ok(&hive, "hf-activity --kind creating");
@@ -70,7 +70,7 @@ fn a_log_completes_the_open_deep_work_and_the_next_one_looks_inward() {
 }
 
 #[test]
-fn the_duty_comes_however_deep_work_ends() {
+fn introspection_is_due_however_deep_work_ends() {
     for how in ["log", "complete", "expiry"] {
         let mut hive = configured("");
         ok(&hive, "hf-activity --kind introspection");
@@ -99,7 +99,7 @@ fn the_duty_comes_however_deep_work_ends() {
 }
 
 #[test]
-fn an_emergency_puts_the_duty_off_by_one_log_and_the_duty_stays() {
+fn an_emergency_postpones_introspection_by_one_log() {
     let mut hive = configured("");
     ok(&hive, "hf-deepwork start --flexible Long");
     log(&hive);
@@ -118,7 +118,7 @@ fn an_emergency_puts_the_duty_off_by_one_log_and_the_duty_stays() {
 }
 
 #[test]
-fn one_declaration_after_another_is_one_long_work() {
+fn back_to_back_declarations_count_as_one_deep_work() {
     let mut hive = configured("");
     ok(&hive, "hf-deepwork start --flexible One");
     at(&mut hive, 60, "hf-deepwork start --strict 30 Two").expect_exit(0);
@@ -129,7 +129,7 @@ fn one_declaration_after_another_is_one_long_work() {
 }
 
 #[test]
-fn a_log_is_a_sign_of_life_and_a_heartbeat_of_what_is_held() {
+fn a_log_is_a_sign_of_life_and_a_heartbeat_for_held_tasks() {
     let mut hive = configured("");
     crate::support::steps::held(&hive, "agent:main");
     let before = hive.events().len();

@@ -33,7 +33,7 @@ fn folders(hive: &TestVault) -> Vec<String> {
 }
 
 #[test]
-fn a_content_is_stored_with_its_manifest_and_given_back() {
+fn content_is_stored_with_its_manifest_and_can_be_read_back() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let reply = put(&hive, "form.py", "print('x')\n", "--for T-0001");
@@ -90,7 +90,7 @@ fn a_content_is_stored_with_its_manifest_and_given_back() {
 }
 
 #[test]
-fn what_it_is_is_told_from_its_name_and_its_content() {
+fn the_type_is_detected_from_name_and_content() {
     let hive = TestVault::new();
     for (name, content, kind, mime) in [
         ("notes.MD", &b"# x\n"[..], "text", "text/markdown"),
@@ -160,7 +160,7 @@ fn a_key_repeats_a_put_safely() {
 }
 
 #[test]
-fn a_content_that_is_damaged_is_never_given_out_and_is_recorded_once() {
+fn damaged_content_is_never_returned_and_is_recorded_once() {
     let hive = TestVault::new();
     let reply = put(&hive, "a.txt", "good\n", "");
     let content = stored(&hive, &reply);
@@ -190,7 +190,7 @@ fn a_content_that_is_damaged_is_never_given_out_and_is_recorded_once() {
 }
 
 #[test]
-fn good_bytes_never_give_way_to_damaged_ones() {
+fn good_content_is_never_replaced_by_damaged_content() {
     for more in ["", "--for T-0001"] {
         let hive = TestVault::new();
         ok(&hive, "hf-task propose Form");
@@ -214,7 +214,7 @@ fn good_bytes_never_give_way_to_damaged_ones() {
 }
 
 #[test]
-fn a_content_that_is_shortened_lengthened_or_gone_is_damaged() {
+fn shortened_lengthened_or_missing_content_is_damaged() {
     for damage in ["", "good\n\n", "gone"] {
         let hive = TestVault::new();
         let content = stored(&hive, &put(&hive, "a.txt", "good\n", ""));
@@ -229,7 +229,7 @@ fn a_content_that_is_shortened_lengthened_or_gone_is_damaged() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_content_is_not_followed() {
+fn a_symlink_in_place_of_content_is_not_followed() {
     let hive = TestVault::new();
     let content = stored(&hive, &put(&hive, "a.txt", "good\n", ""));
     fs::remove_file(&content).unwrap();
@@ -242,7 +242,7 @@ fn a_link_in_the_place_of_a_content_is_not_followed() {
 }
 
 #[test]
-fn what_cannot_be_read_leaves_nothing_behind() {
+fn an_unreadable_source_leaves_nothing_in_the_store() {
     let hive = TestVault::new();
     fs::create_dir(hive.dir().join("folder")).unwrap();
     refuses(&hive, "hf-artifact put nowhere.txt", 2, "nowhere.txt");
@@ -279,7 +279,7 @@ impl Read for Shrinking {
 }
 
 #[test]
-fn a_file_that_shrinks_half_way_is_not_stored() {
+fn a_file_that_shrinks_midway_is_not_stored() {
     let hive = TestVault::new();
     let path = hive.dir().join("big.bin");
     for to in [0, 300 * 1024] {
@@ -306,7 +306,7 @@ impl Read for Failing {
 }
 
 #[test]
-fn a_file_that_vanishes_half_way_is_not_stored() {
+fn a_file_that_vanishes_midway_is_not_stored() {
     let hive = TestVault::new();
     let done = artifact::put(&hive.context(), PutRequest::default(), &mut Failing(3));
     assert_eq!(done.unwrap_err().message, "cannot read the content: the disk is gone");
@@ -334,18 +334,18 @@ fn is_streamed(size_bytes: u64) {
 }
 
 #[test]
-fn a_large_content_is_streamed_and_not_loaded() {
+fn large_content_is_streamed_and_not_loaded() {
     is_streamed(4 * MEMORY_MAX_KIB * 1024);
 }
 
 #[test]
 #[ignore = "hashing two gigabytes takes minutes in a debug build"]
-fn a_content_of_two_gigabytes_is_streamed_and_not_loaded() {
+fn two_gigabytes_of_content_are_streamed_and_not_loaded() {
     is_streamed(2 * 1024 * 1024 * 1024);
 }
 
 #[test]
-fn a_content_that_is_not_good_is_made_anew_by_a_task_of_its_own() {
+fn invalid_content_is_reworked_by_a_new_task() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     put(&hive, "a.txt", "bad\n", "--for T-0001");
@@ -373,7 +373,7 @@ fn a_content_that_is_not_good_is_made_anew_by_a_task_of_its_own() {
 }
 
 #[test]
-fn what_a_put_left_that_was_killed_is_removed_by_the_next_one() {
+fn leftovers_of_a_killed_put_are_removed_by_the_next_put() {
     let hive = TestVault::new();
     let incoming = hive.vault().join("Artifacts/.incoming");
     // One died while it read, one before its event was recorded.

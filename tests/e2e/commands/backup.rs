@@ -36,7 +36,7 @@ fn a_backup_is_a_vault_with_the_same_log() {
 }
 
 #[test]
-fn a_backup_may_fill_an_empty_folder_and_no_other() {
+fn a_backup_goes_into_an_empty_folder_only() {
     let hive = TestVault::new();
     fs::create_dir(hive.dir().join("empty")).unwrap();
     hive.run("backup", &["empty"]).expect_exit(0);
@@ -57,7 +57,7 @@ fn a_backup_inside_the_vault_is_refused() {
 }
 
 #[test]
-fn a_damaged_vault_makes_no_backup() {
+fn a_damaged_vault_is_not_backed_up() {
     let hive = TestVault::new();
     hive.propose("x");
     let mut log = fs::read(hive.segment()).unwrap();
@@ -78,7 +78,7 @@ fn a_backup_without_a_head_record_is_good_too() {
 }
 
 #[test]
-fn a_copy_is_private_whatever_the_original_was() {
+fn a_copy_is_private_even_if_the_original_was_not() {
     use std::os::unix::fs::PermissionsExt;
     let hive = TestVault::new();
     fs::set_permissions(hive.segment(), fs::Permissions::from_mode(0o644)).unwrap();
@@ -89,7 +89,7 @@ fn a_copy_is_private_whatever_the_original_was() {
 }
 
 #[test]
-fn backups_beside_writers_are_consistent() {
+fn backups_taken_during_writes_are_consistent() {
     let hive = TestVault::new();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| (0..10).for_each(|n| drop(hive.propose(&n.to_string()))));
@@ -115,7 +115,7 @@ fn a_name_that_is_not_utf8_is_refused_and_not_left_out() {
 }
 
 #[test]
-fn what_a_backup_left_that_was_killed_is_removed_by_the_next_one() {
+fn leftovers_of_a_killed_backup_are_removed_by_the_next_backup() {
     let hive = TestVault::new();
     for name in ["copy.partial-0123abcd", "copy.partial-at-it", "copy.partial-89abcdef", "copying.partial-01234567"] {
         fs::create_dir(hive.dir().join(name)).unwrap();
@@ -131,7 +131,7 @@ fn what_a_backup_left_that_was_killed_is_removed_by_the_next_one() {
 }
 
 #[test]
-fn a_copy_does_not_carry_the_clocks_of_the_machine_along() {
+fn a_backup_does_not_include_the_machine_clocks() {
     let hive = TestVault::new();
     hive.propose("x");
     assert!(hive.vault().join("Akashic/clock").exists());

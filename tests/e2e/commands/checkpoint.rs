@@ -8,7 +8,7 @@ use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{all_is_well, at, beat, configured, file, tick};
 
 #[test]
-fn the_first_one_takes_a_fresh_id_and_the_next_ones_tell_of_the_one_before() {
+fn the_first_checkpoint_takes_a_fresh_id_and_later_ones_report_the_previous_one() {
     let mut hive = TestVault::new();
     let first = hive.run("checkpoint", &["replaceツールのエラー原因の調査中"]).expect_exit(0);
     let head = "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:the checkpoint is recorded\n";
@@ -33,7 +33,7 @@ fn the_first_one_takes_a_fresh_id_and_the_next_ones_tell_of_the_one_before() {
 }
 
 #[test]
-fn a_checkpoint_avoids_the_alarm() {
+fn a_checkpoint_prevents_the_alarm() {
     for (checkpoint, found) in [(true, vec![]), (false, vec!["INACTIVE agent:main error 601".to_owned()])] {
         let mut hive = configured("");
         ok(&hive, "hf-activity --kind introspection");
@@ -46,7 +46,7 @@ fn a_checkpoint_avoids_the_alarm() {
 }
 
 #[test]
-fn a_long_time_without_a_log_suggests_deep_work_unless_it_is_declared() {
+fn a_long_time_without_a_log_suggests_deep_work_unless_declared() {
     for (second, suggested) in [(479, 0), (480, 0), (481, 1)] {
         let mut hive = TestVault::new();
         ok(&hive, "hf-activity --kind thinking");
@@ -59,7 +59,7 @@ fn a_long_time_without_a_log_suggests_deep_work_unless_it_is_declared() {
 }
 
 #[test]
-fn an_agent_that_never_logged_is_told_of_deep_work_too() {
+fn deep_work_is_also_suggested_to_an_agent_that_never_logged() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint One");
     let reply = at(&mut hive, 481, "hf-checkpoint Two").expect_exit(0);
@@ -71,7 +71,7 @@ fn an_agent_that_never_logged_is_told_of_deep_work_too() {
 }
 
 #[test]
-fn without_a_usable_id_the_checkpoint_is_not_lost() {
+fn a_checkpoint_without_a_usable_id_is_not_lost() {
     for (text, complaint) in [
         ("yesterday", "'yesterday' is not a heartbeat id; a fresh one was taken, and hf-watchdog writes the next"),
         ("", "'' is not a heartbeat id; a fresh one was taken, and hf-watchdog writes the next"),
@@ -117,7 +117,7 @@ fn a_checkpoint_is_one_short_line() {
 }
 
 #[test]
-fn who_speaks_is_named_on_the_line_or_in_the_environment_or_is_main() {
+fn the_agent_comes_from_the_flag_the_environment_or_defaults_to_main() {
     let hive = TestVault::new();
     for (args, shell, who) in [
         (&["Here"][..], None, "agent:main"),
@@ -143,7 +143,7 @@ fn who_speaks_is_named_on_the_line_or_in_the_environment_or_is_main() {
 }
 
 #[test]
-fn a_checkpoint_is_a_heartbeat_of_what_the_agent_holds_and_of_nothing_else() {
+fn a_checkpoint_is_a_heartbeat_only_for_what_the_agent_holds() {
     let mut hive = configured("");
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Other");
@@ -163,7 +163,7 @@ fn a_checkpoint_is_a_heartbeat_of_what_the_agent_holds_and_of_nothing_else() {
 }
 
 #[test]
-fn with_state_a_block_is_left_for_a_session_that_loses_its_context() {
+fn with_state_a_checkpoint_leaves_a_block_for_a_session_that_loses_its_context() {
     let hive = TestVault::new();
     running(&hive, "agent:main");
     hive.run("checkpoint", &["--state", "Tests are green, review comes next"]).expect_exit(0);
@@ -181,7 +181,7 @@ fn with_state_a_block_is_left_for_a_session_that_loses_its_context() {
 }
 
 #[test]
-fn nothing_is_written_through_a_link() {
+fn checkpoint_never_writes_through_a_symlink() {
     let hive = TestVault::new();
     ok(&hive, "hf-checkpoint One");
     let outside = hive.dir().join("outside");
@@ -194,7 +194,7 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
-fn an_agent_speaks_for_itself_alone() {
+fn an_agent_can_only_checkpoint_for_itself() {
     let hive = TestVault::new();
     ok(&hive, "hf-checkpoint Here --agent a");
     ok(&hive, "hf-deepwork start --flexible Long --agent a");

@@ -31,7 +31,7 @@ fn a_new_vault_has_its_settings_in_its_first_event() {
 }
 
 #[test]
-fn a_changed_file_is_on_the_record_before_anything_is_decided_by_it() {
+fn a_changed_settings_file_is_recorded_before_it_takes_effect() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose x");
     configure(&hive, "governance:\n  lease_seconds: 60\nagents:\n  a:\n    inactive_warn_seconds: 5\n");
@@ -60,7 +60,7 @@ fn a_changed_file_is_on_the_record_before_anything_is_decided_by_it() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_fails_hf_config_alone() {
+fn an_unreadable_settings_file_fails_only_hf_config() {
     let broken: [(&str, i32, &str); 3] = [
         ("governance:\n  max_retries: soon\n", 2, "governance.max_retries must be a whole number"),
         ("a: [\n", 2, "hiveforge.config.yaml"),
@@ -87,7 +87,7 @@ fn a_file_that_cannot_be_read_fails_hf_config_alone() {
 }
 
 #[test]
-fn a_file_that_is_a_link_is_not_followed() {
+fn a_symlinked_settings_file_is_not_followed() {
     let hive = TestVault::new();
     let file = hive.vault().join("hiveforge.config.yaml");
     let elsewhere = hive.dir().join("elsewhere");
@@ -141,7 +141,7 @@ fn each_event_is_judged_by_the_settings_of_its_time() {
 }
 
 #[test]
-fn a_file_that_others_can_write_says_nothing() {
+fn a_settings_file_writable_by_others_is_ignored() {
     use std::os::unix::fs::PermissionsExt;
     let hive = TestVault::new();
     configure(&hive, "governance:\n  lease_seconds: 60\n");
@@ -155,7 +155,7 @@ fn a_file_that_others_can_write_says_nothing() {
 }
 
 #[test]
-fn what_cannot_be_put_on_the_record_is_not_in_force() {
+fn settings_that_cannot_be_recorded_do_not_apply() {
     let hive = TestVault::new();
     let long = format!("jobs:\n  on_finish: '{}'\n", "x".repeat(100_000));
     for text in ["governance:\n  max_retries: 9007199254740993\n", &long] {
@@ -169,7 +169,7 @@ fn what_cannot_be_put_on_the_record_is_not_in_force() {
 }
 
 #[test]
-fn writers_that_waited_for_each_other_do_not_bring_an_older_file_back() {
+fn waiting_writers_do_not_restore_an_older_settings_file() {
     let hive = TestVault::new();
     let holder = fs::File::options().write(true).open(hive.vault().join("Akashic/.lock")).unwrap();
     fs2::FileExt::lock_exclusive(&holder).unwrap();

@@ -15,7 +15,7 @@ fn active(hive: &TestVault) -> Vec<Value> {
 }
 
 #[test]
-fn a_constraint_holds_from_its_approval_to_the_approval_of_its_end() {
+fn a_constraint_is_active_from_its_approval_until_its_removal_is_approved() {
     let hive = TestVault::new();
     let apply = hive.run("constraint", &["apply", "No new dependency"]).expect_exit(0);
     assert_eq!(
@@ -46,7 +46,7 @@ fn a_constraint_holds_from_its_approval_to_the_approval_of_its_end() {
 }
 
 #[test]
-fn what_an_operator_rejects_never_holds() {
+fn a_rejected_constraint_never_becomes_active() {
     let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide reject DEC-0001 --reason no");
@@ -58,7 +58,7 @@ fn what_an_operator_rejects_never_holds() {
 }
 
 #[test]
-fn an_agent_may_ask_and_nobody_applies_one_without_the_decision() {
+fn an_agent_may_propose_a_constraint_but_nobody_applies_it_without_a_decision() {
     let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry --actor agent:a");
     refuses(&hive, "hf-decide approve DEC-0001 --actor agent:a", 3, "is for an operator");
@@ -76,7 +76,7 @@ fn an_agent_may_ask_and_nobody_applies_one_without_the_decision() {
 }
 
 #[test]
-fn only_what_is_there_can_go_first_or_be_lifted() {
+fn only_existing_constraints_can_be_prioritized_or_removed() {
     let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide approve DEC-0001");
@@ -93,7 +93,7 @@ fn only_what_is_there_can_go_first_or_be_lifted() {
 }
 
 #[test]
-fn a_second_wish_to_lift_it_changes_nothing_more() {
+fn a_second_removal_request_changes_nothing() {
     let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide approve DEC-0001");
@@ -108,7 +108,7 @@ fn a_second_wish_to_lift_it_changes_nothing_more() {
 }
 
 #[test]
-fn a_key_repeats_every_wish_safely() {
+fn a_key_makes_repeating_a_constraint_request_safe() {
     let hive = TestVault::new();
     for line in ["hf-constraint apply Quietly --key a", "hf-constraint remove CON-0001 --key r"] {
         let first = ok(&hive, line);

@@ -15,7 +15,7 @@ fn asked() -> TestVault {
 }
 
 #[test]
-fn approving_opens_the_gate_and_everything_that_waited_for_it() {
+fn approval_releases_everything_that_waited_for_it() {
     let hive = asked();
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
     assert_eq!(
@@ -46,7 +46,7 @@ fn approving_opens_the_gate_and_everything_that_waited_for_it() {
 }
 
 #[test]
-fn approving_twice_is_a_duplicate_whatever_the_comment() {
+fn approving_twice_is_a_duplicate_even_with_another_comment() {
     let hive = asked();
     let first = ok(&hive, "hf-decide approve DEC-0001 --comment yes");
     let recorded = hive.contents();
@@ -67,7 +67,7 @@ fn approving_twice_is_a_duplicate_whatever_the_comment() {
 }
 
 #[test]
-fn rejecting_ends_what_was_asked_about() {
+fn rejection_ends_what_the_decision_was_about() {
     let hive = asked();
     let before = kinds(&hive).len();
     assert_eq!(
@@ -83,7 +83,7 @@ fn rejecting_ends_what_was_asked_about() {
 }
 
 #[test]
-fn one_of_the_options_must_be_chosen_and_stays_chosen() {
+fn one_of_the_options_must_be_chosen_and_the_choice_is_final() {
     let hive = asked();
     let request = ["request", "--kind", "requirement_approval", "--target", "REQ-0001", "--summary", "Which?"];
     let options = ["--option", "small", "--option", "large"];
@@ -122,7 +122,7 @@ fn as_agent(hive: &TestVault, name: &str, args: &[&str], who: &(&[&str], Option<
 }
 
 #[test]
-fn an_agent_cannot_decide_whatever_it_calls_itself_and_whichever_command_it_takes() {
+fn an_agent_cannot_decide_under_any_name_or_command() {
     let hive = asked();
     let before = hive.contents();
     let decision = id(&hive, "decide", "DEC-0001");
@@ -147,7 +147,7 @@ fn an_agent_cannot_decide_whatever_it_calls_itself_and_whichever_command_it_take
 }
 
 #[test]
-fn an_approval_does_not_count_for_what_changed_since() {
+fn an_approval_does_not_cover_later_changes() {
     let hive = asked();
     // A question that was asked by hand is one about the old analysis, too.
     ok(&hive, "hf-decide request --kind requirement_approval --target REQ-0001 --summary Really?");
@@ -162,7 +162,7 @@ fn an_approval_does_not_count_for_what_changed_since() {
 }
 
 #[test]
-fn an_approval_that_was_bound_to_something_else_is_refused() {
+fn an_approval_bound_to_something_else_is_refused() {
     let hive = asked();
     let target = format!("requirement:{}", id(&hive, "require", "REQ-0001"));
     let payload = json!({"kind": "requirement_approval", "target": target, "summary": "?", "target_hash": "sha256:0"});
@@ -172,7 +172,7 @@ fn an_approval_that_was_bound_to_something_else_is_refused() {
 }
 
 #[test]
-fn something_destructive_waits_for_its_approval() {
+fn a_destructive_task_waits_for_approval() {
     let hive = TestVault::new();
     let reply = ok(&hive, "hf-task propose Drop-tables --destructive");
     assert_eq!(
@@ -206,7 +206,7 @@ fn something_destructive_waits_for_its_approval() {
 }
 
 #[test]
-fn a_question_that_makes_no_sense_is_not_asked() {
+fn a_malformed_decision_request_is_refused() {
     let hive = asked();
     ok(&hive, "hf-task propose Form");
     let ask = |kind: &str, target: &str| format!("hf-decide request --kind {kind} --target {target} --summary ?");
@@ -228,7 +228,7 @@ fn a_question_that_makes_no_sense_is_not_asked() {
 }
 
 #[test]
-fn a_key_repeats_an_answer_safely() {
+fn a_key_makes_repeating_an_answer_safe() {
     let hive = asked();
     ok(&hive, "hf-decide approve DEC-0001 --key yes");
     assert_eq!(ok(&hive, "hf-decide approve DEC-0001 --key yes").get("STATUS"), "DUPLICATE");
@@ -238,7 +238,7 @@ fn a_key_repeats_an_answer_safely() {
 }
 
 #[test]
-fn an_approval_by_an_agent_is_found_in_a_log_that_was_written_around_the_command() {
+fn the_audit_finds_an_approval_by_an_agent_in_a_forged_log() {
     for actor in ["agent:a", "core:reactor"] {
         let hive = asked();
         let decision = format!("decision:{}", id(&hive, "decide", "DEC-0001"));
@@ -248,7 +248,7 @@ fn an_approval_by_an_agent_is_found_in_a_log_that_was_written_around_the_command
 }
 
 #[test]
-fn an_approval_of_what_changed_since_is_found_in_a_forged_log() {
+fn the_audit_finds_a_stale_approval_in_a_forged_log() {
     let hive = asked();
     let [requirement, decision] = [
         format!("requirement:{}", id(&hive, "require", "REQ-0001")),
@@ -271,7 +271,7 @@ fn an_approval_of_what_changed_since_is_found_in_a_forged_log() {
 }
 
 #[test]
-fn a_gated_event_without_its_approval_is_found_in_a_forged_log() {
+fn the_audit_finds_a_gated_event_without_approval_in_a_forged_log() {
     let hive = asked();
     let requirement = format!("requirement:{}", id(&hive, "require", "REQ-0001"));
     let found = found_behind(&hive, vec![("user:jo", Kind::RequirementApproved, &requirement, json!({}))]);

@@ -8,7 +8,7 @@ use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{all_is_well, at, beat, configured, file, moment, tick};
 
 #[test]
-fn a_strict_one_is_declared_extended_and_completed() {
+fn strict_deep_work_is_declared_extended_and_completed() {
     let mut hive = configured("");
     tick(&mut hive, 0);
     ok(&hive, "hf-checkpoint Here");
@@ -41,7 +41,7 @@ fn a_strict_one_is_declared_extended_and_completed() {
 }
 
 #[test]
-fn the_list_holds_what_was_declared_against_what_it_took_for_each_agent() {
+fn the_list_compares_declared_and_actual_time_for_each_agent() {
     let mut hive = configured("");
     ok(&hive, "hf-deepwork start --strict 45 One");
     at(&mut hive, 600, "hf-deepwork start --flexible Two").expect_exit(0);
@@ -63,7 +63,7 @@ fn the_list_holds_what_was_declared_against_what_it_took_for_each_agent() {
 }
 
 #[test]
-fn what_cannot_be_declared_is_refused() {
+fn deepwork_refuses_invalid_declarations() {
     let hive = TestVault::new();
     for (line, why) in [
         ("hf-deepwork start Long", "required"),
@@ -84,7 +84,7 @@ fn what_cannot_be_declared_is_refused() {
 }
 
 #[test]
-fn a_strict_one_is_extended_twice_at_most_and_never_beyond_the_longest() {
+fn strict_deep_work_is_extended_at_most_twice_and_never_beyond_the_limit() {
     let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --strict 200 Long");
     refuses(&hive, "hf-deepwork extend 41", 2, "that would be longer than 240 minutes, which is the most");
@@ -98,7 +98,7 @@ fn a_strict_one_is_extended_twice_at_most_and_never_beyond_the_longest() {
 }
 
 #[test]
-fn a_flexible_one_suspends_logs_and_introspections_and_needs_checkpoints() {
+fn flexible_deep_work_suspends_logs_and_introspections_but_needs_checkpoints() {
     let mut hive = configured("");
     ok(&hive, "hf-activity --kind introspection");
     ok(&hive, "hf-deepwork start --flexible Long");
@@ -118,7 +118,7 @@ fn a_flexible_one_suspends_logs_and_introspections_and_needs_checkpoints() {
 }
 
 #[test]
-fn a_strict_one_suspends_everything_until_its_time_is_over_and_then_all_is_back() {
+fn strict_deep_work_suspends_all_checks_until_its_time_is_up() {
     let mut hive = configured("");
     ok(&hive, "hf-activity --kind introspection");
     ok(&hive, "hf-deepwork start --strict 60 Long");
@@ -145,7 +145,7 @@ fn a_strict_one_suspends_everything_until_its_time_is_over_and_then_all_is_back(
 }
 
 #[test]
-fn a_log_in_time_completes_a_strict_one_and_nothing_is_said() {
+fn a_log_in_time_completes_strict_deep_work_silently() {
     let mut hive = configured("");
     ok(&hive, "hf-activity --kind introspection");
     ok(&hive, "hf-deepwork start --strict 25 Long");
@@ -157,7 +157,7 @@ fn a_log_in_time_completes_a_strict_one_and_nothing_is_said() {
 }
 
 #[test]
-fn a_strict_one_keeps_the_runs_of_its_agent_and_of_nobody_else() {
+fn strict_deep_work_protects_only_its_own_agents_runs() {
     let mut hive = configured("");
     running(&hive, "agent:a");
     ok(&hive, "hf-deepwork start --strict 30 Long --agent a");
@@ -191,7 +191,7 @@ fn a_new_declaration_supersedes_the_old_one() {
 }
 
 #[test]
-fn the_limits_of_one_agent_are_its_own() {
+fn limits_can_be_set_per_agent() {
     let settings =
         "agents:\n  a:\n    inactive_error_seconds: 1000\n    inactive_warn_seconds: 900\n    strict_max_minutes: 5\n";
     let mut hive = configured(settings);
@@ -205,7 +205,7 @@ fn the_limits_of_one_agent_are_its_own() {
 }
 
 #[test]
-fn a_declaration_that_somebody_wrote_as_a_file_is_heeded_and_a_malformed_one_set_aside() {
+fn a_declaration_file_is_honored_and_a_malformed_one_is_set_aside() {
     let mut hive = configured("");
     ok(&hive, "hf-activity --kind introspection");
     let folder = file(&hive, "deep_work");
@@ -231,7 +231,7 @@ fn a_declaration_that_somebody_wrote_as_a_file_is_heeded_and_a_malformed_one_set
 }
 
 #[test]
-fn a_declaration_by_hand_is_not_longer_than_a_declaration_can_be() {
+fn a_declaration_file_cannot_exceed_the_limit() {
     for minutes in ["241", "100000", "18446744073709551615"] {
         let mut hive = configured("");
         ok(&hive, "hf-activity --kind introspection");
@@ -246,7 +246,7 @@ fn a_declaration_by_hand_is_not_longer_than_a_declaration_can_be() {
 }
 
 #[test]
-fn a_declaration_that_is_appended_is_not_longer_than_a_declaration_can_be() {
+fn an_appended_declaration_cannot_exceed_the_limit() {
     let mut hive = configured("");
     running(&hive, "agent:main");
     ok(&hive, "hf-activity --kind introspection");
@@ -278,7 +278,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn an_ai_works_tree_is_served_in_place() {
+fn an_existing_ai_works_tree_is_used_in_place() {
     let mut hive = configured("");
     let works = works(&hive);
     at(&mut hive, 0, "hf-watchdog --works ai-works").expect_exit(0);
@@ -297,7 +297,7 @@ fn an_ai_works_tree_is_served_in_place() {
 }
 
 #[test]
-fn files_that_other_tools_write_into_the_tree_count_like_our_own() {
+fn files_written_by_other_tools_count_like_our_own() {
     let mut hive = configured("");
     let works = works(&hive);
     ok(&hive, "hf-activity --kind thinking --works ai-works");
@@ -332,7 +332,7 @@ fn files_that_other_tools_write_into_the_tree_count_like_our_own() {
 }
 
 #[test]
-fn what_an_older_version_left_is_renamed_once_with_its_contents() {
+fn files_of_an_older_version_are_renamed_once_with_their_contents() {
     for tree in [false, true] {
         let hive = TestVault::new();
         let (stats, flag) = match tree {
@@ -368,7 +368,7 @@ fn what_an_older_version_left_is_renamed_once_with_its_contents() {
 }
 
 #[test]
-fn deep_work_leaves_what_is_not_the_agents_alone() {
+fn deepwork_leaves_files_of_others_alone() {
     let mut hive = configured("");
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-require analyze REQ-0001");
@@ -382,7 +382,7 @@ fn deep_work_leaves_what_is_not_the_agents_alone() {
 }
 
 #[test]
-fn an_agent_that_has_not_come_yet_has_an_empty_list() {
+fn an_unknown_agent_has_an_empty_list() {
     let hive = TestVault::new();
     assert_eq!(
         ok(&hive, "hf-deepwork list --agent nobody").stdout,

@@ -5,7 +5,7 @@ use hiveforge::cli::COMMANDS;
 use crate::support::test_vault::{TestVault, binary};
 
 #[test]
-fn hf_alone_lists_every_command_with_one_line() {
+fn hf_without_arguments_lists_every_command_on_one_line() {
     let hive = TestVault::empty();
     let listed: String = COMMANDS.iter().map(|entry| format!("COMMAND:{} {}\n", entry.name, entry.about)).collect();
     let head = format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:{} commands\n", COMMANDS.len());
@@ -16,7 +16,7 @@ fn hf_alone_lists_every_command_with_one_line() {
 }
 
 #[test]
-fn every_command_that_is_built_is_listed() {
+fn every_built_command_is_listed() {
     let sources = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/bin")).unwrap();
     let mut built: Vec<String> = sources
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
@@ -41,7 +41,7 @@ fn hf_runs_a_command_with_all_of_its_arguments() {
 }
 
 #[test]
-fn hf_refuses_a_command_that_it_does_not_know() {
+fn hf_refuses_an_unknown_command() {
     let hive = TestVault::empty();
     for name in ["nonsense", "../hf-log", ""] {
         let reply = hive.run("", &[name]).expect_exit(2);
@@ -69,7 +69,7 @@ fn hf_refuses_options_before_the_command() {
 }
 
 #[test]
-fn hf_replies_in_json_wherever_that_is_asked_for() {
+fn hf_accepts_the_json_flag_in_any_position() {
     let hive = TestVault::empty();
     for args in [&["--json"][..], &["nonsense", "--json"], &["--no-such-option", "--json"], &["--json", "nonsense"]] {
         let reply: serde_json::Value = serde_json::from_str(&hive.run("", args).stdout).unwrap();
@@ -89,7 +89,7 @@ fn a_mistyped_command_gets_a_suggestion() {
 }
 
 #[test]
-fn hf_helps_with_a_command_as_with_all_of_them() {
+fn hf_help_works_with_and_without_a_command() {
     let hive = TestVault::empty();
     assert_eq!(hive.run("", &["help"]).stdout, hive.run("", &["--help"]).stdout);
     assert_eq!(hive.run("", &["help", "task"]).stdout, hive.run("", &["task", "--help"]).stdout);
@@ -97,7 +97,7 @@ fn hf_helps_with_a_command_as_with_all_of_them() {
 }
 
 #[test]
-fn hf_called_by_the_name_of_a_command_is_that_command() {
+fn hf_called_by_a_commands_name_is_that_command() {
     let hive = TestVault::new();
     assert!(std::fs::read_link(binary("status")).unwrap().ends_with("hf"));
     assert_eq!(hive.run("status", &[]).expect_exit(0).stdout, hive.run("", &["status"]).stdout);
@@ -107,7 +107,7 @@ fn hf_called_by_the_name_of_a_command_is_that_command() {
 }
 
 #[test]
-fn a_person_can_ask_for_a_table_anywhere_and_for_the_lines_again() {
+fn any_command_can_print_a_table_or_plain_lines() {
     let hive = TestVault::new();
     hive.run("task", &["propose", "Login form"]).expect_exit(0);
     let table = hive.run("", &["task", "list", "--format", "table"]);
@@ -135,7 +135,7 @@ const READING: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn what_only_looks_takes_no_key_and_no_actor() {
+fn read_only_commands_take_no_key_and_no_actor() {
     let hive = TestVault::new();
     for (name, subs) in READING {
         let entry = COMMANDS.iter().find(|entry| entry.short() == *name).unwrap();

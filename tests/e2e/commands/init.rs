@@ -23,7 +23,7 @@ fn init_makes_a_private_vault_with_its_first_event() {
 }
 
 #[test]
-fn init_again_changes_nothing() {
+fn a_second_init_changes_nothing() {
     let hive = TestVault::new();
     let before = hive.contents();
     let reply = hive.run("init", &[]).expect_exit(0);
@@ -35,7 +35,7 @@ fn init_again_changes_nothing() {
 }
 
 #[test]
-fn init_takes_the_vault_itself_and_makes_what_leads_to_it() {
+fn init_accepts_the_vault_path_and_creates_missing_parents() {
     let hive = TestVault::empty();
     let reply = hive.run("init", &["deep/er/hive"]).expect_exit(0);
     assert_eq!(reply.masked(&hive).lines().last(), Some("VAULT:<dir>/deep/er/hive"));
@@ -51,7 +51,7 @@ fn init_gives_every_vault_an_id_of_its_own() {
 }
 
 #[test]
-fn init_fills_an_empty_folder_and_no_other() {
+fn init_uses_an_empty_folder_only() {
     let hive = TestVault::empty();
     fs::create_dir(hive.vault()).unwrap();
     fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -64,7 +64,7 @@ fn init_fills_an_empty_folder_and_no_other() {
 }
 
 #[test]
-fn init_refuses_a_folder_that_others_can_write() {
+fn init_refuses_a_folder_writable_by_others() {
     let hive = TestVault::empty();
     fs::create_dir(hive.vault()).unwrap();
     fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o770)).unwrap();
@@ -72,7 +72,7 @@ fn init_refuses_a_folder_that_others_can_write() {
 }
 
 #[test]
-fn init_refuses_what_is_no_folder() {
+fn init_refuses_a_path_that_is_not_a_folder() {
     let hive = TestVault::empty();
     fs::write(hive.dir().join("file"), "mine").unwrap();
     let reply = hive.run("init", &["file"]).expect_exit(2);
@@ -81,7 +81,7 @@ fn init_refuses_what_is_no_folder() {
 }
 
 #[test]
-fn init_finishes_what_an_interrupted_one_began() {
+fn init_completes_an_interrupted_init() {
     let hive = TestVault::new();
     let whole = hive.contents();
     // Whatever was there when it died: the folder, the lock, a part of the files, a torn first event.
@@ -112,7 +112,7 @@ fn init_finishes_what_an_interrupted_one_began() {
 }
 
 #[test]
-fn init_again_leaves_a_torn_tail_alone() {
+fn a_second_init_leaves_a_torn_tail_alone() {
     let hive = TestVault::new();
     fs::write(hive.segment(), [fs::read(hive.segment()).unwrap(), b"{\"torn".to_vec()].concat()).unwrap();
     let before = hive.contents();
@@ -131,7 +131,7 @@ fn init_takes_the_vault_option_instead_of_its_argument() {
 }
 
 #[test]
-fn the_commented_configuration_says_nothing() {
+fn the_commented_configuration_sets_nothing() {
     let hive = TestVault::new();
     let text = fs::read_to_string(hive.vault().join("hiveforge.config.yaml")).unwrap();
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
@@ -139,7 +139,7 @@ fn the_commented_configuration_says_nothing() {
 }
 
 #[test]
-fn of_many_inits_at_once_exactly_one_makes_the_vault() {
+fn exactly_one_of_many_concurrent_inits_creates_the_vault() {
     let hive = TestVault::empty();
     let statuses: Vec<String> = std::thread::scope(|scope| {
         let all: Vec<_> =
@@ -177,7 +177,7 @@ fn a_vault_is_private_under_any_umask() {
 }
 
 #[test]
-fn init_closes_a_folder_that_was_there_to_others() {
+fn init_makes_an_existing_folder_private() {
     let hive = TestVault::empty();
     fs::create_dir(hive.vault()).unwrap();
     fs::set_permissions(hive.vault(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -28,7 +28,7 @@ fn ids(hive: &TestVault) -> Vec<String> {
 }
 
 #[test]
-fn why_does_this_task_exist_is_one_command() {
+fn one_command_says_why_a_task_exists() {
     let hive = story();
     let reply = hive.run("lineage", &["T-0001", "--up"]).expect_exit(0);
     assert_eq!(
@@ -58,7 +58,7 @@ fn why_does_this_task_exist_is_one_command() {
 }
 
 #[test]
-fn what_came_of_a_requirement_begins_at_its_first_event() {
+fn consequences_of_a_requirement_begin_at_its_first_event() {
     let hive = story();
     let reply = hive.run("lineage", &["REQ-0001", "--down"]).expect_exit(0);
     let steps: Vec<&str> = reply.all("NODE").iter().map(|node| node.split(' ').next().unwrap()).collect();
@@ -72,7 +72,7 @@ fn what_came_of_a_requirement_begins_at_its_first_event() {
 }
 
 #[test]
-fn an_event_or_an_entity_is_found_by_every_reference() {
+fn events_and_entities_are_found_by_every_kind_of_reference() {
     let hive = story();
     let ids = ids(&hive);
     let tagged = hive.run("project", &["tasks"]).expect_exit(0).get("ENTITY").split(' ').nth(1).unwrap().to_owned();
@@ -101,7 +101,7 @@ fn an_event_or_an_entity_is_found_by_every_reference() {
 }
 
 #[test]
-fn a_graph_that_is_cut_says_so() {
+fn a_truncated_graph_says_so() {
     let hive = story();
     for (depth, count, truncated) in
         [("0", "1", "yes"), ("1", "3", "yes"), ("4", "7", "yes"), ("10", "14", "yes"), ("11", "15", "no")]
@@ -116,7 +116,7 @@ fn a_graph_that_is_cut_says_so() {
 }
 
 #[test]
-fn more_than_a_thousand_events_are_cut() {
+fn graphs_are_truncated_at_a_thousand_events() {
     let hive = TestVault::new();
     let line = |n| json!({"event_type": "TaskProposed", "subject": format!("task:t{n}"), "payload": {"title": "x"}});
     hive.batch(&(0..1100).map(line).collect::<Vec<Value>>());
@@ -151,7 +151,7 @@ fn a_tree_is_a_document_and_the_report_goes_to_standard_error() {
 }
 
 #[test]
-fn a_picture_in_a_file_leaves_standard_output_to_the_report() {
+fn a_graph_written_to_a_file_leaves_stdout_to_the_report() {
     let hive = story();
     for (picture, begins) in [
         (&[][..], "TaskProposed task:api"),
@@ -171,7 +171,7 @@ fn a_picture_in_a_file_leaves_standard_output_to_the_report() {
 }
 
 #[test]
-fn the_graph_is_there_as_json_too() {
+fn the_graph_is_available_as_json() {
     let hive = story();
     let reply = hive.run("lineage", &["T-0001", "--json"]);
     let value: Value = serde_json::from_str(&reply.stdout).unwrap();
@@ -316,7 +316,7 @@ fn a_tree_has_one_line_for_each_event_whatever_the_titles_say() {
 }
 
 #[test]
-fn pictures_of_a_log_that_was_written_around_the_commands_keep_their_lines() {
+fn graphs_of_a_forged_log_keep_their_lines_intact() {
     let hive = TestVault::new();
     let mut events = hive.recorded();
     let strange = Event {
@@ -342,7 +342,7 @@ fn pictures_of_a_log_that_was_written_around_the_commands_keep_their_lines() {
 }
 
 #[test]
-fn an_event_with_two_causes_stands_once_and_the_tree_refers_back() {
+fn an_event_with_two_causes_is_printed_once_and_referred_to_later() {
     let hive = TestVault::new();
     let propose = |id: &str, parents: &[&str]| {
         let subject = format!("requirement:{id}");

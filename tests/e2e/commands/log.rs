@@ -45,7 +45,7 @@ fn log_lists_events_newest_last() {
 }
 
 #[test]
-fn pages_lead_through_everything_by_their_next_line() {
+fn following_next_pages_through_everything() {
     let hive = busy();
     let mut reply = hive.run("log", &["--limit", "2"]).expect_exit(0);
     let mut seen = types(&reply).iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -129,7 +129,7 @@ fn filters_choose_events() {
 }
 
 #[test]
-fn log_refuses_cursors_limits_and_times_that_it_cannot_use() {
+fn log_refuses_invalid_cursors_limits_and_times() {
     let hive = busy();
     let foreign = hive.events()[4]["event_id"].as_str().unwrap().replace("01", "00");
     let cut = &hive.events()[4]["event_id"].as_str().unwrap()[..20].to_owned();
@@ -219,7 +219,7 @@ fn follow_shows_events_as_they_come() {
 }
 
 #[test]
-fn follow_gives_stored_lines_behind_a_cursor_and_keeps_its_filter() {
+fn follow_prints_stored_lines_after_a_cursor_and_keeps_its_filter() {
     let mut hive = busy();
     let cursor = hive.events()[3]["event_id"].as_str().unwrap().to_owned();
     let mut follow = hive.start("log", &["--follow", "--jsonl", "--cursor", &cursor, "--actor", "user:jo"]);
@@ -236,7 +236,7 @@ fn follow_gives_stored_lines_behind_a_cursor_and_keeps_its_filter() {
 }
 
 #[test]
-fn a_follower_that_cannot_begin_gives_one_reply() {
+fn a_follow_that_cannot_start_prints_one_reply() {
     let hive = busy();
     let reply = hive.refuses("log", &["--follow", "--cursor", "x"], 2);
     assert_eq!(reply.get("STATUS"), "INVALID_CURSOR");

@@ -18,7 +18,7 @@ fn polled(hive: &TestVault, args: &[&str]) -> String {
 }
 
 #[test]
-fn the_four_blocks_are_those_of_the_seed_to_the_letter() {
+fn the_four_blocks_match_the_specification_exactly() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo All tests passed");
@@ -42,7 +42,7 @@ fn the_four_blocks_are_those_of_the_seed_to_the_letter() {
 }
 
 #[test]
-fn any_name_of_a_job_will_do_and_a_wrong_one_is_not_found() {
+fn a_job_can_be_named_in_any_way_and_an_unknown_name_is_not_found() {
     let story = TestJobVault::new("");
     let run = story.fire("echo ok").get("RUN_ID").to_owned();
     let subject = ok(&story, "hf-task show T-0001").get("SUBJECT").to_owned();
@@ -68,7 +68,7 @@ fn any_name_of_a_job_will_do_and_a_wrong_one_is_not_found() {
 }
 
 #[test]
-fn a_wrong_request_is_64_and_nothing_is_waited_for() {
+fn a_bad_request_exits_64_without_waiting() {
     let story = TestJobVault::new("");
     for args in [
         &["T-0001", "0"][..],
@@ -93,7 +93,7 @@ fn a_wrong_request_is_64_and_nothing_is_waited_for() {
 }
 
 #[test]
-fn it_exits_0_whatever_is_wrong() {
+fn poll_exits_0_whatever_is_wrong() {
     let empty = TestVault::empty();
     let reply = empty.run("poll", &["T-0001"]);
     assert_eq!((reply.code, reply.get("EXIT"), reply.get("STATUS")), (Some(0), "7", "NO_VAULT"));
@@ -121,7 +121,7 @@ fn the_next_step_works_as_printed_from_any_folder() {
 }
 
 #[test]
-fn who_is_told_to_end_while_it_waits_says_what_to_run_next_before_it_goes() {
+fn a_terminated_poll_says_what_to_run_next_before_it_exits() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go");
@@ -145,7 +145,7 @@ fn who_is_told_to_end_while_it_waits_says_what_to_run_next_before_it_goes() {
 }
 
 #[test]
-fn many_who_wait_are_all_told_at_the_end() {
+fn all_waiting_polls_report_the_end() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo over");
@@ -193,7 +193,7 @@ fn a_short_printable_last_line_is_the_summary_and_anything_else_is_a_sentence() 
 }
 
 #[test]
-fn a_failed_job_says_why_where_it_did_not_say_so_itself() {
+fn a_failed_job_without_a_message_of_its_own_gets_a_reason() {
     let story = TestJobVault::new("");
     for (n, (script, said)) in [
         ("exit 9", "exit code 9"),
@@ -246,7 +246,7 @@ fn tells(story: &TestJobVault) -> String {
 }
 
 #[test]
-fn a_foreign_job_system_is_asked_in_its_own_words() {
+fn a_foreign_job_system_is_queried_with_its_own_command() {
     let story = TestJobVault::new("");
     let tells = tells(&story);
     story.settle(&format!("jobs:\n  check_cmd: {tells} --check {{}}\n"));
@@ -283,7 +283,7 @@ fn a_foreign_job_system_is_asked_in_its_own_words() {
 }
 
 #[test]
-fn a_foreign_job_is_asked_about_again_until_it_is_done() {
+fn a_foreign_job_is_polled_until_it_is_done() {
     let story = TestJobVault::new("");
     let tells = tells(&story);
     fs::write(
@@ -302,7 +302,7 @@ fn a_foreign_job_is_asked_about_again_until_it_is_done() {
 }
 
 #[test]
-fn what_is_no_plain_word_never_reaches_a_foreign_command() {
+fn only_plain_words_reach_a_foreign_command() {
     let story = TestJobVault::new("");
     let tells = tells(&story);
     story.settle(&format!("jobs:\n  check_cmd: {tells} --check {{}}\n"));

@@ -65,7 +65,7 @@ fn id(hive: &TestVault, n: usize) -> Value {
 }
 
 #[test]
-fn without_a_type_the_state_is_told_in_numbers() {
+fn without_a_type_the_state_is_shown_as_counts() {
     let hive = story();
     let reply = hive.run("project", &[]).expect_exit(0);
     assert_eq!(
@@ -84,7 +84,7 @@ fn without_a_type_the_state_is_told_in_numbers() {
 }
 
 #[test]
-fn the_maps_are_those_of_the_appendix() {
+fn the_maps_match_the_appendix() {
     let hive = story();
     let reference = |name: &str, subject: &str| {
         let list = hive.run("project", &[name]).expect_exit(0);
@@ -157,7 +157,7 @@ fn the_maps_are_those_of_the_appendix() {
 }
 
 #[test]
-fn a_list_is_one_line_for_each_entity() {
+fn a_list_has_one_line_per_entity() {
     let hive = story();
     let reply = hive.run("project", &["runs"]).expect_exit(0);
     assert_eq!(
@@ -257,7 +257,7 @@ fn the_keys_are_a_projection_too() {
 }
 
 #[test]
-fn a_page_has_limits_and_a_cursor_a_form() {
+fn page_limits_and_cursors_are_validated() {
     let hive = story();
     for limit in ["0", "501"] {
         let reply = hive.refuses("project", &["tasks", "--limit", limit], 2);
@@ -277,7 +277,7 @@ fn inodes(hive: &TestVault) -> Vec<u64> {
 }
 
 #[test]
-fn an_append_rewrites_the_files_of_what_it_touched() {
+fn an_append_rewrites_only_the_files_it_affects() {
     let hive = story();
     hive.run("project", &[]).expect_exit(0);
     // Held open, so that an inode is not given out a second time.
@@ -317,7 +317,7 @@ fn an_event_about_two_entities_rewrites_both_files() {
 }
 
 #[test]
-fn a_large_projection_is_left_to_the_next_hf_project() {
+fn refreshing_a_large_projection_is_left_to_the_next_hf_project() {
     for (count, length) in [(257, 4), (90, 1000)] {
         let hive = TestVault::new();
         requirements(&hive, 0..1);
@@ -337,7 +337,7 @@ fn a_large_projection_is_left_to_the_next_hf_project() {
 }
 
 #[test]
-fn files_that_cannot_be_refreshed_are_said_to_be_stale() {
+fn files_that_cannot_be_refreshed_are_reported_as_stale() {
     let hive = story();
     let expected = hive.run("project", &[]).expect_exit(0).stdout;
     fs::remove_dir_all(hive.akashic("projections")).unwrap();
@@ -377,7 +377,7 @@ fn an_archived_task_leaves_with_its_runs_and_is_still_found() {
 }
 
 #[test]
-fn what_left_the_projections_is_not_counted_among_them() {
+fn archived_entities_are_not_counted_in_projections() {
     let hive = story();
     hive.append("RunFinished", "run:two", json!({}));
     hive.append("TaskSucceeded", "task:api", json!({}));
@@ -387,7 +387,7 @@ fn what_left_the_projections_is_not_counted_among_them() {
 }
 
 #[test]
-fn a_snapshot_is_the_whole_state_with_the_head_it_stands_for() {
+fn a_snapshot_is_the_whole_state_with_its_head() {
     let hive = story();
     let reply = hive.run("project", &["--snapshot"]).expect_exit(0);
     assert_eq!(
@@ -438,7 +438,7 @@ fn differences(hive: &TestVault) -> Vec<String> {
 }
 
 #[test]
-fn a_check_names_every_entry_that_somebody_edited() {
+fn a_check_names_every_edited_entry() {
     let hive = story();
     hive.run("project", &["--check"]).expect_exit(0);
     edit(&hive, "projections/tasks.json", |tasks| {
@@ -497,7 +497,7 @@ fn a_check_names_what_is_wrong_with_the_newest_snapshot() {
 }
 
 #[test]
-fn a_snapshot_whose_head_has_another_hash_is_of_another_log() {
+fn a_snapshot_whose_head_hash_differs_belongs_to_another_log() {
     let hive = story();
     hive.run("project", &["--snapshot", "s"]).expect_exit(0);
     let head = hive.json("snapshots/latest.json")["head"].as_str().unwrap().to_owned();
@@ -507,7 +507,7 @@ fn a_snapshot_whose_head_has_another_hash_is_of_another_log() {
 }
 
 #[test]
-fn files_can_be_read_and_checked_at_any_moment_while_four_processes_append() {
+fn projection_files_are_always_readable_while_four_processes_append() {
     let hive = TestVault::new();
     hive.append("TaskProposed", "task:t", json!({"title": "x"}));
     let lines = |w: usize| -> String {

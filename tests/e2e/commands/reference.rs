@@ -14,7 +14,7 @@ fn named(number: &str, content: &str) -> String {
 }
 
 #[test]
-fn a_file_has_a_number_and_four_digits_of_its_content() {
+fn a_reference_has_a_number_and_four_digits_of_the_content_hash() {
     let hive = TestVault::new();
     fs::write(hive.dir().join("spec.md"), "one").unwrap();
     let (first, second) = (named("D0001", "one"), named("D0001", "two"));
@@ -53,7 +53,7 @@ fn a_file_has_a_number_and_four_digits_of_its_content() {
 }
 
 #[test]
-fn kinds_have_letters_and_numbers_of_their_own() {
+fn each_kind_has_its_own_letter_and_numbering() {
     let hive = TestVault::new();
     let folders = ["designs", "taskplans", "patches", "reports"];
     for folder in folders {
@@ -78,7 +78,7 @@ fn kinds_have_letters_and_numbers_of_their_own() {
 }
 
 #[test]
-fn a_check_tells_of_every_file() {
+fn a_check_reports_every_file() {
     let hive = TestVault::new();
     assert_eq!(ok(&hive, "hf-ref check").stdout, "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 of 0 references hold\n");
     for name in ["a", "b", "c"] {
@@ -111,7 +111,7 @@ fn a_check_tells_of_every_file() {
 }
 
 #[test]
-fn what_is_no_reference_or_no_file_is_refused() {
+fn invalid_references_and_files_are_refused() {
     let hive = TestVault::new();
     for text in
         ["", "D1", "Q0001", "D0001@", "D0001@a1", "D0001@zzzz", "D0001@a13c5", "0001", "D-0001", "T-0001", "é0001"]
@@ -137,7 +137,7 @@ fn what_is_no_reference_or_no_file_is_refused() {
 }
 
 #[test]
-fn a_vault_that_was_moved_knows_the_files_that_it_holds() {
+fn a_moved_vault_still_finds_its_own_files() {
     let hive = TestVault::new();
     let inside = hive.vault().join("Autonomous/designs");
     fs::create_dir_all(&inside).unwrap();

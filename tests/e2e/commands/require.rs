@@ -64,7 +64,7 @@ fn a_text_may_come_from_a_file_or_from_standard_input() {
 }
 
 #[test]
-fn another_requirement_takes_the_place_of_an_approved_one() {
+fn an_approved_requirement_can_be_superseded() {
     let hive = TestVault::new();
     approved(&hive);
     ok(&hive, "hf-require propose Passkeys");
@@ -85,7 +85,7 @@ fn another_requirement_takes_the_place_of_an_approved_one() {
 }
 
 #[test]
-fn one_that_is_given_up_early_is_rejected_by_a_person_only() {
+fn only_a_person_can_reject_a_requirement_early() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     let reply = refuses(&hive, "hf-require reject REQ-0001 --reason no --actor agent:a", 3, "is for an operator");
@@ -99,7 +99,7 @@ fn one_that_is_given_up_early_is_rejected_by_a_person_only() {
 }
 
 #[test]
-fn a_second_analysis_asks_anew_and_closes_the_first_question() {
+fn a_second_analysis_replaces_the_first_question() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-require analyze REQ-0001 First.");
@@ -134,7 +134,7 @@ fn a_key_makes_a_repetition_safe() {
 }
 
 #[test]
-fn what_is_not_there_or_not_clear_is_not_found() {
+fn missing_and_ambiguous_references_are_not_found() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose One");
     ok(&hive, "hf-require propose Two");
@@ -149,7 +149,7 @@ fn what_is_not_there_or_not_clear_is_not_found() {
 }
 
 #[test]
-fn a_reference_to_something_else_is_refused_by_what_it_is() {
+fn a_reference_to_another_type_is_refused_by_its_type() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-task propose Form");
@@ -167,7 +167,7 @@ fn a_reference_to_something_else_is_refused_by_what_it_is() {
 }
 
 #[test]
-fn an_empty_title_and_a_state_that_does_not_exist_are_usage() {
+fn an_empty_title_and_an_unknown_state_are_usage_errors() {
     let hive = TestVault::new();
     for args in
         [&["propose", ""][..], &["propose"], &["list", "--status", "Lost"], &["reject", "x"], &["list", "--limit", "0"]]

@@ -97,7 +97,7 @@ fn a_debate_from_its_first_reply_to_the_last() {
 }
 
 #[test]
-fn one_who_finds_nothing_is_not_yet_both() {
+fn one_satisfied_reviewer_is_not_enough() {
     let hive = TestVault::new();
     assert_eq!(said(&hive, "gpt", "PASS: a").get("CONVERGED"), "no");
     assert_eq!(said(&hive, "gem", "PASS: a").get("CONVERGED"), "yes");
@@ -108,7 +108,7 @@ fn one_who_finds_nothing_is_not_yet_both() {
 }
 
 #[test]
-fn who_is_not_asked_is_told_whose_turn_it_is() {
+fn a_reviewer_out_of_turn_is_told_whose_turn_it_is() {
     let hive = TestVault::new();
     let reply = hive.refuses_input("review", &["record", "--reviewer", "gem"], "PASS: x", 3);
     assert_eq!(
@@ -160,7 +160,7 @@ fn a_reply_in_any_other_form_changes_nothing() {
 }
 
 #[test]
-fn after_four_rounds_only_an_operator_goes_on() {
+fn after_four_rounds_only_an_operator_can_continue() {
     let hive = TestVault::new();
     spec(&hive);
     for reviewer in ["gpt", "gem", "gpt"] {
@@ -201,7 +201,7 @@ fn after_four_rounds_only_an_operator_goes_on() {
 }
 
 #[test]
-fn a_debate_is_about_the_mission_under_way_and_reports_its_status() {
+fn a_debate_belongs_to_the_current_mission_and_reports_its_status() {
     let hive = TestVault::new();
     said(&hive, "gpt", FAILS);
     ok(&hive, "hf-state start Login");
@@ -240,7 +240,7 @@ fn the_same_key_gives_the_first_reply_and_its_file_again() {
 }
 
 #[test]
-fn a_reply_whose_file_is_gone_is_written_again_by_whoever_looks() {
+fn a_missing_reply_file_is_rewritten_by_the_next_reader() {
     let hive = TestVault::new();
     said(&hive, "gpt", FAILS);
     said(&hive, "gem", FAILS);
@@ -257,7 +257,7 @@ fn a_reply_whose_file_is_gone_is_written_again_by_whoever_looks() {
 }
 
 #[test]
-fn the_same_rules_hold_for_whoever_appends_by_hand_and_a_log_that_broke_them_is_found() {
+fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
     let hive = TestVault::new();
     said(&hive, "gpt", FAILS);
     let debate = hive.events()[1]["subject"].as_str().unwrap().to_owned();
@@ -323,7 +323,7 @@ fn the_same_rules_hold_for_whoever_appends_by_hand_and_a_log_that_broke_them_is_
 }
 
 #[test]
-fn a_spec_that_is_missing_or_empty_is_said_so() {
+fn a_missing_or_empty_spec_is_reported() {
     let hive = TestVault::new();
     fs::write(hive.dir().join("empty.md"), " \n\n").unwrap();
     fs::write(hive.dir().join("raw.md"), b"\xff").unwrap();
@@ -356,7 +356,7 @@ fn reviewed(gpt: &str, gem: &str) -> TestJobVault {
 }
 
 #[test]
-fn a_run_asks_in_turn_until_they_agree() {
+fn a_run_asks_reviewers_in_turn_until_they_agree() {
     let story = reviewed("echo PASS: naming", "echo PASS: all");
     let reply = ok(&story, "hf-review run spec.md");
     assert_eq!(
@@ -375,7 +375,7 @@ fn a_run_asks_in_turn_until_they_agree() {
 }
 
 #[test]
-fn a_run_stops_at_what_is_to_be_fixed_and_at_the_limit() {
+fn a_run_stops_at_failures_and_at_the_round_limit() {
     let story = reviewed("echo 'FAIL: a -> FIX: b'", "echo 'FAIL: c -> FIX: d'");
     let reply = sh(&story, "hf-review run spec.md").expect_exit(1);
     assert_eq!(
@@ -438,7 +438,7 @@ fn a_reviewer_who_does_not_review_changes_nothing_and_is_named() {
 }
 
 #[test]
-fn a_reply_of_the_greatest_length_is_taken_from_a_run_as_from_a_file() {
+fn a_reply_of_maximum_length_is_accepted_from_a_run_and_from_a_file() {
     let story = reviewed("printf 'PASS: '; head -c 1994 /dev/zero | tr '\\0' x; echo", "echo PASS: x");
     ok(&story, "hf-review run spec.md");
     assert_eq!(review(&story, "R-gpt-0001.md").len(), 2001);
@@ -446,7 +446,7 @@ fn a_reply_of_the_greatest_length_is_taken_from_a_run_as_from_a_file() {
 }
 
 #[test]
-fn who_reviews_is_a_setting_and_a_debate_keeps_those_it_began_with() {
+fn reviewers_are_configurable_and_fixed_once_a_debate_begins() {
     let story = TestJobVault::new("reviewers:\n  order: [ann, bob, eve]\n");
     for name in ["ann", "bob"] {
         assert_eq!(said(&story, name, "PASS: x").get("CONVERGED"), "no");

@@ -17,7 +17,7 @@ fn said_next(reply: Reply) -> (String, String) {
 }
 
 #[test]
-fn every_reply_of_a_session_is_whole() {
+fn every_session_reply_is_complete() {
     let hive = TestVault::new();
     assert_eq!(
         ok(&hive, "hf-session next --agent a").masked(&hive),
@@ -108,7 +108,7 @@ fn every_reply_of_a_session_is_whole() {
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_refused() {
+fn bad_requests_are_refused() {
     let hive = TestVault::new();
     for (line, code) in [
         ("hf-session", 2),
@@ -131,7 +131,7 @@ fn what_is_asked_for_wrongly_is_refused() {
 }
 
 #[test]
-fn whoever_starts_agents_is_told_to_start_or_hold_and_an_agent_to_go_on_or_leave() {
+fn launchers_are_told_to_start_or_hold_and_agents_to_continue_or_leave() {
     let mut hive = TestVault::new();
     let asks = |hive: &TestVault, line: &str| said_next(sh(hive, &format!("hf-session next --agent a {line}")));
     let words = |action: &str, reason: &str| (action.to_owned(), reason.to_owned());
@@ -167,7 +167,7 @@ fn whoever_starts_agents_is_told_to_start_or_hold_and_an_agent_to_go_on_or_leave
 }
 
 #[test]
-fn a_session_gets_tasks_of_its_own_project_only() {
+fn a_session_only_gets_tasks_of_its_own_project() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Theirs --project b");
     let session = logged_in(&hive, "a", "main");
@@ -193,7 +193,7 @@ fn a_session_gets_tasks_of_its_own_project_only() {
 }
 
 #[test]
-fn who_logs_in_again_leaves_the_old_session_of_that_project_behind() {
+fn logging_in_again_ends_the_old_session_in_that_project() {
     let hive = TestVault::new();
     let (first, elsewhere) = (logged_in(&hive, "a", "main"), logged_in(&hive, "a", "b"));
     let second = logged_in(&hive, "a", "main");
@@ -213,7 +213,7 @@ fn who_logs_in_again_leaves_the_old_session_of_that_project_behind() {
 }
 
 #[test]
-fn a_void_session_can_only_leave() {
+fn an_expired_session_can_only_log_out() {
     let mut hive = TestVault::new();
     std::fs::write(hive.dir().join("x"), "x").unwrap();
     ok(&hive, "hf-task propose Form");
@@ -271,7 +271,7 @@ fn a_void_session_can_only_leave() {
 }
 
 #[test]
-fn with_its_session_alone_a_shell_is_its_agents() {
+fn a_session_variable_alone_makes_an_agents_shell() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let session = logged_in(&hive, "a", "main");
@@ -298,7 +298,7 @@ fn with_its_session_alone_a_shell_is_its_agents() {
 }
 
 #[test]
-fn the_session_of_another_agent_is_of_no_use() {
+fn another_agents_session_cannot_be_used() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Other");
@@ -354,7 +354,7 @@ fn a_report_may_name_its_task_and_be_repeated() {
 }
 
 #[test]
-fn a_session_that_nobody_renews_is_over_after_its_time_and_is_told_of_once() {
+fn an_unrenewed_session_expires_and_is_reported_once() {
     let mut hive = configured("");
     logged_in(&hive, "a", "main");
     // The agent itself would be missed, too.
@@ -369,7 +369,7 @@ fn a_session_that_nobody_renews_is_over_after_its_time_and_is_told_of_once() {
 }
 
 #[test]
-fn a_session_that_begins_within_five_minutes_after_a_resume_is_told_of_it() {
+fn a_session_starting_within_five_minutes_of_a_resume_is_told_about_it() {
     let mut hive = configured("");
     ok(&hive, "hf-task propose Form --project b");
     ok(&hive, "hf-task propose Form");
@@ -404,7 +404,7 @@ fn a_session_that_begins_within_five_minutes_after_a_resume_is_told_of_it() {
 }
 
 #[test]
-fn everything_in_one_second_is_told_apart_by_the_log() {
+fn events_within_one_second_are_ordered_by_the_log() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let before = logged_in(&hive, "a", "main");
@@ -432,7 +432,7 @@ fn no_session_is_so_long_that_a_pause_cannot_end_it() {
 }
 
 #[test]
-fn what_is_next_names_whom_a_flag_has_named() {
+fn next_keeps_the_agent_given_by_a_flag() {
     let hive = TestVault::new();
     let session = logged_in(&hive, "a", "main");
     ok(&hive, "hf-pause look");
@@ -457,7 +457,7 @@ fn what_is_next_names_whom_a_flag_has_named() {
 }
 
 #[test]
-fn an_agent_speaks_for_its_own_sessions_only() {
+fn an_agent_can_only_use_its_own_sessions() {
     let hive = TestVault::new();
     logged_in(&hive, "a", "main");
     let started = json!({"agent_id": "a", "ttl_seconds": 9}).to_string();

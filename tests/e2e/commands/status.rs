@@ -4,7 +4,7 @@ use crate::support::steps::{held, ok, refuses, sh};
 use crate::support::test_vault::TestVault;
 
 #[test]
-fn a_young_vault_runs_and_nothing_needs_a_person() {
+fn a_new_vault_is_running_and_needs_no_attention() {
     let mut hive = TestVault::new();
     hive.at("2026-01-31T12:01:05Z");
     assert_eq!(
@@ -39,7 +39,7 @@ fn tasks_approvals_and_the_oldest_problem_are_counted() {
 }
 
 #[test]
-fn a_stop_is_the_state_and_a_resume_begins_the_uptime_anew() {
+fn a_stop_is_shown_as_the_state_and_a_resume_restarts_the_uptime() {
     let mut hive = TestVault::new();
     hive.at("2026-01-31T12:10:00Z");
     ok(&hive, "hf-stop fire");
@@ -78,7 +78,7 @@ fn the_figures_say_what_they_count() {
 }
 
 #[test]
-fn looking_changes_nothing_and_json_says_the_same() {
+fn status_changes_nothing_and_json_says_the_same() {
     let hive = TestVault::new();
     held(&hive, "agent:a");
     let before = hive.contents();
@@ -93,7 +93,7 @@ fn looking_changes_nothing_and_json_says_the_same() {
 }
 
 #[test]
-fn a_watchdog_that_looks_no_more_is_a_problem() {
+fn a_watchdog_that_stopped_running_is_a_problem() {
     let mut hive = TestVault::new();
     assert_eq!(ok(&hive, "hf-status").get("WATCHDOG"), "never");
     ok(&hive, "hf-watchdog");

@@ -26,7 +26,7 @@ fn damage(hive: &TestVault) -> Vec<u8> {
 }
 
 #[test]
-fn a_stop_ends_all_work_in_one_write_and_a_resume_lets_it_begin_again() {
+fn a_stop_ends_all_work_in_one_write_and_a_resume_allows_it_again() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Claimed");
@@ -65,7 +65,7 @@ fn a_stop_ends_all_work_in_one_write_and_a_resume_lets_it_begin_again() {
 }
 
 #[test]
-fn nothing_starts_while_everything_is_stopped() {
+fn nothing_starts_while_stopped() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-stop fire");
@@ -96,7 +96,7 @@ fn nothing_starts_while_everything_is_stopped() {
 }
 
 #[test]
-fn an_agent_may_stop_everything_and_cannot_lift_a_stop() {
+fn an_agent_may_stop_everything_but_cannot_lift_a_stop() {
     let hive = TestVault::new();
     ok(&hive, "hf-stop fire --actor agent:a");
     let before = hive.contents();
@@ -130,7 +130,7 @@ fn a_stop_that_is_appended_raises_the_flag_too() {
 }
 
 #[test]
-fn the_flag_holds_while_the_log_is_damaged_and_is_recorded_once_it_is_not() {
+fn the_stop_flag_works_on_a_damaged_log_and_is_recorded_after_repair() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let good = damage(&hive);
@@ -157,7 +157,7 @@ fn the_flag_holds_while_the_log_is_damaged_and_is_recorded_once_it_is_not() {
 }
 
 #[test]
-fn a_command_that_is_refused_by_an_unrecorded_stop_records_it() {
+fn a_command_refused_by_an_unrecorded_stop_records_it() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let good = damage(&hive);
@@ -184,7 +184,7 @@ fn a_stop_needs_no_lock_and_a_resume_records_what_it_lifts() {
 }
 
 #[test]
-fn a_resume_that_is_recorded_is_not_refused_because_the_flag_cannot_be_lowered() {
+fn a_recorded_resume_succeeds_even_if_the_flag_cannot_be_removed() {
     let hive = TestVault::new();
     ok(&hive, "hf-stop fire");
     let control = File::open(hive.akashic("control")).unwrap();
@@ -211,7 +211,7 @@ fn with_a_stale_flag() -> TestVault {
 }
 
 #[test]
-fn a_flag_that_outlived_its_stop_is_lowered_by_the_next_command() {
+fn a_stale_stop_flag_is_removed_by_the_next_command() {
     let hive = with_a_stale_flag();
     ok(&hive, "hf-task claim");
     assert!(!flag(&hive));
@@ -220,7 +220,7 @@ fn a_flag_that_outlived_its_stop_is_lowered_by_the_next_command() {
 }
 
 #[test]
-fn a_new_stop_holds_although_the_flag_of_an_old_one_is_still_up() {
+fn a_new_stop_works_even_with_a_stale_flag() {
     let hive = with_a_stale_flag();
     let reply = ok(&hive, "hf-stop flood");
     assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("STOPPED", "everything is stopped: flood"));
@@ -231,7 +231,7 @@ fn a_new_stop_holds_although_the_flag_of_an_old_one_is_still_up() {
 }
 
 #[test]
-fn nothing_is_stopped_after_all_if_an_appended_stop_cannot_be_recorded() {
+fn an_appended_stop_that_cannot_be_recorded_stops_nothing() {
     let hive = TestVault::new();
     let good = damage(&hive);
     sh(&hive, "hf-append EmergencyStopIssued --payload {\"reason\":\"fire\"}").expect_exit(4);
@@ -242,7 +242,7 @@ fn nothing_is_stopped_after_all_if_an_appended_stop_cannot_be_recorded() {
 }
 
 #[test]
-fn a_stop_without_a_reason_is_usage() {
+fn a_stop_without_a_reason_is_a_usage_error() {
     let hive = TestVault::new();
     hive.refuses("stop", &[], 2);
     hive.refuses("stop", &[" "], 2);
@@ -254,7 +254,7 @@ fn a_stop_without_a_reason_is_usage() {
 }
 
 #[test]
-fn a_reason_may_be_long_and_strange_and_makes_no_line() {
+fn a_long_or_strange_reason_cannot_add_a_line() {
     let hive = TestVault::new();
     let reason = format!("a\nSTATUS:RUNNING\u{202e}{}", "火".repeat(1000));
     let reply = hive.run("stop", &[&reason]).expect_exit(0);
@@ -264,7 +264,7 @@ fn a_reason_may_be_long_and_strange_and_makes_no_line() {
 }
 
 #[test]
-fn work_that_was_started_after_a_stop_is_found_in_a_forged_log() {
+fn the_audit_finds_work_started_after_a_stop_in_a_forged_log() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-stop fire");
@@ -281,7 +281,7 @@ fn work_that_was_started_after_a_stop_is_found_in_a_forged_log() {
 }
 
 #[test]
-fn a_stop_that_left_work_running_and_one_that_an_agent_lifted_are_found() {
+fn the_audit_finds_stops_that_left_work_running_or_were_lifted_by_an_agent() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));

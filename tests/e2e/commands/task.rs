@@ -12,7 +12,7 @@ use crate::support::steps::{
 use crate::support::test_vault::{Reply, TestVault};
 
 #[test]
-fn a_task_lives_from_its_proposal_to_its_success_as_each_reply_says() {
+fn every_reply_from_a_tasks_proposal_to_its_success_is_complete() {
     let hive = TestVault::new();
     approved(&hive);
     let proposed = ok(&hive, "hf-task propose Form --requirement REQ-0001");
@@ -64,7 +64,7 @@ fn a_task_lives_from_its_proposal_to_its_success_as_each_reply_says() {
 }
 
 #[test]
-fn what_is_so_already_is_a_duplicate() {
+fn repeating_a_completed_step_is_a_duplicate() {
     let hive = TestVault::new();
     held(&hive, "agent:a");
     let again = ok(&hive, "hf-task claim T-0001 --actor agent:a");
@@ -88,7 +88,7 @@ fn what_is_so_already_is_a_duplicate() {
 }
 
 #[test]
-fn a_key_repeats_every_step_safely() {
+fn a_key_makes_repeating_a_step_safe() {
     let hive = TestVault::new();
     for line in [
         "hf-task propose Form --key p",
@@ -116,7 +116,7 @@ fn a_key_repeats_every_step_safely() {
 }
 
 #[test]
-fn a_failure_that_may_pass_is_tried_again_and_a_permanent_one_is_given_up() {
+fn a_transient_failure_is_retried_and_a_permanent_one_is_not() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let before = kinds(&hive).len();
@@ -146,7 +146,7 @@ fn a_failure_that_may_pass_is_tried_again_and_a_permanent_one_is_given_up() {
 }
 
 #[test]
-fn past_its_retries_a_task_is_given_up_and_a_person_is_called() {
+fn a_task_out_of_retries_is_aborted_and_escalated() {
     // The setting, unless the task has a limit of its own.
     for (settings, propose, tries) in
         [("max_retries: 2", "hf-task propose Form", 2), ("max_retries: 2", "hf-task propose Form --retries 1", 1)]
@@ -168,7 +168,7 @@ fn past_its_retries_a_task_is_given_up_and_a_person_is_called() {
 }
 
 #[test]
-fn a_task_waits_for_those_before_it_and_for_its_requirement() {
+fn a_task_waits_for_its_dependencies_and_its_requirement() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-task propose First --requirement REQ-0001");
@@ -247,7 +247,7 @@ fn the_next_task_is_the_preferred_one_then_the_oldest() {
 }
 
 #[test]
-fn no_more_tasks_are_under_way_than_the_settings_allow() {
+fn the_limit_on_concurrent_tasks_is_enforced() {
     let hive = governed("max_concurrent_tasks: 1");
     ok(&hive, "hf-task propose One");
     ok(&hive, "hf-task propose Two");
@@ -261,7 +261,7 @@ fn no_more_tasks_are_under_way_than_the_settings_allow() {
 }
 
 #[test]
-fn ready_tasks_are_given_out_by_themselves_if_the_settings_say_so() {
+fn ready_tasks_are_assigned_automatically_if_configured() {
     let hive = governed("auto_assign: true\n  max_concurrent_tasks: 1");
     ok(&hive, "hf-task propose One");
     ok(&hive, "hf-task propose Two");
@@ -273,7 +273,7 @@ fn ready_tasks_are_given_out_by_themselves_if_the_settings_say_so() {
 }
 
 #[test]
-fn nobody_else_works_on_a_task_that_somebody_holds() {
+fn nobody_else_can_work_on_a_held_task() {
     let hive = TestVault::new();
     held(&hive, "agent:a");
     for line in ["heartbeat T-0001", "start T-0001", "succeed T-0001", "fail T-0001 --class permanent --reason x"] {
@@ -305,7 +305,7 @@ fn an_agent_claims_for_itself_only() {
 }
 
 #[test]
-fn a_step_that_is_not_legal_names_the_state_the_event_and_what_is() {
+fn an_illegal_step_names_the_state_the_event_and_the_legal_ones() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let on = |state: &str, kind: &str, legal: &str| {
@@ -327,7 +327,7 @@ fn a_step_that_is_not_legal_names_the_state_the_event_and_what_is() {
 }
 
 #[test]
-fn words_that_make_no_sense_are_usage() {
+fn malformed_arguments_are_usage_errors() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Other");
@@ -350,7 +350,7 @@ fn words_that_make_no_sense_are_usage() {
 }
 
 #[test]
-fn somebody_elses_work_on_a_held_task_is_found_in_a_forged_log() {
+fn the_audit_finds_work_on_someone_elses_task_in_a_forged_log() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
@@ -365,7 +365,7 @@ fn somebody_elses_work_on_a_held_task_is_found_in_a_forged_log() {
 }
 
 #[test]
-fn a_consequence_that_does_not_follow_is_found_in_a_forged_log() {
+fn the_audit_finds_an_unjustified_consequence_in_a_forged_log() {
     let hive = TestVault::new();
     let found = found_behind(&hive, vec![("user:jo", Kind::TaskProposed, "task:t", json!({"title": "x"}))]);
     assert_eq!(found, ["TaskReady of task:t should follow"]);

@@ -114,7 +114,7 @@ fn a_log_that_ends_before_its_head_fails() {
 }
 
 #[test]
-fn a_head_record_that_is_missing_torn_or_behind_is_said_and_not_wrong() {
+fn a_missing_torn_or_stale_head_record_is_reported_but_not_an_error() {
     let hive = three();
     let head = fs::read(hive.head()).unwrap();
     fs::remove_file(hive.head()).unwrap();
@@ -145,7 +145,7 @@ fn the_record_of_another_log_is_a_mismatch() {
 }
 
 #[test]
-fn an_anchor_can_be_kept_and_handed_back() {
+fn an_anchor_can_be_saved_and_checked_later() {
     let hive = three();
     let reply = hive.run("verify", &["--anchor"]);
     assert_eq!(reply.code, Some(0));
@@ -190,7 +190,7 @@ fn a_rewritten_or_shortened_log_fails_its_anchor() {
 }
 
 #[test]
-fn a_log_that_fails_gives_no_anchor() {
+fn a_failing_log_gives_no_anchor() {
     let hive = three();
     flip(&hive, 30);
     let reply = hive.run("verify", &["--anchor"]);
@@ -199,7 +199,7 @@ fn a_log_that_fails_gives_no_anchor() {
 }
 
 #[test]
-fn verify_refuses_anchors_and_ids_that_are_none() {
+fn verify_refuses_invalid_anchors_and_ids() {
     let hive = three();
     let id = hive.events()[0]["event_id"].as_str().unwrap().to_owned();
     for args in [
@@ -217,7 +217,7 @@ fn verify_refuses_anchors_and_ids_that_are_none() {
 }
 
 #[test]
-fn a_check_since_an_event_takes_what_is_before_it_for_granted() {
+fn a_check_since_an_event_trusts_what_is_before_it() {
     let hive = three();
     let ids: Vec<String> = hive.events().iter().map(|e| e["event_id"].as_str().unwrap().to_owned()).collect();
     for (n, id) in ids.iter().enumerate() {
@@ -233,7 +233,7 @@ fn a_check_since_an_event_takes_what_is_before_it_for_granted() {
 }
 
 #[test]
-fn a_check_since_the_middle_of_a_batch_begins_behind_it() {
+fn a_check_since_the_middle_of_a_batch_begins_after_the_batch() {
     let hive = three();
     let line = json!({"event_type": "RequirementProposed", "payload": {"title": "x"}});
     hive.pipe("append", &["--batch"], jsonl(&[line.clone(), line.clone(), line])).expect_exit(0);
@@ -246,7 +246,7 @@ fn a_check_since_the_middle_of_a_batch_begins_behind_it() {
 }
 
 #[test]
-fn a_segment_that_is_gone_is_found() {
+fn a_missing_segment_is_found() {
     let mut hive = three();
     hive.at("2026-02-01T12:00:00Z").propose("middle");
     hive.at("2026-02-02T12:00:00Z").propose("last");
@@ -266,7 +266,7 @@ fn a_segment_that_is_gone_is_found() {
 }
 
 #[test]
-fn recovery_needs_an_operator_who_says_yes() {
+fn recovery_needs_an_operators_confirmation() {
     let hive = three();
     flip(&hive, ends(&log(&hive))[0] + 30);
     assert_eq!(hive.refuses("verify", &["--recover"], 3).get("REASON"), "not_confirmed");
@@ -350,7 +350,7 @@ fn mask_number(text: &str) -> String {
 }
 
 #[test]
-fn recovery_cuts_a_damaged_batch_off_as_a_whole() {
+fn recovery_removes_a_damaged_batch_as_a_whole() {
     let hive = three();
     let kept = log(&hive).len();
     let line = json!({"event_type": "RequirementProposed", "payload": {"title": "x"}});
@@ -372,7 +372,7 @@ fn recovery_accepts_a_log_that_ends_before_its_head() {
 }
 
 #[test]
-fn recovery_of_a_log_whose_first_line_is_damaged_begins_it_anew() {
+fn recovery_of_a_log_with_a_damaged_first_line_starts_a_new_log() {
     let hive = three();
     flip(&hive, 30);
     let reply = recovers(&hive, &log(&hive), 0);
@@ -381,7 +381,7 @@ fn recovery_of_a_log_whose_first_line_is_damaged_begins_it_anew() {
 }
 
 #[test]
-fn recovery_empties_the_segments_behind_the_damage_too() {
+fn recovery_empties_the_segments_after_the_damage() {
     let mut hive = three();
     hive.at("2026-02-01T12:00:00Z").propose("later");
     hive.at("2026-02-02T12:00:00Z").propose("latest");
@@ -416,7 +416,7 @@ fn an_intact_log_is_not_recovered() {
 }
 
 #[test]
-fn recovery_leaves_a_torn_tail_to_the_ordinary_way_and_says_so() {
+fn recovery_leaves_a_torn_tail_to_the_next_append_and_says_so() {
     let hive = three();
     let good = log(&hive);
     write_private(&hive.segment(), &[&good[..], b"{\"torn"].concat());
@@ -437,7 +437,7 @@ fn recovery_does_not_fail_on_a_broken_configuration() {
 }
 
 #[test]
-fn a_segment_that_others_can_write_is_warned_of() {
+fn a_segment_writable_by_others_causes_a_warning() {
     let hive = three();
     fs::set_permissions(hive.segment(), fs::Permissions::from_mode(0o660)).unwrap();
     let reply = hive.run("verify", &[]).expect_exit(0);
@@ -445,7 +445,7 @@ fn a_segment_that_others_can_write_is_warned_of() {
 }
 
 #[test]
-fn an_expected_head_before_the_checked_part_is_refused_not_called_missing() {
+fn an_expected_head_before_the_checked_part_is_refused_rather_than_missing() {
     let hive = TestVault::new();
     let first = &hive.events()[0];
     let anchor = format!("{}:{}", first["event_id"].as_str().unwrap(), first["hash"].as_str().unwrap());

@@ -61,7 +61,7 @@ fn an_anomaly_is_reported_with_advice() {
 }
 
 #[test]
-fn an_agent_that_began_and_shows_nothing_is_never_seen() {
+fn an_agent_that_starts_and_shows_nothing_is_never_seen() {
     let mut hive = configured("");
     hive.append("AgentStarted", "agent:main", json!({}));
     let found = "NEVER_SEEN agent:main error 301";
@@ -77,7 +77,7 @@ fn an_agent_that_began_and_shows_nothing_is_never_seen() {
 }
 
 #[test]
-fn an_agent_is_inactive_after_ten_minutes_and_warned_of_after_five() {
+fn an_agent_gets_a_warning_after_five_minutes_and_is_inactive_after_ten() {
     for sign in ["hf-checkpoint Here", "hf-activity --kind introspection"] {
         let mut hive = configured("");
         ok(&hive, sign);
@@ -90,7 +90,7 @@ fn an_agent_is_inactive_after_ten_minutes_and_warned_of_after_five() {
 }
 
 #[test]
-fn introspections_are_due_in_three_steps() {
+fn introspections_become_due_in_three_steps() {
     let mut hive = configured("");
     ok(&hive, "hf-activity --kind introspection");
     for (limit, level) in [(900, "notice"), (1200, "warn"), (1800, "error")] {
@@ -105,7 +105,7 @@ fn introspections_are_due_in_three_steps() {
 }
 
 #[test]
-fn an_id_from_the_future_is_found_and_counts_for_nothing() {
+fn an_id_from_the_future_is_reported_and_ignored() {
     for (ahead, skewed) in [(119, false), (120, false), (121, true)] {
         let mut hive = configured("");
         ok(&hive, "hf-checkpoint Here");
@@ -125,7 +125,7 @@ fn an_id_from_the_future_is_found_and_counts_for_nothing() {
 }
 
 #[test]
-fn who_records_very_much_is_warned_of_and_no_more() {
+fn a_very_busy_agent_only_causes_a_warning() {
     let mut hive = configured("");
     let wishes = |n: usize| jsonl(&vec![json!({"event_type": "RequirementProposed", "payload": {"title": "x"}}); n]);
     hive.at(&moment(100).to_string());
@@ -140,7 +140,7 @@ fn who_records_very_much_is_warned_of_and_no_more() {
 }
 
 #[test]
-fn an_anomaly_is_recorded_when_it_begins_and_when_it_ends_and_not_between() {
+fn an_anomaly_is_recorded_only_when_it_begins_and_ends() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint Here");
     for second in (0..=1500).step_by(60) {
@@ -162,7 +162,7 @@ fn an_anomaly_is_recorded_when_it_begins_and_when_it_ends_and_not_between() {
 }
 
 #[test]
-fn a_look_that_only_checks_changes_no_byte_and_says_the_same() {
+fn a_dry_run_changes_nothing_and_reports_the_same() {
     let mut hive = configured("");
     held(&hive, "agent:a");
     ok(&hive, "hf-activity --kind thinking --agent b");
@@ -182,7 +182,7 @@ fn a_look_that_only_checks_changes_no_byte_and_says_the_same() {
 }
 
 #[test]
-fn a_look_that_only_checks_heeds_the_files_of_agents_too() {
+fn a_dry_run_reads_agent_files_too() {
     let mut hive = configured("");
     ok(&hive, "hf-activity --kind introspection");
     fs::create_dir_all(file(&hive, "checkpoints")).unwrap();
@@ -193,7 +193,7 @@ fn a_look_that_only_checks_heeds_the_files_of_agents_too() {
 }
 
 #[test]
-fn hooks_are_told_what_began_what_ended_and_every_beat() {
+fn hooks_are_told_about_beginnings_ends_and_every_heartbeat() {
     let mut hive = configured(&hooks("  remind_every: 100\n  recovery_wait_cycles: 1000\n"));
     ok(&hive, "hf-checkpoint Here");
     tick(&mut hive, 60);
@@ -258,7 +258,7 @@ fn a_hook_that_hangs_or_fails_is_recorded_and_the_tick_goes_on() {
 }
 
 #[test]
-fn a_silent_agent_is_tried_to_be_woken_and_then_a_person_is_asked_once() {
+fn a_silent_agent_is_woken_and_then_escalated_once() {
     let mut hive = configured(&hooks("  max_recovery_attempts: 2\n  recovery_wait_cycles: 3\n"));
     ok(&hive, "hf-checkpoint Here");
     let mut done = BTreeMap::new();
@@ -283,7 +283,7 @@ fn a_silent_agent_is_tried_to_be_woken_and_then_a_person_is_asked_once() {
 }
 
 #[test]
-fn two_watchdogs_at_once_do_the_work_once() {
+fn two_concurrent_watchdogs_do_the_work_once() {
     for _ in 0..5 {
         let mut hive = configured(&hooks(""));
         ok(&hive, "hf-checkpoint Here");
@@ -301,7 +301,7 @@ fn two_watchdogs_at_once_do_the_work_once() {
 }
 
 #[test]
-fn a_link_in_the_folder_of_one_agent_does_not_blind_the_watchdog() {
+fn a_symlink_in_one_agents_folder_does_not_blind_the_watchdog() {
     let mut hive = configured("");
     ok(&hive, "hf-checkpoint Here --agent a");
     ok(&hive, "hf-checkpoint Here --agent b");
@@ -313,7 +313,7 @@ fn a_link_in_the_folder_of_one_agent_does_not_blind_the_watchdog() {
 }
 
 #[test]
-fn while_everything_is_stopped_the_watchdog_says_so_and_wakes_nobody() {
+fn the_watchdog_reports_a_stop_and_wakes_nobody() {
     let mut hive = configured(&hooks(""));
     ok(&hive, "hf-checkpoint Here");
     ok(&hive, "hf-stop fire");
@@ -345,7 +345,7 @@ fn kill_the_supervisor(hive: &TestVault) {
 }
 
 #[test]
-fn a_job_whose_supervisor_is_gone_is_lost_at_once_and_told_of_once() {
+fn a_job_without_its_supervisor_is_lost_immediately_and_reported_once() {
     let hive = TestVault::new();
     ok(&hive, "hf-job fire -- sleep 5");
     kill_the_supervisor(&hive);
@@ -364,7 +364,7 @@ fn a_job_whose_supervisor_is_gone_is_lost_at_once_and_told_of_once() {
 
 /// A thousand runs that beat at random and die at random; a look every so often.
 #[test]
-fn each_of_a_thousand_silent_runs_is_found_at_the_first_look_after_its_deadline_and_only_then() {
+fn each_of_a_thousand_silent_runs_is_found_at_the_first_tick_after_its_deadline() {
     let (rules, mut random, mut state) = (Settings::default(), Random::new(7), State::default());
     let limit = 90;
     let mut runs = Vec::new();
@@ -426,7 +426,7 @@ fn each_of_a_thousand_silent_runs_is_found_at_the_first_look_after_its_deadline_
 }
 
 #[test]
-fn a_long_life_of_logs_costs_no_descriptors() {
+fn many_activity_logs_do_not_exhaust_descriptors() {
     let hive = TestVault::new();
     ok(&hive, "hf-activity --kind thinking");
     let folder = hive.vault().join("Agents/main/activity");

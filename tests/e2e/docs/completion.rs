@@ -14,7 +14,7 @@ fn offered(hive: &TestVault, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_command_and_every_sub_command_is_offered() {
+fn every_command_and_subcommand_is_offered() {
     let hive = TestVault::empty();
     let names: Vec<String> = COMMANDS.iter().map(|entry| entry.short().to_owned()).collect();
     assert_eq!(offered(&hive, &["hf", ""]), names);
@@ -30,7 +30,7 @@ fn every_command_and_every_sub_command_is_offered() {
 }
 
 #[test]
-fn behind_every_sub_command_its_options_are_offered() {
+fn every_subcommand_offers_its_options() {
     let hive = TestVault::empty();
     let mut states = 0;
     for entry in COMMANDS {
@@ -55,7 +55,7 @@ fn behind_every_sub_command_its_options_are_offered() {
 }
 
 #[test]
-fn references_of_the_vault_are_offered_where_they_fit() {
+fn references_from_the_vault_are_offered_where_they_fit() {
     let hive = TestVault::new();
     for line in [
         "hf-task propose Form",
@@ -82,7 +82,7 @@ fn references_of_the_vault_are_offered_where_they_fit() {
 }
 
 #[test]
-fn files_are_offered_where_a_file_is_wanted() {
+fn files_are_offered_where_a_file_is_expected() {
     let hive = TestVault::new();
     std::fs::write(hive.dir().join("spec.md"), "x").unwrap();
     for words in [&["hf", "artifact", "put", "sp"][..], &["hf-ref", "add", ""], &["hf", "review", "run", "s"]] {
@@ -92,7 +92,7 @@ fn files_are_offered_where_a_file_is_wanted() {
 }
 
 #[test]
-fn asking_changes_nothing_and_a_wrong_question_gets_no_answer() {
+fn completion_changes_nothing_and_bad_input_gets_no_candidates() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose x");
     let before = hive.contents();

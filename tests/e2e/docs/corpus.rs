@@ -250,7 +250,7 @@ fn every_transcript_is_replayed() {
 }
 
 #[test]
-fn the_corpus_holds_every_status_and_four_hundred_replies() {
+fn the_corpus_contains_every_status_and_four_hundred_replies() {
     let summaries = TRANSCRIPTS.iter().flat_map(|file| steps(file)).map(|step| summary(&step.output));
     let replies: Vec<String> = summaries.filter(|summary| summary.starts_with("EXIT:")).collect();
     assert!(replies.len() >= REPLIES_MIN_COUNT, "{} replies", replies.len());
@@ -261,7 +261,7 @@ fn the_corpus_holds_every_status_and_four_hundred_replies() {
 }
 
 #[test]
-fn what_was_reviewed_names_a_step_of_the_corpus_and_says_why() {
+fn every_reviewed_change_names_a_corpus_step_and_a_reason() {
     for Reviewed { files, step, old, new, why } in reviewed() {
         assert!(!files.is_empty() && !why.is_empty(), "{step}: file or why is missing");
         assert!(!step.is_empty() && !old.is_empty() && !new.is_empty() && old != new, "{files:?} {step}");
@@ -275,7 +275,7 @@ fn what_was_reviewed_names_a_step_of_the_corpus_and_says_why() {
 }
 
 #[test]
-fn a_summary_has_exit_status_and_keys_and_nothing_foreign() {
+fn a_summary_has_exit_status_and_keys_and_nothing_else() {
     let reply =
         "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:a:b\nEVENT_ID:1\nEVENT_ID:2\nLAST5:\none\n STATUS:two\nLOGREF:x\n";
     assert_eq!(summary(reply), "EXIT:1 STATUS:FAIL NEXT SUM EVENT_ID*2 LAST5 LOGREF");

@@ -19,7 +19,7 @@ fn the_example_vault_verifies() {
 }
 
 #[test]
-fn the_example_verifies_for_everybody_who_can_read_it() {
+fn the_example_vault_verifies_for_everyone_who_can_read_it() {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("Vault.example");

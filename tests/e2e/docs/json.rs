@@ -63,7 +63,7 @@ fn events_are_the_lines_of_the_log() {
 }
 
 #[test]
-fn a_projection_is_the_map_that_its_file_holds() {
+fn a_projection_is_the_same_map_as_its_file() {
     let hive = story();
     for projection in ["requirements", "decisions", "tasks", "runs", "artifacts"] {
         let reply = asked(&hive, &format!("hf-project {projection}"));
@@ -73,7 +73,7 @@ fn a_projection_is_the_map_that_its_file_holds() {
 }
 
 #[test]
-fn a_list_has_the_objects_of_the_projection() {
+fn a_list_contains_the_objects_of_the_projection() {
     let hive = story();
     let tasks = hive.json("projections/tasks.json");
     for row in asked(&hive, "hf-task list")["entities"].as_array().unwrap() {
@@ -122,7 +122,7 @@ fn the_next_step_can_be_run_word_by_word() {
 }
 
 #[test]
-fn numbers_flags_times_and_rows_are_what_they_are() {
+fn numbers_flags_times_and_rows_keep_their_types() {
     let hive = story();
     let claimed = asked(&hive, "hf-task claim T-0002 --actor agent:b");
     assert_eq!((&claimed["generation"], &claimed["lease_until"]), (&json!(1), &json!("2026-01-31T12:15:00Z")));
@@ -160,7 +160,7 @@ fn the_schema_tells_wrong_replies_from_right_ones() {
 }
 
 #[test]
-fn only_an_option_asks_for_json_or_a_document() {
+fn only_an_option_selects_json_or_a_document() {
     let hive = TestVault::new();
     // Each of these words stands where it is no option and no sub-command.
     let plain = |line: &str| {

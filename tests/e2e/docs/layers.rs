@@ -72,7 +72,7 @@ fn imports_point_left_only() {
 }
 
 #[test]
-fn the_kernel_imports_no_noun() {
+fn the_kernel_imports_no_entity_module() {
     for (path, text) in sources("op/kernel") {
         assert!(!text.contains("super::super"), "{}: the kernel reaches out", path.display());
         for part in text.split("op::").skip(1) {
@@ -201,7 +201,7 @@ fn a_request_has_one_meaning() {
 }
 
 #[test]
-fn no_operation_reads_the_world_by_itself() {
+fn no_operation_reads_its_environment_directly() {
     // Who called, when, on what machine and until when is the front end's to say.
     const WORLD: &[&str] = &[
         "SystemTime",
@@ -247,7 +247,7 @@ fn every_file_says_what_it_is() {
 }
 
 #[test]
-fn the_arguments_are_read_by_the_parser_alone() {
+fn only_the_parser_reads_the_arguments() {
     let readers = LAYERS.concat().into_iter().flat_map(sources).filter(|(_, text)| text.contains("env::args"));
     let readers: Vec<PathBuf> = readers.map(|(path, _)| path).filter(|path| !path.ends_with("job/tests.rs")).collect();
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -64,7 +64,7 @@ fn completion(template: &str) -> String {
 }
 
 #[test]
-fn the_completions_of_every_shell_are_for_every_command() {
+fn every_shell_completes_every_command() {
     let folder = man().join("completions");
     for file in ["bash/hf", "zsh/_hf", "fish/hf.fish"] {
         let template = match file {

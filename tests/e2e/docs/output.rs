@@ -66,7 +66,7 @@ fn json_is_valid_for_errors_too() {
 }
 
 #[test]
-fn the_exit_code_can_be_left_to_the_reply() {
+fn the_exit_code_can_be_reported_in_the_reply_only() {
     let hive = TestVault::new();
     fs::write(hive.dir().join("file"), "").unwrap();
     for (name, args, exit) in [
@@ -116,7 +116,7 @@ fn a_usage_error_is_one_line_and_names_the_help() {
 }
 
 #[test]
-fn no_value_makes_a_line_or_hides_one() {
+fn no_value_can_add_or_hide_a_line() {
     let hive = TestVault::new();
     let title = json!({"title": SLY}).to_string();
     hive.run("append", &["RequirementProposed", "--payload", &title]).expect_exit(0);
@@ -154,7 +154,7 @@ fn no_value_makes_a_line_or_hides_one() {
 }
 
 #[test]
-fn a_warning_is_one_line_too() {
+fn a_warning_is_one_line() {
     let hive = TestVault::new();
     let text = "governance:\n  \"a\\rb\\nwarning: c\\u2028d\": 1\n";
     fs::write(hive.vault().join("hiveforge.config.yaml"), text).unwrap();
@@ -210,7 +210,7 @@ fn the_vault_is_found_by_flag_environment_and_folder_in_this_order() {
 }
 
 #[test]
-fn a_reader_that_went_away_is_not_an_error() {
+fn a_closed_pipe_is_not_an_error() {
     let hive = TestVault::new();
     let (reader, writer) = pipe().unwrap();
     drop(reader);
@@ -238,7 +238,7 @@ fn a_reply_that_cannot_be_written_is_a_system_error() {
 }
 
 #[test]
-fn an_error_never_stands_where_a_document_was_asked_for() {
+fn an_error_is_never_printed_in_place_of_a_document() {
     let hive = TestVault::empty();
     for (name, args) in [
         ("verify", &["--anchor"][..]),

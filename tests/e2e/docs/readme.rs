@@ -65,7 +65,7 @@ fn comparable(text: &str) -> String {
 }
 
 #[test]
-fn every_console_block_of_the_readme_is_true() {
+fn every_console_block_of_the_readme_is_correct() {
     let hive = TestVault::empty();
     let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
     let steps = shown();

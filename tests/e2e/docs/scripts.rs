@@ -115,7 +115,7 @@ impl Drop for Beside {
 }
 
 #[test]
-fn every_script_is_sound_and_says_what_it_is() {
+fn every_script_is_valid_and_describes_itself() {
     let all = bash_scripts();
     assert!(all.len() >= 11, "{}", all.len());
     for (name, text) in &all {
@@ -187,7 +187,7 @@ fn plist_line() -> String {
 }
 
 #[test]
-fn cron_systemd_and_launchd_each_look_once() {
+fn cron_systemd_and_launchd_each_run_the_watchdog_once() {
     let unit = source("hf-watchdog.service");
     let value = |key: &str| active(&unit).find_map(|line| line.strip_prefix(key)).unwrap().replace("%h", "$HOME");
     let crontab = source("crontab.example");
@@ -241,7 +241,7 @@ fn units_are_well_formed() {
 }
 
 #[test]
-fn exec_sh_fires_and_checks_in_the_old_words() {
+fn exec_sh_fires_and_checks_with_the_old_wording() {
     let hive = TestVault::new();
     let fired = run(&hive, "exec.sh", &["--fire", "echo one; echo two >&2; exit 3"]).expect_exit(0);
     let id = fired.get("TASK_ID").to_owned();
@@ -296,7 +296,7 @@ fn poll_job_sh_names_itself_and_answers_a_signal() {
 }
 
 #[test]
-fn notify_sends_one_line_and_runs_nothing_of_it() {
+fn notify_sends_one_line_and_executes_none_of_it() {
     let hive = TestVault::new();
     let report = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:$(touch pwned) `touch pwned` \"; touch pwned\nTASK_ID:T-0007\n";
     let sent = tell(&hive, "notify", ("HF_NOTIFY", "printf '<%s>'"), report);
@@ -354,7 +354,7 @@ fn beats(hive: &TestVault, args: &[&str], signal: Signal) {
 }
 
 #[test]
-fn heartbeat_sh_reads_the_old_file_and_runs_nothing_of_it() {
+fn heartbeat_sh_reads_the_old_file_and_executes_none_of_it() {
     let hive = TestVault::new();
     fs::write(hive.dir().join("heartbeat.conf"), OLD).unwrap();
     fs::write(hive.dir().join("other.conf"), "INTERVAL_SECONDS=5\n").unwrap();
@@ -420,7 +420,7 @@ fn heartbeat_sh_starts_only_if_the_settings_say_the_same() {
 }
 
 #[test]
-fn heartbeat_sh_goes_on_after_a_look_that_fails() {
+fn heartbeat_sh_continues_after_a_failed_watchdog_run() {
     let hive = TestVault::new();
     settings(&hive, "watchdog:\n  interval_seconds: 1\n");
     let mut beside = Beside::start(script(&hive, "heartbeat.sh", &[]));

@@ -12,7 +12,7 @@ fn in_shell(hive: &TestVault, variable: &str, name: &str, args: &[&str], input: 
 }
 
 #[test]
-fn in_an_agents_shell_nobody_but_an_agent_acts() {
+fn only_an_agent_can_act_in_an_agents_shell() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     for actor in ["core:reactor", "user:jo", "external:ci"] {
@@ -31,7 +31,7 @@ fn in_an_agents_shell_nobody_but_an_agent_acts() {
 }
 
 #[test]
-fn an_agent_does_not_say_what_the_toolkit_finds() {
+fn an_agent_cannot_record_findings_of_the_toolkit() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose x");
     ok(&hive, "hf-require analyze REQ-0001");
@@ -53,7 +53,7 @@ fn an_agent_does_not_say_what_the_toolkit_finds() {
 }
 
 #[test]
-fn an_agent_cannot_keep_a_failure_from_people() {
+fn an_agent_cannot_hide_a_failure_from_people() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let failed = r#"{"error_class":"permanent","reason":"broken","escalate":false}"#;
@@ -63,7 +63,7 @@ fn an_agent_cannot_keep_a_failure_from_people() {
 }
 
 #[test]
-fn who_waits_for_a_task_that_is_done_anew_waits_for_the_one_that_does_it() {
+fn dependents_of_a_reworked_task_wait_for_the_rework() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Waiting --after T-0001");
@@ -79,7 +79,7 @@ fn who_waits_for_a_task_that_is_done_anew_waits_for_the_one_that_does_it() {
 }
 
 #[test]
-fn questions_about_what_is_over_are_closed() {
+fn open_questions_close_when_their_subject_ends() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Purge --destructive");
     ok(&hive, "hf-task abort T-0001");
@@ -96,7 +96,7 @@ fn questions_about_what_is_over_are_closed() {
 }
 
 #[test]
-fn a_batch_with_a_line_that_held_already_can_be_repeated() {
+fn a_batch_with_a_redundant_line_can_be_repeated() {
     let hive = TestVault::new();
     hive.append("TaskProposed", "task:t", json!({"title": "x"}));
     let lines: [Value; 2] = [
@@ -114,7 +114,7 @@ fn a_batch_with_a_line_that_held_already_can_be_repeated() {
 }
 
 #[test]
-fn claiming_while_everything_is_stopped_says_so_even_if_nothing_is_ready() {
+fn claim_reports_a_stop_even_if_nothing_is_ready() {
     let hive = TestVault::new();
     ok(&hive, "hf-stop fire");
     let reply = sh(&hive, "hf-task claim").expect_exit(3);
@@ -122,7 +122,7 @@ fn claiming_while_everything_is_stopped_says_so_even_if_nothing_is_ready() {
 }
 
 #[test]
-fn an_agent_does_not_speak_as_another_one() {
+fn an_agent_cannot_act_as_another_agent() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     for (name, args) in [
@@ -141,7 +141,7 @@ fn an_agent_does_not_speak_as_another_one() {
 }
 
 #[test]
-fn an_emergency_puts_the_duty_off_by_one_log_and_not_for_ever() {
+fn an_emergency_postpones_introspection_only_once() {
     let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --flexible x");
     ok(&hive, "hf-activity --kind creating");
@@ -154,7 +154,7 @@ fn an_emergency_puts_the_duty_off_by_one_log_and_not_for_ever() {
 }
 
 #[test]
-fn an_approval_is_for_the_program_that_was_found_and_shows_what_is_set() {
+fn an_approval_covers_the_resolved_program_and_shows_the_environment() {
     let hive = TestVault::new();
     let tools = |name: &str, says: &str| {
         use std::os::unix::fs::PermissionsExt;

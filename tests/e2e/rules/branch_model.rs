@@ -239,7 +239,7 @@ fn compare(lab: &Lab, model: &Model, place: &str) {
 }
 
 #[test]
-fn any_sequence_of_steps_keeps_one_mind() {
+fn random_steps_keep_the_branch_rules() {
     let (mut lab, mut model, mut dice) = (Lab::new(), Model::default(), Random::new(SEED));
     for (n, persona) in PERSONAS.into_iter().enumerate() {
         let (agent, root) = (format!("agent:{persona}"), format!("branch:{persona}"));
@@ -429,7 +429,7 @@ fn every_branch() -> op::project::MapRequest {
 }
 
 #[test]
-fn the_commands_keep_one_mind_on_a_real_vault() {
+fn random_operations_keep_the_branch_rules_on_a_real_vault() {
     let (hive, mut dice) = (TestVault::new(), Random::new(SEED));
     let start = Timestamp::parse(START).unwrap().0;
     let (mut done, mut refused) = (0, 0);

@@ -12,7 +12,7 @@ fn requirements(count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn a_merge_that_was_put_off_is_made_up_for_by_the_next_command() {
+fn a_postponed_merge_is_done_by_the_next_command() {
     let hive = TestVault::new();
     hive.pipe("append", &["--batch"], jsonl(&requirements(100))).expect_exit(0);
     let seal = hive.vault().join("Akashic/index/seal.json");
@@ -28,7 +28,7 @@ fn a_merge_that_was_put_off_is_made_up_for_by_the_next_command() {
 }
 
 #[test]
-fn a_parent_named_twice_is_one_parent_to_log_and_index() {
+fn a_parent_named_twice_is_stored_and_indexed_once() {
     let hive = TestVault::new();
     let first = hive.propose("cause").get("EVENT_ID").to_owned();
     let payload = json!({"title": "x"}).to_string();
@@ -40,7 +40,7 @@ fn a_parent_named_twice_is_one_parent_to_log_and_index() {
 }
 
 #[test]
-fn a_check_does_not_look_at_files_that_a_writer_is_at() {
+fn a_check_skips_files_that_are_being_written() {
     let hive = TestVault::new();
     hive.propose("x");
     let writer = File::open(hive.vault().join("Akashic/.lock")).unwrap();
@@ -53,7 +53,7 @@ fn a_check_does_not_look_at_files_that_a_writer_is_at() {
 }
 
 #[test]
-fn what_a_check_names_as_the_next_step_mends_what_it_found() {
+fn the_next_step_of_a_check_repairs_what_it_found() {
     let hive = TestVault::new();
     hive.propose("x");
     hive.run("project", &["--snapshot"]).expect_exit(0);
@@ -66,7 +66,7 @@ fn what_a_check_names_as_the_next_step_mends_what_it_found() {
 }
 
 #[test]
-fn archiving_a_task_takes_its_runs_out_of_their_file() {
+fn archiving_a_task_removes_its_runs_from_their_projection() {
     let hive = TestVault::new();
     let lines = [
         json!({"event_type": "TaskProposed", "subject": "task:t", "payload": {"title": "t"}}),
@@ -83,7 +83,7 @@ fn archiving_a_task_takes_its_runs_out_of_their_file() {
 }
 
 #[test]
-fn what_was_left_beside_a_projection_by_somebody_who_died_goes_with_the_next_append() {
+fn leftovers_beside_a_projection_are_removed_by_the_next_append() {
     let hive = TestVault::new();
     hive.propose("x");
     let left = hive.vault().join("Akashic/projections/.tasks.json.tmp");

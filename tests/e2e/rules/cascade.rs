@@ -37,7 +37,7 @@ fn ready(hive: &TestVault) -> usize {
 }
 
 #[test]
-fn a_requirement_with_more_tasks_than_a_batch_holds_can_be_approved() {
+fn a_requirement_with_more_tasks_than_fit_in_a_batch_can_be_approved() {
     let hive = waiting(TASKS);
     ok(&hive, "hf-decide approve DEC-0001");
     assert_eq!(ready(&hive), TASKS);
@@ -53,7 +53,7 @@ fn a_requirement_with_more_tasks_than_a_batch_holds_can_be_approved() {
 }
 
 #[test]
-fn a_cascade_that_was_cut_off_goes_on_with_the_next_command() {
+fn an_interrupted_cascade_continues_with_the_next_command() {
     let hive = waiting(2 * BATCH + 500);
     let before = std::fs::read(hive.segment()).unwrap().len();
     ok(&hive, "hf-decide approve DEC-0001");

@@ -104,7 +104,7 @@ fn the_last_record_filled_with_zeros_page_by_page_is_quarantined() {
 }
 
 #[test]
-fn a_half_batch_is_quarantined_as_a_whole() {
+fn half_a_batch_is_quarantined_as_a_whole() {
     let scene = Scene::new(batch(&["a", "b", "c"].map(str::to_owned)));
     let ends: Vec<usize> =
         (scene.start..scene.log.len()).filter(|&at| scene.log[at] == b'\n').map(|at| at + 1).collect();
@@ -141,7 +141,7 @@ fn a_batch_with_a_hole_in_every_line_is_quarantined() {
 }
 
 #[test]
-fn zeros_and_garbage_behind_the_head_are_quarantined() {
+fn zeros_and_garbage_after_the_head_are_quarantined() {
     let hive = TestVault::new();
     hive.propose_here("before").unwrap();
     let (files, log) = (hive.contents(), fs::read(hive.segment()).unwrap());
@@ -201,7 +201,7 @@ fn an_unfinished_write_over_two_segments_is_quarantined_from_both() {
 }
 
 #[test]
-fn events_that_nobody_published_are_adopted() {
+fn unpublished_events_are_adopted() {
     for (last, count) in [
         (Box::new(propose("unpublished")) as Box<dyn FnOnce(&TestVault)>, 4),
         (Box::new(batch(&["a", "b", "c"].map(str::to_owned))), 6),
@@ -219,7 +219,7 @@ fn events_that_nobody_published_are_adopted() {
 }
 
 #[test]
-fn a_duplicate_of_an_event_that_nobody_published_is_published_first() {
+fn an_unpublished_event_is_published_before_its_duplicate_is_reported() {
     let hive = TestVault::new();
     hive.propose("before");
     let record = fs::read(hive.head()).unwrap();
@@ -233,7 +233,7 @@ fn a_duplicate_of_an_event_that_nobody_published_is_published_first() {
 }
 
 #[test]
-fn a_record_that_is_gone_or_garbage_is_made_again() {
+fn a_missing_or_garbage_head_record_is_rebuilt() {
     let hive = TestVault::new();
     hive.propose_here("before").unwrap();
     let good = fs::read(hive.head()).unwrap();
@@ -252,7 +252,7 @@ fn a_record_that_is_gone_or_garbage_is_made_again() {
 }
 
 #[test]
-fn a_good_event_behind_a_bad_one_is_damage_and_changes_nothing() {
+fn a_good_event_after_a_bad_one_is_damage_and_changes_nothing() {
     let scene = Scene::new(|hive| {
         hive.propose_here("bad").unwrap();
         hive.propose_here("good").unwrap();
@@ -287,7 +287,7 @@ fn a_bad_byte_at_the_published_head_is_damage_and_changes_nothing() {
 }
 
 #[test]
-fn mending_is_told_and_leaves_readers_alone() {
+fn repairs_are_reported_and_do_not_affect_readers() {
     let scene = Scene::new(propose("torn"));
     scene.leave(&scene.log[..scene.log.len() - 1], true);
     let hive = &scene.hive;
@@ -310,7 +310,7 @@ fn mending_is_told_and_leaves_readers_alone() {
 }
 
 #[test]
-fn a_crash_while_mending_is_mended_again() {
+fn a_crash_during_repair_is_repaired_again() {
     let scene = Scene::new(propose("torn"));
     let torn = &scene.log[..scene.log.len() - 1];
     // It died with the copy made and nothing else.

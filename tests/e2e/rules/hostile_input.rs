@@ -13,7 +13,7 @@ fn declare(hive: &TestVault, agent: &str, text: &str) {
 }
 
 #[test]
-fn nobody_binds_a_task_to_a_command_by_hand() {
+fn a_task_cannot_be_bound_to_a_command_by_hand() {
     let hive = TestVault::new();
     let forged = r#"{"title":"List","command":["ls"],"command_hash":"sha256:00","job":true,"destructive":true}"#;
     hive.refuses("append", &["TaskProposed", "--payload", forged], 3);
@@ -22,7 +22,7 @@ fn nobody_binds_a_task_to_a_command_by_hand() {
 }
 
 #[test]
-fn an_operator_is_shown_the_command_and_not_its_title() {
+fn an_operator_is_shown_the_command_rather_than_its_title() {
     let hive = TestVault::new();
     let words = ["fire", "--destructive", "--title", "Harmless", "--", "/bin/rm", "-rf", "/nonexistent/x"];
     hive.run("job", &words).expect_exit(3);
@@ -34,7 +34,7 @@ fn an_operator_is_shown_the_command_and_not_its_title() {
 }
 
 #[test]
-fn bytes_behind_the_stop_flag_do_not_keep_a_stop_from_holding() {
+fn extra_bytes_in_the_stop_flag_do_not_disable_a_stop() {
     let hive = TestVault::new();
     let control = hive.vault().join("Akashic/control");
     let mut bytes = fs::read(&control).unwrap();
@@ -45,7 +45,7 @@ fn bytes_behind_the_stop_flag_do_not_keep_a_stop_from_holding() {
 }
 
 #[test]
-fn the_job_of_an_agent_is_an_agents_shell() {
+fn an_agents_job_runs_in_an_agents_shell() {
     let hive = TestVault::new();
     for (n, more) in [("1", &["--actor", "agent:x"][..]), ("2", &["--actor", "agent:x", "--env", "HF_AGENT="][..])] {
         let words = [&["fire"], more, &["--", "/bin/sh", "-c", "echo agent=$HF_AGENT"]].concat();
@@ -55,7 +55,7 @@ fn the_job_of_an_agent_is_an_agents_shell() {
 }
 
 #[test]
-fn a_file_declares_no_more_than_the_command_would() {
+fn a_declaration_file_cannot_do_more_than_the_command() {
     for minutes in ["241", "18446744073709551615"] {
         let mut hive = TestVault::new();
         ok(&hive, "hf-checkpoint --agent a hi");
@@ -71,7 +71,7 @@ fn a_file_declares_no_more_than_the_command_would() {
 }
 
 #[test]
-fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
+fn one_agents_files_cannot_blind_the_watchdog() {
     let long = "n".repeat(60);
     type Breaks<'a> = (&'a str, fn(&TestVault));
     let breaks: [Breaks<'_>; 3] = [
@@ -97,7 +97,7 @@ fn the_files_of_one_agent_do_not_make_the_watchdog_deaf() {
 }
 
 #[test]
-fn a_clock_that_was_ahead_does_not_silence_the_watchdog() {
+fn a_clock_that_ran_ahead_does_not_silence_the_watchdog() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint --agent a hi");
     hive.run("watchdog", &[]).expect_exit(0);
@@ -112,7 +112,7 @@ fn a_clock_that_was_ahead_does_not_silence_the_watchdog() {
 }
 
 #[test]
-fn the_folder_of_one_job_neither_deafens_the_watchdog_nor_hides_that_a_stop_holds() {
+fn one_jobs_folder_cannot_blind_the_watchdog_or_hide_a_stop() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-checkpoint --agent a hi");
     hive.run("job", &["fire", "--", "/bin/sleep", "30"]).expect_exit(0);
@@ -127,14 +127,14 @@ fn the_folder_of_one_job_neither_deafens_the_watchdog_nor_hides_that_a_stop_hold
 }
 
 #[test]
-fn a_block_that_is_too_long_records_nothing() {
+fn an_oversized_block_records_nothing() {
     let hive = TestVault::new();
     hive.refuses("checkpoint", &["--agent", "a", "--state", &["a"; 199].join(" ")], 2);
     assert_eq!(count(&hive, "CheckpointRecorded"), 0);
 }
 
 #[test]
-fn a_number_that_the_log_cannot_keep_is_refused() {
+fn a_number_that_cannot_be_stored_exactly_is_refused() {
     let hive = TestVault::new();
     hive.run("job", &["fire", "--retries", "18446744073709551615", "--", "/bin/true"]).expect_exit(2);
     keeps_the_rules(&hive);
@@ -148,7 +148,7 @@ fn a_number_that_the_log_cannot_keep_is_refused() {
 }
 
 #[test]
-fn a_shell_whose_agent_has_no_proper_name_is_still_an_agents() {
+fn a_shell_with_an_invalid_agent_name_is_still_an_agents_shell() {
     use std::os::unix::ffi::OsStrExt;
     let hive = TestVault::new();
     ok(&hive, "hf-stop why");
@@ -160,7 +160,7 @@ fn a_shell_whose_agent_has_no_proper_name_is_still_an_agents() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_settings_makes_nobody_wait() {
+fn a_pipe_in_place_of_the_settings_file_blocks_nobody() {
     let hive = TestVault::empty();
     let made = std::process::Command::new("mkfifo").arg(hive.dir().join("hiveforge.config.yaml")).status().unwrap();
     assert!(made.success());
@@ -172,7 +172,7 @@ fn a_pipe_in_the_place_of_settings_makes_nobody_wait() {
 }
 
 #[test]
-fn the_next_step_of_an_agent_that_was_named_by_a_flag_is_its_own() {
+fn next_keeps_the_agent_named_by_a_flag() {
     let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --agent a --flexible x");
     let reply = ok(&hive, "hf-activity --agent a --kind thinking");

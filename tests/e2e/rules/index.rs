@@ -102,7 +102,7 @@ fn cut(hive: &TestVault, length: usize) {
 }
 
 #[test]
-fn every_command_answers_the_same_whatever_happened_to_the_data_file() {
+fn every_command_answers_the_same_with_a_damaged_index_file() {
     let hive = aged();
     let damages: &[Damage] = &[
         ("removed", remove),
@@ -132,7 +132,7 @@ fn every_command_answers_the_same_whatever_happened_to_the_data_file() {
 }
 
 #[test]
-fn every_command_answers_the_same_whatever_happened_around_the_data_file() {
+fn every_command_answers_the_same_with_a_damaged_index_folder() {
     let hive = aged();
     let damages: &[Damage] = &[
         ("seal-removed", |hive| fs::remove_file(hive.akashic("index/seal.json")).unwrap_or_default()),
@@ -172,7 +172,7 @@ fn every_command_answers_the_same_whatever_happened_around_the_data_file() {
 }
 
 #[test]
-fn an_index_that_cannot_be_written_stops_nothing() {
+fn an_unwritable_index_stops_nothing() {
     // Root writes there all the same; for root a plain file in its place is the same case (`a-file`).
     let hive = aged();
     let lock =
@@ -182,7 +182,7 @@ fn an_index_that_cannot_be_written_stops_nothing() {
 }
 
 #[test]
-fn the_index_of_another_vault_is_not_believed() {
+fn the_index_of_another_vault_is_ignored() {
     // Moved, so that the file itself is exactly as its last merge left it.
     let swap = |hive: &TestVault| {
         let other = TestVault::new();
@@ -195,7 +195,7 @@ fn the_index_of_another_vault_is_not_believed() {
 }
 
 #[test]
-fn a_vault_that_is_copied_while_it_is_written_to_can_be_used() {
+fn a_vault_copied_during_writes_is_usable() {
     let hive = aged();
     let more: Vec<Value> = (1000..1400).map(proposal).collect();
     let mut stream = hive.process("append");
@@ -234,7 +234,7 @@ fn a_vault_that_is_copied_while_it_is_written_to_can_be_used() {
 }
 
 #[test]
-fn somebody_who_holds_the_indexs_lock_delays_but_does_not_stop() {
+fn a_held_index_lock_delays_but_does_not_block() {
     let hive = aged();
     let now = ["--lock-timeout", "0"];
     let ask = |question: &(&str, &[&str])| ask(&hive, &(question.0, &[question.1, &now].concat()));
@@ -258,7 +258,7 @@ fn somebody_who_holds_the_indexs_lock_delays_but_does_not_stop() {
 }
 
 #[test]
-fn an_index_that_fell_far_behind_is_brought_up_by_the_next_writer() {
+fn a_stale_index_is_caught_up_by_the_next_writer() {
     let hive = aged();
     fs::rename(hive.akashic("index"), hive.dir().join("aside")).unwrap();
     hive.batch(&(200..1400).map(proposal).collect::<Vec<_>>());
@@ -273,7 +273,7 @@ fn an_index_that_fell_far_behind_is_brought_up_by_the_next_writer() {
 }
 
 #[test]
-fn an_older_index_put_back_is_folded_forward() {
+fn a_restored_older_index_is_caught_up() {
     let hive = aged();
     // Moved, so that it is the very file that a merge left.
     fs::rename(hive.akashic("index"), hive.dir().join("aside")).unwrap();
@@ -302,7 +302,7 @@ fn an_older_index_put_back_is_folded_forward() {
 }
 
 #[test]
-fn the_index_is_not_used_once_the_log_was_cut_below_it() {
+fn the_index_is_ignored_after_the_log_was_cut_below_it() {
     let hive = aged();
     let mut lines = hive.lines();
     lines[100] = lines[100].replace("wish", "dish");
@@ -323,7 +323,7 @@ fn the_index_is_not_used_once_the_log_was_cut_below_it() {
 }
 
 #[test]
-fn a_rebuild_makes_index_and_projections_from_the_events_alone() {
+fn a_rebuild_recreates_index_and_projections_from_events_alone() {
     let hive = aged();
     let maps = |hive: &TestVault| -> Vec<Value> {
         ["requirements", "tasks", "meta"].map(|name| hive.json(&format!("projections/{name}.json"))).to_vec()
@@ -348,7 +348,7 @@ fn a_rebuild_makes_index_and_projections_from_the_events_alone() {
 }
 
 #[test]
-fn a_young_vault_has_no_index_and_readers_never_make_one() {
+fn a_new_vault_has_no_index_and_readers_never_create_one() {
     let hive = TestVault::new();
     hive.batch(&(0..62).map(proposal).collect::<Vec<_>>());
     for (name, args) in [("log", &["--subject", "REQ-0001"][..]), ("lineage", &["REQ-0001"]), ("project", &["--check"])]

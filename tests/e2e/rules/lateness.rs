@@ -88,12 +88,12 @@ fn live_all(first: u64, careful: bool) {
 }
 
 #[test]
-fn everybody_says_the_same_of_what_is_late_and_no_watchdog_makes_a_difference() {
+fn everyone_agrees_on_what_is_late_with_or_without_a_watchdog() {
     live_all(1, true);
 }
 
 #[test]
-fn everybody_says_the_same_also_where_time_stands_still_for_what_is_late() {
+fn everyone_agrees_on_what_is_late_when_pauses_stop_the_clock() {
     live_all(1001, false);
 }
 
@@ -196,7 +196,7 @@ const STORIES: &[Story] = &[
 ];
 
 #[test]
-fn every_limit_holds_to_its_last_second_and_no_longer() {
+fn every_limit_lasts_to_its_last_second_and_no_longer() {
     for (n, (lines, rule, name, last)) in STORIES.iter().enumerate() {
         let mut life = Life::bare(n as u64);
         life.tell("hf-task propose Form", Expect::Works);
@@ -299,7 +299,7 @@ fn claimed() -> (TestVault, String) {
 }
 
 #[test]
-fn a_time_out_before_its_time_is_found() {
+fn the_audit_finds_a_timeout_recorded_too_early() {
     let watchdog = "core:watchdog";
     let (hive, task) = claimed();
     is_wrong_at(&hive, 900, 901, (watchdog, "ClaimExpired", &task, json!({"due_at": after(900)})));
@@ -317,7 +317,7 @@ fn a_time_out_before_its_time_is_found() {
 }
 
 #[test]
-fn a_time_out_whose_due_time_is_not_what_the_log_gives_is_found() {
+fn the_audit_finds_a_timeout_with_the_wrong_due_time() {
     let (hive, task) = claimed();
     let is_found = |due: i64| {
         let payload = json!({"due_at": after(due)});
@@ -327,7 +327,7 @@ fn a_time_out_whose_due_time_is_not_what_the_log_gives_is_found() {
 }
 
 #[test]
-fn what_a_holder_does_with_a_claim_that_has_run_out_is_found() {
+fn the_audit_finds_work_on_an_expired_claim() {
     let (hive, task) = claimed();
     let id = task.trim_start_matches("task:").to_owned();
     is_wrong_at(&hive, 901, 900, ("agent:a", "ClaimRenewed", &task, json!({})));
@@ -341,7 +341,7 @@ fn what_a_holder_does_with_a_claim_that_has_run_out_is_found() {
 }
 
 #[test]
-fn strict_deep_work_and_a_pause_give_a_holder_a_whole_lease_behind_them() {
+fn strict_deep_work_and_pauses_are_followed_by_a_full_lease() {
     let (mut hive, task) = claimed();
     ok(&hive, "hf-deepwork start --strict 60 Deep --agent a");
     // Its declared end, since nobody completed it.
@@ -361,7 +361,7 @@ fn strict_deep_work_and_a_pause_give_a_holder_a_whole_lease_behind_them() {
 }
 
 #[test]
-fn a_session_that_is_renewed_after_its_end_is_found() {
+fn the_audit_finds_a_session_renewed_after_its_end() {
     let hive = TestVault::new();
     ok(&hive, "hf-session login --agent a --ttl 10m");
     let session = subject_of(&hive, "SessionStarted");
@@ -369,7 +369,7 @@ fn a_session_that_is_renewed_after_its_end_is_found() {
 }
 
 #[test]
-fn nobody_can_say_that_the_time_of_another_is_over() {
+fn the_audit_finds_a_timeout_recorded_by_someone_else() {
     let (mut hive, _) = claimed();
     ok(&hive, "hf-task start T-0001 --actor agent:a");
     hive.at(&after(5));
@@ -379,7 +379,7 @@ fn nobody_can_say_that_the_time_of_another_is_over() {
 }
 
 #[test]
-fn a_lease_that_is_over_is_not_begun_again_by_a_deep_work_that_comes_after_it() {
+fn later_deep_work_does_not_revive_an_expired_lease() {
     let declared = r#"{"agent_id":"a","heartbeat_id":"20260131120000","mode":"strict","activity":"x","minutes":60}"#;
     let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
@@ -402,7 +402,7 @@ fn a_lease_that_is_over_is_not_begun_again_by_a_deep_work_that_comes_after_it() 
 }
 
 #[test]
-fn what_was_late_before_a_pause_stays_late_also_in_a_project_that_nothing_has_named() {
+fn what_was_late_before_a_pause_stays_late_even_in_an_unnamed_project() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:a");
@@ -414,7 +414,7 @@ fn what_was_late_before_a_pause_stays_late_also_in_a_project_that_nothing_has_na
 }
 
 #[test]
-fn what_is_over_in_two_ways_was_over_with_the_first() {
+fn the_earliest_of_two_deadlines_counts() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 15m --actor agent:a");
@@ -429,7 +429,7 @@ fn what_is_over_in_two_ways_was_over_with_the_first() {
 }
 
 #[test]
-fn a_deep_work_that_the_settings_cut_short_is_due_for_everybody() {
+fn deep_work_shortened_by_settings_is_due_for_everyone() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-deepwork start --strict 120 Long --agent a");
     let settings = b"agents:\n  a:\n    strict_max_minutes: 30\n";
@@ -443,7 +443,7 @@ fn a_deep_work_that_the_settings_cut_short_is_due_for_everybody() {
 }
 
 #[test]
-fn a_second_and_its_time_are_the_same_moment() {
+fn seconds_and_timestamps_convert_both_ways() {
     for (text, at) in [("1970-01-01T00:00:00Z", 0), ("2026-01-31T12:00:00Z", 1_769_860_800)] {
         assert_eq!((second(text), time(at).as_str()), (at, text));
     }

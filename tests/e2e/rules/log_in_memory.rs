@@ -171,7 +171,7 @@ fn life(person: &Context) -> Vec<String> {
 }
 
 #[test]
-fn the_same_life_over_files_and_over_memory_leaves_the_same_log() {
+fn the_same_operations_on_files_and_in_memory_leave_the_same_log() {
     let (files, memory) = (TestVault::new(), TestVault::new());
     let store = Arc::new(Memory::default());
     store.events.lock().unwrap().extend(memory.recorded());
@@ -189,7 +189,7 @@ fn the_same_life_over_files_and_over_memory_leaves_the_same_log() {
 }
 
 #[test]
-fn a_unit_is_refused_behind_a_head_that_is_no_longer_the_last() {
+fn a_unit_is_refused_after_a_stale_head() {
     let hive = TestVault::new();
     let store = Arc::new(Memory::default());
     store.events.lock().unwrap().extend(hive.recorded());
@@ -209,7 +209,7 @@ fn a_unit_is_refused_behind_a_head_that_is_no_longer_the_last() {
 }
 
 #[test]
-fn whoever_watches_a_log_is_woken_when_it_grows() {
+fn a_watcher_is_woken_when_the_log_grows() {
     let hive = TestVault::new();
     let store = Arc::new(Memory::default());
     store.events.lock().unwrap().extend(hive.recorded());

@@ -33,7 +33,7 @@ fn claimed() -> TestVault {
 }
 
 #[test]
-fn a_machine_that_slept_takes_nobodys_claim_and_the_log_says_so() {
+fn a_sleeping_machine_expires_no_claims_and_the_log_says_so() {
     let mut hive = claimed();
     // Two hours later, of which it slept 6700 seconds: 500 count.
     let slept = (6700, 0, 0);
@@ -55,7 +55,7 @@ fn a_machine_that_slept_takes_nobodys_claim_and_the_log_says_so() {
 }
 
 #[test]
-fn nobody_is_accused_who_could_not_speak_and_what_goes_by_the_calendar_goes_on() {
+fn after_sleep_no_agent_is_reported_silent_but_calendar_deadlines_still_pass() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-activity --kind introspection");
     ok(&hive, "hf-require propose Login");
@@ -76,7 +76,7 @@ fn nobody_is_accused_who_could_not_speak_and_what_goes_by_the_calendar_goes_on()
 }
 
 #[test]
-fn a_slow_timer_is_no_sleep() {
+fn a_slow_timer_does_not_count_as_sleep() {
     let mut hive = claimed();
     on(&mut hive, 7200, (0, 0, 0), "hf-watchdog").expect_exit(1);
     assert_eq!((count(&hive, "ClaimExpired"), count(&hive, "MachineSuspended")), (1, 0));
@@ -85,7 +85,7 @@ fn a_slow_timer_is_no_sleep() {
 }
 
 #[test]
-fn after_a_boot_a_lease_counts_from_there_once() {
+fn a_lease_restarts_once_after_a_boot() {
     let mut hive = claimed();
     // Off for two hours. A session is not put off by that.
     let boot = |number: i64| (0, 0, number);
@@ -99,7 +99,7 @@ fn after_a_boot_a_lease_counts_from_there_once() {
 }
 
 #[test]
-fn a_clock_that_was_set_neither_ends_nor_prolongs_a_claim() {
+fn setting_the_clock_neither_ends_nor_extends_a_claim() {
     for by in [36_000, -36_000] {
         let mut hive = claimed();
         let stepped = (0, by, 0);
@@ -117,7 +117,7 @@ fn a_clock_that_was_set_neither_ends_nor_prolongs_a_claim() {
 }
 
 #[test]
-fn one_event_ten_years_ahead_keeps_no_session_alive() {
+fn an_event_ten_years_ahead_keeps_no_session_alive() {
     let mut hive = TestVault::new();
     let years = 10 * 365 * 24 * 3600;
     on(&mut hive, years, (0, years, 0), "hf-task propose Form").expect_exit(0);
@@ -135,7 +135,7 @@ fn one_event_ten_years_ahead_keeps_no_session_alive() {
 }
 
 #[test]
-fn a_vault_without_the_record_of_its_clocks_counts_from_now_once() {
+fn a_vault_without_a_clock_record_counts_from_now_once() {
     let mut hive = claimed();
     std::fs::remove_file(hive.vault().join("Akashic/clock")).unwrap();
     hive.at(&moment(601).to_string());
@@ -147,7 +147,7 @@ fn a_vault_without_the_record_of_its_clocks_counts_from_now_once() {
 }
 
 #[test]
-fn clocks_that_cannot_be_remembered_put_nothing_off() {
+fn an_unwritable_clock_record_postpones_nothing() {
     let mut hive = claimed();
     let clock = hive.vault().join("Akashic/clock");
     std::fs::remove_file(&clock).unwrap();

@@ -63,7 +63,7 @@ fn an_older_vault_keeps_the_rules() {
 }
 
 #[test]
-fn an_older_vault_is_read_and_no_byte_of_it_changed() {
+fn reading_an_older_vault_changes_nothing() {
     let hive = older();
     let before = hive.contents();
     for line in [
@@ -110,7 +110,7 @@ fn work_goes_on_in_an_older_vault() {
 
 /// Rules that came later do not count for what was recorded before; these are the acts that such rules are about.
 #[test]
-fn the_older_vault_holds_what_was_accepted_then() {
+fn the_older_vault_contains_what_was_accepted_then() {
     let hive = older();
     let events = hive.events();
     let of = |kind: &'static str, actor: &'static str| {

@@ -34,7 +34,7 @@ fn proposed(n: u64) -> Event {
 }
 
 #[test]
-fn a_log_that_the_commands_wrote_keeps_the_rules() {
+fn a_log_written_by_the_commands_keeps_the_rules() {
     let hive = TestVault::new();
     hive.approved("requirement:r", "Login");
     hive.append("TaskProposed", "task:t", json!({"title": "API", "requirement_id": "r"}));
@@ -56,7 +56,7 @@ fn a_log_that_the_commands_wrote_keeps_the_rules() {
 }
 
 #[test]
-fn a_forged_log_that_keeps_the_rules_is_not_blamed() {
+fn a_forged_log_that_keeps_the_rules_passes() {
     let (hive, _) = going_on_with(vec![proposed(1), proposed(2)]);
     assert_eq!(hive.run("verify", &["--policy"]).expect_exit(0).get("POLICY"), "OK");
 }
@@ -88,14 +88,14 @@ fn a_time_that_is_later_than_its_id_is_found() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_found() {
+fn a_key_used_twice_is_found() {
     let keyed = |n| Event { key: Some("k".to_owned()), ..proposed(n) };
     let (hive, events) = going_on_with(vec![keyed(1), proposed(2), keyed(3)]);
     violates(&hive, &events[3], &["the key 'k' stands a second time"]);
 }
 
 #[test]
-fn a_payload_that_its_kind_does_not_allow_is_found() {
+fn a_payload_not_allowed_for_its_kind_is_found() {
     for (payload, finding) in [
         (json!({}), "RequirementProposed needs payload.title: a text that is not empty"),
         (json!({"title": 1}), "RequirementProposed: payload.title must be a text that is not empty"),
@@ -106,7 +106,7 @@ fn a_payload_that_its_kind_does_not_allow_is_found() {
 }
 
 #[test]
-fn a_subject_that_its_kind_is_not_about_is_found() {
+fn a_subject_not_allowed_for_its_kind_is_found() {
     let strange = forged(1, Kind::RequirementProposed, "task:t", json!({"title": "x"}));
     let (hive, events) = going_on_with(vec![strange.clone()]);
     violates(&hive, &events[1], &["RequirementProposed is not about task:t"]);
@@ -118,13 +118,13 @@ fn a_subject_that_its_kind_is_not_about_is_found() {
 }
 
 #[test]
-fn an_actor_that_is_none_is_found() {
+fn an_invalid_actor_is_found() {
     let (hive, events) = going_on_with(vec![Event { actor: "somebody".to_owned(), ..proposed(1) }]);
     violates(&hive, &events[1], &["its actor has not the form of one"]);
 }
 
 #[test]
-fn a_transition_that_no_table_lists_is_found() {
+fn an_illegal_transition_is_found() {
     let (hive, events) =
         going_on_with(vec![proposed(1), forged(2, Kind::RequirementVerified, "requirement:r1", json!({}))]);
     violates(
@@ -148,7 +148,7 @@ fn a_transition_that_no_table_lists_is_found() {
 }
 
 #[test]
-fn a_run_of_a_task_that_nobody_took_is_found() {
+fn a_run_of_an_unclaimed_task_is_found() {
     let task = forged(2, Kind::TaskProposed, "task:t", json!({"title": "x", "requirement_id": "r1"}));
     let run = forged(3, Kind::RunStarted, "run:x", json!({"task_id": "t"}));
     let (hive, events) = going_on_with(vec![proposed(1), task, run]);
@@ -174,7 +174,7 @@ fn a_log_begins_with_its_vault_and_only_once() {
 }
 
 #[test]
-fn what_a_violating_event_says_cannot_make_a_line() {
+fn text_of_a_violating_event_cannot_add_a_line() {
     let strange = Event { subject: "x\nCHAIN:BROKEN\u{202e}".to_owned(), key: Some("a\nb".to_owned()), ..proposed(1) };
     let (hive, events) = going_on_with(vec![strange.clone(), Event { id: proposed(2).id, ..strange }]);
     let reply = hive.run("verify", &["--policy"]).expect_exit(1);
@@ -189,7 +189,7 @@ fn what_a_violating_event_says_cannot_make_a_line() {
 }
 
 #[test]
-fn an_event_of_a_type_that_is_not_known_is_judged_by_its_envelope_alone() {
+fn an_event_of_unknown_type_is_judged_by_its_envelope_alone() {
     let unknown = EventType::Unknown("TaskTeleported".to_owned());
     let strange = Event { event_type: unknown, subject: "planet:mars".to_owned(), ..proposed(1) };
     let (hive, _) = going_on_with(vec![strange.clone()]);
@@ -200,7 +200,7 @@ fn an_event_of_a_type_that_is_not_known_is_judged_by_its_envelope_alone() {
 }
 
 #[test]
-fn the_rules_are_not_judged_on_bytes_that_are_not_good() {
+fn the_rules_are_not_checked_on_damaged_bytes() {
     let (hive, _) = going_on_with(vec![proposed(1), forged(2, Kind::TaskReady, "task:t", json!({})), proposed(3)]);
     let bytes = String::from_utf8(std::fs::read(hive.segment()).unwrap()).unwrap().replacen("\"x\"", "\"y\"", 1);
     crate::support::test_vault::write_private(&hive.segment(), bytes.as_bytes());
@@ -209,7 +209,7 @@ fn the_rules_are_not_judged_on_bytes_that_are_not_good() {
 }
 
 #[test]
-fn an_approval_of_what_is_analysed_anew_in_the_same_batch_leads_nowhere() {
+fn approving_something_reanalyzed_in_the_same_batch_has_no_effect() {
     let hive = TestVault::new();
     hive.append("RequirementProposed", "requirement:r", json!({"title": "x"}));
     let asked = json!({"kind": "requirement_approval", "target": "requirement:r", "summary": "?"});
@@ -227,7 +227,7 @@ fn by(actor: &str, event: Event) -> Event {
 }
 
 #[test]
-fn what_the_machine_did_is_the_toolkits_to_say_and_must_be_possible() {
+fn machine_events_come_from_the_toolkit_and_must_be_plausible() {
     let at =
         |n: u64| forged(n, Kind::RequirementProposed, "requirement:x", json!({"title": "x"})).timestamp.to_string();
     let suspended = |seconds: u64| {
@@ -259,7 +259,7 @@ fn what_the_machine_did_is_the_toolkits_to_say_and_must_be_possible() {
 }
 
 #[test]
-fn a_time_that_goes_back_without_the_clock_being_set_is_found() {
+fn a_time_going_back_without_a_clock_change_is_found() {
     let mut back = proposed(1000);
     back.timestamp = proposed(700).timestamp;
     let (hive, events) = going_on_with(vec![proposed(900), back]);

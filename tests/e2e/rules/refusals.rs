@@ -18,7 +18,7 @@ fn deep(levels: usize) -> String {
 }
 
 #[test]
-fn append_refuses_a_payload_that_is_not_sound() {
+fn append_refuses_a_malformed_payload() {
     let hive = TestVault::new();
     for (payload, reason) in [
         (&b"{"[..], "not JSON"),
@@ -115,7 +115,7 @@ fn append_refuses_a_missing_parent() {
 }
 
 #[test]
-fn append_refuses_an_empty_parent_even_where_there_is_one_event() {
+fn append_refuses_an_empty_parent_even_with_a_single_event() {
     let hive = TestVault::new();
     hive.refuses("append", &[PROPOSE, &["--parent", ""]].concat(), 6);
 }
@@ -138,7 +138,7 @@ fn append_refuses_a_key_that_is_empty_long_or_hidden() {
 }
 
 #[test]
-fn an_illegal_step_is_refused_with_the_state_the_event_and_what_is_legal() {
+fn an_illegal_step_is_refused_and_names_the_legal_ones() {
     let hive = TestVault::new();
     hive.run("append", &["RequirementProposed", "--subject", "requirement:r", "--payload", r#"{"title":"x"}"#]);
     let reply = hive.refuses("append", &["RequirementVerified", "--subject", "requirement:r"], 3);
@@ -154,7 +154,7 @@ fn an_illegal_step_is_refused_with_the_state_the_event_and_what_is_legal() {
 }
 
 #[test]
-fn an_agent_is_told_that_approving_is_not_its_to_do_also_before_it_is_known_and_where_it_was_done() {
+fn an_agent_may_not_approve_even_if_unknown_or_already_approved() {
     let hive = TestVault::new();
     let decision = hive.approved("requirement:r", "x");
     let approve = ["DecisionApproved", "--subject", &decision, "--actor", "agent:a"];
@@ -164,7 +164,7 @@ fn an_agent_is_told_that_approving_is_not_its_to_do_also_before_it_is_known_and_
 }
 
 #[test]
-fn kinds_that_the_vault_writes_itself_are_reserved() {
+fn kinds_written_by_the_vault_itself_are_reserved() {
     let hive = TestVault::new();
     for (kind, payload) in [
         ("VaultInitialized", r#"{"vault_id":"x","schema_version":1}"#),
@@ -178,7 +178,7 @@ fn kinds_that_the_vault_writes_itself_are_reserved() {
 }
 
 #[test]
-fn a_link_inside_the_vault_is_refused() {
+fn a_symlink_inside_the_vault_is_refused() {
     for place in [
         "Akashic",
         "Akashic/events",
@@ -206,7 +206,7 @@ fn a_link_inside_the_vault_is_refused() {
 }
 
 #[test]
-fn readers_follow_no_link_inside_the_vault() {
+fn readers_follow_no_symlinks_inside_the_vault() {
     for place in ["Akashic", "Akashic/events", "Akashic/events/2026-01/2026-01-31.jsonl", "Akashic/chain.json"] {
         let hive = TestVault::new();
         let path = hive.vault().join(place);
@@ -221,7 +221,7 @@ fn readers_follow_no_link_inside_the_vault() {
 }
 
 #[test]
-fn a_vault_that_others_can_write_is_not_written_to() {
+fn a_vault_writable_by_others_is_not_written_to() {
     for (place, mode) in [
         ("", 0o720),
         ("", 0o702),
@@ -248,7 +248,7 @@ fn a_vault_that_others_can_write_is_not_written_to() {
 }
 
 #[test]
-fn another_users_vault_can_be_read_and_not_written_to() {
+fn another_users_vault_can_be_read_but_not_written_to() {
     let hive = TestVault::new();
     hive.propose("x");
     let other = rustix::process::geteuid().as_raw() + 1;
@@ -315,7 +315,7 @@ fn a_newer_head_record_is_not_written_over() {
 }
 
 #[test]
-fn a_log_that_another_program_rewrote_is_refused() {
+fn a_log_rewritten_by_another_program_is_refused() {
     let hive = TestVault::new();
     hive.propose("x");
     hive.propose("y");
@@ -341,7 +341,7 @@ fn a_log_that_another_program_rewrote_is_refused() {
 }
 
 #[test]
-fn a_batch_line_with_another_end_a_mark_or_a_foreign_member_is_refused() {
+fn a_batch_line_with_crlf_a_bom_or_an_unknown_member_is_refused() {
     let hive = TestVault::new();
     let line = r#"{"event_type":"RequirementProposed","payload":{"title":"x"}}"#;
     for (input, reason) in [
@@ -362,7 +362,7 @@ fn a_batch_line_with_another_end_a_mark_or_a_foreign_member_is_refused() {
 }
 
 #[test]
-fn a_batch_past_its_limits_and_an_empty_one_are_refused() {
+fn oversized_and_empty_batches_are_refused() {
     let hive = TestVault::new();
     let lines = jsonl(&vec![json!({"event_type": "RequirementProposed", "payload": {"title": "x"}}); 10_001]);
     let reply = hive.refuses_input("append", &["--batch"], lines, 2);
@@ -379,7 +379,7 @@ fn a_batch_past_its_limits_and_an_empty_one_are_refused() {
 }
 
 #[test]
-fn a_vault_that_somebody_else_holds_is_busy() {
+fn a_locked_vault_is_busy() {
     let hive = TestVault::new();
     let lock = File::open(hive.vault().join("Akashic/.lock")).unwrap();
     lock.lock_exclusive().unwrap();

@@ -28,7 +28,7 @@ fn supervised(settings: &str) -> TestVault {
 }
 
 #[test]
-fn where_nothing_is_overdue_the_watchdog_leaves_only_its_tick() {
+fn the_watchdog_records_only_its_tick_when_nothing_is_overdue() {
     let hive = TestVault::new();
     let healthy = "EXIT:0\nSTATUS:HEALTHY\nNEXT:NONE\nSUM:nothing is wrong\nHEARTBEAT_ID:20260131120000\nTICK_MS:<n>\n";
     let before = hive.contents();
@@ -41,7 +41,7 @@ fn where_nothing_is_overdue_the_watchdog_leaves_only_its_tick() {
 }
 
 #[test]
-fn a_supervised_run_is_silent_after_ninety_seconds_and_not_before() {
+fn a_supervised_run_times_out_after_ninety_seconds_of_silence() {
     for (second, silent) in [(89, false), (90, false), (91, true)] {
         let mut hive = supervised("max_retries: 3");
         hive.at(&format!("2026-01-31T12:0{}:{:02}Z", second / 60, second % 60));
@@ -52,7 +52,7 @@ fn a_supervised_run_is_silent_after_ninety_seconds_and_not_before() {
 }
 
 #[test]
-fn a_heartbeat_puts_the_silence_off() {
+fn a_heartbeat_resets_the_silence_timeout() {
     let mut hive = supervised("max_retries: 3");
     hive.at("2026-01-31T12:01:30Z");
     ok(&hive, "hf-task heartbeat T-0001 --actor agent:a");
@@ -63,7 +63,7 @@ fn a_heartbeat_puts_the_silence_off() {
 }
 
 #[test]
-fn a_silent_run_is_tried_again_until_its_retries_are_used_up() {
+fn a_silent_run_is_retried_until_its_retries_are_used_up() {
     let mut hive = supervised("max_retries: 1");
     hive.at("2026-01-31T12:02:00Z");
     let check = sh(&hive, "hf-watchdog --check").expect_exit(1);
@@ -92,7 +92,7 @@ fn a_silent_run_is_tried_again_until_its_retries_are_used_up() {
 }
 
 #[test]
-fn a_run_that_takes_longer_than_it_may_times_out_although_it_is_not_silent() {
+fn a_run_over_its_time_limit_times_out_even_if_not_silent() {
     let mut hive = of_tasks_alone();
     held(&hive, "agent:a");
     ok(&hive, "hf-task start T-0001 --timeout 5m --actor agent:a");
@@ -107,7 +107,7 @@ fn a_run_that_takes_longer_than_it_may_times_out_although_it_is_not_silent() {
 }
 
 #[test]
-fn a_claimed_run_is_silent_after_its_lease() {
+fn a_claimed_run_times_out_after_its_lease() {
     for (time, overdue) in [("12:01:31", false), ("12:15:00", false), ("12:15:01", true)] {
         let mut hive = of_tasks_alone();
         running(&hive, "agent:a");
@@ -126,7 +126,7 @@ fn a_claimed_run_is_silent_after_its_lease() {
 }
 
 #[test]
-fn a_claim_that_is_not_renewed_is_lost_and_its_holder_is_told() {
+fn an_unrenewed_claim_expires_and_its_holder_is_told() {
     let mut hive = of_tasks_alone();
     ok(&hive, "hf-task propose Form");
     let claimed = ok(&hive, "hf-task claim T-0001 --lease 10m --actor agent:a");
@@ -163,7 +163,7 @@ fn a_claim_that_is_not_renewed_is_lost_and_its_holder_is_told() {
 }
 
 #[test]
-fn the_next_step_of_a_lost_claim_takes_the_task_back() {
+fn next_after_a_lost_claim_reclaims_the_task() {
     let mut hive = TestVault::new();
     held(&hive, "user:jo");
     hive.at("2026-01-31T12:15:01Z");
@@ -176,7 +176,7 @@ fn the_next_step_of_a_lost_claim_takes_the_task_back() {
 }
 
 #[test]
-fn a_claim_needs_no_watchdog_to_get_what_somebody_let_go() {
+fn an_expired_task_can_be_claimed_without_a_watchdog() {
     let mut hive = TestVault::new();
     held(&hive, "agent:a");
     hive.at("2026-01-31T12:15:00Z");
@@ -192,7 +192,7 @@ fn a_claim_needs_no_watchdog_to_get_what_somebody_let_go() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_escalated_and_can_still_be_answered() {
+fn an_unanswered_decision_is_escalated_and_can_still_be_answered() {
     let mut hive = of_tasks_alone();
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-require analyze REQ-0001");
@@ -218,7 +218,7 @@ fn a_question_that_nobody_answers_is_escalated_and_can_still_be_answered() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_a_no_if_the_settings_say_so() {
+fn an_unanswered_decision_is_rejected_if_configured() {
     let mut hive = governed("approval_timeout_policy: reject\n  approval_timeout_hours: 1");
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-require analyze REQ-0001");
@@ -277,7 +277,7 @@ fn blocked() -> TestVault {
 }
 
 #[test]
-fn a_requirement_that_goes_back_and_forth_is_blocked_until_an_operator_lets_it_go_on() {
+fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
     let hive = blocked();
     assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Blocked".to_owned(), "Proposed".to_owned()));
     assert_eq!(
@@ -304,7 +304,7 @@ fn a_requirement_that_goes_back_and_forth_is_blocked_until_an_operator_lets_it_g
 }
 
 #[test]
-fn a_blocked_requirement_stays_blocked_if_the_operator_says_no_and_can_be_asked_about_again() {
+fn a_requirement_stays_blocked_after_a_rejection_and_can_be_asked_about_again() {
     let hive = blocked();
     ok(&hive, "hf-decide reject DEC-0002 --reason enough");
     assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Blocked".to_owned(), "Proposed".to_owned()));
@@ -316,7 +316,7 @@ fn a_blocked_requirement_stays_blocked_if_the_operator_says_no_and_can_be_asked_
 }
 
 #[test]
-fn a_task_that_is_proposed_under_a_finished_requirement_takes_it_back() {
+fn a_new_task_reopens_a_finished_requirement() {
     let hive = TestVault::new();
     approved(&hive);
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
@@ -330,7 +330,7 @@ fn a_task_that_is_proposed_under_a_finished_requirement_takes_it_back() {
 }
 
 #[test]
-fn a_finished_task_is_archived_after_seven_days_and_not_before() {
+fn a_finished_task_is_archived_after_exactly_seven_days() {
     let mut hive = of_tasks_alone();
     running(&hive, "agent:a");
     ok(&hive, "hf-task succeed T-0001 --actor agent:a");
@@ -356,7 +356,7 @@ fn a_finished_task_is_archived_after_seven_days_and_not_before() {
 }
 
 #[test]
-fn everything_that_is_overdue_is_one_write() {
+fn everything_overdue_is_recorded_in_one_write() {
     let mut hive = of_tasks_alone();
     held(&hive, "agent:a");
     ok(&hive, "hf-task propose Drop --destructive");
@@ -371,7 +371,7 @@ fn everything_that_is_overdue_is_one_write() {
 }
 
 #[test]
-fn a_run_that_timed_out_after_its_task_was_stopped_changes_nothing() {
+fn a_run_timing_out_after_its_task_was_stopped_changes_nothing() {
     let mut hive = of_tasks_alone();
     running(&hive, "agent:a");
     ok(&hive, "hf-stop fire");

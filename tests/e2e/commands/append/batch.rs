@@ -29,7 +29,7 @@ fn keyed(numbers: std::ops::Range<usize>) -> Vec<Value> {
 }
 
 #[test]
-fn a_batch_is_recorded_as_a_whole_and_says_every_id() {
+fn a_batch_is_recorded_atomically_and_reports_every_id() {
     let hive = TestVault::new();
     let reply = hive.pipe("append", &["--batch"], jsonl(&story())).expect_exit(0);
     assert_eq!(
@@ -60,14 +60,14 @@ fn a_batch_of_one_is_a_single_event() {
 }
 
 #[test]
-fn the_last_line_of_a_batch_needs_no_end() {
+fn the_last_line_of_a_batch_needs_no_newline() {
     let hive = TestVault::new();
     hive.pipe("append", &["--batch"], jsonl(&story()).trim_end().to_owned()).expect_exit(0);
     assert_eq!(hive.events().len(), 4);
 }
 
 #[test]
-fn one_bad_line_refuses_the_whole_batch_and_is_named() {
+fn one_bad_line_rejects_the_whole_batch_and_is_named() {
     let hive = TestVault::new();
     let [requirement, task, given_up] = story();
     let ready = json!({"event_type": "TaskReady", "subject": "task:t"});
@@ -90,7 +90,7 @@ fn one_bad_line_refuses_the_whole_batch_and_is_named() {
 }
 
 #[test]
-fn a_batch_again_is_a_duplicate_with_every_id_of_the_first() {
+fn repeating_a_batch_is_a_duplicate_with_every_id_of_the_first() {
     let hive = TestVault::new();
     let args = ["--batch", "--key", "import-7"];
     let first = hive.pipe("append", &args, jsonl(&story())).expect_exit(0);
@@ -112,7 +112,7 @@ fn a_batch_again_is_a_duplicate_with_every_id_of_the_first() {
 }
 
 #[test]
-fn a_batch_is_recorded_with_what_follows_and_says_it_behind_what_was_asked_for() {
+fn a_batch_is_recorded_with_its_consequences_and_lists_them_last() {
     let hive = TestVault::new();
     let args = ["--batch", "--key", "k"];
     let first = hive.pipe("append", &args, jsonl(&story_with_consequences())).expect_exit(0);
@@ -134,7 +134,7 @@ fn a_batch_is_recorded_with_what_follows_and_says_it_behind_what_was_asked_for()
 }
 
 #[test]
-fn an_agents_batch_again_returns_its_announcement_too() {
+fn repeating_an_agents_batch_returns_its_announcement_too() {
     let hive = TestVault::new();
     let args = ["--batch", "--key", "k", "--actor", "agent:worker"];
     let first = hive.pipe("append", &args, jsonl(&story())).expect_exit(0);
@@ -152,7 +152,7 @@ fn a_batch_has_one_key_for_its_first_line() {
 }
 
 #[test]
-fn a_key_twice_in_a_batch_is_a_conflict() {
+fn a_repeated_key_within_a_batch_is_a_conflict() {
     let hive = TestVault::new();
     let [line] = keyed(0..1).try_into().unwrap();
     let reply = hive.refuses_input("append", &["--batch"], jsonl(&[line.clone(), line]), 3);
@@ -161,7 +161,7 @@ fn a_key_twice_in_a_batch_is_a_conflict() {
 }
 
 #[test]
-fn a_batch_that_was_recorded_in_part_is_a_conflict() {
+fn a_partly_recorded_batch_is_a_conflict() {
     let hive = TestVault::new();
     hive.pipe("append", &["--batch"], jsonl(&keyed(0..2))).expect_exit(0);
     for numbers in [0..3, 1..3] {
@@ -203,7 +203,7 @@ fn a_stream_takes_more_than_a_batch_and_commits_every_thousand() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_says_how_much_is_in_and_can_be_given_again() {
+fn an_interrupted_stream_reports_its_progress_and_can_be_repeated() {
     let hive = TestVault::new();
     let good = keyed(0..1800);
     let mut bad = good.clone();
@@ -221,7 +221,7 @@ fn a_stream_that_breaks_off_says_how_much_is_in_and_can_be_given_again() {
 }
 
 #[test]
-fn a_stream_keeps_what_stands_before_a_line_that_cannot_be_read() {
+fn a_stream_keeps_everything_before_an_unreadable_line() {
     let hive = TestVault::new();
     let reply = hive.pipe("append", &["--stream"], jsonl(&keyed(0..3)) + "{\n").expect_exit(2);
     assert!(reply.get("SUM").starts_with("3 recorded, 0 recorded before: line 4: not JSON"), "{reply:#?}");
@@ -229,7 +229,7 @@ fn a_stream_keeps_what_stands_before_a_line_that_cannot_be_read() {
 }
 
 #[test]
-fn a_key_of_a_stream_with_something_else_is_a_conflict() {
+fn reusing_a_stream_key_for_something_else_is_a_conflict() {
     let hive = TestVault::new();
     hive.pipe("append", &["--stream"], jsonl(&keyed(0..2))).expect_exit(0);
     let mut lines = keyed(0..2);
@@ -256,7 +256,7 @@ fn batch_and_single_arguments_exclude_each_other() {
 }
 
 #[test]
-fn a_line_may_name_what_an_earlier_line_made() {
+fn a_line_may_refer_to_what_an_earlier_line_created() {
     let hive = TestVault::new();
     let title = json!({"title": "x"});
     for (parent, subject) in [("requirement:a", "a"), ("REQ-0003", "b"), ("c", "c")] {
@@ -293,7 +293,7 @@ fn an_event_that_grows_too_large_is_named_by_its_line() {
 }
 
 #[test]
-fn a_stream_whose_numbers_grow_when_written_is_cut_into_batches_that_fit() {
+fn a_stream_whose_numbers_grow_when_written_is_split_into_batches_that_fit() {
     let hive = TestVault::new();
     let numbers = vec!["1e-6"; 2600].join(",");
     let line =

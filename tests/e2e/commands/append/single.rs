@@ -19,7 +19,7 @@ fn append(hive: &TestVault, args: &[&str]) -> Value {
 }
 
 #[test]
-fn append_mints_an_id_and_says_what_it_recorded() {
+fn append_mints_an_id_and_reports_what_it_recorded() {
     let hive = TestVault::new();
     let reply = hive.propose("Login");
     assert_eq!(reply.masked(&hive), PROPOSED);
@@ -40,7 +40,7 @@ fn append_mints_an_id_and_says_what_it_recorded() {
 }
 
 #[test]
-fn append_takes_an_id_that_the_caller_chose() {
+fn append_accepts_an_id_chosen_by_the_caller() {
     let hive = TestVault::new();
     let longest = format!("requirement:{}", "a".repeat(64));
     for subject in ["requirement:login", &longest] {
@@ -64,7 +64,7 @@ fn append_reads_the_payload_from_a_file_or_from_standard_input() {
 }
 
 #[test]
-fn append_finds_its_subject_by_id_reference_and_beginning() {
+fn append_finds_its_subject_by_id_reference_and_prefix() {
     let mut hive = TestVault::new();
     for (n, day) in ["2026-02-01", "2026-02-02", "2026-02-03", "2026-02-04", "2026-02-05"].iter().enumerate() {
         let made = hive.at(&format!("{day}T12:00:00Z")).propose("x");
@@ -79,7 +79,7 @@ fn append_finds_its_subject_by_id_reference_and_beginning() {
 }
 
 #[test]
-fn append_refuses_a_beginning_that_several_have() {
+fn append_refuses_an_ambiguous_prefix() {
     let hive = TestVault::new();
     let id = hive.propose("x").get("SUBJECT")["requirement:".len()..].to_owned();
     hive.propose("y");
@@ -96,7 +96,7 @@ fn append_refuses_a_beginning_that_several_have() {
 }
 
 #[test]
-fn append_takes_parents_by_id_by_beginning_and_by_reference() {
+fn append_accepts_parents_by_id_prefix_and_reference() {
     let mut hive = TestVault::new();
     // Another day, so that the first ten characters, the time, tell the events apart.
     let made = hive.at("2026-02-01T12:00:00Z").propose("x");
@@ -176,7 +176,7 @@ fn append_announces_an_agent_before_its_first_event() {
 }
 
 #[test]
-fn append_records_the_actor_that_was_named() {
+fn append_records_the_named_actor() {
     let hive = TestVault::new();
     for actor in ["external:github", "core:reactor", "user:jo.doe@example"] {
         let event = append(&hive, &["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--actor", actor]);
@@ -187,7 +187,7 @@ fn append_records_the_actor_that_was_named() {
 }
 
 #[test]
-fn the_same_key_again_is_a_duplicate_with_the_first_reply() {
+fn repeating_a_key_is_a_duplicate_with_the_first_reply() {
     let hive = TestVault::new();
     let args = ["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--key", "k:1"];
     let first = hive.run("append", &args).expect_exit(0);
@@ -200,7 +200,7 @@ fn the_same_key_again_is_a_duplicate_with_the_first_reply() {
 }
 
 #[test]
-fn the_same_key_with_something_else_is_a_conflict() {
+fn reusing_a_key_for_something_else_is_a_conflict() {
     let hive = TestVault::new();
     let first = hive.run("append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--key", "k"]);
     for args in [
@@ -249,7 +249,7 @@ fn a_dry_run_changes_no_byte() {
 }
 
 #[test]
-fn sixteen_processes_at_once_lose_and_repeat_nothing() {
+fn sixteen_concurrent_appenders_lose_and_repeat_nothing() {
     let hive = TestVault::new();
     let acknowledged: Vec<String> = thread::scope(|scope| {
         let workers: Vec<_> = (0..16)
@@ -277,7 +277,7 @@ fn sixteen_processes_at_once_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn ids_and_segments_go_on_when_the_clock_goes_back_a_day() {
+fn ids_and_segments_keep_increasing_when_the_clock_goes_back_a_day() {
     let mut hive = TestVault::new();
     hive.propose("x");
     hive.at("2026-01-30T12:00:00Z").propose("y");
@@ -291,7 +291,7 @@ fn ids_and_segments_go_on_when_the_clock_goes_back_a_day() {
 }
 
 #[test]
-fn a_new_day_begins_a_segment_in_the_folder_of_its_month() {
+fn a_new_day_starts_a_segment_in_its_months_folder() {
     let mut hive = TestVault::new();
     hive.at("2026-02-01T00:00:00Z").propose("x");
     let path = hive.vault().join("Akashic/events/2026-02/2026-02-01.jsonl");
@@ -341,7 +341,7 @@ fn an_unknown_setting_is_a_warning() {
 }
 
 #[test]
-fn an_agent_that_starts_another_is_announced_itself() {
+fn an_agent_that_starts_another_is_announced_too() {
     let hive = TestVault::new();
     hive.run("append", &["AgentStarted", "--subject", "agent:y", "--actor", "agent:x"]).expect_exit(0);
     let subjects: Vec<_> = hive.events().iter().map(|e| e["subject"].as_str().unwrap().to_owned()).collect();

@@ -10,7 +10,7 @@ use crate::support::test_vault::{Reply, TestVault};
 use super::{active, by, does, threads, written};
 
 #[test]
-fn the_working_memory_has_the_ten_newest_that_are_not_over() {
+fn the_working_memory_lists_the_ten_newest_open_branches() {
     let mut hive = written();
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     does(&hive, "ann", &["complete"]);
@@ -82,7 +82,7 @@ fn the_pulse_says_react_then_resume_then_create_or_wait() {
 }
 
 #[test]
-fn a_users_message_interrupts_with_the_next_call_of_whatever_kind() {
+fn a_users_message_interrupts_the_next_call_of_any_kind() {
     let hive = written();
     does(&hive, "ann", &["resume", "BR-0002"]);
     hive.run("branch", &["tell", "ann", "Come here"]).expect_exit(0);
@@ -108,7 +108,7 @@ fn a_users_message_interrupts_with_the_next_call_of_whatever_kind() {
 }
 
 #[test]
-fn whoever_would_go_elsewhere_is_told_first() {
+fn switching_branches_reports_unread_messages_first() {
     let hive = written();
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     hive.run("branch", &["tell", "ann", "Come here"]).expect_exit(0);
@@ -141,7 +141,7 @@ fn whoever_would_go_elsewhere_is_told_first() {
 }
 
 #[test]
-fn a_job_that_goes_on_is_no_call_of_its_agent() {
+fn a_running_job_does_not_count_as_a_call_of_its_agent() {
     let hive = TestVault::new();
     let pipe = hive.dir().join("go");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -160,7 +160,7 @@ fn a_job_that_goes_on_is_no_call_of_its_agent() {
 }
 
 #[test]
-fn only_a_persons_word_interrupts_and_no_agent_speaks_as_a_person() {
+fn only_messages_from_people_interrupt_and_agents_cannot_pose_as_people() {
     let hive = written();
     does(&hive, "ann", &["resume", "BR-0002"]);
     let told = json!({"to": "ann", "text": "A new issue"}).to_string();

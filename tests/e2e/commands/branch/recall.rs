@@ -10,7 +10,7 @@ use crate::support::test_vault::TestVault;
 use super::{does, written};
 
 #[test]
-fn the_past_is_recalled_as_a_whole_by_thread_and_by_word() {
+fn recall_works_for_everything_by_thread_and_by_word() {
     let mut hive = written();
     does(&hive, "ann", &["resume", "BR-0002"]);
     does(&hive, "ann", &["note", "The TOWER falls"]);
@@ -43,7 +43,7 @@ fn the_past_is_recalled_as_a_whole_by_thread_and_by_word() {
 }
 
 #[test]
-fn long_texts_live_as_artifacts() {
+fn long_texts_are_stored_as_artifacts() {
     let hive = TestVault::new();
     does(&hive, "ann", &["create", "Long", "--type", "free"]);
     let long = |word: &str| format!("{word} {}the end of {word}", "blah ".repeat(600));

@@ -28,7 +28,7 @@ fn a_repeated_command_with_a_key_records_nothing() {
 }
 
 #[test]
-fn bad_input_is_refused_in_one_line_and_changes_no_byte() {
+fn bad_input_is_refused_in_one_line_and_changes_nothing() {
     let hive = written();
     does(&hive, "ben", &["note", "I am ben"]);
     ok(&hive, "hf-task propose Form");
@@ -97,7 +97,7 @@ fn bad_input_is_refused_in_one_line_and_changes_no_byte() {
 }
 
 #[test]
-fn the_same_rules_hold_for_events_that_are_put_in_by_hand() {
+fn events_appended_by_hand_follow_the_same_rules() {
     let hive = written();
     does(&hive, "ben", &["note", "I am ben"]);
     let ulid = "branch:01KG9QXN48X6GJ8Z8WH27KY9VE";
@@ -217,7 +217,7 @@ fn the_same_rules_hold_for_events_that_are_put_in_by_hand() {
 }
 
 #[test]
-fn a_forged_log_is_found_out() {
+fn a_forged_log_is_detected() {
     // What is forged comes a second after the beginning, so nothing before it may be later.
     let written = || {
         let hive = TestVault::new();
@@ -264,7 +264,7 @@ fn a_forged_log_is_found_out() {
 }
 
 #[test]
-fn a_log_of_a_version_that_knew_no_branches_keeps_the_rules() {
+fn a_log_from_before_branches_existed_keeps_the_rules() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let task = hive.events().iter().find(|e| e["event_type"] == "TaskProposed").unwrap()["subject"]
@@ -276,7 +276,7 @@ fn a_log_of_a_version_that_knew_no_branches_keeps_the_rules() {
 }
 
 #[test]
-fn in_a_paused_project_an_agent_still_tells_and_reads_and_nothing_more() {
+fn in_a_paused_project_an_agent_may_only_send_and_read_messages() {
     let hive = TestVault::new();
     ok(&hive, "hf-branch create Song --type free --agent eris");
     ok(&hive, "hf-branch create Dance --type free --agent pan");

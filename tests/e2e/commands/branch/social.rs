@@ -8,7 +8,7 @@ use crate::support::test_vault::TestVault;
 use super::does;
 
 #[test]
-fn social_branches_come_by_themselves_once_both_are_known() {
+fn social_branches_appear_once_both_personas_are_known() {
     let hive = TestVault::new();
     does(&hive, "ann", &["note", "I am ann"]);
     assert_eq!(does(&hive, "ann", &["list"]).all("BRANCH").len(), 1);
@@ -33,7 +33,7 @@ fn social_branches_come_by_themselves_once_both_are_known() {
 }
 
 #[test]
-fn a_conversation_is_in_the_branches_of_those_who_are_at_it() {
+fn a_conversation_is_in_the_branches_of_its_participants() {
     let mut hive = TestVault::new();
     does(&hive, "ann", &["note", "I am ann"]);
     does(&hive, "ben", &["note", "I am ben"]);

@@ -6,7 +6,7 @@ use crate::support::test_vault::TestVault;
 use super::{active, by, does, threads, written};
 
 #[test]
-fn a_task_that_is_assigned_to_an_agent_has_its_branch_and_first_thread() {
+fn a_task_assigned_to_an_agent_gets_a_branch_and_a_first_thread() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let before = kinds(&hive).len();
@@ -36,7 +36,7 @@ fn a_task_that_is_assigned_to_an_agent_has_its_branch_and_first_thread() {
 }
 
 #[test]
-fn the_branch_of_a_task_is_made_once_and_ends_with_it_however_it_ends() {
+fn a_task_branch_is_created_once_and_ends_with_its_task() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --lease 1m --actor agent:ann");
@@ -60,7 +60,7 @@ fn the_branch_of_a_task_is_made_once_and_ends_with_it_however_it_ends() {
 }
 
 #[test]
-fn whoever_takes_a_second_task_leaves_the_first() {
+fn taking_a_second_task_leaves_the_first() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Page");
@@ -72,7 +72,7 @@ fn whoever_takes_a_second_task_leaves_the_first() {
 }
 
 #[test]
-fn a_free_branch_is_over_when_its_persona_says_so() {
+fn a_free_branch_ends_when_its_persona_says_so() {
     let hive = written();
     let reply = does(&hive, "ann", &["complete", "BR-0002"]);
     assert_eq!(reply.get("SUM"), "BR-0002 is Completed: The song of the stars");
@@ -91,7 +91,7 @@ fn a_free_branch_is_over_when_its_persona_says_so() {
 }
 
 #[test]
-fn a_branch_leaves_the_projections_with_its_task() {
+fn a_branch_leaves_the_projections_together_with_its_task() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task claim T-0001 --actor agent:ann");

@@ -11,7 +11,7 @@ use crate::support::test_vault::{Reply, TestVault};
 use super::{active, does, threads, written};
 
 #[test]
-fn a_branch_begins_with_its_first_thread_and_its_persona_is_there() {
+fn a_branch_begins_with_its_first_thread_and_is_active() {
     let hive = TestVault::new();
     let reply = does(&hive, "ann", &["create", "The song of the stars", "--type", "free"]);
     assert_eq!(
@@ -34,7 +34,7 @@ fn a_branch_begins_with_its_first_thread_and_its_persona_is_there() {
 }
 
 #[test]
-fn resuming_opens_a_new_thread_and_tells_what_is_to_be_known_in_order() {
+fn resuming_opens_a_new_thread_and_prints_the_context_in_order() {
     let mut hive = written();
     hive.at("2026-01-31T13:00:00Z");
     hive.run("branch", &["tell", "ann", "Is it good?"]).expect_exit(0);
@@ -86,7 +86,7 @@ fn resuming_opens_a_new_thread_and_tells_what_is_to_be_known_in_order() {
 }
 
 #[test]
-fn within_a_budget_the_oldest_messages_go_first_and_the_summary_last() {
+fn a_budget_drops_the_oldest_messages_first_and_the_summary_last() {
     let mut hive = TestVault::new();
     does(&hive, "ann", &["create", "Long", "--type", "free"]);
     for n in 0..30 {
@@ -151,7 +151,7 @@ fn resuming_one_branch_suspends_the_other_and_asks_for_its_summary() {
 }
 
 #[test]
-fn suspending_without_a_summary_aborts_the_thread_and_nothing_is_lost() {
+fn suspending_without_a_summary_aborts_the_thread_but_loses_nothing() {
     let hive = TestVault::new();
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     does(&hive, "ann", &["note", "The lake is frozen"]);
@@ -170,7 +170,7 @@ fn suspending_without_a_summary_aborts_the_thread_and_nothing_is_lost() {
 }
 
 #[test]
-fn the_last_messages_can_be_handed_in_as_a_file() {
+fn the_last_messages_can_be_passed_as_a_file() {
     let hive = TestVault::new();
     does(&hive, "ann", &["create", "A talk", "--type", "free"]);
     fs::write(hive.dir().join("tail.txt"), "user: hello\n\nassistant: good day\n").unwrap();

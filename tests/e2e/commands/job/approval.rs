@@ -10,7 +10,7 @@ use crate::support::job_fixture::{TestJobVault, kill};
 use crate::support::steps::{id, ok, sh};
 
 #[test]
-fn a_destructive_command_waits_for_a_person_and_runs_once_it_is_allowed() {
+fn a_destructive_command_waits_for_approval_and_then_runs() {
     let story = TestJobVault::new("governance:\n  destructive_commands: [\"rm *\", \"git push*\"]\n");
     fs::write(story.dir().join("precious"), "").unwrap();
     let reply = story.run("job", &["fire", "--key", "rm", "--", "/bin/rm", "precious"]).expect_exit(3);
@@ -63,7 +63,7 @@ fn supervise_anew(story: &TestJobVault, reference: &str) -> Child {
 }
 
 #[test]
-fn what_was_not_allowed_does_not_run_in_place_of_what_was() {
+fn an_unapproved_command_cannot_replace_an_approved_one() {
     let not_recorded = "the command of T-0001 is not the one that was recorded";
     for (name, value, status, sum) in [
         ("timeout", json!(null), "DONE", "Job finished"),

@@ -20,7 +20,7 @@ pub(super) fn shell(story: &TestJobVault, script: &str) -> Reply {
 }
 
 #[test]
-fn firing_returns_at_once_whatever_descriptors_its_caller_left_open() {
+fn firing_returns_immediately_whatever_descriptors_the_caller_left_open() {
     let story = TestJobVault::new("");
     // If one of them stayed open in the job, reading this to its end would take a thousand seconds.
     let mut at = story.gate("at");
@@ -41,7 +41,7 @@ fn firing_returns_at_once_whatever_descriptors_its_caller_left_open() {
 }
 
 #[test]
-fn a_job_goes_on_when_its_caller_and_all_around_it_are_told_to_end() {
+fn a_job_survives_when_its_callers_process_group_is_killed() {
     let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     let commands = crate::support::test_vault::binary("job").parent().unwrap().display().to_string();
@@ -68,7 +68,7 @@ fn a_job_goes_on_when_its_caller_and_all_around_it_are_told_to_end() {
 }
 
 #[test]
-fn a_hundred_jobs_fired_from_a_loop_all_run_to_their_end_and_leave_nothing() {
+fn a_hundred_jobs_fired_in_a_loop_all_finish_and_leave_nothing() {
     let story = TestJobVault::new("");
     let reply =
         shell(&story, "for n in $(seq 100); do hf-job fire --lock-timeout 60 -- sh -c \"echo job $n\" & done; wait");

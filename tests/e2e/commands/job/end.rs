@@ -6,7 +6,7 @@ use crate::support::job_fixture::{TestJobVault, kill, lives};
 use crate::support::steps::{count, kinds, kinds_since, ok, sh, state};
 
 #[test]
-fn a_job_whose_time_is_up_is_ended_with_all_it_started() {
+fn a_timed_out_job_is_killed_with_everything_it_started() {
     let story = TestJobVault::new("");
     let before = kinds(&story).len();
     story.fire_with(&["--timeout", "1s"], "sleep 1000 & sleep 1000");
@@ -18,7 +18,7 @@ fn a_job_whose_time_is_up_is_ended_with_all_it_started() {
 }
 
 #[test]
-fn a_failure_that_may_pass_is_tried_again_as_another_run_of_the_same_task() {
+fn a_transient_failure_is_retried_as_another_run_of_the_same_task() {
     let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75, 76]\n  transient_signals: [10]\n");
     let script = "echo try >>tries; case $(wc -l <tries) in 1) exit 76;; 2) kill -10 $$;; 3) echo third time;; esac";
     story.fire_with(&["--retries", "2"], script);
@@ -51,7 +51,7 @@ fn a_failure_that_may_pass_is_tried_again_as_another_run_of_the_same_task() {
 }
 
 #[test]
-fn a_cancelled_job_is_ended_with_all_it_started_whatever_it_is_at() {
+fn a_cancelled_job_is_killed_with_everything_it_started() {
     let story = TestJobVault::new("jobs:\n  max_parallel: 1\n  kill_grace: 1\n");
     let mut at = story.gate("at");
     story.fire("sleep 1000 & echo up >at; sleep 1000");
@@ -83,7 +83,7 @@ fn a_cancelled_job_is_ended_with_all_it_started_whatever_it_is_at() {
 }
 
 #[test]
-fn a_stop_ends_every_job_and_says_that_nothing_is_left() {
+fn a_stop_ends_every_job_and_reports_none_left() {
     let story = TestJobVault::new("jobs:\n  kill_grace: 1\n  max_parallel: 2\n");
     let mut at = story.gate("at");
     story.fire("sleep 1000 & echo up >at; wait");
@@ -108,7 +108,7 @@ fn a_stop_ends_every_job_and_says_that_nothing_is_left() {
 }
 
 #[test]
-fn a_stop_reaches_a_job_although_the_log_cannot_be_written() {
+fn a_stop_reaches_a_job_even_if_the_log_is_not_writable() {
     let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire("echo up >at; sleep 1000");
@@ -126,7 +126,7 @@ fn a_stop_reaches_a_job_although_the_log_cannot_be_written() {
 }
 
 #[test]
-fn a_cancelled_job_is_gone_although_the_log_cannot_be_written() {
+fn a_cancelled_job_is_killed_even_if_the_log_is_not_writable() {
     let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire("echo up >at; sleep 1000");
@@ -142,7 +142,7 @@ fn a_cancelled_job_is_gone_although_the_log_cannot_be_written() {
 }
 
 #[test]
-fn a_supervisor_that_is_told_to_end_ends_its_job_first_and_records_it() {
+fn a_terminated_supervisor_ends_its_job_first_and_records_it() {
     let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut at = story.gate("at");
     story.fire_with(&["--retries", "3"], "echo up >at; sleep 1000");
@@ -170,7 +170,7 @@ fn a_stop_ends_an_orphan_too() {
 }
 
 #[test]
-fn a_job_whose_task_is_given_up_does_not_run_on() {
+fn a_job_whose_task_is_aborted_stops_running() {
     let story = TestJobVault::new("");
     let mut begun = story.gate("begun");
     story.fire("echo yes >begun; sleep 1000");

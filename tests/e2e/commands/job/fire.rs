@@ -7,7 +7,7 @@ use crate::support::steps::{count, id, ok, sh, state};
 use crate::support::test_vault::{Reply, write_private};
 
 #[test]
-fn every_reply_about_a_job_is_whole() {
+fn every_job_reply_is_complete() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     assert_eq!(
@@ -56,7 +56,7 @@ fn every_reply_about_a_job_is_whole() {
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_refused_and_nothing_begins() {
+fn bad_job_requests_are_refused_and_start_nothing() {
     let story = TestJobVault::new("");
     ok(&story, "hf-require propose Login");
     for (line, code) in [
@@ -91,7 +91,7 @@ fn what_is_asked_for_wrongly_is_refused_and_nothing_begins() {
 }
 
 #[test]
-fn a_command_that_cannot_start_fails_at_once_and_says_why() {
+fn a_command_that_cannot_start_fails_immediately_with_a_reason() {
     let story = TestJobVault::new("");
     story.run("job", &["fire", "--", "/nonexistent/tool"]).expect_exit(0);
     assert_eq!(
@@ -123,7 +123,7 @@ fn a_command_that_cannot_start_fails_at_once_and_says_why() {
 }
 
 #[test]
-fn a_job_gets_its_words_its_folder_and_its_variables_and_nothing_to_read() {
+fn a_job_gets_its_arguments_folder_and_variables_but_no_input() {
     let story = TestJobVault::new("");
     fs::create_dir(story.dir().join("below")).unwrap();
     let script = "pwd; echo \"$A|$B|$1|$2\"; cat; env | grep -c '^HF_RUN_ID='; ls -l /proc/self/fd | grep -c lock";
@@ -137,7 +137,7 @@ fn a_job_gets_its_words_its_folder_and_its_variables_and_nothing_to_read() {
 }
 
 #[test]
-fn a_job_whose_folder_has_no_name_any_more_is_not_run_in_another() {
+fn a_job_whose_folder_was_deleted_is_not_run_elsewhere() {
     let story = TestJobVault::new("");
     let gone = story.dir().join("gone");
     fs::create_dir(&gone).unwrap();
@@ -150,7 +150,7 @@ fn a_job_whose_folder_has_no_name_any_more_is_not_run_in_another() {
 }
 
 #[test]
-fn what_a_fire_left_that_was_killed_is_removed_by_the_next_one() {
+fn leftovers_of_a_killed_fire_are_removed_by_the_next_fire() {
     let story = TestJobVault::new("");
     ok(&story, "hf-job fire -- true");
     story.poll("T-0001");
@@ -174,7 +174,7 @@ fn what_a_fire_left_that_was_killed_is_removed_by_the_next_one() {
 }
 
 #[test]
-fn a_task_that_exists_can_be_done_by_a_job() {
+fn a_job_can_do_an_existing_task() {
     let story = TestJobVault::new("");
     ok(&story, "hf-task propose Form");
     let reply = story.fire_with(&["--task", "T-0001"], "echo formed");
@@ -191,7 +191,7 @@ fn a_task_that_exists_can_be_done_by_a_job() {
 }
 
 #[test]
-fn the_same_key_is_the_same_job() {
+fn firing_with_the_same_key_returns_the_same_job() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     let script = "echo x >>ran; read x <go";
@@ -213,7 +213,7 @@ fn the_same_key_is_the_same_job() {
 }
 
 #[test]
-fn what_an_agent_fires_is_its_own() {
+fn a_job_belongs_to_the_agent_that_fired_it() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     let mut command = story.command("job");

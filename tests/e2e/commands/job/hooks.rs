@@ -8,7 +8,7 @@ use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, state};
 
 #[test]
-fn a_hook_gets_the_report_and_what_it_needs_to_know() {
+fn a_hook_gets_the_report_and_the_job_variables() {
     let story = TestJobVault::new("");
     let out = story.dir().join("told").display().to_string();
     let hook = "{ cat; echo \"$HF_TASK_ID|$HF_STATUS|$HF_EXIT_CODE|$HF_LOG\"; cat \"$HF_LOG\"; } >>";

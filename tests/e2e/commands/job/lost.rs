@@ -10,7 +10,7 @@ use crate::support::steps::{count, id, kinds, ok, sh, state};
 use crate::support::test_vault::Reply;
 
 #[test]
-fn an_end_that_could_not_be_recorded_is_made_up_for_by_whoever_looks_next() {
+fn an_unrecorded_end_is_recorded_by_the_next_reader() {
     for (script, said) in [("echo all is well", "all is well"), ("echo not well; exit 1", "not well")] {
         for look in ["poll", "check", "list"] {
             let story = TestJobVault::new("");
@@ -40,7 +40,7 @@ fn an_end_that_could_not_be_recorded_is_made_up_for_by_whoever_looks_next() {
 }
 
 #[test]
-fn a_retry_that_nobody_is_there_to_begin_is_lost_and_not_waited_for() {
+fn a_retry_without_a_supervisor_is_lost_and_not_waited_for() {
     let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire_with(&["--retries", "3"], "echo up >at; read x <go; exit 75");
@@ -57,7 +57,7 @@ fn a_retry_that_nobody_is_there_to_begin_is_lost_and_not_waited_for() {
 }
 
 #[test]
-fn a_supervisor_that_was_killed_leaves_an_orphan_that_is_never_run_twice_and_can_be_ended() {
+fn a_killed_supervisor_leaves_an_orphan_that_never_runs_twice_and_can_be_cancelled() {
     let story = TestJobVault::new("jobs:\n  kill_grace: 1\n");
     let mut at = story.gate("at");
     // The command gets TERM when its supervisor dies, and ignores it.
@@ -82,7 +82,7 @@ fn a_supervisor_that_was_killed_leaves_an_orphan_that_is_never_run_twice_and_can
 }
 
 #[test]
-fn an_orphan_is_waited_for_and_its_end_is_a_loss() {
+fn an_orphan_is_waited_for_and_ends_as_lost() {
     let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("trap '' TERM; echo up >at; read x <go");
@@ -101,7 +101,7 @@ fn an_orphan_is_waited_for_and_its_end_is_a_loss() {
 }
 
 #[test]
-fn a_job_of_which_nothing_is_left_is_lost() {
+fn a_job_with_no_processes_left_is_lost() {
     let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire_with(&["--retries", "3"], "echo up >at; sleep 1000");
@@ -123,7 +123,7 @@ fn a_job_of_which_nothing_is_left_is_lost() {
 }
 
 #[test]
-fn a_job_of_another_boot_is_lost_whoever_has_its_number_now() {
+fn a_job_from_another_boot_is_lost_even_if_its_pid_was_reused() {
     let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("trap '' TERM; echo up >at; read x <go");
@@ -138,7 +138,7 @@ fn a_job_of_another_boot_is_lost_whoever_has_its_number_now() {
 }
 
 #[test]
-fn a_job_that_waits_when_its_supervisor_is_killed_is_lost_too() {
+fn a_queued_job_whose_supervisor_is_killed_is_lost() {
     let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut go = story.gate("go");
     story.fire("read x <go");

@@ -7,7 +7,7 @@ use crate::support::steps::{ok, sh};
 use crate::support::test_vault::Reply;
 
 #[test]
-fn jobs_run_in_their_order_and_never_more_than_may() {
+fn jobs_run_in_order_and_within_the_parallel_limit() {
     let story = TestJobVault::new("jobs:\n  max_parallel: 2\n");
     let mut at = story.gate("at");
     let mut go = story.gate("go");
@@ -39,7 +39,7 @@ fn jobs_run_in_their_order_and_never_more_than_may() {
 }
 
 #[test]
-fn a_wait_for_any_is_over_with_the_first_and_says_how_to_go_on() {
+fn waiting_for_any_job_ends_with_the_first_and_says_how_to_continue() {
     let story = TestJobVault::new("");
     let (mut one, mut two) = (story.gate("one"), story.gate("two"));
     story.fire("read x <one");
@@ -58,7 +58,7 @@ fn a_wait_for_any_is_over_with_the_first_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_job_after_another_begins_with_its_success_and_not_with_its_failure() {
+fn a_dependent_job_starts_only_if_the_first_succeeds() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo one >>order");
@@ -81,7 +81,7 @@ fn a_job_after_another_begins_with_its_success_and_not_with_its_failure() {
 }
 
 #[test]
-fn a_task_that_is_no_job_can_be_waited_for_as_well() {
+fn a_task_without_a_job_can_be_waited_for_too() {
     let story = TestJobVault::new("");
     crate::support::steps::running(&story, "agent:a");
     assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("STATUS"), "RUNNING");
@@ -95,7 +95,7 @@ fn a_task_that_is_no_job_can_be_waited_for_as_well() {
 }
 
 #[test]
-fn following_a_job_that_waits_for_its_turn_waits_with_it() {
+fn following_a_queued_job_waits_with_it() {
     let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut go = story.gate("go");
     story.fire("read x <go");

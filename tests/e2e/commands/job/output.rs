@@ -6,7 +6,7 @@ use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, ok, sh};
 
 #[test]
-fn a_log_is_handed_on_whole_in_part_and_as_it_grows() {
+fn a_job_log_can_be_read_whole_in_part_and_as_it_grows() {
     let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("echo one; echo two; printf 'three\\n'; echo up >at; read x <go; echo four");
@@ -27,7 +27,7 @@ fn a_log_is_handed_on_whole_in_part_and_as_it_grows() {
 }
 
 #[test]
-fn a_log_past_its_size_keeps_both_ends_and_says_what_is_missing() {
+fn an_oversized_job_log_keeps_both_ends_and_says_what_is_missing() {
     let story = TestJobVault::new("jobs:\n  log_max_bytes: 4096\n");
     story.fire("echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo last");
     assert_eq!(story.poll("T-0001").get("SUM"), "last");
@@ -59,7 +59,7 @@ fn a_million_lines_make_no_more_heartbeats_than_time_does() {
 }
 
 #[test]
-fn silence_makes_no_heartbeat_where_output_counts() {
+fn silence_makes_no_heartbeat_when_output_is_the_sign_of_life() {
     let story = TestJobVault::new("governance:\n  heartbeat_interval_seconds: 1\n");
     story.fire_with(&["--heartbeat", "output"], "sleep 2.3");
     story.fire_with(&["--heartbeat", "timer"], "sleep 2.3");

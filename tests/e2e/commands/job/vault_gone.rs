@@ -6,7 +6,7 @@ use crate::support::job_fixture::{TestJobVault, ends};
 use crate::support::steps::state;
 
 #[test]
-fn a_job_that_its_vault_has_lost_ends_with_all_that_it_started() {
+fn a_job_whose_vault_is_deleted_ends_with_everything_it_started() {
     let lose: [fn(&TestJobVault); 3] = [
         |story| fs::remove_dir_all(story.vault()).unwrap(),
         |story| fs::remove_dir_all(story.vault().join("Jobs")).unwrap(),
@@ -27,7 +27,7 @@ fn a_job_that_its_vault_has_lost_ends_with_all_that_it_started() {
 }
 
 #[test]
-fn a_job_that_waits_in_a_vault_that_is_half_deleted_waits_no_longer() {
+fn a_queued_job_in_a_half_deleted_vault_stops_waiting() {
     let lose: [fn(&TestJobVault); 3] = [
         // As a deletion leaves it that met a file which came in between.
         |story| {
@@ -53,7 +53,7 @@ fn a_job_that_waits_in_a_vault_that_is_half_deleted_waits_no_longer() {
 }
 
 #[test]
-fn what_becomes_of_a_job_whose_folder_is_deleted_is_recorded() {
+fn the_outcome_of_a_job_whose_folder_is_deleted_is_recorded() {
     let story = TestJobVault::new("");
     let mut at = story.gate("at");
     story.fire("echo up >at; sleep 1000");
@@ -69,7 +69,7 @@ fn what_becomes_of_a_job_whose_folder_is_deleted_is_recorded() {
 }
 
 #[test]
-fn a_job_goes_on_in_a_vault_that_is_moved() {
+fn a_job_keeps_running_when_its_vault_is_moved() {
     let story = TestJobVault::new("");
     let (mut at, mut go) = (story.gate("at"), story.gate("go"));
     story.fire("echo up >at; read x <go; echo done");

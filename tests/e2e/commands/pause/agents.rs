@@ -61,7 +61,7 @@ fn a_session_is_gone_after_the_logout() {
 }
 
 #[test]
-fn work_goes_on_where_it_was_after_the_resume() {
+fn work_continues_where_it_was_after_the_resume() {
     let mut hive = of_tasks_alone();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-task propose Other");
@@ -97,7 +97,7 @@ fn work_goes_on_where_it_was_after_the_resume() {
 }
 
 #[test]
-fn one_lease_after_the_resume_others_may_take_what_nobody_came_back_for() {
+fn one_lease_after_the_resume_abandoned_work_is_free_again() {
     let mut hive = of_tasks_alone();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Other");
@@ -115,7 +115,7 @@ fn one_lease_after_the_resume_others_may_take_what_nobody_came_back_for() {
 }
 
 #[test]
-fn two_projects_are_paused_apart() {
+fn projects_are_paused_independently() {
     let mut hive = configured("");
     ok(&hive, "hf-require propose Login --project b");
     ok(&hive, "hf-require analyze REQ-0001 Easy.");
@@ -157,7 +157,7 @@ fn two_projects_are_paused_apart() {
 }
 
 #[test]
-fn an_agent_of_another_project_goes_on() {
+fn agents_of_other_projects_keep_working() {
     let hive = TestVault::new();
     for project in ["main", "b"] {
         ok(&hive, &format!("hf-task propose Form --project {project}"));
@@ -180,7 +180,7 @@ fn an_agent_of_another_project_goes_on() {
 }
 
 #[test]
-fn what_is_under_way_in_a_paused_project_does_not_hold_up_another() {
+fn work_in_a_paused_project_does_not_count_against_others() {
     let hive = governed("max_concurrent_tasks: 1");
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Theirs --project b");
@@ -195,7 +195,7 @@ fn what_is_under_way_in_a_paused_project_does_not_hold_up_another() {
 }
 
 #[test]
-fn an_audit_task_is_no_exception() {
+fn audit_tasks_are_paused_too() {
     let hive = TestVault::new();
     running(&hive, "agent:auditor");
     ok(&hive, "hf-pause look");
@@ -208,7 +208,7 @@ fn an_audit_task_is_no_exception() {
 }
 
 #[test]
-fn everything_that_is_ready_is_given_out_after_the_resume() {
+fn ready_tasks_are_assigned_after_the_resume() {
     let hive = governed("auto_assign: true");
     ok(&hive, "hf-pause look");
     for title in ["One", "Two", "Three"] {

@@ -72,7 +72,7 @@ const TIDYING: &[&str] = &[
 ];
 
 #[test]
-fn an_agent_of_a_paused_project_can_tidy_up_and_look_and_nothing_else() {
+fn an_agent_of_a_paused_project_can_only_tidy_up_and_read() {
     let story = TestJobVault::new("");
     let gate = story.gate("go");
     std::fs::write(story.dir().join("x"), "x").unwrap();
@@ -120,7 +120,7 @@ fn an_agent_of_a_paused_project_can_tidy_up_and_look_and_nothing_else() {
 }
 
 #[test]
-fn an_operator_adds_edits_and_assigns_and_begins_nothing() {
+fn an_operator_may_add_edit_and_assign_but_start_nothing() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-pause look");
@@ -223,7 +223,7 @@ fn a_task_in_a_paused_project_explains_itself() {
 }
 
 #[test]
-fn what_is_for_a_requirement_belongs_to_its_project() {
+fn work_for_a_requirement_belongs_to_its_project() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose Logo --project brand");
     ok(&hive, "hf-require propose Login");

@@ -8,7 +8,7 @@ use crate::support::steps::{count, found_behind, id, keeps_the_rules, ok, runnin
 use crate::support::test_vault::TestVault;
 
 #[test]
-fn raw_events_that_begin_something_are_refused_while_paused() {
+fn raw_events_that_start_something_are_refused_while_paused() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Ready");
@@ -44,7 +44,7 @@ fn raw_events_that_begin_something_are_refused_while_paused() {
 }
 
 #[test]
-fn what_was_begun_in_a_pause_is_found_in_a_forged_log() {
+fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     ok(&hive, "hf-task propose Ready");
@@ -93,7 +93,7 @@ fn what_was_begun_in_a_pause_is_found_in_a_forged_log() {
 }
 
 #[test]
-fn what_changed_an_archived_project_is_found_in_a_forged_log() {
+fn the_audit_finds_changes_to_an_archived_project_in_a_forged_log() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-pause --archive");

@@ -9,7 +9,7 @@ use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::at;
 
 #[test]
-fn a_running_job_ends_by_itself_and_none_begins() {
+fn a_running_job_finishes_and_no_new_one_starts() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo one");
@@ -31,7 +31,7 @@ fn a_running_job_ends_by_itself_and_none_begins() {
 }
 
 #[test]
-fn a_wait_for_rest_ends_with_the_job() {
+fn waiting_for_a_pause_to_drain_ends_with_the_job() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go");
@@ -46,7 +46,7 @@ fn a_wait_for_rest_ends_with_the_job() {
 }
 
 #[test]
-fn a_wait_for_rest_makes_up_for_a_job_that_died_with_its_supervisor() {
+fn waiting_for_a_pause_to_drain_records_a_job_that_died_with_its_supervisor() {
     let story = TestJobVault::new("");
     let mut at_work = story.gate("at");
     story.fire("echo x >at; exec sleep 600");
@@ -64,7 +64,7 @@ fn a_wait_for_rest_makes_up_for_a_job_that_died_with_its_supervisor() {
 }
 
 #[test]
-fn a_wait_for_rest_ends_what_is_over_by_its_time() {
+fn waiting_for_a_pause_to_drain_ends_expired_sessions() {
     let mut hive = TestVault::new();
     logged_in(&hive, "a", "main");
     logged_in(&hive, "b", "other");
@@ -76,7 +76,7 @@ fn a_wait_for_rest_ends_what_is_over_by_its_time() {
 }
 
 #[test]
-fn a_job_that_fails_in_a_pause_is_tried_again_after_it() {
+fn a_job_that_fails_during_a_pause_is_retried_after_it() {
     let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
     let (mut at_work, mut go) = (story.gate("at"), story.gate("go"));
     story.fire_with(&["--retries", "2"], "echo x >at; read x <go; test -e second && exit 0; touch second; exit 75");
@@ -100,7 +100,7 @@ fn a_job_that_fails_in_a_pause_is_tried_again_after_it() {
 }
 
 #[test]
-fn a_job_that_waited_before_the_pause_waits_on() {
+fn a_job_queued_before_the_pause_stays_queued() {
     let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
     let mut go = story.gate("go");
     story.fire("read x <go");
@@ -119,7 +119,7 @@ fn a_job_that_waited_before_the_pause_waits_on() {
 }
 
 #[test]
-fn a_destructive_job_that_is_approved_in_a_pause_waits_for_the_resume() {
+fn a_destructive_job_approved_during_a_pause_waits_for_the_resume() {
     let story = TestJobVault::new("");
     assert_eq!(story.fires(&["--destructive"], "echo gone").expect_exit(3).get("STATUS"), "APPROVAL_REQUIRED");
     ok(&story, "hf-pause look");
@@ -144,7 +144,7 @@ fn a_job_waiting_in_a_paused_project_can_be_cancelled_by_a_person() {
 }
 
 #[test]
-fn the_end_of_an_agents_job_is_recorded_although_its_project_is_paused() {
+fn the_end_of_an_agents_job_is_recorded_during_a_pause() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     let session = logged_in(&story, "a", "main");
@@ -162,7 +162,7 @@ fn the_end_of_an_agents_job_is_recorded_although_its_project_is_paused() {
 }
 
 #[test]
-fn an_archived_projects_job_ends_by_itself_and_what_waits_behind_it_is_over() {
+fn an_archived_projects_job_finishes_and_its_queued_jobs_are_aborted() {
     let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
     let mut go = story.gate("go");
     logged_in(&story, "a", "main");
@@ -189,7 +189,7 @@ fn an_archived_projects_job_ends_by_itself_and_what_waits_behind_it_is_over() {
 }
 
 #[test]
-fn a_job_that_is_tried_again_after_the_resume_waits_for_room() {
+fn a_job_retried_after_the_resume_waits_for_a_free_slot() {
     let story = TestJobVault::new("jobs:\n  max_parallel: 1\n  transient_exit_codes: [75]\n");
     let (mut at_work, mut go, mut other) = (story.gate("at"), story.gate("go"), story.gate("other"));
     story.fire_with(&["--retries", "1"], "echo x >at; read x <go; test -e second && exit 0; touch second; exit 75");
@@ -228,7 +228,7 @@ fn a_stop_ends_the_job_that_a_pause_waits_for() {
 }
 
 #[test]
-fn what_waits_for_the_resume_of_a_project_is_over_if_it_is_archived_instead() {
+fn jobs_waiting_for_a_resume_end_if_the_project_is_archived_instead() {
     let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
     let (mut at_work, mut go) = (story.gate("at"), story.gate("go"));
     story.fire_with(&["--retries", "1"], "echo x >at; read x <go; exit 75");
@@ -245,7 +245,7 @@ fn what_waits_for_the_resume_of_a_project_is_over_if_it_is_archived_instead() {
 }
 
 #[test]
-fn a_poll_goes_on_through_a_pause() {
+fn a_poll_continues_through_a_pause() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo done");

@@ -139,7 +139,7 @@ fn step(hive: &mut TestVault, model: &mut Model, random: &mut Random) -> (String
 }
 
 #[test]
-fn random_lives_of_two_projects_go_as_a_plain_model_says() {
+fn random_histories_of_two_projects_match_a_plain_model() {
     for seed in 0..4 {
         let mut random = Random::new(seed);
         let mut hive = configured("governance:\n  max_concurrent_tasks: 100\n  lease_seconds: 1000000\n");

@@ -9,7 +9,7 @@ use crate::support::steps::{count, governed, keeps_the_rules, kinds, ok};
 use crate::support::test_vault::TestVault;
 
 #[test]
-fn sixteen_agents_that_leave_at_once_drain_a_pause_once() {
+fn sixteen_agents_leaving_at_once_drain_a_pause_once() {
     let hive = TestVault::new();
     let sessions: Vec<String> = (0..16).map(|n| logged_in(&hive, &format!("a{n}"), "main")).collect();
     for round in 1..=2 {
@@ -32,7 +32,7 @@ fn sixteen_agents_that_leave_at_once_drain_a_pause_once() {
 }
 
 #[test]
-fn a_pause_in_the_middle_of_a_race_for_tasks_lets_nobody_claim_after_it() {
+fn nobody_claims_a_task_after_a_pause_in_the_middle_of_a_race() {
     let hive = governed("max_concurrent_tasks: 200");
     let lines: Vec<_> =
         (0..60).map(|n| json!({"event_type": "TaskProposed", "payload": {"title": n.to_string()}})).collect();
@@ -65,7 +65,7 @@ fn a_pause_in_the_middle_of_a_race_for_tasks_lets_nobody_claim_after_it() {
 }
 
 #[test]
-fn pauses_and_resumes_at_once_are_one_each() {
+fn concurrent_pauses_and_resumes_are_recorded_once_each() {
     let hive = TestVault::new();
     for (name, words, kind) in [
         ("pause", &["look"][..], "ProjectPaused"),

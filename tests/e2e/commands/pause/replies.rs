@@ -8,7 +8,7 @@ use crate::support::test_vault::{TestVault, write_private};
 use crate::support::watchdog_fixture::all_is_well;
 
 #[test]
-fn every_reply_about_a_pause_is_whole() {
+fn every_pause_reply_is_complete() {
     let hive = TestVault::new();
     logged_in(&hive, "a", "main");
     assert_eq!(
@@ -69,7 +69,7 @@ fn every_reply_about_a_pause_is_whole() {
 }
 
 #[test]
-fn what_is_asked_for_wrongly_is_refused() {
+fn bad_requests_are_refused() {
     let hive = TestVault::new();
     for (name, args, code) in [
         ("pause", &[][..], 2),
@@ -94,7 +94,7 @@ fn what_is_asked_for_wrongly_is_refused() {
 }
 
 #[test]
-fn what_nobody_ever_paused_goes_on_and_leaves_no_trace() {
+fn resuming_a_project_that_was_never_paused_changes_nothing() {
     let hive = TestVault::new();
     let before = hive.contents();
     let reply = ok(&hive, "hf-resume");
@@ -105,7 +105,7 @@ fn what_nobody_ever_paused_goes_on_and_leaves_no_trace() {
 }
 
 #[test]
-fn a_pause_is_for_an_operator() {
+fn only_an_operator_can_pause() {
     let hive = TestVault::new();
     logged_in(&hive, "a", "main");
     let lines = [
@@ -141,7 +141,7 @@ fn a_pause_is_for_an_operator() {
 }
 
 #[test]
-fn the_event_alone_does_the_same_as_the_command() {
+fn appending_the_pause_event_does_the_same_as_the_command() {
     let hive = TestVault::new();
     hive.append("ProjectPaused", "project:main", json!({"reason": "x", "grace_seconds": 300}));
     assert_eq!(kinds_since(&hive, 1), ["ProjectOpened", "ProjectPaused", "PauseDrained"]);
@@ -156,7 +156,7 @@ fn the_event_alone_does_the_same_as_the_command() {
 }
 
 #[test]
-fn a_reason_may_be_long_and_strange_and_makes_no_line() {
+fn a_long_or_strange_reason_cannot_add_a_line() {
     let hive = TestVault::new();
     let reason = format!("a\nSTATUS:RUNNING\u{202e}{}", "火".repeat(1000));
     let reply = hive.run("pause", &[&reason]).expect_exit(0);

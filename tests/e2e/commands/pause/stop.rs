@@ -5,7 +5,7 @@ use crate::support::steps::{keeps_the_rules, ok, running, sh};
 use crate::support::test_vault::TestVault;
 
 #[test]
-fn a_stop_during_a_pause_is_lifted_first() {
+fn a_stop_during_a_pause_must_be_lifted_first() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     logged_in(&hive, "a", "main");
@@ -29,7 +29,7 @@ fn a_stop_during_a_pause_is_lifted_first() {
 }
 
 #[test]
-fn a_pause_during_a_stop_stays_after_the_stop() {
+fn a_pause_during_a_stop_outlasts_the_stop() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-stop fire");

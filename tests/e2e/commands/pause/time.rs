@@ -8,7 +8,7 @@ use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{all_is_well, at, configured, moment, tick, told};
 
 #[test]
-fn a_pause_cuts_a_session_short_and_never_makes_it_longer() {
+fn a_pause_shortens_a_session_and_never_extends_it() {
     let mut hive = TestVault::new();
     let long = logged_in(&hive, "a", "main");
     let short = ok(&hive, "hf-session login --agent b --ttl 60s").get("SESSION_ID").to_owned();
@@ -28,7 +28,7 @@ fn a_pause_cuts_a_session_short_and_never_makes_it_longer() {
 }
 
 #[test]
-fn a_session_that_is_still_there_after_a_short_pause_goes_on() {
+fn a_session_survives_a_short_pause() {
     let mut hive = TestVault::new();
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -40,7 +40,7 @@ fn a_session_that_is_still_there_after_a_short_pause_goes_on() {
 }
 
 #[test]
-fn a_session_that_never_logs_out_is_void_after_the_grace_and_the_pause_drains() {
+fn a_session_that_never_logs_out_expires_after_the_grace_period() {
     let mut hive = configured("pause:\n  grace_seconds: 60\n");
     logged_in(&hive, "a", "main");
     ok(&hive, "hf-pause look");
@@ -63,7 +63,7 @@ fn a_session_that_never_logs_out_is_void_after_the_grace_and_the_pause_drains() 
 }
 
 #[test]
-fn a_clock_that_is_set_back_during_the_grace_makes_no_void_session_good_again() {
+fn setting_the_clock_back_does_not_revive_an_expired_session() {
     let mut hive = configured("");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -83,7 +83,7 @@ fn a_clock_that_is_set_back_during_the_grace_makes_no_void_session_good_again() 
 }
 
 #[test]
-fn the_watchdog_ends_what_is_void_although_the_clock_was_set_back() {
+fn the_watchdog_ends_expired_sessions_even_if_the_clock_was_set_back() {
     let mut hive = configured("");
     logged_in(&hive, "a", "main");
     ok(&hive, "hf-pause look");
@@ -96,7 +96,7 @@ fn the_watchdog_ends_what_is_void_although_the_clock_was_set_back() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_before_the_pause_leaves_the_grace_as_it_is() {
+fn setting_the_clock_back_before_a_pause_keeps_the_grace_period() {
     let mut hive = configured("");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -107,7 +107,7 @@ fn a_clock_that_was_set_back_before_the_pause_leaves_the_grace_as_it_is() {
 }
 
 #[test]
-fn the_rules_of_time_stand_still_in_a_paused_project_and_count_again_from_the_resume() {
+fn deadlines_stop_during_a_pause_and_restart_at_the_resume() {
     let mut hive = configured("");
     let session = logged_in(&hive, "a", "main");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -134,7 +134,7 @@ fn the_rules_of_time_stand_still_in_a_paused_project_and_count_again_from_the_re
 }
 
 #[test]
-fn an_agent_that_left_a_paused_project_as_it_was_asked_to_is_not_missed() {
+fn an_agent_that_left_a_paused_project_is_not_reported_missing() {
     let mut hive = configured("");
     let session = logged_in(&hive, "a", "b");
     let shell = [("HF_AGENT", "a"), ("HF_SESSION", session.as_str())];
@@ -149,7 +149,7 @@ fn an_agent_that_left_a_paused_project_as_it_was_asked_to_is_not_missed() {
 }
 
 #[test]
-fn an_agent_that_is_also_at_work_elsewhere_is_looked_after() {
+fn an_agent_also_working_elsewhere_is_still_watched() {
     let mut hive = configured("");
     let [one, _] = ["main", "b"].map(|project| logged_in(&hive, "a", project));
     within(&hive, &[("HF_AGENT", "a"), ("HF_SESSION", &one)], "hf-checkpoint working").expect_exit(0);

@@ -12,7 +12,7 @@ use crate::support::test_vault::{TestVault, mask, write_private};
 use super::{begun, beside_m1, m1, state};
 
 #[test]
-fn the_state_file_is_the_seeds_to_the_letter_and_rewritten_with_every_change() {
+fn the_state_file_matches_the_specification_and_is_rewritten_with_every_change() {
     let hive = TestVault::new();
     let reply = state(
         &hive,
@@ -91,7 +91,7 @@ fn the_state_file_is_the_seeds_to_the_letter_and_rewritten_with_every_change() {
 }
 
 #[test]
-fn no_change_makes_the_file_longer_than_an_agent_should_read() {
+fn no_change_makes_the_state_file_too_long() {
     let hive = begun();
     let used = m1(&hive).split_whitespace().count() - 1;
     let words = |n: usize| vec!["w"; n - used].join(" ");
@@ -128,7 +128,7 @@ fn no_change_makes_the_file_longer_than_an_agent_should_read() {
 }
 
 #[test]
-fn everything_that_must_be_read_to_go_on_has_200_words_at_most() {
+fn the_context_needed_to_continue_is_at_most_200_words() {
     let story = TestJobVault::new("");
     let vault = story.vault().display().to_string();
     story.fire("true");
@@ -149,7 +149,7 @@ fn everything_that_must_be_read_to_go_on_has_200_words_at_most() {
 }
 
 #[test]
-fn a_file_that_a_killed_command_left_behind_is_made_again_without_a_word() {
+fn a_state_file_left_stale_by_a_killed_command_is_silently_rebuilt() {
     let hive = begun();
     let old = (m1(&hive), fs::read(hive.akashic("m1.json")).unwrap());
     let file = hive.vault().join("Autonomous/state/M1.md");
@@ -191,7 +191,7 @@ fn a_file_that_a_killed_command_left_behind_is_made_again_without_a_word() {
 }
 
 #[test]
-fn a_file_that_was_edited_by_hand_is_kept_aside_told_of_and_made_again() {
+fn a_hand_edited_state_file_is_set_aside_reported_and_rebuilt() {
     let hive = begun();
     let good = m1(&hive);
     let file = hive.vault().join("Autonomous/state/M1.md");
@@ -226,7 +226,7 @@ fn a_file_that_was_edited_by_hand_is_kept_aside_told_of_and_made_again() {
 }
 
 #[test]
-fn another_users_vault_shows_its_mission() {
+fn a_mission_can_be_read_in_another_users_vault() {
     let hive = begun();
     state(&hive, &["set", "OPEN_K=K1"]);
     fs::remove_file(hive.vault().join("Autonomous/state/M1.md")).unwrap();

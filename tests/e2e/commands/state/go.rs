@@ -47,7 +47,7 @@ fn until(round: u32) -> String {
 const FIX: &str = "read line; echo \"$HF_ROUND $line\" >>fixed";
 
 #[test]
-fn a_mission_goes_to_its_end_without_a_hand() {
+fn a_mission_completes_without_intervention() {
     let story = mission("echo \"$HF_MISSION|$HF_ROUND|$HF_GOAL|$PWD\" >>ran; echo All tests passed", "");
     let reply = story.run("state", &["go"]).expect_exit(0);
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_mission_goes_to_its_end_without_a_hand() {
 }
 
 #[test]
-fn a_failure_goes_to_the_fixer_and_the_work_is_done_again() {
+fn a_failure_goes_to_the_fixer_and_the_work_is_rerun() {
     let story = mission(&until(3), FIX);
     let reply = story.run("state", &["go"]).expect_exit(0);
     assert_eq!(
@@ -87,7 +87,7 @@ fn a_failure_goes_to_the_fixer_and_the_work_is_done_again() {
 }
 
 #[test]
-fn the_fixer_has_the_last_lines_the_task_and_the_log() {
+fn the_fixer_gets_the_last_lines_the_task_and_the_log() {
     let fixer = "cat >input; printf '%s' \"$HF_LAST5\" >variable; echo \"$HF_FAILED_TASK $HF_GOAL\" >named; cat \"$HF_LOG\" >log";
     let runner = "test $HF_ROUND = 2 && exit; for n in 1 2 3 4 5 6; do echo e$n >&2; done; echo out; exit 1";
     let story = mission(runner, fixer);
@@ -106,7 +106,7 @@ fn the_fixer_has_the_last_lines_the_task_and_the_log() {
 }
 
 #[test]
-fn what_a_run_prints_is_data_for_the_fixer_and_never_too_much() {
+fn run_output_reaches_the_fixer_as_bounded_data() {
     let runner = "test $HF_ROUND = 2 && exit; echo '$(touch pwned) `touch pwned` \"; touch pwned' >&2; \
                   head -c 10000000 /dev/zero | tr '\\0' x >&2; printf '\\n\\000\\377end\\n' >&2; exit 1";
     let story = mission(runner, "cat >input");
@@ -119,7 +119,7 @@ fn what_a_run_prints_is_data_for_the_fixer_and_never_too_much() {
 }
 
 #[test]
-fn without_a_fixer_a_failure_is_told_and_somebody_mends_it() {
+fn without_a_fixer_a_failure_is_reported_for_someone_to_fix() {
     let story = mission(&until(2), "");
     let reply = story.run("state", &["go"]).expect_exit(1);
     let said = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:round 1 failed: exit code 1\nM1_STATUS:RUNNING\n\
@@ -138,7 +138,7 @@ fn without_a_fixer_a_failure_is_told_and_somebody_mends_it() {
 }
 
 #[test]
-fn a_fixer_that_fails_is_told_with_what_it_said() {
+fn a_failing_fixer_is_reported_with_its_output() {
     let story = mission(&until(2), "echo cannot mend; exit 3");
     let said = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:round 1 failed: exit code 1; the fixer failed: cannot mend\n\
                 M1_STATUS:RUNNING\nTASK_ID:T-0002\nROUND:1/4\nLAST5:\nbroken 1\nLOGREF:logs/L-0001.txt\n";
@@ -153,7 +153,7 @@ fn a_fixer_that_fails_is_told_with_what_it_said() {
 }
 
 #[test]
-fn after_four_rounds_an_operator_is_asked_and_the_reply_can_be_had_again() {
+fn after_four_rounds_an_operator_is_asked_and_the_reply_can_be_repeated() {
     let story = mission(&until(9), FIX);
     let reply = story.run("state", &["go"]).expect_exit(3);
     assert_eq!(
@@ -171,7 +171,7 @@ fn after_four_rounds_an_operator_is_asked_and_the_reply_can_be_had_again() {
 }
 
 #[test]
-fn a_mission_that_somebody_gave_up_is_not_out_of_rounds() {
+fn an_abandoned_mission_is_not_reported_as_out_of_rounds() {
     let story = mission("true", "");
     state(&story, &["fail", "not wanted any more"]);
     let reply = story.run("state", &["go"]).expect_exit(1);
@@ -183,7 +183,7 @@ fn a_mission_that_somebody_gave_up_is_not_out_of_rounds() {
 }
 
 #[test]
-fn what_is_missing_is_said_before_anything_is_recorded() {
+fn go_reports_missing_settings_before_recording_anything() {
     let story = TestJobVault::new(&commands("true", ""));
     state(&story, &["start", "Login"]);
     let reply = story.refuses("state", &["go"], 3);
@@ -214,7 +214,7 @@ fn what_is_missing_is_said_before_anything_is_recorded() {
 }
 
 #[test]
-fn a_run_that_takes_longer_than_a_call_may_is_waited_for_by_the_next() {
+fn a_run_longer_than_one_call_is_waited_for_by_the_next_call() {
     let story = mission("echo $HF_ROUND >>ran; read x <go; echo over", "");
     let mut gate = story.gate("go");
     let reply = story.run("state", &["go", "--max", "1s"]).expect_exit(0);
@@ -240,7 +240,7 @@ fn a_run_that_takes_longer_than_a_call_may_is_waited_for_by_the_next() {
 }
 
 #[test]
-fn two_at_once_do_everything_once() {
+fn two_concurrent_calls_do_everything_once() {
     let story = mission(&until(3), FIX);
     let replies = thread::scope(|scope| {
         let go = || scope.spawn(|| story.run("state", &["go"]));
@@ -270,7 +270,7 @@ fn go_for(story: &TestJobVault, millis: i64) -> Option<Reply> {
 }
 
 #[test]
-fn killed_anywhere_and_started_again_it_does_nothing_twice() {
+fn go_does_nothing_twice_when_killed_anywhere_and_restarted() {
     for first in [1, 4] {
         let story = mission(&until(3), FIX);
         let mut millis = first;
@@ -293,7 +293,7 @@ fn killed_anywhere_and_started_again_it_does_nothing_twice() {
 }
 
 #[test]
-fn started_again_while_the_fixer_works_it_records_nothing_anew() {
+fn go_records_nothing_new_when_restarted_while_the_fixer_runs() {
     let story = mission(&until(2), "echo $HF_ROUND >>fixed; echo here >told; read x <go");
     let (mut told, mut gate) = (story.gate("told"), story.gate("go"));
     story.run("state", &["go", "--max", "1s"]).expect_exit(0);
@@ -315,7 +315,7 @@ fn started_again_while_the_fixer_works_it_records_nothing_anew() {
 }
 
 #[test]
-fn a_run_that_is_lost_is_begun_anew_in_the_next_round() {
+fn a_lost_run_is_restarted_in_the_next_round() {
     let story = mission("echo $HF_ROUND >>ran; test $HF_ROUND = 2 && exit; echo here >told; read x <go", FIX);
     let (mut told, _gate) = (story.gate("told"), story.gate("go"));
     let child = waiting(&story, "state", &["go"]);
@@ -335,7 +335,7 @@ fn a_run_that_is_lost_is_begun_anew_in_the_next_round() {
 }
 
 #[test]
-fn a_runner_that_may_destroy_something_waits_for_an_operator_and_says_so_at_once() {
+fn a_destructive_runner_waits_for_an_operator_and_says_so_immediately() {
     let settings = commands("echo deploy $HF_ROUND >>ran", "echo fixed >>fixed")
         + "governance:\n  destructive_commands: ['sh -c *deploy*']\n";
     for approve in [true, false] {
@@ -365,7 +365,7 @@ fn a_runner_that_may_destroy_something_waits_for_an_operator_and_says_so_at_once
 }
 
 #[test]
-fn a_stop_ends_the_work_and_nothing_begins_while_it_holds() {
+fn a_stop_ends_the_work_and_nothing_starts_until_it_is_lifted() {
     let story = mission("echo $HF_ROUND >>ran; test $HF_ROUND = 2 && exit; echo here >told; read x <go", FIX);
     let (mut told, _gate) = (story.gate("told"), story.gate("go"));
     let child = waiting(&story, "state", &["go"]);
@@ -387,7 +387,7 @@ fn a_stop_ends_the_work_and_nothing_begins_while_it_holds() {
 }
 
 #[test]
-fn a_run_that_somebody_cancelled_is_nothing_to_mend() {
+fn a_cancelled_run_is_not_sent_to_the_fixer() {
     let story = mission("echo $HF_ROUND >>ran; echo here >told; read x <go", FIX);
     let (mut told, _gate) = (story.gate("told"), story.gate("go"));
     let child = waiting(&story, "state", &["go"]);
@@ -403,7 +403,7 @@ fn a_run_that_somebody_cancelled_is_nothing_to_mend() {
 }
 
 #[test]
-fn a_mission_that_ended_while_its_run_was_waited_for_is_not_mixed_up_with_the_next() {
+fn a_mission_that_ended_during_a_wait_is_not_confused_with_the_next() {
     for script in ["echo here >told; read x <go", "echo here >told; read x <go; exit 1"] {
         let story = mission(script, "");
         let (mut told, mut gate) = (story.gate("told"), story.gate("go"));
@@ -421,7 +421,7 @@ fn a_mission_that_ended_while_its_run_was_waited_for_is_not_mixed_up_with_the_ne
 }
 
 #[test]
-fn a_round_does_not_begin_beside_the_run_of_the_one_before() {
+fn a_round_does_not_start_while_the_previous_run_is_active() {
     let story = mission("read x <go", "");
     let mut go = story.gate("go");
     assert_eq!(story.run("state", &["go", "--max", "1s"]).expect_exit(0).get("STATUS"), "RUNNING");

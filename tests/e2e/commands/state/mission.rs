@@ -10,7 +10,7 @@ use crate::support::test_vault::TestVault;
 use super::{begun, m1, state};
 
 #[test]
-fn one_mission_at_a_time_and_none_is_said_so() {
+fn there_is_one_mission_at_a_time_and_having_none_is_reported() {
     let hive = TestVault::new();
     for line in
         ["hf-state show", "hf-state round", "hf-state done", "hf-state fail", "hf-state set OPEN_K=K1", "hf-state go"]
@@ -24,7 +24,7 @@ fn one_mission_at_a_time_and_none_is_said_so() {
 }
 
 #[test]
-fn what_cannot_stand_in_the_file_is_refused_with_what_is_wrong() {
+fn text_that_does_not_fit_the_state_file_is_refused_with_a_reason() {
     let hive = begun();
     for (pair, why) in [
         ("STATUS=PASS", "STATUS is kept by hf-state itself"),
@@ -61,7 +61,7 @@ fn what_cannot_stand_in_the_file_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn there_are_three_constraints_at_most() {
+fn there_are_at_most_three_constraints() {
     let hive = TestVault::new();
     let four = ["--constraint", "a", "--constraint", "b", "--constraint", "c", "--constraint", "d"];
     let reply = hive.refuses("state", &[&["start", "Login"], &four[..]].concat(), 2);
@@ -75,7 +75,7 @@ fn there_are_three_constraints_at_most() {
 }
 
 #[test]
-fn rounds_are_counted_by_the_tool_and_end_at_the_fourth() {
+fn the_tool_counts_rounds_and_stops_after_the_fourth() {
     let hive = begun();
     for round in ["1/4", "2/4", "3/4", "4/4"] {
         assert_eq!(state(&hive, &["round"]).get("ROUND"), round);
@@ -91,7 +91,7 @@ fn rounds_are_counted_by_the_tool_and_end_at_the_fourth() {
 }
 
 #[test]
-fn a_key_that_comes_again_gets_the_first_reply_whatever_happened_since() {
+fn repeating_a_key_returns_the_first_reply() {
     let hive = TestVault::new();
     let first = state(&hive, &["start", "Login", "--key", "s"]);
     let set = state(&hive, &["set", "OPEN_K=K1", "--key", "k1"]);
@@ -134,7 +134,7 @@ fn a_key_that_comes_again_gets_the_first_reply_whatever_happened_since() {
 }
 
 #[test]
-fn a_lost_session_is_told_what_to_run_if_that_is_known_to_be_safe() {
+fn a_lost_session_is_told_what_to_run_if_it_is_safe() {
     let story = TestJobVault::new("");
     state(&story, &["start", "Login"]);
     for (said, next) in [
@@ -170,7 +170,7 @@ fn a_lost_session_is_told_what_to_run_if_that_is_known_to_be_safe() {
 }
 
 #[test]
-fn the_same_rules_hold_for_whoever_appends_by_hand_and_a_log_that_broke_them_is_found() {
+fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
     let hive = begun();
     let mission = hive.events()[1]["subject"].as_str().unwrap().to_owned();
     let append = |kind: &str, payload: Value, code: i32| {

@@ -222,7 +222,7 @@ fn lives() -> Lives {
 
 #[test]
 #[ignore = "what it looks at is a whole process: the test below gives it one"]
-fn in_a_process_of_its_own() {
+fn operations_from_several_threads_in_their_own_process() {
     let hive = TestVault::empty();
     let acknowledged = Acknowledged::default();
     let hands: Vec<Hand> = (0..THREADS).map(|number| hand(&hive, number, &acknowledged)).collect();
@@ -324,7 +324,12 @@ fn in_a_process_of_its_own() {
 #[test]
 fn every_operation_can_be_called_from_several_threads_at_once() {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["rules::concurrency::in_a_process_of_its_own", "--exact", "--ignored", "--nocapture"]);
+    command.args([
+        "rules::concurrency::operations_from_several_threads_in_their_own_process",
+        "--exact",
+        "--ignored",
+        "--nocapture",
+    ]);
     let path = ("PATH", "/usr/local/bin:/usr/bin:/bin");
     let done = command.env_clear().envs([path, ("RUST_BACKTRACE", "1")]).output().unwrap();
     let (said, complained) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
@@ -332,7 +337,7 @@ fn every_operation_can_be_called_from_several_threads_at_once() {
 }
 
 #[test]
-fn no_operation_is_left_out_here() {
+fn no_operation_is_left_out() {
     let here = concat!(include_str!("mod.rs"), include_str!("work.rs"), include_str!("system.rs"));
     let missing: Vec<String> =
         layers::operations().into_iter().filter(|name| !here.contains(&format!("{name}("))).collect();

@@ -300,7 +300,7 @@ fn news(hive: &TestVault, seen: &mut BTreeMap<PathBuf, u64>) -> VecDeque<Value> 
 }
 
 #[test]
-fn ten_thousand_random_events_come_to_what_a_plain_model_says() {
+fn ten_thousand_random_events_match_a_plain_model() {
     let (rules, mut dice) = (rules(), Dice(SEED));
     let (mut hive, mut model, mut serial) = (TestVault::new(), Model { events: 2, ..Model::default() }, 0);
     // Nothing is overdue here.
