@@ -45,7 +45,7 @@ fn every_character_in_every_field_stays_on_its_line() {
     println!("CHARACTERS:{}\nFIELDS:{}\nLINES_MORE:0\n", all.chars().count(), fields + 2);
 }
 
-/// Requirements whose titles hold these characters.
+/// Requirements whose titles contain these characters.
 fn titles(characters: &[char]) -> Vec<Value> {
     let titles = characters.chunks(TITLE_CHARS).map(|piece| piece.iter().collect::<String>());
     titles

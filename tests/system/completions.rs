@@ -92,7 +92,7 @@ fn with_tasks() -> TestVault {
 /// What every shell does, the same way.
 fn completes(shell: &Shell) {
     let ends = |line: &'static str| move |screen: &str| screen.lines().any(|shown| shown.trim_end().ends_with(line));
-    // A command, a sub-command, an option behind it, a value of a closed list.
+    // A command, a sub-command, an option after it, a value of a closed list.
     shell.tab("hf ver", 1);
     shell.until(ends("hf verify"));
     shell.tab("hf task cl", 1);

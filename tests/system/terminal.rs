@@ -65,7 +65,7 @@ fn a_person_gets_tables_with_colours_and_everybody_else_the_lines() {
     assert!(!seen.contains("ENTITY:") && !seen.contains('@'), "{seen:?}");
     let plain = on_terminal_with(&hive, "", "task list", &[("NO_COLOR", "1")]);
     assert!(plain.contains("OK  1 task") && !plain.contains('\u{1b}'), "{plain:?}");
-    // An agent, whoever asks for the lines, and the command's own name get the lines.
+    // An agent, a caller that asks for the lines, and the command's own name get the lines.
     for seen in [
         on_terminal_with(&hive, "", "task list", &[("HF_AGENT", "a")]),
         on_terminal_with(&hive, "", "task list", &[("HF_RUN_ID", "a")]),

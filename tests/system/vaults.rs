@@ -1,4 +1,4 @@
-//! Vaults in every condition that a crash can leave, and what must hold for each afterwards.
+//! Vaults in every condition that a crash can leave, and what must be true of each afterwards.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,7 +20,7 @@ pub struct Start {
     pub now: &'static str,
     /// The good part of its log: never to be lost.
     pub kept: Vec<u8>,
-    /// An unfinished write behind it: to be moved to quarantine.
+    /// An unfinished write after it: to be moved to quarantine.
     pub torn: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ pub fn clean() -> TestVault {
     hive
 }
 
-/// Half a line behind the published head.
+/// Half a line after the published head.
 pub fn torn(name: &'static str, now: &'static str) -> Start {
     tear(name, now, clean())
 }
@@ -166,7 +166,7 @@ pub fn batch(title: &str, length: usize) -> String {
         .collect()
 }
 
-/// All segments, one behind the other.
+/// All segments, one after the other.
 pub fn log(vault: &Path) -> Vec<u8> {
     let events = vault.join("Akashic/events");
     if !events.exists() {
@@ -175,7 +175,7 @@ pub fn log(vault: &Path) -> Vec<u8> {
     files(&events).iter().flat_map(|path| read(path)).collect()
 }
 
-/// How often each idempotency key stands in a log.
+/// How often each idempotency key occurs in a log.
 pub fn keys(log: &[u8]) -> HashMap<String, usize> {
     let mut keys = HashMap::new();
     for line in log.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
@@ -188,7 +188,7 @@ pub fn keys(log: &[u8]) -> HashMap<String, usize> {
     keys
 }
 
-/// How often a text stands in a log.
+/// How often a text occurs in a log.
 pub fn count(log: &[u8], text: &str) -> usize {
     log.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
 }

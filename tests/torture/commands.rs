@@ -10,7 +10,7 @@ use crate::test_vault::{Reply, TestVault, binary};
 /// What a repetition of the command means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// The same thing: its key is in the line, or its goal holds already.
+    /// The same thing: its key is in the line, or its goal is already reached.
     Same,
     /// The same thing if the key of the uncertain reply is given.
     WithPrintedKey,

@@ -1,4 +1,4 @@
-//! What must hold after a command met a fault.
+//! What must be true after a command met a fault.
 //!
 //! Acknowledged: it is in the log. Refused: it is not, nor is anything of it. Uncertain or silent:
 //! all of it or none. In every case the next append works and mends what is torn, the log verifies,
@@ -31,13 +31,13 @@ pub fn said(reply: &Reply) -> Result<Said, Wrong> {
         // hf-watchdog says with its code that something is wrong, and has recorded it.
         (Some(0), _) | (Some(1), ["ANOMALY"]) => Ok(Said::Recorded),
         (Some(111), ["SYSTEM_ERROR"]) => Ok(Said::Refused),
-        // A file of the caller's own that cannot be read is a mistake of his to the command.
+        // A file of the caller's own that cannot be read is the caller's mistake to the command.
         (Some(2), ["USAGE"]) if reply.get("SUM").starts_with("cannot read ") => Ok(Said::Refused),
         _ => Err(Wrong::ChainBreak(format!("no reply that fits a fault of the system: {reply:?}"))),
     }
 }
 
-/// The types of the events that stand behind what was there before, in order; not those that a mended
+/// The types of the events that come after what was there before, in order; not those that a mended
 /// tail and `check_goes_on` bring along.
 pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
     let log = log(vault);
@@ -82,7 +82,7 @@ pub fn agrees(hive: &TestVault) -> Result<(), Wrong> {
     }
 }
 
-/// Everything that must hold. `whole` are the events of the command without a fault.
+/// Everything that must be true. `whole` are the events of the command without a fault.
 pub fn judge(start: &Start, act: &Act, hive: &TestVault, reply: &Reply, whole: &[String]) -> Result<Said, Wrong> {
     let said = said(reply)?;
     start.check_kept(&hive.vault()).map_err(Wrong::Lost)?;

@@ -1,6 +1,6 @@
 //! Everything that can break in the middle of a command, counted. Run by `scripts/torture`.
 //!
-//! Promise: nothing acknowledged is lost, nothing is there twice, the chain holds, nothing is left
+//! Promise: nothing acknowledged is lost, nothing is there twice, the chain is intact, nothing is left
 //! over. `--sabotage NAME` has the commands break that promise, and must turn this red.
 
 #[allow(dead_code, reason = "shared with the system tests, which use the rest")]

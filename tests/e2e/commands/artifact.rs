@@ -150,7 +150,7 @@ fn the_same_content_is_stored_once() {
 }
 
 #[test]
-fn a_key_repeats_a_put_safely() {
+fn a_key_makes_repeating_a_put_safe() {
     let hive = TestVault::new();
     put(&hive, "a.txt", "one\n", "--key k");
     assert_eq!(ok(&hive, "hf-artifact put a.txt --key k").get("STATUS"), "DUPLICATE");
@@ -180,7 +180,7 @@ fn damaged_content_is_never_returned_and_is_recorded_once() {
         assert_eq!(count(&hive, "ArtifactCorrupted"), 1, "round {n}");
     }
     assert_eq!(state(&hive, "ART-0001"), "Corrupted");
-    // Stored anew it is good again, as an artifact of its own.
+    // Stored again it is good, as an artifact of its own.
     let anew = put(&hive, "a.txt", "good\n", "");
     assert_eq!((anew.get("STATUS"), &anew.get("REF")[..8]), ("STORED", "ART-0002"));
     assert_eq!(sh(&hive, "hf-artifact get ART-0002").stdout, "good\n");

@@ -1,4 +1,4 @@
-//! hf-constraint: what holds for all work.
+//! hf-constraint: limits that apply to all work.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::steps::{count, keeps_the_rules, ok, refuses, state};
 use crate::support::test_vault::TestVault;
 
-/// What holds, as agents read it.
+/// The active constraints, as agents read them.
 fn active(hive: &TestVault) -> Vec<Value> {
     let text = fs::read(hive.vault().join("Context/active_constraints.json")).unwrap();
     let all: Value = serde_json::from_slice(&text).unwrap();
@@ -76,7 +76,7 @@ fn an_agent_may_propose_a_constraint_but_nobody_applies_it_without_a_decision() 
 }
 
 #[test]
-fn only_existing_constraints_can_be_prioritized_or_removed() {
+fn constraint_refuses_unknown_and_malformed_targets() {
     let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide approve DEC-0001");

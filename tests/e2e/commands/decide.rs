@@ -3,7 +3,7 @@
 use hiveforge::event::Kind;
 use serde_json::json;
 
-use crate::support::steps::{count, found_behind, id, keeps_the_rules, kinds, kinds_since, ok, refuses, state};
+use crate::support::steps::{count, found_after, id, keeps_the_rules, kinds, kinds_since, ok, refuses, state};
 use crate::support::test_vault::{Reply, TestVault};
 
 /// REQ-0001, which DEC-0001 asks about.
@@ -102,7 +102,7 @@ fn one_of_the_options_must_be_chosen_and_the_choice_is_final() {
     keeps_the_rules(&hive);
 }
 
-/// Who must not decide: the words behind the command, and what stands in the environment.
+/// Who must not decide: the words after the command, and what is in the environment.
 const AGENTS: &[(&[&str], Option<&str>)] = &[
     (&["--actor", "agent:a"], None),
     (&["--actor", "core:reactor"], None),
@@ -242,7 +242,7 @@ fn the_audit_finds_an_approval_by_an_agent_in_a_forged_log() {
     for actor in ["agent:a", "core:reactor"] {
         let hive = asked();
         let decision = format!("decision:{}", id(&hive, "decide", "DEC-0001"));
-        let found = found_behind(&hive, vec![(actor, Kind::DecisionApproved, &decision, json!({}))]);
+        let found = found_after(&hive, vec![(actor, Kind::DecisionApproved, &decision, json!({}))]);
         assert!(found.contains(&format!("DecisionApproved is for an operator, not for {actor}")), "{found:#?}");
     }
 }
@@ -254,7 +254,7 @@ fn the_audit_finds_a_stale_approval_in_a_forged_log() {
         format!("requirement:{}", id(&hive, "require", "REQ-0001")),
         format!("decision:{}", id(&hive, "decide", "DEC-0001")),
     ];
-    let found = found_behind(
+    let found = found_after(
         &hive,
         vec![
             ("user:jo", Kind::RequirementAnalyzed, &requirement, json!({"analysis": "Delete everything first."})),
@@ -274,9 +274,9 @@ fn the_audit_finds_a_stale_approval_in_a_forged_log() {
 fn the_audit_finds_a_gated_event_without_approval_in_a_forged_log() {
     let hive = asked();
     let requirement = format!("requirement:{}", id(&hive, "require", "REQ-0001"));
-    let found = found_behind(&hive, vec![("user:jo", Kind::RequirementApproved, &requirement, json!({}))]);
+    let found = found_after(&hive, vec![("user:jo", Kind::RequirementApproved, &requirement, json!({}))]);
     assert_eq!(found, ["REQ-0001 needs an operator's approval (requirement_approval) first"]);
     let hive = TestVault::new();
-    let found = found_behind(&hive, vec![("user:jo", Kind::ConstraintApplied, "constraint:c", json!({"text": "x"}))]);
+    let found = found_after(&hive, vec![("user:jo", Kind::ConstraintApplied, "constraint:c", json!({"text": "x"}))]);
     assert_eq!(found, ["constraint:c needs an operator's approval (constraint_change) first"]);
 }

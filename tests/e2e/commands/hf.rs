@@ -5,7 +5,7 @@ use hiveforge::cli::COMMANDS;
 use crate::support::test_vault::{TestVault, binary};
 
 #[test]
-fn hf_without_arguments_lists_every_command_on_one_line() {
+fn hf_without_arguments_prints_one_line_per_command() {
     let hive = TestVault::empty();
     let listed: String = COMMANDS.iter().map(|entry| format!("COMMAND:{} {}\n", entry.name, entry.about)).collect();
     let head = format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:{} commands\n", COMMANDS.len());
@@ -154,7 +154,7 @@ fn read_only_commands_take_no_key_and_no_actor() {
     ] {
         hive.refuses("task", args, 2);
     }
-    // Who acts stands behind what is done.
+    // The actor comes after what is done.
     hive.refuses("task", &["--actor", "user:jo", "propose", "x"], 2);
     hive.run("task", &["propose", "x", "--actor", "user:jo", "--key", "k"]).expect_exit(0);
 }

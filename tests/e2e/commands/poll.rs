@@ -27,7 +27,7 @@ fn the_four_blocks_match_the_specification_exactly() {
         "EXIT:2\nSTATUS:RUNNING\nNEXT:ACTION hf-poll T-0001\nSUM:Still running\n"
     );
     go.open();
-    // The keys of the block come first; ours stand behind them.
+    // The keys of the block come first; ours come after them.
     let done = "EXIT:0\nSTATUS:DONE\nNEXT:NONE\nSUM:All tests passed\nLOGREF:logs/L-0001.txt\n";
     assert_eq!(polled(&story, &["T-0001"]), done);
     assert_eq!(polled(&story, &["T-0001", "1", "1"]), done, "and so it stays");
@@ -291,7 +291,7 @@ fn a_foreign_job_is_polled_until_it_is_done() {
         "if [ $(wc -l <\"$folder/asked\") -lt 3 ]; then echo processing; else echo done; fi",
     )
     .unwrap();
-    // The variable goes before the setting, and the id behind a command that has no place for it.
+    // The variable goes before the setting, and the id follows a command that has no place for it.
     story.settle("jobs:\n  check_cmd: /nonexistent\n");
     let mut command = story.command("poll");
     command.args(["job-7", "1"]).env("HF_CHECK_CMD", format!("{tells} --check"));

@@ -195,7 +195,7 @@ fn requirements(hive: &TestVault, numbers: std::ops::Range<usize>) {
 #[test]
 fn a_long_list_is_paged_by_following_next() {
     let hive = TestVault::new();
-    // The first hundred come from the index, the others from the log behind it.
+    // The first hundred come from the index, the others from the log after it.
     requirements(&hive, 0..100);
     requirements(&hive, 100..130);
     let mut reply = hive.run("project", &["requirements", "--limit", "40"]).expect_exit(0);
@@ -405,7 +405,7 @@ fn a_snapshot_is_the_whole_state_with_its_head() {
     let named = hive.run("project", &["--snapshot", "before-release"]).expect_exit(0);
     assert_eq!(named.get("PATH"), "snapshots/before-release.json");
     hive.propose("more");
-    // It stays true for the head that it stands for.
+    // It stays true for its head.
     hive.run("project", &["--check"]).expect_exit(0);
     for name in ["latest", "../x", "a/b", "-x", ".hidden", "a.b", &"x".repeat(65)] {
         let argument = format!("--snapshot={name}");

@@ -1,4 +1,4 @@
-//! hf-ref: a file by a name that no longer holds once its content has changed.
+//! hf-ref: names for files that stop matching once the content has changed.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -7,7 +7,7 @@ use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
 use crate::support::job_fixture::TestJobVault;
-use crate::support::steps::{count, found_behind, keeps_the_rules, kinds_since, ok, refuses, sh};
+use crate::support::steps::{count, found_after, keeps_the_rules, kinds_since, ok, refuses, sh};
 use crate::support::test_vault::{Reply, TestVault, write_private};
 
 /// A reviewer's reply.
@@ -89,7 +89,7 @@ fn a_debate_from_its_first_reply_to_the_last() {
         kinds_since(&hive, 1),
         ["DebateOpened", "ReviewRecorded", "ReviewRecorded", "ReviewRecorded", "DebateConverged"]
     );
-    // The next reply is about something new: it begins anew, and with nothing of before.
+    // The next reply is about something new: it starts afresh, with nothing from before.
     assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt(""));
     assert_eq!(says(&hive, "gem", "PASS: x").code, Some(3), "gpt begins");
     assert_eq!(said(&hive, "gpt", "PASS: x").get("ROUND"), "1/4");
@@ -152,7 +152,7 @@ fn a_reply_in_any_other_form_changes_nothing() {
     }
     hive.refuses_input("review", &["record", "--reviewer", "gpt"], b"PASS: \xff".to_vec(), 2);
     hive.refuses_input("review", &["record", "--reviewer", "gpt"], "x".repeat(3 * 1024 * 1024), 2);
-    // At the limit, with the line's end behind it.
+    // At the limit, followed by the line's end.
     said(&hive, "gpt", &format!("{}\n", words(200)));
     said(&hive, "gem", &format!("\n{}\n", bytes(2000)));
     assert_eq!(review(&hive, "R-gem-0001.md").len(), 2001);
@@ -250,7 +250,7 @@ fn a_missing_reply_file_is_rewritten_by_the_next_reader() {
     assert_eq!(review(&hive, "R-gem-0001.md"), FAILS);
     ok(&hive, "hf-review fails R-gpt-0001");
     assert_eq!(review(&hive, "R-gpt-0001.md"), FAILS);
-    // What somebody wrote there is his.
+    // What somebody wrote there is theirs.
     write_private(&folder.join("R-gem-0001.md"), b"note");
     ok(&hive, "hf-review fails");
     assert_eq!(review(&hive, "R-gem-0001.md"), "note");
@@ -297,7 +297,7 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
         let payload = json!({"reviewers": names}).to_string();
         TestVault::new().refuses("append", &["DebateOpened", "--payload", &payload], 2);
     }
-    let found = found_behind(
+    let found = found_after(
         &hive,
         vec![
             ("user:jo", Kind::DebateConverged, &debate, json!({})),
@@ -307,7 +307,7 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
     assert!(found[0].contains("DebateConverged is not what the replies of"), "{found:#?}");
     assert!(found.len() > 1, "{found:#?}");
     let hive = TestVault::new();
-    let found = found_behind(
+    let found = found_after(
         &hive,
         vec![
             ("user:jo", Kind::DebateOpened, "debate:d", json!({"reviewers": ["gpt", "gem"]})),

@@ -476,7 +476,7 @@ fn an_agent_can_only_use_its_own_sessions() {
         assert_eq!(sh(&hive, &line).expect_exit(3).get("REASON"), "operator_only");
     }
     let session = format!("session:{}", id_of_session(&hive));
-    let found = crate::support::steps::found_behind(
+    let found = crate::support::steps::found_after(
         &hive,
         vec![
             ("agent:b", Kind::AgentStarted, "agent:b", json!({})),

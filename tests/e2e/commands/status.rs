@@ -1,4 +1,4 @@
-//! hf-status: how everything stands, on one screen.
+//! hf-status: the state of everything on one screen.
 
 use crate::support::steps::{held, ok, refuses, sh};
 use crate::support::test_vault::TestVault;

@@ -7,7 +7,7 @@ use hiveforge::event::Kind;
 use hiveforge::vault::Vault;
 use serde_json::json;
 
-use crate::support::steps::{count, found_behind, id, keeps_the_rules, kinds, kinds_since, ok, running, sh, state};
+use crate::support::steps::{count, found_after, id, keeps_the_rules, kinds, kinds_since, ok, running, sh, state};
 use crate::support::test_vault::{Reply, TestVault};
 
 /// Whether the flag is up.
@@ -198,7 +198,7 @@ fn a_recorded_resume_succeeds_even_if_the_flag_cannot_be_removed() {
     assert_eq!((count(&hive, "EmergencyStopIssued"), count(&hive, "SystemResumed")), (1, 1));
 }
 
-/// A vault whose stop was lifted by somebody who died before he lowered the flag.
+/// A vault whose stop was lifted by somebody who died before lowering the flag.
 fn with_a_stale_flag() -> TestVault {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
@@ -270,7 +270,7 @@ fn the_audit_finds_work_started_after_a_stop_in_a_forged_log() {
     ok(&hive, "hf-stop fire");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
     let run = json!({"task_id": id(&hive, "task", "T-0001")});
-    let found = found_behind(
+    let found = found_after(
         &hive,
         vec![
             ("user:jo", Kind::TaskAssigned, &task, json!({"holder": "user:jo", "lease_seconds": 900})),
@@ -285,7 +285,7 @@ fn the_audit_finds_stops_that_left_work_running_or_were_lifted_by_an_agent() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
-    let found = found_behind(
+    let found = found_after(
         &hive,
         vec![
             ("user:jo", Kind::EmergencyStopIssued, "system", json!({"reason": "fire"})),

@@ -7,7 +7,7 @@ use hiveforge::event::Kind;
 use serde_json::json;
 
 use crate::support::steps::{
-    approved, found_behind, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
+    approved, found_after, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
 };
 use crate::support::test_vault::{Reply, TestVault};
 
@@ -354,7 +354,7 @@ fn the_audit_finds_work_on_someone_elses_task_in_a_forged_log() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
-    let found = found_behind(
+    let found = found_after(
         &hive,
         vec![
             ("agent:b", Kind::AgentStarted, "agent:b", json!({})),
@@ -367,14 +367,14 @@ fn the_audit_finds_work_on_someone_elses_task_in_a_forged_log() {
 #[test]
 fn the_audit_finds_an_unjustified_consequence_in_a_forged_log() {
     let hive = TestVault::new();
-    let found = found_behind(&hive, vec![("user:jo", Kind::TaskProposed, "task:t", json!({"title": "x"}))]);
+    let found = found_after(&hive, vec![("user:jo", Kind::TaskProposed, "task:t", json!({"title": "x"}))]);
     assert_eq!(found, ["TaskReady of task:t should follow"]);
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let (task, run) = (format!("task:{}", id(&hive, "task", "T-0001")), ok(&hive, "hf-task show T-0001"));
     let run = run.all("ENTITY")[0].split(' ').next().unwrap().to_owned();
     let lost = json!({"reason": "no power"});
-    let found = found_behind(&hive, vec![("core:jobs", Kind::RunCrashed, &run, lost)]);
+    let found = found_after(&hive, vec![("core:jobs", Kind::RunCrashed, &run, lost)]);
     assert_eq!(found, [format!("TaskFailed of {task} should follow")]);
 }
 

@@ -175,7 +175,7 @@ fn a_rewritten_or_shortened_log_fails_its_anchor() {
     fs::remove_file(hive.head()).unwrap();
     hive.run("verify", &[]).expect_exit(0);
     assert_eq!(hive.run("verify", &["--expect-head", &anchor]).expect_exit(1).get("ANCHOR"), "FAILED");
-    // Made anew as a whole.
+    // Rewritten as a whole.
     fs::remove_dir_all(hive.vault()).unwrap();
     hive.run("init", &[]).expect_exit(0);
     hive.propose("one");
@@ -285,7 +285,7 @@ fn recovery_needs_an_operators_confirmation() {
     }
 }
 
-/// Recovers, and checks what must hold afterwards: `kept` bytes stand as they were, the rest of
+/// Recovers, and checks what must be true afterwards: `kept` bytes are as they were, the rest of
 /// `damaged` is in quarantine, the event that says so follows, and work goes on.
 #[track_caller]
 fn recovers(hive: &TestVault, damaged: &[u8], kept: usize) -> Reply {

@@ -162,7 +162,7 @@ fn an_anomaly_is_recorded_only_when_it_begins_and_ends() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing_and_reports_the_same() {
+fn a_check_changes_nothing_and_reports_the_same() {
     let mut hive = configured("");
     held(&hive, "agent:a");
     ok(&hive, "hf-activity --kind thinking --agent b");
@@ -182,7 +182,7 @@ fn a_dry_run_changes_nothing_and_reports_the_same() {
 }
 
 #[test]
-fn a_dry_run_reads_agent_files_too() {
+fn a_check_reads_agent_files_too() {
     let mut hive = configured("");
     ok(&hive, "hf-activity --kind introspection");
     fs::create_dir_all(file(&hive, "checkpoints")).unwrap();
@@ -274,7 +274,7 @@ fn a_silent_agent_is_woken_and_then_escalated_once() {
     // Three looks between two tries, and as many before somebody is asked.
     assert_eq!(done["RecoveryAttempted"], [0, 4]);
     assert_eq!((&done["EscalationRequired"], &done["AnomalyDetected"]), (&vec![8], &vec![0]));
-    // Whoever comes back can be lost again.
+    // An agent that comes back can be lost again.
     ok(&hive, "hf-checkpoint Back");
     tick(&mut hive, 2400);
     tick(&mut hive, 4000);

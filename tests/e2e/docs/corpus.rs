@@ -28,7 +28,7 @@ transcripts! {
     poll project reference require review session state stop task usage values verify watchdog works
 }
 
-/// So many replies the corpus holds at least.
+/// The least number of replies in the corpus.
 const REPLIES_MIN_COUNT: usize = 400;
 
 /// Every status of version 0.1.0.
@@ -189,7 +189,7 @@ fn summary(output: &str) -> String {
         let word = match pair(line) {
             Some((key @ ("EXIT" | "STATUS"), value)) => format!("{key}:{value}"),
             Some((key, _)) => key.to_owned(),
-            // Behind LAST5 stand the last lines of a job: as many as it printed, and not ours.
+            // After LAST5 come the last lines of a job: as many as it printed, and not ours.
             None if in_block => continue,
             None => "?".to_owned(),
         };

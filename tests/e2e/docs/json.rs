@@ -162,7 +162,7 @@ fn the_schema_tells_wrong_replies_from_right_ones() {
 #[test]
 fn only_an_option_selects_json_or_a_document() {
     let hive = TestVault::new();
-    // Each of these words stands where it is no option and no sub-command.
+    // Each of these words is used where it is neither an option nor a subcommand.
     let plain = |line: &str| {
         let reply = sh(&hive, line);
         assert!(reply.stdout.starts_with("EXIT:"), "{line}: {reply:#?}");

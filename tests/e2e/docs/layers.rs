@@ -60,7 +60,7 @@ fn imports_point_left_only() {
         for (path, text) in sources(layer) {
             for part in text.split("crate::").skip(1) {
                 let other: String = part.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-                // A macro of ours stands at the root of the crate.
+                // A macro of ours is at the root of the crate.
                 let is_macro = part[other.len()..].starts_with('!');
                 if other == layer || other.is_empty() || is_macro {
                     continue;
@@ -226,7 +226,7 @@ fn no_operation_reads_its_environment_directly() {
 
 #[test]
 fn the_inner_layers_are_pure() {
-    // What a caller is told is a value, too: whoever renders it needs no process.
+    // What a caller is told is a value, too: rendering it needs no process.
     for layer in LAYERS.concat().into_iter().filter(|layer| row(layer) <= row(LAST_PURE) || *layer == "reply") {
         for (path, text) in sources(layer) {
             let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();

@@ -1,6 +1,6 @@
 //! The manual is made from the code: man pages, completions and tables are what they should be.
 //!
-//! `HF_UPDATE=1 cargo test --test e2e manual` writes them anew.
+//! `HF_UPDATE=1 cargo test --test e2e manual` rewrites them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -76,7 +76,7 @@ fn every_shell_completes_every_command() {
     }
 }
 
-/// The words stand in COMP_WORDS; what the commands offer is taken as it is.
+/// The words are in COMP_WORDS; what the commands offer is taken as it is.
 const BASH: &str = r#"# bash completion of the hf commands: they say themselves what fits.
 _hf() {
     local word line cut= words=()
@@ -338,7 +338,7 @@ fn time(setting: Setting) -> String {
     if seconds % 60 == 0 { format!("{} minutes", seconds / 60) } else { format!("{seconds} seconds") }
 }
 
-/// What an agent has to know, with the numbers that hold.
+/// What an agent has to know, with the current numbers.
 fn for_agents() -> Vec<Part> {
     use Part::{Heading, Reply, Run, Say};
     let [shown, inward, checked, lease] = [
@@ -458,7 +458,7 @@ fn the_page_for_agents_is_current() {
     let mut out = format!("# HiveForge: {FOR_AGENTS}\n");
     let mut close = false;
     for part in for_agents() {
-        // What belongs to one list stands together.
+        // Items of one list are kept together.
         let listed = matches!(part, Part::Run(..) | Part::Reply(..));
         out += if listed && close { "" } else { "\n" };
         close = listed;
@@ -584,7 +584,7 @@ fn every_example_of_every_help_runs() {
             command.get_after_help().unwrap_or_else(|| panic!("{} has no examples", command.get_name())).to_string();
         let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty());
         for line in examples {
-            // A comment stands behind three spaces or more.
+            // A comment comes after three spaces or more.
             let example = line.trim().split("   ").next().unwrap();
             let skip =
                 ["--follow", "--every", "| jq", "| dot", "/srv/", "/backup/"].iter().any(|part| example.contains(part));

@@ -14,7 +14,7 @@ const COMMANDS: [&str; 6] = ["", "append", "backup", "init", "log", "verify"];
 /// Characters that end, hide or turn a line for some reader.
 const SLY: &str = "a\rb\nEXIT:0\u{85}c\u{2028}d\u{2029}e\u{202e}f\u{2066}g\u{200b}h\u{feff}i\u{7f}j\u{1b}[2Jk\u{ad}l";
 
-/// Whether one of them stands in a reply as it is.
+/// Whether a reply contains one of them unescaped.
 fn is_sly(reply: &str) -> bool {
     reply.chars().any(|c| c != '\n' && (c.is_control() || !c.is_ascii()) && SLY.contains(c))
 }

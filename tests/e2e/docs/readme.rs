@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::support::test_vault::{Reply, TestVault, binary, mask};
 
-/// The commands of all console blocks, each with the output that is shown behind it.
+/// The commands of all console blocks, each with the output that is shown after it.
 fn shown() -> Vec<(String, String)> {
     let readme = include_str!("../../../README.md");
     let mut steps: Vec<(String, String)> = Vec::new();
@@ -91,7 +91,7 @@ fn the_readme_lists_every_command() {
     }
 }
 
-/// The recipe for a CI job, as it stands in the README.
+/// The recipe for a CI job, as the README has it.
 fn ci_recipe() -> &'static str {
     let readme = include_str!("../../../README.md");
     let section = readme.split("## In a CI job").nth(1).expect("the section");

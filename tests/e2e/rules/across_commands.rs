@@ -1,4 +1,4 @@
-//! Rules that hold whatever command they are met by.
+//! Rules that are the same in every command.
 
 use serde_json::{Value, json};
 

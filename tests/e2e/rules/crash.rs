@@ -1,4 +1,4 @@
-//! What a crash can leave behind: the next append mends it, or refuses and changes nothing.
+//! What a crash can leave: the next append repairs it, or refuses and changes nothing.
 //!
 //! Most cases run in this process, through the same function as hf-append, because there are many.
 
@@ -34,7 +34,7 @@ impl Scene {
         Scene { behind: hive.contents(), log, start, hive }
     }
 
-    /// The vault as a crash left it: this log, and a record that is behind it or missing.
+    /// The vault as a crash left it: this log, and a record that is older or missing.
     fn leave(&self, log: &[u8], with_record: bool) {
         self.hive.restore(&self.behind);
         write_private(&self.hive.segment(), log);
@@ -110,7 +110,7 @@ fn half_a_batch_is_quarantined_as_a_whole() {
         (scene.start..scene.log.len()).filter(|&at| scene.log[at] == b'\n').map(|at| at + 1).collect();
     assert_eq!(ends.len(), 3);
     for with_record in [true, false] {
-        // Cut at, before and behind the end of each line, and within it.
+        // Cut at, before and after the end of each line, and within it.
         for cut in ends.iter().flat_map(|end| [end - 200, end - 1, *end, end + 1, end + 100]) {
             if cut < scene.log.len() {
                 scene.mends(&scene.log[..cut], with_record, &format!("cut at {cut}, record {with_record}"));

@@ -186,7 +186,7 @@ fn the_index_of_another_vault_is_ignored() {
     // Moved, so that the file itself is exactly as its last merge left it.
     let swap = |hive: &TestVault| {
         let other = TestVault::new();
-        // The same keys and names, with other events behind them.
+        // The same keys and names, but for other events.
         other.batch(&(0..150).rev().map(proposal).collect::<Vec<_>>());
         remove(hive);
         fs::rename(other.akashic("index"), hive.akashic("index")).unwrap();

@@ -56,7 +56,7 @@ fn live(seed: u64, ticked: bool, careful: bool) -> Life {
     life
 }
 
-/// A number that whoever runs the test may give.
+/// A number that may be given when the test is run.
 #[expect(clippy::disallowed_methods, reason = "how long a test takes is for whoever runs it to say")]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
@@ -124,7 +124,7 @@ const STORIES: &[Story] = &[
         "RUN-0001",
         360,
     ),
-    // Strict deep work: a whole limit behind its declared end, or behind its completion.
+    // Strict deep work: a whole limit after its declared end, or after its completion.
     (&[(0, "claim T-0001 --lease 10m"), (60, "hf-deepwork start --strict 60 x")], "LEASE_EXPIRED", "T-0001", 4260),
     (
         &[(0, "claim T-0001 --lease 10m"), (60, "hf-deepwork start --strict 60 x"), (3660, "hf-deepwork extend 30")],
@@ -153,7 +153,7 @@ const STORIES: &[Story] = &[
     ),
     // A flexible one keeps nothing.
     (&[(0, "claim T-0001 --lease 10m"), (60, "hf-deepwork start --flexible x")], "LEASE_EXPIRED", "T-0001", 600),
-    // A pause: a whole limit behind the resume. Questions and sessions go on.
+    // A pause: a whole limit after the resume. Questions and sessions go on.
     (
         &[(0, "claim T-0001 --lease 10m"), (600, "hf-pause x"), (5000, "hf-resume --project main")],
         "LEASE_EXPIRED",
@@ -240,7 +240,7 @@ fn id_at(second: i64) -> String {
     (0..26).rev().map(|n| char::from(alphabet[(bits >> (5 * n)) as usize & 31])).collect()
 }
 
-/// Seals an event behind another one: canonical JSON, whose digest is taken without its own member.
+/// Seals an event that comes after another one: canonical JSON, whose digest is taken without its own member.
 fn sealed(prev_hash: &str, (second, actor, kind, subject, payload): &Forged<'_>) -> Value {
     let mut event = json!({
         "$schema": "event.v1.schema.json", "actor": actor, "event_id": id_at(*second), "event_type": kind,
@@ -253,7 +253,7 @@ fn sealed(prev_hash: &str, (second, actor, kind, subject, payload): &Forged<'_>)
     event
 }
 
-/// What `hf-verify --policy` finds wrong with an event that stands behind what was recorded.
+/// What `hf-verify --policy` finds wrong with an event that comes after what was recorded.
 #[track_caller]
 fn found_wrong_with(hive: &TestVault, forged: &Forged<'_>) -> Vec<String> {
     let copy = hive.copy();
@@ -369,7 +369,7 @@ fn the_audit_finds_a_session_renewed_after_its_end() {
 }
 
 #[test]
-fn the_audit_finds_a_timeout_recorded_by_someone_else() {
+fn nobody_can_append_a_timeout_by_hand() {
     let (mut hive, _) = claimed();
     ok(&hive, "hf-task start T-0001 --actor agent:a");
     hive.at(&after(5));

@@ -80,7 +80,7 @@ fn fold(part: Part) -> View {
     (Box::new(part), state)
 }
 
-/// Whoever comes second is refused, where the vault's own files make them wait.
+/// The second writer is refused, where the vault's own files would make it wait.
 #[derive(Debug)]
 struct Optimist<'a>(&'a Memory);
 

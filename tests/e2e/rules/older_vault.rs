@@ -13,7 +13,7 @@ use crate::support::test_vault::{TestVault, write_private};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vault-0.1.0");
 
-/// Five minutes after the last thing that was recorded: every lease, session and deep work of the end still holds.
+/// Five minutes after the last thing that was recorded: the last leases, sessions and deep works are still open.
 const SOON: &str = "2026-02-04T09:05:00Z";
 /// A day later: the session, the deep work and the question of the end are overdue.
 const LATER: &str = "2026-02-05T09:00:00Z";
@@ -91,11 +91,11 @@ fn reading_an_older_vault_changes_nothing() {
 }
 
 #[test]
-fn work_goes_on_in_an_older_vault() {
+fn work_continues_in_an_older_vault() {
     let mut hive = older();
     let before = log(&hive);
     ok(&hive, "hf-checkpoint Walking --agent walker");
-    // Whoever held something then holds it still.
+    // What was held then is still held.
     ok(&hive, "hf-task start T-0020 --actor agent:builder");
     ok(&hive, "hf-task succeed T-0021 --actor agent:painter");
     ok(&hive, "hf-decide approve DEC-0007");

@@ -282,7 +282,7 @@ fn add_newer_event(hive: &TestVault) {
 #[test]
 fn a_log_with_an_event_of_a_newer_version_is_not_written_to() {
     for prepare in [
-        // Published by nobody, with a record that is behind it, or none, or with a torn write behind it.
+        // Published by nobody, with an older record, or none, or with a torn write after it.
         (|_: &TestVault| {}) as fn(&TestVault),
         |hive| fs::remove_file(hive.head()).unwrap(),
         |hive| {

@@ -116,7 +116,7 @@ fn a_claimed_run_times_out_after_its_lease() {
         assert_eq!(count(&hive, "RunTimedOut"), usize::from(overdue), "{time}");
         if overdue {
             assert!(reply.get("ANOMALY").starts_with("LEASE_EXPIRED run:"), "{reply:#?}");
-            // It is tried again, by anybody: whoever fell silent does not keep it.
+            // Anyone may try again: the silent agent does not keep it.
             let task = ok(&hive, "hf-task explain T-0001");
             let because = ["T-0001 is Ready since 2026-01-31T12:15:01Z", "nobody has claimed T-0001"];
             assert_eq!(task.all("BECAUSE"), because);
@@ -297,7 +297,7 @@ fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
     hive.refuses("append", &["RequirementApproved", "--subject", "REQ-0001"], 3);
     ok(&hive, "hf-decide approve DEC-0002");
     assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Approved".to_owned(), "Ready".to_owned()));
-    // The count begins anew.
+    // The count starts again.
     built_and_found_bad(&hive, 4);
     assert_eq!(state(&hive, "REQ-0001"), "Approved");
     keeps_the_rules(&hive);

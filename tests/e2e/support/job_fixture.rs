@@ -84,7 +84,7 @@ impl TestJobVault {
     pub fn gate(&self, name: &str) -> Gate {
         let path = self.dir().join(name);
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
-        // Open at both ends, so that nobody waits in opening it, and whoever waits is let go with the test.
+        // Open at both ends, so that opening it never blocks, and waiting readers are released when the test ends.
         Gate { pipe: File::options().read(true).write(true).open(path).expect("a pipe") }
     }
 
@@ -181,7 +181,7 @@ impl TestJobVault {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             assert!(!name.ends_with(".tmp") && name != "word", "left behind: {}", path.display());
         }
-        // What was left unrecorded is made up for by whoever looks.
+        // The next reader records what was left unrecorded.
         ok(&self, "hf-job list");
         let reply = self.run("verify", &["--policy", "--projections"]).expect_exit(0);
         assert_eq!(["CHAIN", "POLICY", "PROJECTIONS"].map(|key| reply.get(key)), ["OK"; 3], "{reply:#?}");

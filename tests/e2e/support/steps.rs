@@ -1,4 +1,4 @@
-//! Lives that many tests begin with: a requirement that was approved, a task that somebody holds.
+//! Short ways to run a line, to reach a common starting point (an approved requirement, a held task), and to check the
 
 use std::fs;
 
@@ -73,7 +73,7 @@ pub fn kinds(hive: &TestVault) -> Vec<String> {
     hive.events().iter().map(|event| event["event_type"].as_str().expect("a text").to_owned()).collect()
 }
 
-/// The types of the events behind the first so many.
+/// The types of the events after the first `count`.
 pub fn kinds_since(hive: &TestVault, count: usize) -> Vec<String> {
     kinds(hive).split_off(count)
 }
@@ -90,10 +90,10 @@ pub fn keeps_the_rules(hive: &TestVault) {
     assert_eq!(reply.get("POLICY"), "OK");
 }
 
-/// Makes the log what was recorded, as it was batched, and these behind it; each by whom it says.
+/// Rewrites the log as what was recorded, in its batches, and these events after it, each by the actor it names.
 /// Gives what `hf-verify --policy` finds, each without the id of its event.
 #[track_caller]
-pub fn found_behind(hive: &TestVault, more: Vec<(&str, Kind, &str, Value)>) -> Vec<String> {
+pub fn found_after(hive: &TestVault, more: Vec<(&str, Kind, &str, Value)>) -> Vec<String> {
     let mut events = hive.recorded();
     for (n, (actor, kind, subject, payload)) in more.into_iter().enumerate() {
         let event = forged(n as u64 + 1, kind, subject, payload);

@@ -234,7 +234,7 @@ fn an_events_own_id_is_its_key() {
 }
 
 #[test]
-fn a_dry_run_changes_no_byte() {
+fn a_dry_run_changes_nothing() {
     let hive = TestVault::new();
     let before = hive.contents();
     let reply =

@@ -126,7 +126,7 @@ fn switching_branches_reports_unread_messages_first() {
     let note = does(&hive, "ann", &["note", "Nearly there"]);
     assert_eq!(note.get("NEXT"), "ACTION hf-branch inbox --unread --agent ann");
     assert!(note.get("BRANCH").starts_with("BR-0002 free Suspended"), "{note:?}");
-    // Whoever leaves by itself still says where it stands.
+    // A persona that leaves by itself still gives its summary.
     does(&hive, "ann", &["resume", "BR-0002"]);
     hive.run("branch", &["tell", "ann", "Well?"]).expect_exit(0);
     does(&hive, "ann", &["suspend", "--summary", "The last page"]);

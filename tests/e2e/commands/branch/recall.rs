@@ -96,7 +96,7 @@ fn the_projection_has_the_columns_of_the_table() {
     assert_eq!(task["current_thread_id"], task["last_thread_id"]);
     assert!(task["task_id"].is_string() && task.get("suspended_at").is_none());
     assert_eq!((&social["partner_persona_id"], &social["threads"]), (&json!("ben"), &json!(0)));
-    // The index says the same, and so does what is made anew from the events alone.
+    // The index says the same, and so does a rebuild from the events alone.
     hive.run("project", &["--check"]).expect_exit(0);
     hive.run("project", &["--rebuild"]).expect_exit(0);
     assert_eq!(hive.json("projections/branches.json"), branches);

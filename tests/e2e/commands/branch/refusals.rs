@@ -5,7 +5,7 @@ use std::fs;
 use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
-use crate::support::steps::{found_behind, keeps_the_rules, ok, sh};
+use crate::support::steps::{found_after, keeps_the_rules, ok, sh};
 use crate::support::test_vault::{Reply, TestVault};
 
 use super::{active, does, written};
@@ -225,7 +225,7 @@ fn a_forged_log_is_detected() {
         does(&hive, "ann", &["suspend", "--summary", "Chapter 1 is done"]);
         hive
     };
-    let found = |more: Vec<(&str, Kind, &str, Value)>| found_behind(&written(), more);
+    let found = |more: Vec<(&str, Kind, &str, Value)>| found_after(&written(), more);
     let novel = |hive: &TestVault| hive.run("branch", &["show", "BR-0002"]).get("SUBJECT")[7..].to_owned();
     let hive = written();
     let id = novel(&hive);
@@ -238,7 +238,7 @@ fn a_forged_log_is_detected() {
         .unwrap();
     let two = json!({"branch_id": id, "anchor_id": last});
     assert_eq!(
-        found_behind(&hive, vec![("agent:ann", Kind::ThreadOpened, "thread:x", two)]),
+        found_after(&hive, vec![("agent:ann", Kind::ThreadOpened, "thread:x", two)]),
         ["BR-0003 is Active: it has to be left first"]
     );
     assert_eq!(
@@ -259,7 +259,7 @@ fn a_forged_log_is_detected() {
     does(&hive, "ann", &["resume", "BR-0002"]);
     hive.run("branch", &["tell", "ann", "Come here"]).expect_exit(0);
     let note = json!({"heartbeat_id": "20260131120000", "text": "Writing"});
-    let findings = found_behind(&hive, vec![("agent:ann", Kind::CheckpointRecorded, "agent:ann", note)]);
+    let findings = found_after(&hive, vec![("agent:ann", Kind::CheckpointRecorded, "agent:ann", note)]);
     assert!(findings.len() == 1 && findings[0].starts_with("ThreadAborted of thread:"), "{findings:?}");
 }
 
@@ -272,7 +272,7 @@ fn a_log_from_before_branches_existed_keeps_the_rules() {
         .unwrap()
         .to_owned();
     let holder = json!({"holder": "agent:ann"});
-    assert_eq!(found_behind(&hive, vec![("agent:ann", Kind::TaskAssigned, &task, holder)]), Vec::<String>::new());
+    assert_eq!(found_after(&hive, vec![("agent:ann", Kind::TaskAssigned, &task, holder)]), Vec::<String>::new());
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn a_retry_without_a_supervisor_is_lost_and_not_waited_for() {
     go.open();
     story.gone();
     story.mend(&good);
-    // The first look makes up for the end, and whoever looks then finds nobody.
+    // The first look records the end; later looks find nobody.
     ok(&story, "hf-job list");
     let reply = story.run("poll", &["T-0001", "1", "2"]);
     assert_eq!((reply.get("EXIT"), reply.get("STATUS")), ("1", "FAIL"), "{:#?}", kinds(&story));
@@ -129,7 +129,7 @@ fn a_job_from_another_boot_is_lost_even_if_its_pid_was_reused() {
     story.fire("trap '' TERM; echo up >at; read x <go");
     at.line();
     kill(story.pids("T-0001")[0], Signal::KILL);
-    // As if the machine had been started anew, and another process had its number.
+    // As if the machine had been rebooted, and another process had its pid.
     story.forge_record("T-0001", "identity.json", |identity| identity["boot_id"] = json!("another"));
     assert_eq!(story.poll("T-0001").get("SUM"), "Job was lost with its supervisor");
     assert_eq!((count(&story, "RunCrashed"), state(&story, "T-0001").as_str()), (1, "Aborted"));

@@ -181,7 +181,7 @@ fn an_archived_project_can_only_be_read() {
         ok(&hive, "hf-task explain T-0001").all("BECAUSE")[0],
         "project b is archived since 2026-01-31T12:00:00Z"
     );
-    // Whoever held something there is free for other work, and its signs of life count.
+    // An agent that held something there is free for other work, and its signs of life count.
     ok(&hive, "hf-checkpoint --agent a x");
     assert_eq!(state(&hive, "T-0002"), "Aborted");
     keeps_the_rules(&hive);

@@ -4,7 +4,7 @@ use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
 use crate::support::session_fixture::logged_in;
-use crate::support::steps::{count, found_behind, id, keeps_the_rules, ok, running};
+use crate::support::steps::{count, found_after, id, keeps_the_rules, ok, running};
 use crate::support::test_vault::TestVault;
 
 #[test]
@@ -59,7 +59,7 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     let check = |forged: (&str, Kind, &str, Value), finding: &str| {
         let copy = hive.copy();
         let kind = forged.1;
-        let found = found_behind(&copy, vec![forged]);
+        let found = found_after(&copy, vec![forged]);
         assert!(found.contains(&finding.to_owned()), "{kind}: {found:#?}");
     };
     check(("user:jo", Kind::RunStarted, "run:r", run), paused);
@@ -80,15 +80,15 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     let session = format!("session:{}", logged_in(&hive, "a", "main"));
     let pause = || ("user:jo", Kind::ProjectPaused, "project:main", json!({"reason": "x", "grace_seconds": 9}));
     let opened = || ("user:jo", Kind::ProjectOpened, "project:main", json!({}));
-    let found = found_behind(&hive.copy(), vec![opened(), pause()]);
+    let found = found_after(&hive.copy(), vec![opened(), pause()]);
     assert_eq!(found, [format!("SessionCut of {session} should follow")]);
-    let found = found_behind(&TestVault::new(), vec![opened(), pause()]);
+    let found = found_after(&TestVault::new(), vec![opened(), pause()]);
     assert_eq!(found, ["PauseDrained of project:main should follow"]);
     // A resume while everything is stopped.
     let hive = TestVault::new();
     ok(&hive, "hf-pause look");
     ok(&hive, "hf-stop fire");
-    let found = found_behind(&hive, vec![("user:jo", Kind::ProjectResumed, "project:main", json!({}))]);
+    let found = found_after(&hive, vec![("user:jo", Kind::ProjectResumed, "project:main", json!({}))]);
     assert_eq!(found, ["everything is stopped: fire"]);
 }
 
@@ -105,7 +105,7 @@ fn the_audit_finds_changes_to_an_archived_project_in_a_forged_log() {
         ("core:reactor", Kind::TaskAssigned, &task, json!({})),
         ("core:x", Kind::SessionStarted, "session:s", json!({"agent_id": "a", "ttl_seconds": 9})),
     ] {
-        let found = found_behind(&hive.copy(), vec![(actor, kind, subject, payload)]);
+        let found = found_after(&hive.copy(), vec![(actor, kind, subject, payload)]);
         assert!(found.contains(&archived.to_owned()), "{kind}: {found:#?}");
     }
 }

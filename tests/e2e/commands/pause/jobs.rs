@@ -110,7 +110,7 @@ fn a_job_queued_before_the_pause_stays_queued() {
     assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
     assert_eq!(ok(&story, "hf-pause --wait --max 30s").get("DRAINED"), "yes");
     assert_eq!(state(&story, "T-0002"), "Ready");
-    // A job of another project is not held up behind it.
+    // A job of another project does not wait for it.
     story.fire_with(&["--project", "b"], "echo three");
     assert_eq!(story.poll("T-0003").get("SUM"), "three");
     ok(&story, "hf-resume");

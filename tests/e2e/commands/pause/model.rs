@@ -21,7 +21,7 @@ struct Model {
     paused: [bool; 2],
     drained: [usize; 2],
     waits: [bool; 2],
-    /// Of each agent in each project: until when its session holds.
+    /// Of each agent in each project: until when its session lasts.
     until: [[Option<i64>; 2]; 2],
     /// Project, and state.
     tasks: Vec<(usize, Is)>,

@@ -75,7 +75,7 @@ fn setting_the_clock_back_does_not_revive_an_expired_session() {
     asks_to_leave(&hive, &shell, "hf-session renew", "session_void");
     let next = within(&hive, &shell, "hf-session next").expect_exit(0);
     assert_eq!((next.get("ACTION"), next.get("REASON")), ("exit", "session_void"));
-    // What nobody can use any more is over for whoever waits, too, and recorded as over.
+    // What nobody can use any more is over for those who wait, too, and recorded as over.
     let reply = ok(&hive, "hf-pause --wait --max 1s");
     assert_eq!(reply.get("DRAINED"), "yes");
     assert_eq!((count(&hive, "SessionExpired"), count(&hive, "PauseDrained")), (1, 1));

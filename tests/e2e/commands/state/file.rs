@@ -210,7 +210,7 @@ fn a_hand_edited_state_file_is_set_aside_reported_and_rebuilt() {
         assert_eq!(state(&hive, &["show"]).stderr, "", "told once");
     }
     assert!(beside_m1(&hive).iter().all(|name| name.starts_with("M1.aside-20260131T120000Z")));
-    // Whoever changes something is told the same.
+    // A command that changes something says the same.
     write_private(&file, b"mine");
     assert!(state(&hive, &["round"]).stderr.contains("it is kept as"));
     assert!(m1(&hive).contains("\nROUND: 1/4\n"));

@@ -164,7 +164,7 @@ fn after_four_rounds_an_operator_is_asked_and_the_reply_can_be_repeated() {
     assert_eq!(lines(&story, "ran"), ["1", "2", "3", "4"]);
     assert_eq!(lines(&story, "fixed"), ["1 broken 1", "2 broken 2", "3 broken 3"]);
     let events = story.events().len();
-    // Whoever was killed before he could read it asks again.
+    // A caller that was killed before reading it asks again.
     assert_eq!(story.run("state", &["go"]).expect_exit(3).stdout, reply.stdout);
     assert_eq!(story.events().len(), events);
     story.over();
@@ -183,7 +183,7 @@ fn an_abandoned_mission_is_not_reported_as_out_of_rounds() {
 }
 
 #[test]
-fn go_reports_missing_settings_before_recording_anything() {
+fn go_reports_what_is_missing_before_recording_anything() {
     let story = TestJobVault::new(&commands("true", ""));
     state(&story, &["start", "Login"]);
     let reply = story.refuses("state", &["go"], 3);

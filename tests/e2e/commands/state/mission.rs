@@ -4,7 +4,7 @@ use hiveforge::event::Kind;
 use serde_json::{Value, json};
 
 use crate::support::job_fixture::TestJobVault;
-use crate::support::steps::{found_behind, keeps_the_rules, ok, refuses};
+use crate::support::steps::{found_after, keeps_the_rules, ok, refuses};
 use crate::support::test_vault::TestVault;
 
 use super::{begun, m1, state};
@@ -202,7 +202,7 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
     }
     let reply = hive.refuses("append", &["MissionStarted", "--payload", r#"{"goal":"b"}"#], 3);
     assert!(reply.get("SUM").ends_with("is Running: one mission has to end first"));
-    let found = found_behind(
+    let found = found_after(
         &hive,
         vec![
             ("user:jo", Kind::MissionChanged, &mission, json!({"goal": "a\nb"})),

@@ -14,7 +14,7 @@ fn m1(hive: &TestVault) -> String {
     fs::read_to_string(hive.vault().join("Autonomous/state/M1.md")).expect("a state file")
 }
 
-/// What stands in a folder of `Autonomous/state` beside the file itself.
+/// What is in a folder of `Autonomous/state` beside the file itself.
 fn beside_m1(hive: &TestVault) -> Vec<String> {
     let names = fs::read_dir(hive.vault().join("Autonomous/state")).expect("a folder");
     let mut names: Vec<String> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -266,7 +266,7 @@ fn operations_from_several_threads_in_their_own_process() {
         let done = mission::go(&hand.person.at_this_moment(), GoRequest { max: LONG }).unwrap();
         assert_eq!(done.standing, GoStanding::Passed, "{done:?}");
     });
-    // Stops and resumes cross each other; whoever comes last lets everything go on.
+    // Stops and resumes cross each other; the last one lets everything go on.
     for _ in 0..ROUNDS {
         at_once(&hands, |hand| {
             let done = op::stop(&hand.person, StopRequest { reason: "enough".to_owned() }).unwrap();

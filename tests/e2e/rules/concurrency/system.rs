@@ -202,7 +202,7 @@ pub(super) fn backups(hand: &Hand, round: usize) {
     let target = hand.dir.join(format!("copy-{}-{round}", hand.number));
     let copied = op::backup(&hand.person, BackupRequest { target: target.clone() }).unwrap();
     assert_eq!(copied.path, target);
-    // Whoever copies a vault verifies the copy.
+    // A copy of a vault is verified.
     assert!(op::init(&Context { vault: target, ..hand.person.clone() }).unwrap().created.is_none());
 }
 

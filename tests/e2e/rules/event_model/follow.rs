@@ -65,7 +65,7 @@ impl Model {
         }
     }
 
-    /// What follows from an event by itself, where everything stands now.
+    /// What follows from an event by itself in the current state.
     pub(super) fn follow(&self, rules: &Rules, cause: &Step) -> Follows {
         let subject = cause.subject.as_str();
         let legal = |kind, subject: &str| rules.contains_key(&(entity_of(subject), self.state(subject), kind));

@@ -267,7 +267,7 @@ fn compare(ctx: &Context, model: &Model, place: &str) {
             let mut facts = object(entry.clone());
             let status = facts.remove("status").unwrap().as_str().unwrap().to_owned();
             let reference = facts.remove("ref").map(|r| r.as_str().unwrap().split('@').next().unwrap().to_owned());
-            // Where it stands in the log is not the model's to say.
+            // The model does not know its place in the log.
             facts.retain(|name, _| !["id", "created_at", "last_event_id"].contains(&name.as_str()));
             found.insert(format!("{entity}:{id}"), (status, reference, facts));
         }
@@ -309,7 +309,7 @@ fn ten_thousand_random_events_match_a_plain_model() {
          approval_timeout_hours: 9999\n  archive_after_days: 9999\n"
     );
     write_private(&hive.vault().join("hiveforge.config.yaml"), settings.as_bytes());
-    // Whoever comes first puts the settings on the record.
+    // The first command records the settings.
     hive.run("append", &["TaskReady", "--subject", "task:nothing"]).expect_exit(6);
     let mut log = BTreeMap::new();
     assert_eq!(news(&hive, &mut log).len(), 2);

@@ -271,7 +271,7 @@ impl Model {
         }
     }
 
-    /// Where the root of a persona stands when another of its branches came to an end, or was gone to.
+    /// The state of the root of a persona when another of its branches came to an end, or was gone to.
     pub(super) fn keep_root(&mut self, step: &Step, branch: &str) {
         let root = self.other(branch, "persona_id", "branch").unwrap();
         if root == branch {

@@ -124,7 +124,7 @@ pub(super) fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut
     let holder = model.held_by(entity, &subject);
     let agent = match dice.one_in(30) {
         true => Some(format!("agent:z{}", dice.roll(20))),
-        // Mostly, whoever holds a task is at it.
+        // Mostly, the holder of a task works on it.
         false => holder.filter(|holder| holder.starts_with("agent:") && !dice.one_in(4)),
     };
     let mut payload = payload(dice, kind, agent.as_deref());
@@ -144,7 +144,7 @@ pub(super) fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut
     if !fitting.is_empty() && !dice.one_in(5) {
         payload[member] = json!(id_of(fitting[dice.roll(fitting.len())]));
     }
-    // Mostly, whoever holds a task begins it.
+    // Mostly, the holder of a task starts it.
     let begins = payload.get("task_id").filter(|_| kind == "RunStarted").and_then(Value::as_str);
     let begins = begins.and_then(|task| model.held_by("task", &format!("task:{task}")));
     let agent = begins.filter(|holder| holder.starts_with("agent:") && !dice.one_in(8)).or(agent);

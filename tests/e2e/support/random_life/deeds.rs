@@ -51,7 +51,7 @@ impl Life {
         }
     }
 
-    /// Whoever chooses among the tasks of a project leaves none of them late.
+    /// Choosing among the tasks of a project leaves none of them late.
     pub(super) fn settled_in(&mut self, project: &str, reply: &Reply) {
         let mut left = self.world().late_in(project, self.now);
         left.retain(|late| !late.doubtful);

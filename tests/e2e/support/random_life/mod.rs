@@ -108,7 +108,7 @@ impl Life {
     /// What became of a command, for the comparison of two lives.
     fn note(&mut self, line: &str, reply: &Reply) {
         let status = reply.all("STATUS").first().copied().unwrap_or_default().to_owned();
-        // Whoever leaves what is over leaves nothing; either way it is gone.
+        // Leaving a session that is over changes nothing; either way it is gone.
         let status = if line.contains("logout") { String::new() } else { status };
         self.story.push(format!("{} {line} -> {:?} {status}", time(self.now), reply.code));
     }

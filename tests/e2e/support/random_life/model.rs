@@ -129,7 +129,7 @@ impl World {
         self.paused.contains(project)
     }
 
-    /// The short reference of a subject; whatever else stands there is left as it is.
+    /// The short reference of a subject; anything else is left as it is.
     pub fn name<'a>(&'a self, subject: &'a str) -> &'a str {
         self.names.get(subject).map_or(subject, String::as_str)
     }
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    /// Every deadline there is, as it stands now: what about, which rule, the last moment in time.
+    /// Every current deadline: what about, which rule, the last moment in time.
     fn deadlines(&self, now: i64) -> Vec<(String, &'static str, i64)> {
         let mut all = Vec::new();
         for (subject, task) in &self.tasks {
@@ -238,7 +238,7 @@ impl World {
         self.late(now).iter().any(|late| late.task.as_deref() == Some(task))
     }
 
-    /// Where a task stands with what is due applied: who let a claim pass holds nothing.
+    /// The phase of a task once what is due is applied: an expired claim is no longer held.
     pub fn stands(&self, task: &str, now: i64) -> Phase {
         match self.is_late(task, now) {
             true => Phase::Ready,
@@ -246,7 +246,7 @@ impl World {
         }
     }
 
-    /// What is wrong with an event where it stands, as far as time goes.
+    /// What is wrong with an event at its place in the log, as far as time goes.
     pub fn judge(&self, event: &Value) -> Option<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, subject, actor) = (text(&event["event_type"]), text(&event["subject"]), text(&event["actor"]));

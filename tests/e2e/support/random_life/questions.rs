@@ -15,7 +15,7 @@ impl Life {
         self.ask_everybody(project);
     }
 
-    /// The readers, whoever wants a task of this project, somebody who holds one, somebody who is logged in.
+    /// The readers, somebody who wants a task of this project, somebody who holds one, somebody who is logged in.
     pub fn ask_everybody(&mut self, project: &str) {
         let late = self.world().late(self.now);
         for late in &late {
@@ -124,7 +124,7 @@ impl Life {
         }
     }
 
-    /// Whoever holds a task, or thinks so, goes on with it.
+    /// The holder of a task, or an agent that believes it is, goes on with it.
     pub(super) fn ask_holder(&mut self, let_go: &BTreeSet<String>) {
         let Some((subject, caller, line, expect)) = self.deed() else { return };
         let mut copy = self.place.copy(self.now);
@@ -139,7 +139,7 @@ impl Life {
         }
     }
 
-    /// Whoever sits in a session stays, or is told to leave.
+    /// An agent in a session stays, or is told to leave.
     pub(super) fn ask_session(&mut self) {
         let seated: Vec<usize> = (0..AGENTS.len()).filter(|n| self.sessions[*n].is_some()).collect();
         let Some(n) = self.pick_of(&seated) else { return };
