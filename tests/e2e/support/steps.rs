@@ -1,4 +1,5 @@
 //! Short ways to run a line, to reach a common starting point (an approved requirement, a held task), and to check the
+//! log afterwards.
 
 use std::fs;
 
