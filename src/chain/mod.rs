@@ -11,7 +11,7 @@ pub mod tail;
 use serde_json::Value;
 
 use crate::base::{Digest, Ulid};
-use crate::event::Event;
+use crate::event::{BatchPosition, Event};
 
 pub use record::HeadRecord;
 pub use segment::SegmentName;
@@ -62,7 +62,7 @@ pub fn check_line(line: &[u8]) -> Result<Event, String> {
 }
 
 /// Checks that an event follows `prev`: linked to it, with a greater id, at the right place of its batch.
-pub fn check_link(prev: Option<&Head>, unit: &[Event], event: &Event) -> Result<(), String> {
+pub fn check_link(prev: Option<&Head>, batch: &[Event], event: &Event) -> Result<(), String> {
     let expected = prev.map_or(Digest::ZERO, |head| head.hash);
     if event.prev_hash != expected {
         return Err(format!("prev_hash of event {} is {}, expected {expected}", event.id, event.prev_hash));
@@ -70,11 +70,11 @@ pub fn check_link(prev: Option<&Head>, unit: &[Event], event: &Event) -> Result<
     if let Some(prev) = prev.filter(|head| head.id >= event.id) {
         return Err(format!("event_id {} is not greater than the one before, {}", event.id, prev.id));
     }
-    let place = unit.last().and_then(|last| last.batch);
-    match (place, event.batch) {
+    let last = batch.last().and_then(|last| last.batch);
+    match (last, event.batch) {
         (None, None) => Ok(()),
-        (None, Some(batch)) if batch.no == 1 => Ok(()),
-        (Some(last), Some(batch)) if batch.of == last.of && batch.no == last.no + 1 => Ok(()),
+        (None, Some(position)) if position.no == 1 => Ok(()),
+        (Some(last), Some(position)) if position.of == last.of && position.no == last.no + 1 => Ok(()),
         _ => Err(format!("event {} is out of place in its batch", event.id)),
     }
 }
@@ -82,7 +82,7 @@ pub fn check_link(prev: Option<&Head>, unit: &[Event], event: &Event) -> Result<
 /// Where and why a segment stops being good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Offset of the first byte that is not part of a good unit.
+    /// Offset of the first byte that is not part of a good batch.
     pub offset: usize,
     /// Offset of the line that could not be read; behind `offset` where a batch is cut short.
     pub line_offset: usize,
@@ -94,7 +94,7 @@ pub struct Fault {
 /// What a scan of one segment found.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// End of the last good unit.
+    /// End of the last good batch.
     pub end: usize,
     pub head: Option<Head>,
     pub count: u64,
@@ -102,48 +102,48 @@ pub struct Scan {
 }
 
 /// Reads a segment's bytes from `start` up to the first fault. `head` is the event before `start`.
-/// Each event of a complete unit is handed to `visit` with the offset of its line.
+/// Each event of a complete batch is handed to `visit` with the offset of its line.
 pub fn scan(bytes: &[u8], start: usize, head: Option<Head>, visit: &mut dyn FnMut(usize, &Event)) -> Scan {
     let mut done = Scan { end: start, head, count: 0, fault: None };
-    let mut unit: Vec<Event> = Vec::new();
+    let mut batch: Vec<Event> = Vec::new();
     let mut offsets: Vec<usize> = Vec::new();
     let mut at = start;
     while at < bytes.len() {
-        let prev = unit.last().map(Head::of).or(done.head);
+        let prev = batch.last().map(Head::of).or(done.head);
         let checked = match bytes[at..].iter().position(|&b| b == b'\n') {
             None => Err("the last line has no end".to_owned()),
             Some(length) => check_line(&bytes[at..at + length])
-                .and_then(|event| check_link(prev.as_ref(), &unit, &event).map(|()| (event, length))),
+                .and_then(|event| check_link(prev.as_ref(), &batch, &event).map(|()| (event, length))),
         };
         match checked {
             Err(message) => {
-                let batch = unit.last().and_then(|e| e.batch).map(|b| (b.no, b.of));
-                done.fault = Some(Fault { offset: done.end, line_offset: at, message, batch });
+                let cut_short = batch.last().and_then(|e| e.batch).map(|position| (position.no, position.of));
+                done.fault = Some(Fault { offset: done.end, line_offset: at, message, batch: cut_short });
                 return done;
             }
             Ok((event, length)) => {
-                let ends = event.ends_unit();
-                unit.push(event);
+                let ends = event.ends_batch();
+                batch.push(event);
                 offsets.push(at);
                 at += length + 1;
                 if ends {
-                    for (event, offset) in unit.iter().zip(offsets.drain(..)) {
+                    for (event, offset) in batch.iter().zip(offsets.drain(..)) {
                         visit(offset, event);
                     }
                     done.end = at;
-                    done.count += unit.len() as u64;
-                    done.head = unit.last().map(Head::of);
-                    unit.clear();
+                    done.count += batch.len() as u64;
+                    done.head = batch.last().map(Head::of);
+                    batch.clear();
                 }
             }
         }
     }
-    if let Some(batch) = unit.last().and_then(|e| e.batch) {
+    if let Some(BatchPosition { no, of }) = batch.last().and_then(|e| e.batch) {
         done.fault = Some(Fault {
             offset: done.end,
             line_offset: at,
-            message: format!("a batch of {} ends after {}", batch.of, batch.no),
-            batch: Some((batch.no, batch.of)),
+            message: format!("a batch of {of} ends after {no}"),
+            batch: Some((no, of)),
         });
     }
     done
@@ -157,7 +157,7 @@ pub(crate) mod fixture {
 
     use super::*;
     use crate::base::{Actor, Subject, Timestamp};
-    use crate::event::{Batch, Draft, Kind};
+    use crate::event::{Draft, Kind};
 
     /// A line with this payload, which is canonical already.
     pub fn sealed(payload: &str) -> Vec<u8> {
@@ -172,10 +172,10 @@ pub(crate) mod fixture {
         Event::from_draft(draft, Ulid::from_parts(2, 1), Timestamp(0)).seal(Digest::of(b"x"), None)
     }
 
-    /// A log of units of the given lengths, and the offset at which each unit ends.
-    pub fn log(units: &[u64]) -> (Vec<u8>, Vec<usize>, Vec<Event>) {
+    /// A log of batches of the given lengths, and the offset at which each batch ends.
+    pub fn log(batches: &[u64]) -> (Vec<u8>, Vec<usize>, Vec<Event>) {
         let (mut bytes, mut ends, mut events) = (Vec::new(), Vec::new(), Vec::<Event>::new());
-        for &of in units {
+        for &of in batches {
             for no in 1..=of {
                 let n = events.len() as u128;
                 let draft = Draft {
@@ -188,7 +188,7 @@ pub(crate) mod fixture {
                 };
                 let mut event = Event::from_draft(draft, Ulid::from_parts(1, n), Timestamp(0));
                 let prev = events.last().map_or(Digest::ZERO, |e| e.hash);
-                bytes.extend(event.seal(prev, (of > 1).then_some(Batch { no, of })));
+                bytes.extend(event.seal(prev, (of > 1).then_some(BatchPosition { no, of })));
                 bytes.push(b'\n');
                 events.push(event);
             }
@@ -221,8 +221,8 @@ mod tests {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1 << bit;
                 let fault = scan(&damaged, 0, None, &mut |_, _| {}).fault.expect("damage passes");
-                let unit_start = ends.iter().copied().filter(|&end| end <= at).max().unwrap_or(0);
-                assert!(fault.offset <= at && fault.offset >= unit_start, "byte {at} bit {bit}: {fault:?}");
+                let batch_start = ends.iter().copied().filter(|&end| end <= at).max().unwrap_or(0);
+                assert!(fault.offset <= at && fault.offset >= batch_start, "byte {at} bit {bit}: {fault:?}");
             }
         }
     }

@@ -10,14 +10,14 @@
 
 use super::Head;
 use crate::base::{Digest, Timestamp, Ulid};
-use crate::event::{Batch, Event, parse_ulid};
+use crate::event::{BatchPosition, Event, parse_ulid};
 
 /// What following lines must know of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub head: Head,
     pub prev_hash: Digest,
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchPosition>,
 }
 
 impl Link {
@@ -25,7 +25,7 @@ impl Link {
         Link { head: Head::of(event), prev_hash: event.prev_hash, batch: event.batch }
     }
 
-    pub fn ends_unit(&self) -> bool {
+    pub fn ends_batch(&self) -> bool {
         self.batch.is_none_or(|batch| batch.no == batch.of)
     }
 
@@ -69,7 +69,7 @@ pub fn check_text(line: &str) -> Option<Link> {
             at.word(br#","of":"#)?;
             let of = at.count()?;
             at.word(b"}")?;
-            ((1..=of).contains(&no)).then_some(Some(Batch { no, of }))?
+            ((1..=of).contains(&no)).then_some(Some(BatchPosition { no, of }))?
         }
     };
     at.word(br#","event_id":"#)?;

@@ -6,9 +6,9 @@
 //! | record | log | behind the head | verdict |
 //! |---|---|---|---|
 //! | valid | ends there | nothing | Clean |
-//! | valid | longer | good units | Adopt |
-//! | valid | longer | good units, then a bad part with no event of another unit in it | Torn |
-//! | valid | longer | a bad part with an event of another unit behind it | Damage |
+//! | valid | longer | good batches | Adopt |
+//! | valid | longer | good batches, then a bad part with no event of another batch in it | Torn |
+//! | valid | longer | a bad part with an event of another batch behind it | Damage |
 //! | valid | head's line differs | anything | Damage |
 //! | valid | shorter | - | Missing |
 //! | none | empty | - | Empty |
@@ -67,7 +67,7 @@ pub struct Tail {
     pub count: u64,
     /// End of the good part; `None` if it is empty and there is no head.
     pub end: Option<Place>,
-    /// Where the part begins that nobody is known to have synced: all of the tail, or the last unit.
+    /// Where the part begins that nobody is known to have synced: all of the tail, or the last batch.
     pub unsynced: Option<Place>,
     /// The highest schema version in the good part.
     pub newest_version: u64,
@@ -85,15 +85,15 @@ pub fn classify<E>(
     let mut pieces = pieces.into_iter();
     let mut tail = Tail { head, count: 0, end, unsynced: end, newest_version: 0, verdict: Verdict::Clean };
     while let Some(piece) = pieces.next().transpose()? {
-        let (mut last_unit, newest) = (None, &mut tail.newest_version);
+        let (mut last_batch, newest) = (None, &mut tail.newest_version);
         let Scan { end, head, count, fault } = scan(&piece.bytes, 0, tail.head, &mut |offset, event| {
             *newest = event.version.max(*newest);
-            if event.begins_unit() {
-                last_unit = Some(Place { segment: piece.segment, offset: piece.start + offset as u64 });
+            if event.begins_batch() {
+                last_batch = Some(Place { segment: piece.segment, offset: piece.start + offset as u64 });
             }
         });
         if known == Known::Nothing {
-            tail.unsynced = last_unit.or(tail.unsynced);
+            tail.unsynced = last_batch.or(tail.unsynced);
         }
         tail.head = head;
         tail.count += count;
@@ -172,13 +172,13 @@ mod tests {
         tail
     }
 
-    /// Classifies a log as if its first `published` units had been published (`None`: no record).
-    fn verdict(units: &[u64], published: Option<usize>, bytes: &[u8]) -> Tail {
-        let (_, ends, events) = log(units);
+    /// Classifies a log as if its first `published` batches had been published (`None`: no record).
+    fn verdict(batches: &[u64], published: Option<usize>, bytes: &[u8]) -> Tail {
+        let (_, ends, events) = log(batches);
         let (known, start, head) = match published {
             None => (Known::Nothing, 0, None),
             Some(n) => {
-                let count: u64 = units[..n].iter().sum();
+                let count: u64 = batches[..n].iter().sum();
                 (Known::Published, ends[n - 1], Some(Head::of(&events[count as usize - 1])))
             }
         };
@@ -204,14 +204,14 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table() {
-        let units = [1, 1, 3, 1];
-        let (bytes, ends, _) = log(&units);
+        let batches = [1, 1, 3, 1];
+        let (bytes, ends, _) = log(&batches);
         let check = |name: &str, published, bytes: &[u8], expected: &str, count: u64| {
-            let tail = verdict(&units, published, bytes);
+            let tail = verdict(&batches, published, bytes);
             assert_eq!((kind(&tail), tail.count), (expected, count), "{name}: {tail:?}");
         };
         check("ends at the head", Some(4), &bytes, "Clean", 0);
-        check("good units behind it", Some(1), &bytes, "Adopt", 5);
+        check("good batches behind it", Some(1), &bytes, "Adopt", 5);
         check("torn last line", Some(2), &bytes[..bytes.len() - 1], "Torn", 3);
         check("bad but terminated last line", Some(3), &flip(&bytes, ends[2] + 9), "Torn", 0);
         check("zeros", Some(4), &[&bytes[..], &[0; 9000]].concat(), "Torn", 0);
@@ -238,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_unit_cut_at_any_byte_is_torn_and_the_rest_is_kept() {
-        for units in [&[1, 1][..], &[1, 3]] {
-            let (bytes, ends, _) = log(units);
+    fn the_last_batch_cut_at_any_byte_is_torn_and_the_rest_is_kept() {
+        for batches in [&[1, 1][..], &[1, 3]] {
+            let (bytes, ends, _) = log(batches);
             for published in [Some(1), None] {
                 for cut in ends[0] + 1..bytes.len() {
-                    let tail = verdict(units, published, &bytes[..cut]);
+                    let tail = verdict(batches, published, &bytes[..cut]);
                     let Verdict::Torn { from, .. } = &tail.verdict else { panic!("cut at {cut}: {tail:?}") };
                     assert_eq!(from.offset, ends[0] as u64);
                 }

@@ -27,7 +27,7 @@ pub struct Draft {
 
 /// The place of an event in a batch that was recorded as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Batch {
+pub struct BatchPosition {
     pub no: u64,
     pub of: u64,
 }
@@ -66,7 +66,7 @@ pub struct Event {
     pub subject: String,
     pub parents: Vec<Ulid>,
     pub key: Option<String>,
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchPosition>,
     pub payload: Map<String, Value>,
     pub prev_hash: Digest,
     pub hash: Digest,
@@ -100,7 +100,7 @@ impl Event {
     ///
     /// The text is made once, member by member in their canonical order, and hashed; then `hash`,
     /// which sorts right behind `event_type`, is put in there.
-    pub fn seal(&mut self, prev: Digest, batch: Option<Batch>) -> Vec<u8> {
+    pub fn seal(&mut self, prev: Digest, batch: Option<BatchPosition>) -> Vec<u8> {
         self.prev_hash = prev;
         self.batch = batch;
         let mut line = String::with_capacity(512);
@@ -144,13 +144,13 @@ impl Event {
         line.try_into()
     }
 
-    /// Whether this event begins a unit: a single event, or the first of its batch.
-    pub fn begins_unit(&self) -> bool {
+    /// Whether this event begins a batch: a single event, or the first of its batch.
+    pub fn begins_batch(&self) -> bool {
         self.batch.is_none_or(|batch| batch.no == 1)
     }
 
-    /// Whether this event is the last of its unit.
-    pub fn ends_unit(&self) -> bool {
+    /// Whether this event is the last of its batch.
+    pub fn ends_batch(&self) -> bool {
         self.batch.is_none_or(|batch| batch.no == batch.of)
     }
 }
@@ -162,7 +162,7 @@ struct Line<'a> {
     #[serde(borrow)]
     actor: Cow<'a, str>,
     #[serde(default, deserialize_with = "present")]
-    batch: Option<Batch>,
+    batch: Option<BatchPosition>,
     #[serde(borrow)]
     event_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_sealed_line_is_the_canonical_form_of_its_event() {
         let payload = json!({"title": "é\u{1F600}\n\"", "n": 1e21, "\u{1F600}": -0.5, "\u{fb33}": [null, true], "hash": "sha256:0"});
-        for (key, batch) in [(None, None), (Some("k:\"1"), Some(Batch { no: 2, of: 3 }))] {
+        for (key, batch) in [(None, None), (Some("k:\"1"), Some(BatchPosition { no: 2, of: 3 }))] {
             let mut event = event(payload.clone(), key);
             let line = event.seal(Digest::of(b"before"), batch);
             let mut value: Value = serde_json::from_slice(&line).unwrap();

@@ -9,7 +9,7 @@
 //! | `seam` | what the rest of the toolkit knows of the log, wherever it is kept |
 //! | `snapshot` | reading the log up to a known end |
 //! | `head` | `chain.json` |
-//! | `unit`, `write` | appending: what is recorded together, and recording it |
+//! | `batch`, `write` | appending: what is recorded together, and recording it |
 //! | `recover` | the tail after a crash, the suffix after damage |
 //! | `index` | an earlier part of the log, folded, in LMDB |
 //! | `agents` | what agents show as files |
@@ -27,6 +27,7 @@ mod agents;
 mod artifacts;
 mod autonomous;
 mod backup;
+mod batch;
 mod clock;
 pub mod config;
 mod control;
@@ -42,7 +43,6 @@ mod sabotage;
 mod seam;
 mod snapshot;
 mod tick;
-mod unit;
 mod verify;
 mod watch;
 mod write;
@@ -58,6 +58,7 @@ pub use agents::{AgentDir, End, LogFile};
 pub use artifacts::{ARTIFACTS, Incoming, hash_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
+pub use batch::Batch;
 pub use control::Stop;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
@@ -67,7 +68,6 @@ pub use sabotage::sabotage;
 pub use seam::{Append, Log, Store, View, Watching, moved};
 pub use snapshot::{Position, Snapshot, Visited};
 pub use tick::Tick;
-pub use unit::Unit;
 pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
 pub use watch::Watch;
 pub use write::Writer;

@@ -100,13 +100,13 @@ impl Vault {
                 payload[name] = head.to_string().into();
             }
         }
-        let mut unit = writer.begin(Default::default());
+        let mut batch = writer.begin(Default::default());
         if good.head.is_none() {
             let settings = self.config_file().map(|(config, _)| config.settings).unwrap_or_default();
-            unit.push(layout::first_event(actor.clone(), vault_id, &settings))?;
+            batch.push(layout::first_event(actor.clone(), vault_id, &settings))?;
         }
-        let asked = unit.push(Draft { actor, ..note(Kind::VaultRecovered, good.head, payload) })?;
-        let events = writer.commit(unit, asked)?;
+        let asked = batch.push(Draft { actor, ..note(Kind::VaultRecovered, good.head, payload) })?;
+        let events = writer.commit(batch, asked)?;
         Ok(Recovered {
             events,
             expected: record.map(|r| r.head),

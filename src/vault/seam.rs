@@ -1,4 +1,4 @@
-//! The seam behind which the log is kept: read a range, find by id, append a unit if the head is still this one, watch.
+//! The seam behind which the log is kept: read a range, find by id, append a batch if the head is still this one, watch.
 //!
 //! Operations know the log by these traits alone. The vault's own files are what users have; another store can stand
 //! behind the same seam, and a test keeps one in memory (`tests/e2e/seam.rs`). Keys, entities and deadlines are found in
@@ -7,8 +7,8 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
+use super::batch::Batch;
 use super::snapshot::{Position, Snapshot, Visited};
-use super::unit::Unit;
 use super::{Vault, Watch, WriteOptions, Writer};
 use crate::base::{Error, ErrorKind, Result, Ulid};
 use crate::chain::Head;
@@ -29,7 +29,7 @@ pub trait Log: fmt::Debug {
     fn read_back(&self, visit: &mut dyn FnMut(Event) -> Visited) -> Result<()>;
 
     /// The events that were recorded together with this one, and its index among them.
-    fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>>;
+    fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>>;
 
     /// One event by its id.
     fn find(&self, id: Ulid) -> Result<Option<Event>> {
@@ -65,9 +65,9 @@ pub trait Append: fmt::Debug {
     /// The log and what it folds to, as this writer sees it.
     fn view(&mut self) -> Result<View>;
 
-    /// Records a unit behind `head`, all of it or nothing; refused if the log has another head by now. `asked` is the
+    /// Records a batch behind `head`, all of it or nothing; refused if the log has another head by now. `asked` is the
     /// event that the caller wants to hear of.
-    fn append(&mut self, head: Option<Head>, unit: Unit, asked: usize) -> Result<Vec<Event>>;
+    fn append(&mut self, head: Option<Head>, batch: Batch, asked: usize) -> Result<Vec<Event>>;
 
     /// What a person should know although it is no error; told once.
     fn take_warnings(&mut self) -> Vec<String>;
@@ -114,8 +114,8 @@ impl Log for Snapshot {
         self.events_back(&mut |event, _| visit(event))
     }
 
-    fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
-        Snapshot::unit_of(self, id)
+    fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
+        Snapshot::batch_of(self, id)
     }
 }
 
@@ -125,9 +125,9 @@ impl Append for Writer<'_> {
         Ok((Box::new(snapshot), state))
     }
 
-    fn append(&mut self, head: Option<Head>, unit: Unit, asked: usize) -> Result<Vec<Event>> {
+    fn append(&mut self, head: Option<Head>, batch: Batch, asked: usize) -> Result<Vec<Event>> {
         match self.head() == head {
-            true => self.commit(unit, asked),
+            true => self.commit(batch, asked),
             false => Err(moved()),
         }
     }

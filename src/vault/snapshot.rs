@@ -11,7 +11,7 @@ use super::log::{open_segment, segments_since, size};
 use crate::base::{Error, Result, Ulid};
 use crate::chain::tail::Place;
 use crate::chain::{Head, SegmentName};
-use crate::event::Event;
+use crate::event::{BatchPosition, Event};
 use crate::state::State;
 
 /// A place in a snapshot: which segment, and the offset in it.
@@ -178,16 +178,16 @@ impl Snapshot {
     }
 
     /// The events that were recorded together with this one, and its index among them.
-    pub fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
+    pub fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
         let Some((_, event)) = self.find(id)? else { return Ok(None) };
-        let Some(batch) = event.batch else { return Ok(Some((vec![event], 0))) };
+        let Some(BatchPosition { no, of }) = event.batch else { return Ok(Some((vec![event], 0))) };
         // Its first event is `no − 1` lines before it; a whole batch is at most 16 MiB back.
-        let mut unit: Vec<Event> = Vec::new();
-        self.events(self.before(id, batch.no - 1)?, &mut |_, event, _| {
-            unit.push(event);
-            Ok(if unit.len() as u64 == batch.of { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let mut batch: Vec<Event> = Vec::new();
+        self.events(self.before(id, no - 1)?, &mut |_, event, _| {
+            batch.push(event);
+            Ok(if batch.len() as u64 == of { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        Ok(Some((unit, (batch.no - 1) as usize)))
+        Ok(Some((batch, (no - 1) as usize)))
     }
 
     /// The place `lines` lines before an event, in the same segment.

@@ -1,7 +1,7 @@
 //! Appending: one lock, one write at a known offset, one sync, then the head record.
 //!
 //! 1. `Writer::open` takes the lock and mends the tail (`recover`).
-//! 2. A `Unit` collects drafts, gives them ids and shows the state with them applied.
+//! 2. A `Batch` collects drafts, gives them ids and shows the state with them applied.
 //! 3. `commit` seals them, writes them with one write, syncs, publishes the head.
 //!
 //! Invariant: nothing is acknowledged before its sync succeeded, and a sync that failed is never
@@ -12,13 +12,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::batch::Batch;
 use super::files::failed;
 use super::head::{self, Published};
 use super::lock::{self, LockGuard, Mode};
 use super::log::HeadLine;
 use super::sabotage::{Sabotage, leaves_out};
 use super::snapshot::Snapshot;
-use super::unit::Unit;
 use super::{Vault, WriteOptions, index, layout, projections, recover};
 use crate::base::{Error, ErrorKind, Reason, Result};
 use crate::chain::tail::{Place, Verdict};
@@ -187,39 +187,39 @@ impl<'a> Writer<'a> {
         Some(HeadRecord { head, count: self.count, segment: end.segment, offset: end.offset })
     }
 
-    /// Starts a unit on top of a state that was folded from this writer's snapshot.
-    pub fn begin(&self, state: State) -> Unit {
-        Unit::new(state, self.head, self.options.now)
+    /// Starts a batch on top of a state that was folded from this writer's snapshot.
+    pub fn begin(&self, state: State) -> Batch {
+        Batch::new(state, self.head, self.options.now)
     }
 
-    /// Records a unit. `asked` is the event that the caller wants to hear of.
-    pub fn commit(&mut self, unit: Unit, asked: usize) -> Result<Vec<Event>> {
-        self.commit_at(unit, asked, None)
+    /// Records a batch. `asked` is the event that the caller wants to hear of.
+    pub fn commit(&mut self, batch: Batch, asked: usize) -> Result<Vec<Event>> {
+        self.commit_at(batch, asked, None)
     }
 
     /// Appends a single draft that needs no decision. It is about the system, which has no
     /// projection, so the state it stands on does not matter.
     pub(super) fn append_one(&mut self, draft: Draft) -> Result<Event> {
-        let mut unit = self.begin(State::default());
-        unit.push(draft)?;
-        let mut events = self.commit(unit, 0)?;
+        let mut batch = self.begin(State::default());
+        batch.push(draft)?;
+        let mut events = self.commit(batch, 0)?;
         Ok(events.remove(0))
     }
 
     /// Appends a single draft over bytes that are in quarantine, in their own segment.
     pub(super) fn append_at(&mut self, place: Place, draft: Draft) -> Result<()> {
-        let mut unit = self.begin(State::default());
-        unit.push(draft)?;
+        let mut batch = self.begin(State::default());
+        batch.push(draft)?;
         // What the caller asked for was not even tried, so nothing of it is uncertain.
-        let noted = self.commit_at(unit, 0, Some(place)).map(drop);
+        let noted = self.commit_at(batch, 0, Some(place)).map(drop);
         noted.map_err(|e| Error::system("nothing was recorded: an unfinished write could not be moved away", e))
     }
 
-    fn commit_at(&mut self, unit: Unit, asked: usize, place: Option<Place>) -> Result<Vec<Event>> {
-        if let Some(fault) = unit.state().fault() {
+    fn commit_at(&mut self, batch: Batch, asked: usize, place: Option<Place>) -> Result<Vec<Event>> {
+        if let Some(fault) = batch.state().fault() {
             return Err(fault);
         }
-        let (events, bytes, state) = unit.seal(self.head)?;
+        let (events, bytes, state) = batch.seal(self.head)?;
         self.write(&bytes, &events, asked, place).map_err(|error| match error.kind {
             ErrorKind::Uncertain { key } if key.is_empty() => uncertain(&events[asked], error.message),
             _ => error,
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The file and offset for the next unit, in a new segment if day or size ask for it.
+    /// The file and offset for the next batch, in a new segment if day or size ask for it.
     fn place_for(&self, length: u64) -> Result<(File, Place)> {
         // The newest file can be newer than the last event's: a crash leaves it empty.
         let month = self.end.map_or(String::new(), |end| end.segment.month());

@@ -15,7 +15,7 @@ use hiveforge::op::task::{self, ClaimRequest, HeartbeatRequest, ProposeTaskReque
 use hiveforge::op::{self, Caller, Context, Shell};
 use hiveforge::policy::audit::Audit;
 use hiveforge::state::State;
-use hiveforge::vault::{Append, Log, Store, Unit, View, Visited, Watching, WriteOptions, moved};
+use hiveforge::vault::{Append, Batch, Log, Store, View, Visited, Watching, WriteOptions, moved};
 
 use crate::hive::Hive;
 
@@ -56,7 +56,7 @@ impl Log for Part {
         Ok(())
     }
 
-    fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
+    fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
         let Some(at) = self.0.iter().position(|event| event.id == id) else { return Ok(None) };
         let (no, of) = self.0[at].batch.map_or((1, 1), |batch| (batch.no as usize, batch.of as usize));
         let first = at + 1 - no;
@@ -89,7 +89,7 @@ impl Append for Optimist<'_> {
         Ok(fold(self.0.part()))
     }
 
-    fn append(&mut self, head: Option<Head>, unit: Unit, _: usize) -> Result<Vec<Event>> {
+    fn append(&mut self, head: Option<Head>, unit: Batch, _: usize) -> Result<Vec<Event>> {
         let mut events = self.0.events.lock().unwrap();
         if events.last().map(Head::of) != head {
             return Err(moved());
@@ -196,7 +196,7 @@ fn a_unit_is_refused_behind_a_head_that_is_no_longer_the_last() {
     let head = store.part().head();
     let unit = |n: u64| {
         let (log, state) = Store::view(&*store).unwrap();
-        let mut unit = Unit::new(state, log.head(), hive.context().now);
+        let mut unit = Batch::new(state, log.head(), hive.context().now);
         unit.push(crate::seam::proposal(n)).unwrap();
         unit
     };
@@ -222,7 +222,7 @@ fn whoever_watches_a_log_is_woken_when_it_grows() {
             store.part().count()
         });
         let (log, state) = Store::view(&*store).unwrap();
-        let mut unit = Unit::new(state, log.head(), hive.context().now);
+        let mut unit = Batch::new(state, log.head(), hive.context().now);
         unit.push(proposal(1)).unwrap();
         let mut writer = Store::append(&*store, hive.context_options()).unwrap();
         writer.append(log.head(), unit, 0).unwrap();

@@ -20,7 +20,7 @@ use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Settings, Verdict};
 use crate::state::State;
 use crate::vault::config::{self, Config};
-use crate::vault::{Append, Log, Snapshot, Stop, Unit, Vault, View};
+use crate::vault::{Append, Batch, Log, Snapshot, Stop, Vault, View};
 
 /// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
 pub type AfterCommit = fn(&After<'_>) -> Option<Errand>;
@@ -45,7 +45,7 @@ pub struct Transaction<'v> {
     errands: Vec<Errand>,
     /// The log before what is asked for.
     pub log: Box<dyn Log>,
-    unit: Unit,
+    unit: Batch,
     /// Events of a cascade whose consequences did not fit into the batch.
     backlog: Vec<Event>,
     /// Whose shell this is, as far as sessions and projects go.
@@ -133,7 +133,7 @@ impl<'v> Transaction<'v> {
         warnings.extend(ahead_of_the_clock(log.head(), ctx.now, &config));
         // Whoever waited for the lock acts when it has it.
         let now = if writer.is_some() { ctx.now.max((ctx.host.clock)()) } else { ctx.now };
-        let unit = Unit::new(state, log.head(), now);
+        let unit = Batch::new(state, log.head(), now);
         let mut tx = Transaction {
             vault,
             writer,
@@ -166,7 +166,7 @@ impl<'v> Transaction<'v> {
         self.unit.state()
     }
 
-    pub fn unit(&self) -> &Unit {
+    pub fn unit(&self) -> &Batch {
         &self.unit
     }
 
@@ -288,7 +288,7 @@ impl<'v> Transaction<'v> {
     }
 
     fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {
-        let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
+        let unit = std::mem::replace(&mut self.unit, Batch::new(State::default(), None, self.now));
         if unit.events().is_empty() {
             self.unit = unit;
             return Ok(Vec::new());
@@ -315,8 +315,8 @@ impl<'v> Transaction<'v> {
     pub(super) fn write_now(&mut self) -> Result<()> {
         let Some(first) = self.unit.events().first().map(|event| event.id) else { return Ok(()) };
         if self.writer.is_none() {
-            let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
-            self.unit = Unit::new(unit.into_state(), self.log.head(), self.now);
+            let unit = std::mem::replace(&mut self.unit, Batch::new(State::default(), None, self.now));
+            self.unit = Batch::new(unit.into_state(), self.log.head(), self.now);
             return Ok(());
         }
         self.write(first)?;
@@ -328,7 +328,7 @@ impl<'v> Transaction<'v> {
     fn look_again(&mut self) -> Result<()> {
         if let Some(writer) = &mut self.writer {
             let (log, state) = writer.view()?;
-            self.unit = Unit::new(state, log.head(), self.now);
+            self.unit = Batch::new(state, log.head(), self.now);
             self.log = log;
         }
         Ok(())

@@ -85,7 +85,7 @@ impl History {
         snapshot.read_from(Ulid::nil(), &mut |event| {
             state.apply(&event);
             touched.extend(projections::touched(&event));
-            if event.ends_unit() {
+            if event.ends_batch() {
                 for entity in std::mem::take(&mut touched) {
                     if self.waiting.get(&entity).is_some_and(|through| Some(event.id) > *through) {
                         self.waiting.remove(&entity);

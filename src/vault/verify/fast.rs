@@ -80,7 +80,7 @@ pub fn check(
         good.anchors.iter_mut().zip(piece.anchors).for_each(|(seen, here)| *seen |= here);
     }
     // A batch does not go on in the next segment.
-    good.last.is_none_or(|last| last.ends_unit()).then_some(good)
+    good.last.is_none_or(|last| last.ends_batch()).then_some(good)
 }
 
 /// Cuts the range into pieces that end where lines end.

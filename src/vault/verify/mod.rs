@@ -137,7 +137,7 @@ impl Vault {
             Some((verdict, why)) => (verdict, why),
             None => (TailVerdict::Clean, None),
         };
-        // Without a record, a log that is bad only in its last unit has an unfinished write there.
+        // Without a record, a log that is bad only in its last batch has an unfinished write there.
         if known.is_none() && tail == TailVerdict::Torn {
             found.chain = Checked::Ok;
         }
@@ -288,7 +288,7 @@ impl Vault {
         let (place, event) = snapshot.find(id)?.ok_or_else(unknown)?;
         let mut last = (event, place, 0);
         snapshot.events(place, &mut |place, event, line| {
-            let ends = event.ends_unit();
+            let ends = event.ends_batch();
             last = (event, place, line.len() as u64 + 1);
             Ok(if ends { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
         })?;

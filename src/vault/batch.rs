@@ -1,15 +1,15 @@
-//! A unit: events that will be recorded together. Gives ids, and shows the state with them applied.
+//! A batch: events that will be recorded together. Gives ids, and shows the state with them applied.
 //!
 //! Invariant: ids only increase, whatever the clock does (`ids_increase_whatever_the_clock_does`).
 
 use crate::base::{Digest, Error, ErrorKind, Now, Result, Ulid, limits};
 use crate::chain::Head;
-use crate::event::{Batch, Draft, Event};
+use crate::event::{BatchPosition, Draft, Event};
 use crate::state::State;
 
 /// Events that will be recorded together, or not at all. Knows no file: a rehearsal makes one too.
 #[derive(Debug)]
-pub struct Unit {
+pub struct Batch {
     now: Now,
     last_id: Option<Ulid>,
     minted: bool,
@@ -17,12 +17,12 @@ pub struct Unit {
     events: Vec<Event>,
 }
 
-impl Unit {
+impl Batch {
     pub fn new(state: State, head: Option<Head>, now: Now) -> Self {
-        Unit { now, last_id: head.map(|head| head.id), minted: false, state, events: Vec::new() }
+        Batch { now, last_id: head.map(|head| head.id), minted: false, state, events: Vec::new() }
     }
 
-    /// The state with the unit's events applied.
+    /// The state with the batch's events applied.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -35,14 +35,14 @@ impl Unit {
         &self.events
     }
 
-    /// An event of this unit.
+    /// An event of this batch.
     pub fn event(&self, id: Ulid) -> Option<&Event> {
         self.events.iter().find(|event| event.id == id)
     }
 
     /// The next id: of this moment, or right behind the last one where the clock stands or goes back.
     pub fn mint(&mut self) -> Result<Ulid> {
-        // Only the first one of a unit need be hard to guess; the others follow it.
+        // Only the first one of a batch need be hard to guess; the others follow it.
         let following = self.last_id.filter(|_| self.minted).and_then(|last| last.increment().ok());
         let id = match following {
             Some(id) => id,
@@ -70,16 +70,16 @@ impl Unit {
     /// Refuses an event that will be too large, while its author can still be told which one it is.
     pub fn check_size(&self, n: usize) -> Result<()> {
         let most = limits::BATCH_MAX_EVENTS as u64;
-        check_length(self.events[n].clone().seal(Digest::ZERO, Some(Batch { no: most, of: most })).len() + 1)
+        check_length(self.events[n].clone().seal(Digest::ZERO, Some(BatchPosition { no: most, of: most })).len() + 1)
     }
 
-    /// The unit's events, linked behind `head`, the bytes of their lines, and the state with them.
+    /// The batch's events, linked behind `head`, the bytes of their lines, and the state with them.
     pub fn seal(mut self, head: Option<Head>) -> Result<(Vec<Event>, Vec<u8>, State)> {
         let of = self.events.len() as u64;
         let mut prev = head.map_or(Digest::ZERO, |head| head.hash);
         let mut bytes = Vec::new();
         for (event, no) in self.events.iter_mut().zip(1..) {
-            let line = event.seal(prev, (of > 1).then_some(Batch { no, of }));
+            let line = event.seal(prev, (of > 1).then_some(BatchPosition { no, of }));
             check_length(line.len() + 1)?;
             bytes.extend(line);
             bytes.push(b'\n');
