@@ -3,6 +3,7 @@
 //! Everything here is a pure function of bytes. This is also the reference check of the format:
 //! parse, canonicalise, hash, compare.
 
+mod offset;
 pub mod record;
 pub mod segment;
 pub mod strict;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::base::{Digest, Ulid};
 use crate::event::{BatchPosition, Event};
 
+pub use offset::LogOffset;
 pub use record::HeadRecord;
 pub use segment::SegmentName;
 
@@ -24,7 +26,7 @@ pub struct Head {
 }
 
 impl Head {
-    pub fn of(event: &Event) -> Self {
+    pub fn at(event: &Event) -> Self {
         Head { id: event.id, hash: event.hash }
     }
 
@@ -109,7 +111,7 @@ pub fn scan(bytes: &[u8], start: usize, head: Option<Head>, visit: &mut dyn FnMu
     let mut offsets: Vec<usize> = Vec::new();
     let mut at = start;
     while at < bytes.len() {
-        let prev = batch.last().map(Head::of).or(done.head);
+        let prev = batch.last().map(Head::at).or(done.head);
         let checked = match bytes[at..].iter().position(|&b| b == b'\n') {
             None => Err("the last line has no end".to_owned()),
             Some(length) => check_line(&bytes[at..at + length])
@@ -132,7 +134,7 @@ pub fn scan(bytes: &[u8], start: usize, head: Option<Head>, visit: &mut dyn FnMu
                     }
                     done.end = at;
                     done.count += batch.len() as u64;
-                    done.head = batch.last().map(Head::of);
+                    done.head = batch.last().map(Head::at);
                     batch.clear();
                 }
             }
@@ -209,7 +211,7 @@ mod tests {
         let mut seen = Vec::new();
         let scan = scan(&bytes, 0, None, &mut |_, event| seen.push(event.clone()));
         assert_eq!((scan.end, scan.count, scan.fault), (bytes.len(), 5, None));
-        assert_eq!(scan.head, events.last().map(Head::of));
+        assert_eq!(scan.head, events.last().map(Head::at));
         assert_eq!(seen, events);
     }
 

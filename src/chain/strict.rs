@@ -14,15 +14,15 @@ use crate::event::{BatchPosition, Event, parse_ulid};
 
 /// What following lines must know of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     pub head: Head,
     pub prev_hash: Digest,
     pub batch: Option<BatchPosition>,
 }
 
-impl Link {
-    pub fn of(event: &Event) -> Self {
-        Link { head: Head::of(event), prev_hash: event.prev_hash, batch: event.batch }
+impl ChainLink {
+    pub fn from_event(event: &Event) -> Self {
+        ChainLink { head: Head::at(event), prev_hash: event.prev_hash, batch: event.batch }
     }
 
     pub fn ends_batch(&self) -> bool {
@@ -30,7 +30,7 @@ impl Link {
     }
 
     /// Whether this line may stand right behind `prev`.
-    pub fn follows(&self, prev: Option<&Link>) -> bool {
+    pub fn follows(&self, prev: Option<&ChainLink>) -> bool {
         let linked = match prev {
             None => self.prev_hash == Digest::ZERO,
             Some(prev) => self.prev_hash == prev.head.hash && self.head.id > prev.head.id,
@@ -52,12 +52,12 @@ const DEPTH_MAX: usize = 100;
 const EXACT_DIGITS: usize = 15;
 
 /// Reads a line without its end. `None` if it is not certainly good.
-pub fn check(line: &[u8]) -> Option<Link> {
+pub fn check(line: &[u8]) -> Option<ChainLink> {
     check_text(std::str::from_utf8(line).ok()?)
 }
 
 /// The same for a line that is known to be UTF-8.
-pub fn check_text(line: &str) -> Option<Link> {
+pub fn check_text(line: &str) -> Option<ChainLink> {
     let line = line.as_bytes();
     let mut at = Reader { bytes: line, at: 0 };
     at.word(br#"{"$schema":"event.v1.schema.json","actor":"#)?;
@@ -107,7 +107,7 @@ pub fn check_text(line: &str) -> Option<Link> {
     at.count()?;
     at.word(b"}")?;
     let whole = at.at == line.len() && Digest::of_parts(&[&line[..hash_begin], &line[hash_end..]]) == hash;
-    whole.then_some(Link { head: Head { id, hash }, prev_hash, batch })
+    whole.then_some(ChainLink { head: Head { id, hash }, prev_hash, batch })
 }
 
 struct Reader<'a> {
@@ -256,8 +256,8 @@ mod tests {
     use super::*;
 
     /// What the reference says of a line.
-    fn reference(line: &[u8]) -> Option<Link> {
-        check_line(line).ok().map(|event| Link::of(&event))
+    fn reference(line: &[u8]) -> Option<ChainLink> {
+        check_line(line).ok().map(|event| ChainLink::from_event(&event))
     }
 
     #[test]

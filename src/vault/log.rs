@@ -11,8 +11,8 @@ use super::lock::{self, LockGuard, Mode};
 use super::snapshot::{Position, Snapshot, Visited};
 use super::{Vault, layout};
 use crate::base::{Error, Result, limits};
-use crate::chain::tail::{self, Known, Piece, Place, Tail};
-use crate::chain::{Head, HeadRecord, SegmentName, check_line, strict};
+use crate::chain::tail::{self, SegmentPart, Tail, TailClass, TailScope};
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, check_line, strict};
 use crate::event::Event;
 
 impl Vault {
@@ -56,9 +56,9 @@ impl Vault {
 
     /// Without a record: everything up to the first byte that is not good.
     pub(super) fn scanned(&self) -> Result<Snapshot> {
-        let Tail { head, count, end, verdict, .. } = self.tail(None)?;
-        match verdict {
-            tail::Verdict::Damage { why, .. } => Err(Error::corrupt(why)),
+        let Tail { head, count, end, class, .. } = self.tail(None)?;
+        match class {
+            TailClass::Damage { why, .. } => Err(Error::corrupt(why)),
             _ => Ok(Snapshot { events: self.events()?, end, segments: OnceCell::new(), head, count }),
         }
     }
@@ -84,9 +84,9 @@ impl Vault {
     /// ends. Lists no more folders than it must.
     pub(super) fn events_between(
         &self,
-        from: Option<Place>,
-        to: Place,
-        visit: &mut dyn FnMut(Place, Event) -> Visited,
+        from: Option<LogOffset>,
+        to: LogOffset,
+        visit: &mut dyn FnMut(LogOffset, Event) -> Visited,
     ) -> Result<()> {
         let mut segments = self.segments_since(&from.map_or(String::new(), |from| from.segment.month()))?;
         segments.retain(|name| from.is_none_or(|from| *name >= from.segment) && *name <= to.segment);
@@ -100,7 +100,7 @@ impl Vault {
             count: 0,
         };
         part.events(Position { index: 0, offset }, &mut |position, event, line| {
-            visit(Place { segment: names[position.index], offset: position.offset + line.len() as u64 + 1 }, event)
+            visit(LogOffset { segment: names[position.index], offset: position.offset + line.len() as u64 + 1 }, event)
         })
     }
 
@@ -116,20 +116,20 @@ impl Vault {
         let mut segments = self.segments_since(&month)?;
         segments.retain(|name| record.is_none_or(|record| *name >= record.segment));
         // One at a time: without a record this is the whole log.
-        let pieces = segments.into_iter().map(|segment| {
+        let parts = segments.into_iter().map(|segment| {
             let start = record.filter(|record| record.segment == segment).map_or(0, |record| record.offset);
             let mut bytes = Vec::new();
             let mut file = self.open_segment(segment)?;
             let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_to_end(&mut bytes));
             read.map_err(|e| Error::system(format!("cannot read {segment}"), e))?;
-            Ok(Piece { segment, start, bytes })
+            Ok(SegmentPart { segment, start, bytes })
         });
-        let (known, head) = match record {
-            Some(record) => (Known::Published, Some(record.head)),
-            None => (Known::Nothing, None),
+        let (scope, head) = match record {
+            Some(record) => (TailScope::AfterHead, Some(record.head)),
+            None => (TailScope::WholeLog, None),
         };
         let end = record.map(|r| r.end());
-        tail::classify(known, head, end, pieces)
+        tail::classify(scope, head, end, parts)
     }
 
     /// Whether the line that ends at the record's offset is the head that the record names.
@@ -159,7 +159,7 @@ impl Vault {
             // Certainly good, or good by the book.
             let good = strict::check(line).is_some() || check_line(line).is_ok();
             return Ok(match Event::read(line) {
-                Ok(event) if good && Head::of(&event) == record.head => HeadLine::Good(Box::new(event)),
+                Ok(event) if good && Head::at(&event) == record.head => HeadLine::Good(Box::new(event)),
                 _ => HeadLine::Other,
             });
         }

@@ -10,8 +10,8 @@ use super::log::{HeadLine, size};
 use super::write::{Writer, newer};
 use super::{Vault, WriteOptions, head, layout};
 use crate::base::{Actor, Digest, Error, Result, Subject};
-use crate::chain::tail::{Place, Tail, Verdict};
-use crate::chain::{Head, HeadRecord, SegmentName, scan};
+use crate::chain::tail::{Tail, TailClass};
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::{Draft, Event, Kind};
 
 /// Makes good events durable that somebody wrote but never published: writes the same bytes again,
@@ -35,7 +35,7 @@ pub(super) fn adopt(writer: &mut Writer<'_>, tail: &Tail) -> Result<()> {
 }
 
 /// Moves an unfinished write out of the log and records that.
-pub(super) fn quarantine_tail(writer: &mut Writer<'_>, tail: &Tail, from: Place, why: &str) -> Result<()> {
+pub(super) fn quarantine_tail(writer: &mut Writer<'_>, tail: &Tail, from: LogOffset, why: &str) -> Result<()> {
     adopt(writer, tail)?;
     let moved = copy_to_quarantine(writer.vault(), "tail", from)?;
     clear_later(writer, from)?;
@@ -127,7 +127,7 @@ impl Vault {
         }
         let Some((at, _)) = &good.fault else { return Ok(true) };
         let behind = record.is_none_or(|record| *at >= record.end());
-        Ok(behind && matches!(self.tail(record)?.verdict, Verdict::Torn { .. }))
+        Ok(behind && matches!(self.tail(record)?.class, TailClass::Torn { .. }))
     }
 
     /// The whole log from its beginning, as far as it is good.
@@ -139,11 +139,11 @@ impl Vault {
             good.head = scan.head;
             good.count += scan.count;
             if scan.count > 0 {
-                good.end = Some(Place { segment, offset: scan.end as u64 });
+                good.end = Some(LogOffset { segment, offset: scan.end as u64 });
             }
             if let Some(fault) = scan.fault {
                 let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
-                good.fault = Some((Place { segment, offset: fault.offset as u64 }, why));
+                good.fault = Some((LogOffset { segment, offset: fault.offset as u64 }, why));
                 break;
             }
         }
@@ -163,14 +163,14 @@ impl Vault {
 struct GoodPart {
     head: Option<Head>,
     count: u64,
-    end: Option<Place>,
-    fault: Option<(Place, String)>,
+    end: Option<LogOffset>,
+    fault: Option<(LogOffset, String)>,
 }
 
 /// Copies that now are in quarantine.
 #[derive(Debug, Default)]
 struct Moved {
-    from: Option<Place>,
+    from: Option<LogOffset>,
     bytes: u64,
     files: Vec<String>,
 }
@@ -188,7 +188,7 @@ impl Moved {
 
 /// Copies everything from `from` to the end of the log. The name follows from the content, so a
 /// repetition after a crash makes no second copy.
-fn copy_to_quarantine(vault: &Vault, what: &str, from: Place) -> Result<Moved> {
+fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Moved> {
     let (quarantine, made) = vault.akashic.make_dir(layout::QUARANTINE)?;
     if made {
         vault.akashic.sync()?;
@@ -211,7 +211,7 @@ fn copy_to_quarantine(vault: &Vault, what: &str, from: Place) -> Result<Moved> {
 }
 
 /// Moves everything from a place on to quarantine.
-fn cut_off(writer: &mut Writer<'_>, from: Place) -> Result<Moved> {
+fn cut_off(writer: &mut Writer<'_>, from: LogOffset) -> Result<Moved> {
     let moved = copy_to_quarantine(writer.vault(), "damage", from)?;
     clear_later(writer, from)?;
     let file = writer.open_to_write(from.segment)?;
@@ -221,7 +221,7 @@ fn cut_off(writer: &mut Writer<'_>, from: Place) -> Result<Moved> {
 }
 
 /// Empties the segments after `from`'s; their bytes are in quarantine.
-fn clear_later(writer: &mut Writer<'_>, from: Place) -> Result<()> {
+fn clear_later(writer: &mut Writer<'_>, from: LogOffset) -> Result<()> {
     for segment in writer.vault().segments()?.into_iter().filter(|s| *s > from.segment) {
         let file = writer.open_to_write(segment)?;
         if size(&file)? > 0 {

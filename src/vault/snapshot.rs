@@ -9,8 +9,7 @@ use std::os::unix::fs::FileExt;
 use super::files::Dir;
 use super::log::{open_segment, segments_since, size};
 use crate::base::{Error, Result, Ulid};
-use crate::chain::tail::Place;
-use crate::chain::{Head, SegmentName};
+use crate::chain::{Head, LogOffset, SegmentName};
 use crate::event::{BatchPosition, Event};
 use crate::state::State;
 
@@ -33,7 +32,7 @@ pub type Visited = Result<ControlFlow<()>>;
 pub struct Snapshot {
     pub(super) events: Option<Dir>,
     /// Where the log's part ends; nothing if it is empty.
-    pub(super) end: Option<Place>,
+    pub(super) end: Option<LogOffset>,
     /// Oldest first; listed when first needed, because a day a file makes many.
     pub(super) segments: OnceCell<Vec<SegmentName>>,
     pub head: Option<Head>,
@@ -70,8 +69,8 @@ impl Snapshot {
     }
 
     /// A position in terms of its segment.
-    pub(super) fn place(&self, position: Position) -> Result<Place> {
-        Ok(Place { segment: self.segments()?[position.index], offset: position.offset })
+    pub(super) fn place(&self, position: Position) -> Result<LogOffset> {
+        Ok(LogOffset { segment: self.segments()?[position.index], offset: position.offset })
     }
 
     /// Hands every line from `from` on to `visit`, with its place and without its line end.
@@ -113,7 +112,7 @@ impl Snapshot {
     }
 
     /// Where it ends.
-    pub(super) fn end(&self) -> Option<Place> {
+    pub(super) fn end(&self) -> Option<LogOffset> {
         self.end
     }
 

@@ -21,8 +21,8 @@ use super::sabotage::{Sabotage, leaves_out};
 use super::snapshot::Snapshot;
 use super::{Vault, WriteOptions, index, layout, projections, recover};
 use crate::base::{Error, ErrorKind, Reason, Result};
-use crate::chain::tail::{Place, Verdict};
-use crate::chain::{Head, HeadRecord, SegmentName};
+use crate::chain::tail::TailClass;
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName};
 use crate::event::{Draft, Event, SCHEMA_VERSION};
 use crate::state::State;
 
@@ -35,7 +35,7 @@ pub struct Writer<'a> {
     head: Option<Head>,
     count: u64,
     /// Where the last event ends.
-    end: Option<Place>,
+    end: Option<LogOffset>,
     /// How many events the index knows, once it was looked at.
     indexed: Option<u64>,
     /// What a person should know although it is no error.
@@ -83,11 +83,11 @@ impl<'a> Writer<'a> {
         }
         writer.count = record.map_or(0, |r| r.count) + tail.count;
         (writer.head, writer.end) = (tail.head, tail.end);
-        match &tail.verdict {
-            Verdict::Empty | Verdict::Clean => {}
-            Verdict::Adopt => recover::adopt(&mut writer, &tail)?,
-            Verdict::Torn { from, why } => recover::quarantine_tail(&mut writer, &tail, *from, why)?,
-            Verdict::Damage { why, .. } => return Err(Error::corrupt(why.clone())),
+        match &tail.class {
+            TailClass::Empty | TailClass::Clean => {}
+            TailClass::Adopt => recover::adopt(&mut writer, &tail)?,
+            TailClass::Torn { from, why } => recover::quarantine_tail(&mut writer, &tail, *from, why)?,
+            TailClass::Damage { why, .. } => return Err(Error::corrupt(why.clone())),
         }
         Ok(writer)
     }
@@ -123,7 +123,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Sets where the log ends, after a recovery.
-    pub(super) fn set_end(&mut self, head: Option<Head>, count: u64, end: Option<Place>) {
+    pub(super) fn set_end(&mut self, head: Option<Head>, count: u64, end: Option<LogOffset>) {
         (self.head, self.count, self.end) = (head, count, end);
     }
 
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends a single draft over bytes that are in quarantine, in their own segment.
-    pub(super) fn append_at(&mut self, place: Place, draft: Draft) -> Result<()> {
+    pub(super) fn append_at(&mut self, place: LogOffset, draft: Draft) -> Result<()> {
         let mut batch = self.begin(State::default());
         batch.push(draft)?;
         // What the caller asked for was not even tried, so nothing of it is uncertain.
@@ -215,7 +215,7 @@ impl<'a> Writer<'a> {
         noted.map_err(|e| Error::system("nothing was recorded: an unfinished write could not be moved away", e))
     }
 
-    fn commit_at(&mut self, batch: Batch, asked: usize, place: Option<Place>) -> Result<Vec<Event>> {
+    fn commit_at(&mut self, batch: Batch, asked: usize, place: Option<LogOffset>) -> Result<Vec<Event>> {
         if let Some(fault) = batch.state().fault() {
             return Err(fault);
         }
@@ -230,7 +230,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes sealed lines behind the last event and publishes their head.
-    fn write(&mut self, bytes: &[u8], events: &[Event], asked: usize, place: Option<Place>) -> Result<()> {
+    fn write(&mut self, bytes: &[u8], events: &[Event], asked: usize, place: Option<LogOffset>) -> Result<()> {
         let over_quarantined = place.is_some();
         let (file, place) = match place {
             Some(place) => (self.open_to_write(place.segment)?, place),
@@ -245,9 +245,9 @@ impl<'a> Writer<'a> {
         if !leaves_out(Sabotage::LogSync) {
             file.sync_data().map_err(|e| uncertain(&events[asked], format!("the sync failed: {e}")))?;
         }
-        self.head = events.last().map(Head::of);
+        self.head = events.last().map(Head::at);
         self.count += events.len() as u64;
-        self.end = Some(Place { offset: place.offset + bytes.len() as u64, ..place });
+        self.end = Some(LogOffset { offset: place.offset + bytes.len() as u64, ..place });
         self.publish();
         Ok(())
     }
@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The file and offset for the next batch, in a new segment if day or size ask for it.
-    fn place_for(&self, length: u64) -> Result<(File, Place)> {
+    fn place_for(&self, length: u64) -> Result<(File, LogOffset)> {
         // The newest file can be newer than the last event's: a crash leaves it empty.
         let month = self.end.map_or(String::new(), |end| end.segment.month());
         let newest = self.vault.segments_since(&month)?.last().copied();
@@ -277,7 +277,7 @@ impl<'a> Writer<'a> {
         };
         let offset = self.end.filter(|end| end.segment == segment).map_or(0, |end| end.offset);
         let file = self.open_to_write(segment)?;
-        Ok((file, Place { segment, offset }))
+        Ok((file, LogOffset { segment, offset }))
     }
 
     /// Opens a segment, making it and what leads to it durable first.
@@ -311,7 +311,7 @@ impl<'a> Writer<'a> {
 }
 
 /// Writes bytes at a place and cuts off what may stand behind them.
-fn write_at(file: &File, place: Place, bytes: &[u8]) -> io::Result<()> {
+fn write_at(file: &File, place: LogOffset, bytes: &[u8]) -> io::Result<()> {
     let end = place.offset + bytes.len() as u64;
     file.write_all_at(bytes, place.offset)?;
     match file.metadata()?.len() > end {
@@ -321,7 +321,7 @@ fn write_at(file: &File, place: Place, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Takes a write back that failed.
-fn undo(file: &File, place: Place, error: io::Error) -> Error {
+fn undo(file: &File, place: LogOffset, error: io::Error) -> Error {
     let undone = match leaves_out(Sabotage::Rollback) {
         true => Ok(()),
         false => file.set_len(place.offset).and_then(|()| file.sync_data()),

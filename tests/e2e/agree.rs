@@ -6,7 +6,7 @@ use std::fs;
 use std::num::NonZero;
 
 use hiveforge::base::{Actor, Digest, Subject, Timestamp, Ulid};
-use hiveforge::chain::strict::{self, Link};
+use hiveforge::chain::strict::{self, ChainLink};
 use hiveforge::chain::{Head, check_line};
 use hiveforge::event::{BatchPosition, Draft, Event, Kind};
 use hiveforge::vault::{Method, Scope, Vault};
@@ -127,7 +127,7 @@ fn strict_and_reference_agree() {
         let batch = (random.below(4) == 0).then_some(BatchPosition { no: 1, of: 2 });
         let sealed = event.seal(Digest::of(&n.to_le_bytes()), batch);
         let line = if random.below(2) == 0 { sealed } else { damage(&mut random, &sealed) };
-        let reference = check_line(&line).ok().map(|event| Link::of(&event));
+        let reference = check_line(&line).ok().map(|event| ChainLink::from_event(&event));
         if let Some(strict) = strict::check(&line) {
             fast += 1;
             assert_eq!(Some(strict), reference, "case {n}: {}", String::from_utf8_lossy(&line));
@@ -179,7 +179,7 @@ fn fast_and_reference_verification_agree_on_whole_logs() {
         bytes.extend((random.below(8) > 0).then_some(b'\n'));
         write_private(&hive.segment(), &bytes);
         let anchors: Vec<Head> =
-            lines.iter().filter_map(|line| check_line(line).ok()).map(|event| Head::of(&event)).take(2).collect();
+            lines.iter().filter_map(|line| check_line(line).ok()).map(|event| Head::at(&event)).take(2).collect();
         let with = |method| {
             let vault = Vault::open(&hive.vault()).unwrap();
             let verified = vault.verify(Scope { method, anchors: &anchors, since: None }, &mut |_, _| {}).unwrap();

@@ -31,7 +31,7 @@ struct Part(Vec<Event>);
 
 impl Log for Part {
     fn head(&self) -> Option<Head> {
-        self.0.last().map(Head::of)
+        self.0.last().map(Head::at)
     }
 
     fn count(&self) -> u64 {
@@ -91,7 +91,7 @@ impl Append for Optimist<'_> {
 
     fn append(&mut self, head: Option<Head>, unit: Batch, _: usize) -> Result<Vec<Event>> {
         let mut events = self.0.events.lock().unwrap();
-        if events.last().map(Head::of) != head {
+        if events.last().map(Head::at) != head {
             return Err(moved());
         }
         let (new, ..) = unit.seal(head)?;

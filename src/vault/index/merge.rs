@@ -85,7 +85,7 @@ impl Vault {
             let mut left = CHUNK_EVENTS;
             self.events_between(mark.map(|mark| mark.end()), head.end(), &mut |place, event| {
                 state.apply(&event);
-                last = Some((Head::of(&event), place));
+                last = Some((Head::at(&event), place));
                 left -= 1;
                 Ok(if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;

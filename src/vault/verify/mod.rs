@@ -13,9 +13,9 @@ use super::head::{self, Published};
 use super::lock::Mode;
 use super::log::{self, HeadLine};
 use crate::base::{Error, ErrorKind, Reason, Result, Ulid, names};
-use crate::chain::strict::Link;
-use crate::chain::tail::{Place, Verdict};
-use crate::chain::{Head, HeadRecord, SegmentName, scan};
+use crate::chain::strict::ChainLink;
+use crate::chain::tail::TailClass;
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::Event;
 
 names! {
@@ -52,7 +52,7 @@ names! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checked {
     Ok,
-    Broken { place: Place, why: String },
+    Broken { place: LogOffset, why: String },
 }
 
 /// How to check the chain.
@@ -182,19 +182,19 @@ impl Vault {
         {
             return Ok(None);
         }
-        Ok(Some(match self.tail(record)?.verdict {
-            Verdict::Clean | Verdict::Empty => (TailVerdict::Clean, None),
-            Verdict::Adopt if record.is_none() => (TailVerdict::Clean, None),
-            Verdict::Adopt => (TailVerdict::Unpublished, None),
-            Verdict::Torn { why, .. } => (TailVerdict::Torn, Some(why)),
-            Verdict::Damage { why, .. } => (TailVerdict::Damaged, Some(why)),
+        Ok(Some(match self.tail(record)?.class {
+            TailClass::Clean | TailClass::Empty => (TailVerdict::Clean, None),
+            TailClass::Adopt if record.is_none() => (TailVerdict::Clean, None),
+            TailClass::Adopt => (TailVerdict::Unpublished, None),
+            TailClass::Torn { why, .. } => (TailVerdict::Torn, Some(why)),
+            TailClass::Damage { why, .. } => (TailVerdict::Damaged, Some(why)),
         }))
     }
 
     fn check_prefix(&self, record: Option<&HeadRecord>, scope: Scope<'_>, progress: Progress<'_>) -> Result<Prefix> {
         let Scope { anchors, since, method } = scope;
         let start = since.map(|id| self.trusted_start(id)).transpose()?;
-        let trusted = start.as_ref().map(|(event, _)| Link::of(event));
+        let trusted = start.as_ref().map(|(event, _)| ChainLink::from_event(event));
         let mut found = Prefix { chain: Checked::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
         if let Some(link) = &trusted {
             if let Some(anchor) = anchors.iter().find(|anchor| anchor.id < link.head.id) {
@@ -235,7 +235,7 @@ impl Vault {
     }
 
     /// The segments to check, each with the range that belongs to the published log.
-    fn parts(&self, record: Option<&HeadRecord>, start: Option<Place>) -> Result<Vec<(SegmentName, (u64, u64))>> {
+    fn parts(&self, record: Option<&HeadRecord>, start: Option<LogOffset>) -> Result<Vec<(SegmentName, (u64, u64))>> {
         let mut parts = Vec::new();
         for segment in self.segments()? {
             let from = match start {
@@ -267,22 +267,22 @@ impl Vault {
         let mut last = found.last;
         let seen = &mut found.anchors;
         let scan = scan(&bytes, from as usize, last.map(|link| link.head), &mut |_, event| {
-            last = Some(Link::of(event));
+            last = Some(ChainLink::from_event(event));
             for (anchor, seen) in anchors.iter().zip(seen.iter_mut()) {
-                *seen |= *anchor == Head::of(event);
+                *seen |= *anchor == Head::at(event);
             }
         });
         found.last = last;
         found.count += scan.count;
         if let Some(fault) = scan.fault {
             let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
-            found.chain = Checked::Broken { place: Place { segment, offset: fault.line_offset as u64 }, why };
+            found.chain = Checked::Broken { place: LogOffset { segment, offset: fault.line_offset as u64 }, why };
         }
         Ok(())
     }
 
     /// The event that a check since `id` takes for granted, the last of its batch, and where it ends.
-    fn trusted_start(&self, id: Ulid) -> Result<(Event, Place)> {
+    fn trusted_start(&self, id: Ulid) -> Result<(Event, LogOffset)> {
         let snapshot = self.snapshot()?;
         let unknown = || Error::new(ErrorKind::NotFound, format!("event {id} is not in the log"));
         let (place, event) = snapshot.find(id)?.ok_or_else(unknown)?;
@@ -294,14 +294,14 @@ impl Vault {
         })?;
         let (event, place, length) = last;
         let end = snapshot.place(place)?;
-        Ok((event, Place { offset: end.offset + length, ..end }))
+        Ok((event, LogOffset { offset: end.offset + length, ..end }))
     }
 }
 
 struct Prefix {
     chain: Checked,
     /// The last good line.
-    last: Option<Link>,
+    last: Option<ChainLink>,
     count: u64,
     anchors: Vec<bool>,
 }
