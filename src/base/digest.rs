@@ -13,7 +13,7 @@ impl Digest {
     /// What the first event names as its predecessor.
     pub const ZERO: Digest = Digest([0; 32]);
 
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Digest(Sha256::digest(bytes).into())
     }
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_digest_reads_back_as_written() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::of_bytes(b"abc");
         let known = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(digest.to_string(), known);
         assert_eq!(Digest::parse(known), Some(digest));

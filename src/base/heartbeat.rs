@@ -15,7 +15,7 @@ pub struct HeartbeatId(String);
 
 impl HeartbeatId {
     /// The id of a moment, where clocks are so many seconds ahead of UTC.
-    pub fn of(at: Timestamp, offset_seconds: i64) -> Self {
+    pub fn from_time(at: Timestamp, offset_seconds: i64) -> Self {
         let local = Timestamp(at.0.saturating_add(offset_seconds));
         HeartbeatId(local.to_utc().format(FORM).to_string())
     }
@@ -50,10 +50,10 @@ mod tests {
     #[test]
     fn an_id_names_its_moment_in_any_place() {
         let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
-        assert_eq!(HeartbeatId::of(noon, 0).as_str(), "20260131120000");
-        assert_eq!(HeartbeatId::of(noon, 9 * 3600).as_str(), "20260131210000");
+        assert_eq!(HeartbeatId::from_time(noon, 0).as_str(), "20260131120000");
+        assert_eq!(HeartbeatId::from_time(noon, 9 * 3600).as_str(), "20260131210000");
         for offset in [0, 9 * 3600, -5 * 3600] {
-            assert_eq!(HeartbeatId::of(noon, offset).at(offset), noon);
+            assert_eq!(HeartbeatId::from_time(noon, offset).at(offset), noon);
         }
         for bad in ["", "2026013112000", "202601311200000", "20261331120000", "2026013112000x", "20260131 20000"] {
             assert_eq!(HeartbeatId::parse(bad), None, "{bad}");

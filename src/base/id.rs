@@ -30,9 +30,9 @@ names! {
 
 /// How an entity is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum Naming {
     /// There is one, and it has no id.
-    Alone,
+    Single,
     /// By a name of its own.
     ByName,
     /// By a number behind these letters.
@@ -41,50 +41,50 @@ enum Known {
 
 /// What is known about a type.
 #[derive(Debug)]
-struct Row {
+struct EntityTypeRow {
     entity: EntityType,
     plural: &'static str,
-    known: Known,
+    naming: Naming,
     /// Default: `a`.
     article: &'static str,
     /// Default: no.
     incidental: bool,
 }
 
-const fn row(entity: EntityType, plural: &'static str, known: Known) -> Row {
-    Row { entity, plural, known, article: "a", incidental: false }
+const fn row(entity: EntityType, plural: &'static str, naming: Naming) -> EntityTypeRow {
+    EntityTypeRow { entity, plural, naming, article: "a", incidental: false }
 }
 
-impl Row {
-    const fn an(self) -> Row {
-        Row { article: "an", ..self }
+impl EntityTypeRow {
+    const fn an(self) -> EntityTypeRow {
+        EntityTypeRow { article: "an", ..self }
     }
 
-    const fn incidental(self) -> Row {
-        Row { incidental: true, ..self }
+    const fn incidental(self) -> EntityTypeRow {
+        EntityTypeRow { incidental: true, ..self }
     }
 }
 
 /// The types, in the order of `EntityType`.
-const TABLE: &[Row] = &[
-    row(EntityType::System, "system", Known::Alone),
-    row(EntityType::Requirement, "requirements", Known::ByNumber("REQ")),
-    row(EntityType::Decision, "decisions", Known::ByNumber("DEC")),
-    row(EntityType::Task, "tasks", Known::ByNumber("T")),
-    row(EntityType::Run, "runs", Known::ByNumber("RUN")),
-    row(EntityType::Artifact, "artifacts", Known::ByNumber("ART")).an(),
-    row(EntityType::Constraint, "constraints", Known::ByNumber("CON")),
-    row(EntityType::Agent, "agents", Known::ByName).an().incidental(),
-    row(EntityType::DeepWork, "deepworks", Known::ByNumber("DW")),
-    row(EntityType::Mission, "missions", Known::ByNumber("M")),
-    row(EntityType::Debate, "debates", Known::ByNumber("DB")),
-    row(EntityType::Review, "reviews", Known::ByName),
-    row(EntityType::Document, "documents", Known::ByName),
-    row(EntityType::Project, "projects", Known::ByName),
-    row(EntityType::Session, "sessions", Known::ByNumber("S")),
-    row(EntityType::Branch, "branches", Known::ByNumber("BR")).incidental(),
-    row(EntityType::Thread, "threads", Known::ByNumber("TH")).incidental(),
-    row(EntityType::Message, "messages", Known::ByNumber("MSG")),
+const TABLE: &[EntityTypeRow] = &[
+    row(EntityType::System, "system", Naming::Single),
+    row(EntityType::Requirement, "requirements", Naming::ByNumber("REQ")),
+    row(EntityType::Decision, "decisions", Naming::ByNumber("DEC")),
+    row(EntityType::Task, "tasks", Naming::ByNumber("T")),
+    row(EntityType::Run, "runs", Naming::ByNumber("RUN")),
+    row(EntityType::Artifact, "artifacts", Naming::ByNumber("ART")).an(),
+    row(EntityType::Constraint, "constraints", Naming::ByNumber("CON")),
+    row(EntityType::Agent, "agents", Naming::ByName).an().incidental(),
+    row(EntityType::DeepWork, "deepworks", Naming::ByNumber("DW")),
+    row(EntityType::Mission, "missions", Naming::ByNumber("M")),
+    row(EntityType::Debate, "debates", Naming::ByNumber("DB")),
+    row(EntityType::Review, "reviews", Naming::ByName),
+    row(EntityType::Document, "documents", Naming::ByName),
+    row(EntityType::Project, "projects", Naming::ByName),
+    row(EntityType::Session, "sessions", Naming::ByNumber("S")),
+    row(EntityType::Branch, "branches", Naming::ByNumber("BR")).incidental(),
+    row(EntityType::Thread, "threads", Naming::ByNumber("TH")).incidental(),
+    row(EntityType::Message, "messages", Naming::ByNumber("MSG")),
 ];
 
 // A type is the number of its row.
@@ -98,7 +98,7 @@ const _: () = {
 };
 
 impl EntityType {
-    const fn row(self) -> &'static Row {
+    const fn row(self) -> &'static EntityTypeRow {
         &TABLE[self as usize]
     }
 
@@ -109,9 +109,9 @@ impl EntityType {
 
     /// The letters of its short references; none for what has a name of its own.
     pub const fn ref_prefix(self) -> Option<&'static str> {
-        match self.row().known {
-            Known::ByNumber(prefix) => Some(prefix),
-            Known::Alone | Known::ByName => None,
+        match self.row().naming {
+            Naming::ByNumber(prefix) => Some(prefix),
+            Naming::Single | Naming::ByName => None,
         }
     }
 
@@ -132,7 +132,7 @@ impl EntityType {
 
     /// There is one system, and it has no id.
     pub const fn has_id(self) -> bool {
-        !matches!(self.row().known, Known::Alone)
+        !matches!(self.row().naming, Naming::Single)
     }
 }
 

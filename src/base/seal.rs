@@ -34,7 +34,7 @@ pub fn open<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 
 /// Over the object without its own checksum.
 fn checksum(value: &Value) -> String {
-    Digest::of(value.to_string().as_bytes()).to_string()
+    Digest::of_bytes(value.to_string().as_bytes()).to_string()
 }
 
 #[cfg(test)]

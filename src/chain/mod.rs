@@ -56,7 +56,7 @@ pub fn check_line(line: &[u8]) -> Result<Event, String> {
     if let Value::Object(object) = &mut value {
         object.remove("hash");
     }
-    let computed = Digest::of(&serde_jcs::to_vec(&value).map_err(|e| format!("not canonical: {e}"))?);
+    let computed = Digest::of_bytes(&serde_jcs::to_vec(&value).map_err(|e| format!("not canonical: {e}"))?);
     if computed != event.hash {
         return Err(format!("hash of event {} is {}, its bytes give {computed}", event.id, event.hash));
     }
@@ -171,7 +171,7 @@ pub(crate) mod fixture {
             key: Some("a \"key\"".to_owned()),
             payload: serde_json::from_str(payload).unwrap(),
         };
-        Event::from_draft(draft, Ulid::from_parts(2, 1), Timestamp(0)).seal(Digest::of(b"x"), None)
+        Event::from_draft(draft, Ulid::from_parts(2, 1), Timestamp(0)).seal(Digest::of_bytes(b"x"), None)
     }
 
     /// A log of batches of the given lengths, and the offset at which each batch ends.

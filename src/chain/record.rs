@@ -88,7 +88,7 @@ impl HeadRecord {
 
 /// Over the record without its own `check`.
 fn checksum(json: &HeadRecordJson) -> String {
-    Digest::of(&serde_json::to_vec(json).expect("a plain struct")).to_string()
+    Digest::of_bytes(&serde_json::to_vec(json).expect("a plain struct")).to_string()
 }
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
 
     fn record() -> HeadRecord {
         HeadRecord {
-            head: Head { id: Ulid::from_parts(1, 2), hash: Digest::of(b"x") },
+            head: Head { id: Ulid::from_parts(1, 2), hash: Digest::of_bytes(b"x") },
             count: u64::MAX,
             segment: SegmentName::parse("2026-01/2026-01-31_1000.jsonl").unwrap(),
             offset: u64::MAX,

@@ -133,14 +133,14 @@ impl Event {
         line += "\",\"subject\":";
         push_text(&mut line, &self.subject);
         line += &format!(",\"timestamp\":\"{}\",\"version\":{}}}", self.timestamp, self.version);
-        self.hash = Digest::of(line.as_bytes());
+        self.hash = Digest::of_bytes(line.as_bytes());
         line.insert_str(hash_at, &format!("\"hash\":\"{}\",", self.hash));
         line.into_bytes()
     }
 
     /// Reads a line's members. Says nothing about canonical form, hash or links: that is `chain`'s.
     pub fn read(line: &[u8]) -> Result<Event, String> {
-        let line: Line<'_> = serde_json::from_slice(line).map_err(|e| format!("not an event: {e}"))?;
+        let line: EventLine<'_> = serde_json::from_slice(line).map_err(|e| format!("not an event: {e}"))?;
         line.try_into()
     }
 
@@ -158,7 +158,7 @@ impl Event {
 /// The members of a line as they stand. Members that are not known are passed over: the hash covers
 /// them, and a newer version may have a use for them.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     #[serde(borrow)]
     actor: Cow<'a, str>,
     #[serde(default, deserialize_with = "present")]
@@ -188,10 +188,10 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
     T::deserialize(deserializer).map(Some)
 }
 
-impl TryFrom<Line<'_>> for Event {
+impl TryFrom<EventLine<'_>> for Event {
     type Error = String;
 
-    fn try_from(line: Line<'_>) -> Result<Event, String> {
+    fn try_from(line: EventLine<'_>) -> Result<Event, String> {
         let ulid = |name: &str, text: &str| parse_ulid(text).ok_or_else(|| format!("{name} is not a ULID"));
         let digest = |name: &str, text: &str| Digest::parse(text).ok_or_else(|| format!("{name} is not a digest"));
         if line.batch.is_some_and(|batch| !(1..=batch.of).contains(&batch.no)) {
@@ -268,11 +268,11 @@ mod tests {
         let payload = json!({"title": "é\u{1F600}\n\"", "n": 1e21, "\u{1F600}": -0.5, "\u{fb33}": [null, true], "hash": "sha256:0"});
         for (key, batch) in [(None, None), (Some("k:\"1"), Some(BatchPosition { no: 2, of: 3 }))] {
             let mut event = event(payload.clone(), key);
-            let line = event.seal(Digest::of(b"before"), batch);
+            let line = event.seal(Digest::of_bytes(b"before"), batch);
             let mut value: Value = serde_json::from_slice(&line).unwrap();
             assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), line);
             value.as_object_mut().unwrap().remove("hash");
-            assert_eq!(Digest::of(&serde_json_canonicalizer::to_vec(&value).unwrap()), event.hash);
+            assert_eq!(Digest::of_bytes(&serde_json_canonicalizer::to_vec(&value).unwrap()), event.hash);
             assert_eq!(Event::read(&line).unwrap(), event);
         }
     }

@@ -4,20 +4,20 @@
 //! column its default, and a row in the list names only what differs. Code that asks for a value of
 //! several matches on all of them, so that a new value cannot be overlooked.
 
-use super::kind::{About, Field, Kind};
+use super::kind::{Kind, PayloadField, SubjectType};
 use crate::base::EntityType;
 
 /// One row of the list.
 #[derive(Debug)]
-pub struct Row {
+pub struct KindRow {
     pub kind: Kind,
-    pub about: About,
+    pub about: SubjectType,
     /// Written by the toolkit alone. Default: no.
     pub reserved: bool,
-    pub fields: &'static [Field],
+    pub fields: &'static [PayloadField],
     pub meaning: &'static str,
     /// Who may record it. Default: anybody.
-    pub by: By,
+    pub by: RecordedBy,
     /// Which agent it speaks for. Default: none.
     pub speaks_for: SpeaksFor,
     /// What it has to do with the claim on a task. Default: nothing.
@@ -27,11 +27,11 @@ pub struct Row {
     /// Whether it is an end, which is recorded even if its project is over. Default: no end.
     pub ending: Ending,
     /// Until when an agent that has to leave may record it. Default: not once it has to leave.
-    pub leaving: Leaving,
+    pub leaving: WhenLeaving,
     /// The project that it opens if nothing has named that project before. Default: none.
     pub opens: Opens,
     /// The second entity that it moves. Default: none.
-    pub moves: Option<Link>,
+    pub moves: Option<LinkedEntity>,
     /// Where it comes from if its author names no parents. Default: the history of its subject.
     pub cause: Cause,
     /// What the fold keeps beside the entities that it moves. Default: nothing.
@@ -52,8 +52,8 @@ pub struct Row {
 
 /// Who may record an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    Anybody,
+pub enum RecordedBy {
+    Anyone,
     /// The toolkit, which finds it, or a person; no agent.
     NotAgents,
     /// A person.
@@ -111,7 +111,7 @@ pub enum Ending {
 
 /// Until when an agent that has to leave may record an event. Each value includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Leaving {
+pub enum WhenLeaving {
     /// Not once it has to leave.
     Refused,
     /// While its project is paused: it tidies up, and shows that it is there.
@@ -134,16 +134,16 @@ pub enum Opens {
 
 /// The second entity that an event moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkedEntity {
     pub entity: EntityType,
     /// The member of the payload that has its id.
     pub member: &'static str,
-    pub along: Along,
+    pub rule: LinkRule,
 }
 
 /// How the second entity comes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Along {
+pub enum LinkRule {
     /// It takes the step if the step is legal for it.
     IfLegal,
     /// The step must be legal for it, too.
@@ -186,19 +186,24 @@ pub enum SideEffect {
 }
 
 /// A row with the default in every column.
-pub(super) const fn row(kind: Kind, about: About, fields: &'static [Field], meaning: &'static str) -> Row {
-    Row {
+pub(super) const fn row(
+    kind: Kind,
+    about: SubjectType,
+    fields: &'static [PayloadField],
+    meaning: &'static str,
+) -> KindRow {
+    KindRow {
         kind,
         about,
         reserved: false,
         fields,
         meaning,
-        by: By::Anybody,
+        by: RecordedBy::Anyone,
         speaks_for: SpeaksFor::Nobody,
         claim: Claim::Unneeded,
         starts: Starts::Nothing,
         ending: Ending::NoEnd,
-        leaving: Leaving::Refused,
+        leaving: WhenLeaving::Refused,
         opens: Opens::Nothing,
         moves: None,
         cause: Cause::History,
@@ -212,69 +217,69 @@ pub(super) const fn row(kind: Kind, about: About, fields: &'static [Field], mean
 }
 
 /// A row of what the vault itself writes.
-pub(super) const fn reserved(kind: Kind, fields: &'static [Field], meaning: &'static str) -> Row {
-    Row { reserved: true, ..row(kind, About::One(EntityType::System), fields, meaning) }
+pub(super) const fn reserved(kind: Kind, fields: &'static [PayloadField], meaning: &'static str) -> KindRow {
+    KindRow { reserved: true, ..row(kind, SubjectType::One(EntityType::System), fields, meaning) }
 }
 
 /// The columns, for a row that differs from the default.
-impl Row {
-    pub(super) const fn by(self, by: By) -> Row {
-        Row { by, ..self }
+impl KindRow {
+    pub(super) const fn by(self, by: RecordedBy) -> KindRow {
+        KindRow { by, ..self }
     }
 
-    pub(super) const fn speaks_for(self, speaks_for: SpeaksFor) -> Row {
-        Row { speaks_for, ..self }
+    pub(super) const fn speaks_for(self, speaks_for: SpeaksFor) -> KindRow {
+        KindRow { speaks_for, ..self }
     }
 
-    pub(super) const fn claim(self, claim: Claim) -> Row {
-        Row { claim, ..self }
+    pub(super) const fn claim(self, claim: Claim) -> KindRow {
+        KindRow { claim, ..self }
     }
 
-    pub(super) const fn starts(self, starts: Starts) -> Row {
-        Row { starts, ..self }
+    pub(super) const fn starts(self, starts: Starts) -> KindRow {
+        KindRow { starts, ..self }
     }
 
-    pub(super) const fn ending(self, ending: Ending) -> Row {
-        Row { ending, ..self }
+    pub(super) const fn ending(self, ending: Ending) -> KindRow {
+        KindRow { ending, ..self }
     }
 
-    pub(super) const fn leaving(self, leaving: Leaving) -> Row {
-        Row { leaving, ..self }
+    pub(super) const fn leaving(self, leaving: WhenLeaving) -> KindRow {
+        KindRow { leaving, ..self }
     }
 
-    pub(super) const fn opens(self, opens: Opens) -> Row {
-        Row { opens, ..self }
+    pub(super) const fn opens(self, opens: Opens) -> KindRow {
+        KindRow { opens, ..self }
     }
 
-    pub(super) const fn moves(self, entity: EntityType, member: &'static str, along: Along) -> Row {
-        Row { moves: Some(Link { entity, member, along }), ..self }
+    pub(super) const fn moves(self, entity: EntityType, member: &'static str, rule: LinkRule) -> KindRow {
+        KindRow { moves: Some(LinkedEntity { entity, member, rule }), ..self }
     }
 
-    pub(super) const fn cause(self, cause: Cause) -> Row {
-        Row { cause, ..self }
+    pub(super) const fn cause(self, cause: Cause) -> KindRow {
+        KindRow { cause, ..self }
     }
 
-    pub(super) const fn side_effect(self, side_effect: SideEffect) -> Row {
-        Row { side_effect, ..self }
+    pub(super) const fn side_effect(self, side_effect: SideEffect) -> KindRow {
+        KindRow { side_effect, ..self }
     }
 
-    pub(super) const fn also_changes(self, also_changes: &'static [EntityType]) -> Row {
-        Row { also_changes, ..self }
+    pub(super) const fn also_changes(self, also_changes: &'static [EntityType]) -> KindRow {
+        KindRow { also_changes, ..self }
     }
 
-    pub(super) const fn frequent(self) -> Row {
-        Row { is_frequent: true, ..self }
+    pub(super) const fn frequent(self) -> KindRow {
+        KindRow { is_frequent: true, ..self }
     }
 
-    pub(super) const fn wakes_jobs(self) -> Row {
-        Row { wakes_jobs: true, ..self }
+    pub(super) const fn wakes_jobs(self) -> KindRow {
+        KindRow { wakes_jobs: true, ..self }
     }
 
-    pub(super) const fn tells_presence(self) -> Row {
-        Row { tells_presence: true, ..self }
+    pub(super) const fn tells_presence(self) -> KindRow {
+        KindRow { tells_presence: true, ..self }
     }
 
-    pub(super) const fn depends_on_settings(self) -> Row {
-        Row { depends_on_settings: true, ..self }
+    pub(super) const fn depends_on_settings(self) -> KindRow {
+        KindRow { depends_on_settings: true, ..self }
     }
 }

@@ -268,13 +268,13 @@ pub fn legal(entity: EntityType, from: State) -> Vec<Kind> {
 pub fn creates(kind: Kind) -> bool {
     EntityType::ALL
         .iter()
-        .any(|&e| kind.row().about == crate::event::kind::About::One(e) && step(e, Absent, kind).is_some())
+        .any(|&e| kind.row().about == crate::event::kind::SubjectType::One(e) && step(e, Absent, kind).is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::kind::About;
+    use crate::event::kind::SubjectType;
 
     /// Reference states of every entity, written down by hand, apart from the tables.
     fn expected_terminals(entity: EntityType) -> &'static [State] {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn every_kind_moves_what_it_is_about() {
         for &kind in Kind::ALL {
-            if let About::One(entity) = kind.row().about {
+            if let SubjectType::One(entity) = kind.row().about {
                 assert!(table(entity).iter().any(|rule| rule.1 == kind), "{kind} moves nothing");
             }
         }

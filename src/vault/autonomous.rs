@@ -70,7 +70,7 @@ impl Vault {
             (None, None) => M1File::Current,
             (Some(found), Some(wanted)) if found == wanted.as_bytes() => M1File::Current,
             (None, Some(_)) => M1File::Old,
-            (Some(found), _) => match self.is_ours(&Digest::of(&found).to_string())? {
+            (Some(found), _) => match self.is_ours(&Digest::of_bytes(&found).to_string())? {
                 true => M1File::Old,
                 false => M1File::Edited,
             },
@@ -101,8 +101,8 @@ impl Vault {
 
     /// Rewrites `M1.md` whole. What is there now is ours, or was set aside.
     pub fn put_m1(&self, text: &str) -> Result<()> {
-        let before = self.read_m1()?.map(|found| Digest::of(&found).to_string());
-        let sha256 = Digest::of(text.as_bytes()).to_string();
+        let before = self.read_m1()?.map(|found| Digest::of_bytes(&found).to_string());
+        let sha256 = Digest::of_bytes(text.as_bytes()).to_string();
         let state = self.autonomous(STATE)?;
         self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before }))?;
         state.put(M1, text.as_bytes())
@@ -110,7 +110,7 @@ impl Vault {
 
     /// Keeps the hash of what `M1.md` says now.
     pub fn seal_m1(&self, text: &str) -> Result<()> {
-        let sha256 = Digest::of(text.as_bytes()).to_string();
+        let sha256 = Digest::of_bytes(text.as_bytes()).to_string();
         match self.is_ours(&sha256)? {
             true => Ok(()),
             false => self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before: None })),

@@ -39,7 +39,7 @@ fn decode(record: &[u8]) -> Option<Clocks> {
 }
 
 fn checksum(body: &[u8]) -> [u8; 8] {
-    let digest = Digest::of(body).to_string();
+    let digest = Digest::of_bytes(body).to_string();
     let hex = digest.rsplit(':').next().unwrap_or_default().as_bytes();
     hex[..8].try_into().expect("a digest has more")
 }

@@ -202,7 +202,7 @@ fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Move
             continue;
         }
         let stem = segment.file().replace(".jsonl", "");
-        let name = format!("{what}-{stem}-{start}-{}", &Digest::of(part).hex()[..8]);
+        let name = format!("{what}-{stem}-{start}-{}", &Digest::of_bytes(part).hex()[..8]);
         quarantine.put(&name, part)?;
         moved.bytes += part.len() as u64;
         moved.files.push(name);

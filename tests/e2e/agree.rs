@@ -125,7 +125,7 @@ fn strict_and_reference_agree() {
     for n in 0..cases() {
         let mut event = event(&mut random, n);
         let batch = (random.below(4) == 0).then_some(BatchPosition { no: 1, of: 2 });
-        let sealed = event.seal(Digest::of(&n.to_le_bytes()), batch);
+        let sealed = event.seal(Digest::of_bytes(&n.to_le_bytes()), batch);
         let line = if random.below(2) == 0 { sealed } else { damage(&mut random, &sealed) };
         let reference = check_line(&line).ok().map(|event| ChainLink::from_event(&event));
         if let Some(strict) = strict::check(&line) {

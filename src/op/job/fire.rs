@@ -337,7 +337,7 @@ pub fn command_hash<'a>(
         bytes.extend(part);
         bytes.push(0);
     }
-    Digest::of(&bytes).to_string()
+    Digest::of_bytes(&bytes).to_string()
 }
 
 /// Whether a text fits a pattern in which `*` stands for anything.

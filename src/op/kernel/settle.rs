@@ -140,7 +140,7 @@ impl Transaction<'_> {
             .as_ref()
             .and_then(|subject| self.state().resolve(subject, None).ok().or_else(|| Subject::parse(subject).ok()));
         let mut subjects: Vec<Subject> = named.into_iter().collect();
-        subjects.extend(request.kind.mentions(&request.payload));
+        subjects.extend(request.kind.references(&request.payload));
         self.settle(&subjects)
     }
 

@@ -123,7 +123,7 @@ impl<'a> Ticking<'a> {
     fn new(ctx: &'a Context, vault: &'a Vault, mode: Mode) -> Result<Self> {
         let (config, _) = vault.config()?;
         let now = ctx.now.timestamp();
-        let heartbeat_id = HeartbeatId::of(now, agent::offset(ctx, &config));
+        let heartbeat_id = HeartbeatId::from_time(now, agent::offset(ctx, &config));
         Ok(Ticking {
             ctx,
             vault,
