@@ -16,7 +16,7 @@ use super::birth::{self, Birth};
 use super::files::JobDir;
 use super::lock::Held;
 use crate::base::{Error, Result};
-use crate::vault::lock::{self, Mode};
+use crate::vault::lock::{self, LockMode};
 
 /// The program that looks after a job: one that understands `supervise TASK --vault DIR`.
 #[derive(Clone, Debug)]
@@ -48,7 +48,9 @@ pub fn take_over(job: &JobDir) -> Result<Held> {
     let file = std::fs::File::from(rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(|e| failed(e.into()))?);
     let lock = job.lock_file()?.ok_or_else(not_ours)?;
     // Taking it again on the same open file changes nothing; on another it would be refused.
-    if !lock::is_same(&file, &lock).map_err(failed)? || !lock::try_hold(&file, Mode::Exclusive).map_err(failed)? {
+    if !lock::is_same(&file, &lock).map_err(failed)?
+        || !lock::try_acquire(&file, LockMode::Exclusive).map_err(failed)?
+    {
         return Err(not_ours());
     }
     let nothing = std::fs::File::open("/dev/null").map_err(failed)?;

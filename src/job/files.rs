@@ -25,7 +25,7 @@ use super::identity::Identity;
 use super::lock::Held;
 use super::spec::Spec;
 use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
-use crate::vault::lock::{self, Mode};
+use crate::vault::lock::{self, LockMode};
 use crate::vault::{AKASHIC, Dir};
 
 const JOBS: &str = "Jobs";
@@ -168,7 +168,7 @@ impl JobDir {
     pub(super) fn new_alive(&self) -> Result<File> {
         self.dir.remove(ALIVE)?;
         let (file, _) = self.dir.make_file(ALIVE)?;
-        lock::hold(&file, Mode::Exclusive).map_err(|e| Error::system("cannot lock a job's alive file", e))?;
+        lock::acquire(&file, LockMode::Exclusive).map_err(|e| Error::system("cannot lock a job's alive file", e))?;
         Ok(file)
     }
 

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::time::Duration;
 
 use crate::base::Result;
-use crate::vault::lock::{self, Failures, Mode};
+use crate::vault::lock::{self, LockMessages, LockMode};
 
 /// What is said when there is nothing to wait for a job's lock with.
 pub(super) const CANNOT_WAIT: &str = "cannot wait for a lock";
 
-const OF_JOB: Failures = Failures { lock: "cannot lock a job's file", wait: CANNOT_WAIT };
+const OF_JOB: LockMessages = LockMessages { lock: "cannot lock a job's file", wait: CANNOT_WAIT };
 
 /// A job's lock, held for as long as this value or a process that was given it lives.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Held {
 
     /// Takes the lock, waiting at most `timeout`; `None` if it was held for longer.
     pub(super) fn take(file: File, timeout: Duration) -> Result<Option<Held>> {
-        Ok(lock::take_within(file, Mode::Exclusive, timeout, OF_JOB)?.map(Held::new))
+        Ok(lock::take_within(file, LockMode::Exclusive, timeout, OF_JOB)?.map(Held::new))
     }
 
     pub(super) fn file(&self) -> &File {

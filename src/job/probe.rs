@@ -4,7 +4,7 @@ use super::exit::ExitRecord;
 use super::files::JobDir;
 use super::identity::Identity;
 use crate::base::{EntityId, Error, ErrorKind, Result};
-use crate::vault::lock::{self, Mode};
+use crate::vault::lock::{self, LockMode};
 
 /// How a job stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<Standing> {
     let failed = |e| Error::system("cannot look at a job's lock", e);
     let Some(lock) = job.lock_file()? else { return Ok(Standing::Lost) };
     // Shared, so that probes do not see each other. Held to the end: nobody begins a run meanwhile.
-    if !lock::try_hold(&lock, Mode::Shared).map_err(failed)? {
+    if !lock::try_acquire(&lock, LockMode::Shared).map_err(failed)? {
         return Ok(Standing::Supervised);
     }
     let identity = whole(job.identity())?;
@@ -43,7 +43,9 @@ pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<Standing> {
 /// which may have closed every descriptor that it did not know.
 fn lives(job: &JobDir, identity: &Identity) -> Result<bool> {
     let held = match job.alive_file()? {
-        Some(alive) => !lock::try_hold(&alive, Mode::Shared).map_err(|e| Error::system("cannot look at a job", e))?,
+        Some(alive) => {
+            !lock::try_acquire(&alive, LockMode::Shared).map_err(|e| Error::system("cannot look at a job", e))?
+        }
         None => false,
     };
     Ok(held || identity.lives()?)

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::identity::Stat;
 use super::*;
 use crate::base::{EntityId, Now, Timestamp};
-use crate::vault::lock::{Mode, hold, try_hold};
+use crate::vault::lock::{LockMode, acquire, try_acquire};
 
 const LOG: &str = "Autonomous/logs/L-0001.txt";
 const LONG: Duration = Duration::from_secs(600);
@@ -597,9 +597,9 @@ fn a_new_alive_file_is_held_at_once() {
     let first = fixture.job.new_alive().unwrap();
     let second = fixture.job.new_alive().unwrap();
     let found = fixture.job.alive_file().unwrap().unwrap();
-    assert!(!try_hold(&found, Mode::Shared).unwrap());
+    assert!(!try_acquire(&found, LockMode::Shared).unwrap());
     drop((first, second));
-    hold(&found, Mode::Shared).unwrap();
+    acquire(&found, LockMode::Shared).unwrap();
 }
 
 /// Not a test: the process that `Fixture::fire` starts.

@@ -12,7 +12,7 @@ use super::lock::CANNOT_WAIT;
 use super::notice::Notice;
 use super::signals::Signals;
 use crate::base::{Error, Result, names};
-use crate::vault::lock::{self, Mode, Waiter};
+use crate::vault::lock::{self, LockMode, Waiter};
 
 names! {
     /// How many of several jobs must end.
@@ -66,9 +66,9 @@ pub fn wait_for_end(jobs: &[&JobDir], need: Need, max: Duration, signals: &Signa
     let mut waiters = Vec::new();
     for job in jobs {
         let Some(lock) = job.lock_file()? else { continue };
-        match lock::try_hold(&lock, Mode::Shared).map_err(|e| Error::system("cannot look at a job's lock", e))? {
+        match lock::try_acquire(&lock, LockMode::Shared).map_err(|e| Error::system("cannot look at a job's lock", e))? {
             true => drop(lock),
-            false => waiters.push(Waiter::start(lock, Mode::Shared).map_err(|e| Error::system(CANNOT_WAIT, e))?),
+            false => waiters.push(Waiter::start(lock, LockMode::Shared).map_err(|e| Error::system(CANNOT_WAIT, e))?),
         }
     }
     loop {

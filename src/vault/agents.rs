@@ -33,19 +33,19 @@ const READ_BACK_MAX: usize = 200;
 
 /// How a declaration ended; its file is renamed to say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum DeclarationEnd {
     Completed,
     Expired,
     /// It could not be read.
     Malformed,
 }
 
-impl End {
+impl DeclarationEnd {
     const fn suffix(self) -> &'static str {
         match self {
-            End::Completed => ".completed.txt",
-            End::Expired => ".expired.txt",
-            End::Malformed => ".malformed.txt",
+            DeclarationEnd::Completed => ".completed.txt",
+            DeclarationEnd::Expired => ".expired.txt",
+            DeclarationEnd::Malformed => ".malformed.txt",
         }
     }
 }
@@ -61,11 +61,11 @@ pub struct LogFile {
 #[derive(Debug)]
 pub struct AgentDir {
     stats: Dir,
-    logs: Logs,
+    logs: ActivityLogs,
 }
 
 #[derive(Debug)]
-enum Logs {
+enum ActivityLogs {
     /// In a folder beside the others.
     Own,
     /// In the works tree, under the name of the agent; read from wherever they are.
@@ -81,13 +81,13 @@ impl Vault {
         if made {
             agents.sync()?;
         }
-        Ok(AgentDir { stats, logs: Logs::Own })
+        Ok(AgentDir { stats, logs: ActivityLogs::Own })
     }
 
     /// The folder of an agent, if it is there.
     pub fn agent_dir_there(&self, name: &EntityId) -> Result<Option<AgentDir>> {
         let Some(agents) = self.root.dir(AGENTS)? else { return Ok(None) };
-        Ok(agents.dir(name.as_str())?.map(|stats| AgentDir { stats, logs: Logs::Own }))
+        Ok(agents.dir(name.as_str())?.map(|stats| AgentDir { stats, logs: ActivityLogs::Own }))
     }
 }
 
@@ -98,7 +98,7 @@ impl AgentDir {
         let root = Dir::open_root(works)?.ok_or_else(gone)?;
         let (stats, _) = root.make_dir(STATS)?;
         let (artifacts, _) = root.make_dir(ARTIFACTS)?;
-        Ok(AgentDir { stats, logs: Logs::Works { artifacts, name: name.to_string() } })
+        Ok(AgentDir { stats, logs: ActivityLogs::Works { artifacts, name: name.to_string() } })
     }
 
     /// The same, if its folders are there.
@@ -106,12 +106,12 @@ impl AgentDir {
         let gone = || Error::usage(format!("{} is not a folder", works.display()));
         let root = Dir::open_root(works)?.ok_or_else(gone)?;
         let (Some(stats), Some(artifacts)) = (root.dir(STATS)?, root.dir(ARTIFACTS)?) else { return Ok(None) };
-        Ok(Some(AgentDir { stats, logs: Logs::Works { artifacts, name: name.to_string() } }))
+        Ok(Some(AgentDir { stats, logs: ActivityLogs::Works { artifacts, name: name.to_string() } }))
     }
 
     /// Whether this is somebody else's tree, in whose words files are written.
     pub fn is_works(&self) -> bool {
-        matches!(self.logs, Logs::Works { .. })
+        matches!(self.logs, ActivityLogs::Works { .. })
     }
 
     /// The current beat; an error says what stands there instead.
@@ -133,8 +133,8 @@ impl AgentDir {
     /// Writes an activity log under a name that is free: `<id>.md`, `<id>_2.md`, … Gives its name.
     pub fn put_activity(&self, id: &HeartbeatId, text: &str) -> Result<String> {
         let dir = match &self.logs {
-            Logs::Own => self.stats.make_dir(ACTIVITY)?.0,
-            Logs::Works { artifacts, name } => artifacts.make_dir(name)?.0.make_dir(HISTORIES)?.0,
+            ActivityLogs::Own => self.stats.make_dir(ACTIVITY)?.0,
+            ActivityLogs::Works { artifacts, name } => artifacts.make_dir(name)?.0.make_dir(HISTORIES)?.0,
         };
         let mut name = format!("{id}.md");
         let mut n = 2;
@@ -153,7 +153,7 @@ impl AgentDir {
     }
 
     /// Renames a declaration to say how it ended. One that is not there is none.
-    pub fn end_declaration(&self, name: &str, end: End) -> Result<()> {
+    pub fn end_declaration(&self, name: &str, end: DeclarationEnd) -> Result<()> {
         let Some(dir) = self.stats.dir(DEEP_WORK)? else { return Ok(()) };
         match dir.open_file(&format!("{name}.txt"))? {
             Some(_) => dir.rename(&format!("{name}.txt"), &format!("{name}{}", end.suffix())),
@@ -184,8 +184,8 @@ impl AgentDir {
     pub fn newest_logs(&self) -> Result<(Option<LogFile>, Option<LogFile>)> {
         let mut all: Vec<(HeartbeatId, String, usize)> = Vec::new();
         let folders: Vec<Dir> = match &self.logs {
-            Logs::Own => self.stats.dir(ACTIVITY)?.into_iter().collect(),
-            Logs::Works { artifacts, .. } => {
+            ActivityLogs::Own => self.stats.dir(ACTIVITY)?.into_iter().collect(),
+            ActivityLogs::Works { artifacts, .. } => {
                 let mut folders = Vec::new();
                 for (name, _) in artifacts.list()?.into_iter().filter(|(_, is_dir)| *is_dir) {
                     let project = artifacts.dir(&name)?;
@@ -244,7 +244,7 @@ impl AgentDir {
         }
         let Some(dir) = self.stats.dir(DEEP_WORK)? else { return Ok(did) };
         for (name, is_dir) in dir.list()? {
-            for (prefix, end) in [("processed.", End::Completed), ("expired.", End::Expired)] {
+            for (prefix, end) in [("processed.", DeclarationEnd::Completed), ("expired.", DeclarationEnd::Expired)] {
                 let Some(rest) = name.strip_prefix(prefix).filter(|rest| !is_dir && !rest.is_empty()) else { continue };
                 let stem = rest.strip_suffix(".txt").unwrap_or(rest);
                 let target = format!("{stem}{}", end.suffix());

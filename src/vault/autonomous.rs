@@ -22,7 +22,7 @@ const M1_SEAL: &str = "m1.json";
 const FILE_MAX_BYTES: u64 = 64 * 1024;
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct M1Record {
     sha256: String,
     /// What it takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,14 +89,14 @@ impl Vault {
         Ok(Some(bytes))
     }
 
-    fn m1_written(&self) -> Result<Option<Written>> {
+    fn m1_record(&self) -> Result<Option<M1Record>> {
         Ok(self.akashic.read(M1_SEAL)?.and_then(|bytes| seal::open(&bytes).ok()))
     }
 
     /// Whether a content of `M1.md` with this hash was written by us.
     fn is_ours(&self, sha256: &str) -> Result<bool> {
-        let written = self.m1_written()?;
-        Ok(written.is_some_and(|w| w.sha256 == sha256 || w.before.as_deref() == Some(sha256)))
+        let record = self.m1_record()?;
+        Ok(record.is_some_and(|record| record.sha256 == sha256 || record.before.as_deref() == Some(sha256)))
     }
 
     /// Rewrites `M1.md` whole. What is there now is ours, or was set aside.
@@ -104,7 +104,7 @@ impl Vault {
         let before = self.read_m1()?.map(|found| Digest::of_bytes(&found).to_string());
         let sha256 = Digest::of_bytes(text.as_bytes()).to_string();
         let state = self.autonomous(STATE)?;
-        self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before }))?;
+        self.akashic.replace(M1_SEAL, &seal::seal(&M1Record { sha256, before }))?;
         state.put(M1, text.as_bytes())
     }
 
@@ -113,7 +113,7 @@ impl Vault {
         let sha256 = Digest::of_bytes(text.as_bytes()).to_string();
         match self.is_ours(&sha256)? {
             true => Ok(()),
-            false => self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before: None })),
+            false => self.akashic.replace(M1_SEAL, &seal::seal(&M1Record { sha256, before: None })),
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::files::{self, Dir, failed};
-use super::lock::Mode;
+use super::lock::LockMode;
 use super::{Scope, Vault, layout};
 use crate::base::{Error, Reason, Result};
 use crate::chain::Head;
@@ -83,7 +83,7 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
     let mut done = BackedUp { head: None, events: 0, files: 0, bytes: 0 };
     {
         // Shared: readers and other backups go on, writers wait.
-        let _guard = vault.lock_if_possible(Mode::Shared)?;
+        let _guard = vault.lock_if_possible(LockMode::Shared)?;
         copy_dir(&vault.root, beside, Path::new(""), &mut done)?;
     }
     let copy = Vault::open(beside)?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Vault;
 use super::files::failed;
-use super::lock::{self, Mode};
+use super::lock::{self, LockMode};
 use crate::base::{Error, Result, limits, seal, text};
 
 pub const CONTROL_FILE: &str = "control";
@@ -21,14 +21,14 @@ const REASON_MAX_CHARS: usize = 150;
 
 /// Why everything is to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stop {
+pub struct StopFlag {
     /// Its own; the event that records it carries it too.
     pub id: String,
     pub reason: String,
     pub by: String,
 }
 
-impl Stop {
+impl StopFlag {
     /// The idempotency key of the event that records it.
     pub fn key(&self) -> String {
         format!("stop:{}", self.id)
@@ -36,26 +36,26 @@ impl Stop {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Control {
-    stop: Option<Stop>,
+struct StopRecord {
+    stop: Option<StopFlag>,
 }
 
-fn encode(stop: Option<&Stop>) -> Vec<u8> {
-    let stop = stop.map(|stop| Stop { reason: text::cut(&stop.reason, REASON_MAX_CHARS), ..stop.clone() });
-    let mut bytes = seal::seal(&Control { stop });
+fn encode(stop: Option<&StopFlag>) -> Vec<u8> {
+    let stop = stop.map(|stop| StopFlag { reason: text::cut(&stop.reason, REASON_MAX_CHARS), ..stop.clone() });
+    let mut bytes = seal::seal(&StopRecord { stop });
     assert!(bytes.len() < limits::CONTROL_RECORD_BYTES, "the control record outgrew its size");
     bytes.resize(limits::CONTROL_RECORD_BYTES - 1, b' ');
     bytes.push(b'\n');
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<Option<Stop>> {
-    seal::open::<Control>(bytes).ok().map(|control| control.stop)
+fn decode(bytes: &[u8]) -> Option<Option<StopFlag>> {
+    seal::open::<StopRecord>(bytes).ok().map(|control| control.stop)
 }
 
 impl Vault {
     /// The flag, if it is up. A record that cannot be read says nothing: the log knows, too.
-    pub fn stop_flag(&self) -> Result<Option<Stop>> {
+    pub fn stop_flag(&self) -> Result<Option<StopFlag>> {
         for _ in 0..READ_ATTEMPTS {
             let Some(bytes) = self.akashic.read(CONTROL_FILE)? else { return Ok(None) };
             if let Some(stop) = decode(&bytes) {
@@ -66,7 +66,7 @@ impl Vault {
     }
 
     /// Raises the flag; every command and every job looks at it. One that is up already stays.
-    pub fn raise_stop(&self, stop: &Stop) -> Result<()> {
+    pub fn raise_stop(&self, stop: &StopFlag) -> Result<()> {
         self.rewrite(|up| match up {
             Some(_) => None,
             None => Some(encode(Some(stop))),
@@ -74,7 +74,7 @@ impl Vault {
     }
 
     /// Lowers the flag of one stop. Another one, raised since, stays up.
-    pub fn lower_stop(&self, stop: &Stop) -> Result<()> {
+    pub fn lower_stop(&self, stop: &StopFlag) -> Result<()> {
         self.rewrite(|up| (up == Some(stop.id.as_str())).then(|| encode(None)))
     }
 
@@ -88,7 +88,7 @@ impl Vault {
         self.check_private()?;
         let (file, made) = self.akashic.make_file(CONTROL_FILE)?;
         let writing = file.try_clone().map_err(|e| Error::system("cannot open the control file", e))?;
-        let _guard = lock::take(file, Mode::Exclusive, self.lock_timeout)?;
+        let _guard = lock::take(file, LockMode::Exclusive, self.lock_timeout)?;
         let up = self.stop_flag()?;
         let Some(bytes) = next(up.as_ref().map(|stop| stop.id.as_str())) else { return Ok(()) };
         let wrong = |e| failed("write", &self.akashic.path().join(CONTROL_FILE), e);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_record_reads_back_and_a_damaged_one_says_nothing() {
         let stop =
-            Stop { id: "x".repeat(26), reason: "\u{1}火".repeat(100), by: "user:".to_owned() + &"n".repeat(64) };
+            StopFlag { id: "x".repeat(26), reason: "\u{1}火".repeat(100), by: "user:".to_owned() + &"n".repeat(64) };
         let bytes = encode(Some(&stop));
         assert_eq!(bytes.len(), limits::CONTROL_RECORD_BYTES);
         assert_eq!(decode(&bytes).unwrap().unwrap().id, stop.id);

@@ -18,6 +18,13 @@ const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// What no part of a vault may have: write permission for group or others.
 const OTHERS_WRITE: u32 = 0o022;
 
+/// Whether a file is on the disk before it gets its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+    Synced,
+    Unsynced,
+}
+
 /// An open directory. The path is for messages only.
 #[derive(Debug)]
 pub struct Dir {
@@ -129,22 +136,22 @@ impl Dir {
 
     /// Puts a whole file in place: written beside, synced, renamed, directory synced.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.put_by_rename(name, bytes, true)?;
+        self.put_by_rename(name, bytes, Durability::Synced)?;
         self.sync()
     }
 
     /// The same for what can be made again: whole for every reader, but not synced.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.put_by_rename(name, bytes, false)
+        self.put_by_rename(name, bytes, Durability::Unsynced)
     }
 
-    fn put_by_rename(&self, name: &str, bytes: &[u8], sync: bool) -> Result<()> {
+    fn put_by_rename(&self, name: &str, bytes: &[u8], durability: Durability) -> Result<()> {
         let beside = format!(".{name}.tmp");
         let put = || -> Result<()> {
             let left_over = || failed("create", &self.path.join(&beside), Errno::NOENT);
             let mut file = self.file(&beside, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?.ok_or_else(left_over)?;
             file.write_all(bytes).map_err(|e| failed("write", &self.path.join(name), e))?;
-            if sync {
+            if durability == Durability::Synced {
                 file.sync_all().map_err(|e| failed("sync", &self.path.join(name), e))?;
             }
             sys::renameat(&self.fd, &beside, &self.fd, name).map_err(|e| failed("rename", &self.path.join(name), e))

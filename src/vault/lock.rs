@@ -19,21 +19,21 @@ const STACK_BYTES: usize = 128 * 1024;
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum LockMode {
     Exclusive,
     Shared,
 }
 
 /// What is said when a lock cannot be taken, by whose lock it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Failures {
+pub struct LockMessages {
     /// flock itself failed.
     pub lock: &'static str,
     /// There was nothing to wait with.
     pub wait: &'static str,
 }
 
-const OF_VAULT: Failures = Failures { lock: "cannot lock the vault", wait: "cannot wait for the vault's lock" };
+const OF_VAULT: LockMessages = LockMessages { lock: "cannot lock the vault", wait: "cannot wait for the vault's lock" };
 
 /// A lock of the vault, held for as long as this value lives; the kernel lets go when the process dies.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct LockGuard {
 }
 
 /// Takes a lock of the vault. Busy if somebody else has it for longer than `timeout`.
-pub fn take(file: File, mode: Mode, timeout: Duration) -> Result<LockGuard> {
+pub fn take(file: File, mode: LockMode, timeout: Duration) -> Result<LockGuard> {
     match take_within(file, mode, timeout, OF_VAULT)? {
         Some(file) => Ok(LockGuard { _file: file }),
         None => Err(Error::new(
@@ -53,21 +53,21 @@ pub fn take(file: File, mode: Mode, timeout: Duration) -> Result<LockGuard> {
 }
 
 /// Takes a lock, waiting at most `timeout`; `None` if it was held for longer.
-pub fn take_within(file: File, mode: Mode, timeout: Duration, failures: Failures) -> Result<Option<File>> {
-    let failed = |e| Error::system(failures.lock, e);
-    if try_hold(&file, mode).map_err(failed)? {
+pub fn take_within(file: File, mode: LockMode, timeout: Duration, messages: LockMessages) -> Result<Option<File>> {
+    let failed = |e| Error::system(messages.lock, e);
+    if try_acquire(&file, mode).map_err(failed)? {
         return Ok(Some(file));
     }
-    let waiter = Waiter::start(file, mode).map_err(|e| Error::system(failures.wait, e))?;
+    let waiter = Waiter::start(file, mode).map_err(|e| Error::system(messages.wait, e))?;
     waiter.finish_within(timeout).map_err(failed)
 }
 
 /// Takes a lock if it is free now.
-pub fn try_hold(file: &File, mode: Mode) -> io::Result<bool> {
+pub fn try_acquire(file: &File, mode: LockMode) -> io::Result<bool> {
     // Named in full: `File` has methods of its own for this, and of the same names.
     let tried = uninterrupted(|| match mode {
-        Mode::Exclusive => fs2::FileExt::try_lock_exclusive(file),
-        Mode::Shared => fs2::FileExt::try_lock_shared(file),
+        LockMode::Exclusive => fs2::FileExt::try_lock_exclusive(file),
+        LockMode::Shared => fs2::FileExt::try_lock_shared(file),
     });
     match tried {
         Ok(()) => Ok(true),
@@ -77,10 +77,10 @@ pub fn try_hold(file: &File, mode: Mode) -> io::Result<bool> {
 }
 
 /// Takes a lock, however long that lasts.
-pub fn hold(file: &File, mode: Mode) -> io::Result<()> {
+pub fn acquire(file: &File, mode: LockMode) -> io::Result<()> {
     uninterrupted(|| match mode {
-        Mode::Exclusive => fs2::FileExt::lock_exclusive(file),
-        Mode::Shared => fs2::FileExt::lock_shared(file),
+        LockMode::Exclusive => fs2::FileExt::lock_exclusive(file),
+        LockMode::Shared => fs2::FileExt::lock_shared(file),
     })
 }
 
@@ -109,11 +109,11 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    pub fn start(file: File, mode: Mode) -> io::Result<Waiter> {
+    pub fn start(file: File, mode: LockMode) -> io::Result<Waiter> {
         let (through, hang_up) = io::pipe()?;
         let (sender, result) = mpsc::channel();
         let block = move || {
-            let held = hold(&file, mode);
+            let held = acquire(&file, mode);
             // If nobody waits any more, the file is dropped here and with it the lock.
             let _ = sender.send(held.map(|()| file));
             drop(hang_up);
@@ -160,12 +160,12 @@ mod tests {
     fn a_held_lock_is_busy_and_a_released_one_is_taken() {
         let dir = tempfile::tempdir().unwrap();
         let open = || open(&dir, "lock");
-        let held = take(open(), Mode::Exclusive, Duration::ZERO).unwrap();
-        let busy = take(open(), Mode::Exclusive, Duration::from_millis(1)).unwrap_err();
+        let held = take(open(), LockMode::Exclusive, Duration::ZERO).unwrap();
+        let busy = take(open(), LockMode::Exclusive, Duration::from_millis(1)).unwrap_err();
         assert_eq!(busy.kind, ErrorKind::Busy);
         let waiting = thread::spawn({
             let file = open();
-            move || take(file, Mode::Shared, Duration::from_secs(60)).map(drop)
+            move || take(file, LockMode::Shared, Duration::from_secs(60)).map(drop)
         });
         drop(held);
         waiting.join().unwrap().unwrap();
@@ -176,15 +176,15 @@ mod tests {
         const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let dir = tempfile::tempdir().unwrap();
         let (first, second) = (open(&dir, "first"), open(&dir, "second"));
-        hold(&first, Mode::Exclusive).unwrap();
-        hold(&second, Mode::Shared).unwrap();
-        let of_first = Waiter::start(open(&dir, "first"), Mode::Shared).unwrap();
-        let of_second = Waiter::start(open(&dir, "second"), Mode::Exclusive).unwrap();
+        acquire(&first, LockMode::Exclusive).unwrap();
+        acquire(&second, LockMode::Shared).unwrap();
+        let of_first = Waiter::start(open(&dir, "first"), LockMode::Shared).unwrap();
+        let of_second = Waiter::start(open(&dir, "second"), LockMode::Exclusive).unwrap();
         assert_eq!(through(&[&of_first, &of_second], Some(&NOW)), [false, false]);
         drop(second);
         assert_eq!(through(&[&of_first, &of_second], None), [false, true]);
         let taken = of_second.finish_within(Duration::ZERO).unwrap().unwrap();
-        assert!(!try_hold(&open(&dir, "second"), Mode::Shared).unwrap());
+        assert!(!try_acquire(&open(&dir, "second"), LockMode::Shared).unwrap());
         drop((first, taken));
         assert_eq!(through(&[&of_first], None), [true]);
         assert!(is_same(&of_first.finish_within(Duration::ZERO).unwrap().unwrap(), &open(&dir, "first")).unwrap());
@@ -194,10 +194,10 @@ mod tests {
     fn a_waiter_that_is_dropped_keeps_no_lock() {
         let dir = tempfile::tempdir().unwrap();
         let held = open(&dir, "lock");
-        hold(&held, Mode::Exclusive).unwrap();
-        drop(Waiter::start(open(&dir, "lock"), Mode::Exclusive).unwrap());
+        acquire(&held, LockMode::Exclusive).unwrap();
+        drop(Waiter::start(open(&dir, "lock"), LockMode::Exclusive).unwrap());
         drop(held);
         // Through the thread that nobody waits for, whichever of the two is first.
-        hold(&open(&dir, "lock"), Mode::Exclusive).unwrap();
+        acquire(&open(&dir, "lock"), LockMode::Exclusive).unwrap();
     }
 }

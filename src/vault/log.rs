@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use super::files::Dir;
 use super::head::{self, Published};
-use super::lock::{self, LockGuard, Mode};
+use super::lock::{self, LockGuard, LockMode};
 use super::snapshot::{Position, Snapshot, Visited};
 use super::{Vault, layout};
 use crate::base::{Error, Result, limits};
@@ -22,7 +22,7 @@ impl Vault {
             return self.published(&record);
         }
         // A writer may be at work on the record: look again when there is none.
-        let _guard = self.lock_if_possible(Mode::Shared)?;
+        let _guard = self.lock_if_possible(LockMode::Shared)?;
         match head::read(&self.akashic)? {
             Published::Valid(record) => self.published(&record),
             _ => self.scanned(),
@@ -30,7 +30,7 @@ impl Vault {
     }
 
     /// The lock, or nothing on a copy or a mount where it cannot be had.
-    pub(super) fn lock_if_possible(&self, mode: Mode) -> Result<Option<LockGuard>> {
+    pub(super) fn lock_if_possible(&self, mode: LockMode) -> Result<Option<LockGuard>> {
         match self.akashic.open_file(layout::LOCK_FILE)? {
             Some(file) => lock::take(file, mode, self.lock_timeout).map(Some),
             None => Ok(None),

@@ -54,22 +54,22 @@ use std::time::Duration;
 use crate::base::{Error, ErrorKind, Result, limits};
 use crate::state::State;
 
-pub use agents::{AgentDir, End, LogFile};
+pub use agents::{AgentDir, DeclarationEnd, LogFile};
 pub use artifacts::{ARTIFACTS, Incoming, hash_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
 pub use batch::Batch;
-pub use control::Stop;
+pub use control::StopFlag;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use recover::Recovered;
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;
-pub use seam::{Append, Log, Store, View, Watching, moved};
+pub use seam::{Append, Log, LogStore, LogView, LogWatch, head_moved};
 pub use snapshot::{Position, Snapshot, Visited};
 pub use tick::Tick;
-pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
-pub use watch::Watch;
+pub use verify::{ChainVerdict, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
+pub use watch::VaultWatch;
 pub use write::Writer;
 
 /// A vault that exists, opened for reading.
@@ -81,7 +81,7 @@ pub struct Vault {
     /// How long a reader waits for the lock where it needs it.
     lock_timeout: Duration,
     /// Where the log is kept, if not in this folder.
-    store: Option<Arc<dyn Store>>,
+    store: Option<Arc<dyn LogStore>>,
 }
 
 impl Vault {
@@ -99,7 +99,7 @@ impl Vault {
     }
 
     /// The same vault, whose log is kept somewhere else.
-    pub fn with_store(self, store: Option<Arc<dyn Store>>) -> Vault {
+    pub fn with_store(self, store: Option<Arc<dyn LogStore>>) -> Vault {
         Vault { store, ..self }
     }
 
@@ -156,10 +156,10 @@ impl Vault {
     }
 
     /// The log and what it folds to, for a command that only reads.
-    pub fn view(&self) -> Result<View> {
+    pub fn view(&self) -> Result<LogView> {
         match &self.store {
             Some(store) => store.view(),
-            None => Store::view(self),
+            None => LogStore::view(self),
         }
     }
 
@@ -167,7 +167,7 @@ impl Vault {
     pub fn append(&self, options: WriteOptions) -> Result<Box<dyn Append + '_>> {
         match &self.store {
             Some(store) => store.append(options),
-            None => Store::append(self, options),
+            None => LogStore::append(self, options),
         }
     }
 

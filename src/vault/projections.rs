@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Vault;
-use super::lock::Mode;
+use super::lock::LockMode;
 use crate::base::{EntityType, Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::machine;
@@ -183,10 +183,10 @@ fn read_meta(vault: &Vault) -> Result<Map<String, Value>> {
 
 /// A projection file as it is now: up to which event it says it is current, and its map, if it can
 /// be read.
-pub type Found = (Option<Ulid>, Option<Map<String, Value>>);
+pub type ProjectionFile = (Option<Ulid>, Option<Map<String, Value>>);
 
 /// The projection files that are there, and the latest snapshot with its name.
-pub type Caches = (BTreeMap<EntityType, Found>, Option<(String, Value)>);
+pub type Caches = (BTreeMap<EntityType, ProjectionFile>, Option<(String, Value)>);
 
 impl Vault {
     /// Writes a snapshot under its own name and as the latest. Gives the name of its file.
@@ -203,7 +203,7 @@ impl Vault {
     /// The projection files and the latest snapshot, as no writer is at work on them. What they stand
     /// for is in a log that is read afterwards.
     pub fn caches(&self) -> Result<Caches> {
-        let _guard = self.lock_if_possible(Mode::Shared)?;
+        let _guard = self.lock_if_possible(LockMode::Shared)?;
         Ok((self.projection_files()?, self.newest_snapshot()?))
     }
 
@@ -215,7 +215,7 @@ impl Vault {
     }
 
     /// The files that are there.
-    pub fn projection_files(&self) -> Result<BTreeMap<EntityType, Found>> {
+    pub fn projection_files(&self) -> Result<BTreeMap<EntityType, ProjectionFile>> {
         let meta = read_meta(self)?;
         let mut files = BTreeMap::new();
         let Some(dir) = self.akashic.dir(PROJECTIONS)? else { return Ok(files) };

@@ -90,7 +90,7 @@ impl Vault {
         }
         let moved = match good.fault {
             Some((from, _)) => cut_off(&mut writer, from)?,
-            None => Moved::default(),
+            None => Quarantined::default(),
         };
         writer.set_end(good.head, good.count, good.end);
         let why = good.fault.map_or_else(|| "the log ended before its published head".to_owned(), |(_, why)| why);
@@ -169,13 +169,13 @@ struct GoodPart {
 
 /// Copies that now are in quarantine.
 #[derive(Debug, Default)]
-struct Moved {
+struct Quarantined {
     from: Option<LogOffset>,
     bytes: u64,
     files: Vec<String>,
 }
 
-impl Moved {
+impl Quarantined {
     fn describe(&self, why: &str) -> Value {
         let mut payload = json!({"reason": why, "bytes": self.bytes, "file": self.files.join(" ")});
         if let Some(from) = self.from {
@@ -188,12 +188,12 @@ impl Moved {
 
 /// Copies everything from `from` to the end of the log. The name follows from the content, so a
 /// repetition after a crash makes no second copy.
-fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Moved> {
+fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Quarantined> {
     let (quarantine, made) = vault.akashic.make_dir(layout::QUARANTINE)?;
     if made {
         vault.akashic.sync()?;
     }
-    let mut moved = Moved { from: Some(from), bytes: 0, files: Vec::new() };
+    let mut moved = Quarantined { from: Some(from), bytes: 0, files: Vec::new() };
     for segment in vault.segments()?.into_iter().filter(|s| *s >= from.segment) {
         let start = if segment == from.segment { from.offset } else { 0 };
         let bytes = vault.segment_bytes(segment)?;
@@ -211,7 +211,7 @@ fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Move
 }
 
 /// Moves everything from a place on to quarantine.
-fn cut_off(writer: &mut Writer<'_>, from: LogOffset) -> Result<Moved> {
+fn cut_off(writer: &mut Writer<'_>, from: LogOffset) -> Result<Quarantined> {
     let moved = copy_to_quarantine(writer.vault(), "damage", from)?;
     clear_later(writer, from)?;
     let file = writer.open_to_write(from.segment)?;

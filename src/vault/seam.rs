@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 use super::batch::Batch;
 use super::snapshot::{Position, Snapshot, Visited};
-use super::{Vault, Watch, WriteOptions, Writer};
+use super::{Vault, VaultWatch, WriteOptions, Writer};
 use crate::base::{Error, ErrorKind, Result, Ulid};
 use crate::chain::Head;
 use crate::event::Event;
@@ -58,12 +58,12 @@ pub trait Log: fmt::Debug {
 }
 
 /// A log and what it folds to.
-pub type View = (Box<dyn Log>, State);
+pub type LogView = (Box<dyn Log>, State);
 
 /// The right to append.
 pub trait Append: fmt::Debug {
     /// The log and what it folds to, as this writer sees it.
-    fn view(&mut self) -> Result<View>;
+    fn view(&mut self) -> Result<LogView>;
 
     /// Records a batch behind `head`, all of it or nothing; refused if the log has another head by now. `asked` is the
     /// event that the caller wants to hear of.
@@ -74,25 +74,25 @@ pub trait Append: fmt::Debug {
 }
 
 /// Where a log is kept.
-pub trait Store: fmt::Debug + Send + Sync {
+pub trait LogStore: fmt::Debug + Send + Sync {
     /// For who only reads.
-    fn view(&self) -> Result<View>;
+    fn view(&self) -> Result<LogView>;
 
     /// For who appends. Nobody else appends as long as this lives, or whoever comes second is refused.
     fn append(&self, options: WriteOptions) -> Result<Box<dyn Append + '_>>;
 
     /// Waits until the log may have grown.
-    fn watch(&self) -> Box<dyn Watching + '_>;
+    fn watch(&self) -> Box<dyn LogWatch + '_>;
 }
 
 /// Somebody who waits for a log to grow.
-pub trait Watching {
+pub trait LogWatch {
     /// Waits until something may have changed, at most about a second.
     fn wait(&mut self);
 }
 
 /// That somebody else was faster.
-pub fn moved() -> Error {
+pub fn head_moved() -> Error {
     Error::new(ErrorKind::Busy, "the log has grown since it was looked at; ask again")
 }
 
@@ -120,7 +120,7 @@ impl Log for Snapshot {
 }
 
 impl Append for Writer<'_> {
-    fn view(&mut self) -> Result<View> {
+    fn view(&mut self) -> Result<LogView> {
         let (snapshot, state) = Writer::view(self)?;
         Ok((Box::new(snapshot), state))
     }
@@ -128,7 +128,7 @@ impl Append for Writer<'_> {
     fn append(&mut self, head: Option<Head>, batch: Batch, asked: usize) -> Result<Vec<Event>> {
         match self.head() == head {
             true => self.commit(batch, asked),
-            false => Err(moved()),
+            false => Err(head_moved()),
         }
     }
 
@@ -138,8 +138,8 @@ impl Append for Writer<'_> {
 }
 
 /// The vault's own files.
-impl Store for Vault {
-    fn view(&self) -> Result<View> {
+impl LogStore for Vault {
+    fn view(&self) -> Result<LogView> {
         let (snapshot, state) = self.files_view()?;
         Ok((Box::new(snapshot), state))
     }
@@ -148,13 +148,13 @@ impl Store for Vault {
         Ok(Box::new(self.write(options)?))
     }
 
-    fn watch(&self) -> Box<dyn Watching + '_> {
+    fn watch(&self) -> Box<dyn LogWatch + '_> {
         Box::new(Vault::watch(self))
     }
 }
 
-impl Watching for Watch {
+impl LogWatch for VaultWatch {
     fn wait(&mut self) {
-        Watch::wait(self);
+        VaultWatch::wait(self);
     }
 }

@@ -8,15 +8,15 @@ use super::Vault;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Watch {
+pub struct VaultWatch {
     #[cfg(target_os = "linux")]
     inotify: Option<inotify::Inotify>,
 }
 
 impl Vault {
     /// Begins to watch. Make it before looking at the log, so that nothing falls in between.
-    pub fn watch(&self) -> Watch {
-        Watch {
+    pub fn watch(&self) -> VaultWatch {
+        VaultWatch {
             #[cfg(target_os = "linux")]
             inotify: notices(self.akashic.path()),
         }
@@ -33,7 +33,7 @@ fn notices(akashic: &std::path::Path) -> Option<inotify::Inotify> {
     Some(inotify)
 }
 
-impl Watch {
+impl VaultWatch {
     /// Waits until something may have changed, at most a second.
     pub fn wait(&mut self) {
         #[cfg(target_os = "linux")]

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use super::batch::Batch;
 use super::files::failed;
 use super::head::{self, Published};
-use super::lock::{self, LockGuard, Mode};
+use super::lock::{self, LockGuard, LockMode};
 use super::log::HeadLine;
 use super::sabotage::{Sabotage, leaves_out};
 use super::snapshot::Snapshot;
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
         // The record is written last, when a refusal would come too late.
         vault.akashic.open_file_to_write(head::HEAD_FILE)?;
         let (file, _) = vault.akashic.make_file(layout::LOCK_FILE)?;
-        let guard = lock::take(file, Mode::Exclusive, options.lock_timeout)?;
+        let guard = lock::take(file, LockMode::Exclusive, options.lock_timeout)?;
         Ok(Writer {
             vault,
             options,

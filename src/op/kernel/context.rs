@@ -15,13 +15,13 @@ use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::{Request, project};
-use crate::vault::{Store, Vault, WriteOptions};
+use crate::vault::{LogStore, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
 pub struct Context {
     pub vault: PathBuf,
     /// Where its log is kept, if not in the vault itself.
-    pub store: Option<Arc<dyn Store>>,
+    pub store: Option<Arc<dyn LogStore>>,
     /// How long to wait for the vault's lock.
     pub lock_timeout: Duration,
     pub caller: Caller,

@@ -20,7 +20,7 @@ use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Settings, Verdict};
 use crate::state::State;
 use crate::vault::config::{self, Config};
-use crate::vault::{Append, Batch, Log, Snapshot, Stop, Vault, View};
+use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
 
 /// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
 pub type AfterCommit = fn(&After<'_>) -> Option<Errand>;
@@ -126,7 +126,7 @@ impl<'v> Transaction<'v> {
         ctx: &Context,
         vault: &'v Vault,
         writer: Option<Box<dyn Append + 'v>>,
-        (log, state): View,
+        (log, state): LogView,
         file: Result<(Config, Vec<String>)>,
     ) -> Result<Self> {
         let (config, mut warnings) = file.unwrap_or_else(|error| config::instead_of(&error, &state));
@@ -399,12 +399,12 @@ fn ahead_of_the_clock(head: Option<Head>, now: Now, settings: &Settings) -> Opti
 }
 
 /// The flag of a stop that is asked for as an event.
-fn stop_among(events: &[Event]) -> Option<Stop> {
+fn stop_among(events: &[Event]) -> Option<StopFlag> {
     let event = events.iter().find(|event| event.event_type.known() == Some(Kind::EmergencyStopIssued))?;
     let reason = event.payload.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned();
     // A stop that came with its flag has it in its key.
     let id = event.key.as_ref().and_then(|key| key.strip_prefix("stop:")).map(str::to_owned);
-    Some(Stop { id: id.unwrap_or_else(|| event.id.to_string()), reason, by: event.actor.clone() })
+    Some(StopFlag { id: id.unwrap_or_else(|| event.id.to_string()), reason, by: event.actor.clone() })
 }
 
 /// What was recorded, and the log before.

@@ -25,7 +25,7 @@ const MAP_BYTES: usize = 64 << 30;
 const SMALL_MAP_BYTES: usize = 1 << 30;
 
 /// The index's folder and files.
-pub struct Files {
+pub struct IndexFiles {
     dir: Dir,
 }
 
@@ -39,24 +39,24 @@ struct Seal {
 }
 
 impl Seal {
-    fn of(file: &File) -> std::io::Result<Seal> {
+    fn of_file(file: &File) -> std::io::Result<Seal> {
         let meta = file.metadata()?;
         Ok(Seal { inode: meta.ino(), size: meta.size(), changed_at: (meta.ctime(), meta.ctime_nsec()) })
     }
 }
 
-impl Files {
+impl IndexFiles {
     /// The folder, if it is there.
-    pub fn open(akashic: &Dir) -> Result<Option<Files>> {
-        Ok(akashic.dir(INDEX)?.map(|dir| Files { dir }))
+    pub fn open(akashic: &Dir) -> Result<Option<IndexFiles>> {
+        Ok(akashic.dir(INDEX)?.map(|dir| IndexFiles { dir }))
     }
 
     /// The folder, made if it is missing.
-    pub fn make(akashic: &Dir) -> Result<Files> {
+    pub fn make(akashic: &Dir) -> Result<IndexFiles> {
         let (dir, _) = akashic.make_dir(INDEX)?;
         dir.check_private()?;
         dir.make_file(LOCK)?;
-        Ok(Files { dir })
+        Ok(IndexFiles { dir })
     }
 
     pub fn lock_file(&self) -> Result<Option<File>> {
@@ -64,13 +64,13 @@ impl Files {
     }
 
     /// Opens a store that is as its last merge left it.
-    pub fn open_to_read(&self) -> Option<Store> {
+    pub fn open_to_read(&self) -> Option<IndexStore> {
         self.is_sealed().then(|| self.store(EnvFlags::READ_ONLY))?.ok()
     }
 
     /// Opens the store for a merge, empty if there is none that can be trusted. The caller holds
     /// the index's lock alone.
-    pub fn open_to_write(&self) -> Result<Store> {
+    pub fn open_to_write(&self) -> Result<IndexStore> {
         if !self.is_sealed() {
             self.clear()?;
         }
@@ -82,7 +82,7 @@ impl Files {
     /// Says that the data file is whole as it is now. The store is closed.
     pub fn seal(&self) -> Result<()> {
         let Some(data) = self.dir.open_file(DATA)? else { return Ok(()) };
-        let seal = Seal::of(&data).map_err(|e| Error::system("cannot seal the index", e))?;
+        let seal = Seal::of_file(&data).map_err(|e| Error::system("cannot seal the index", e))?;
         self.dir.replace(SEAL, &serde_json::to_vec(&seal).expect("a plain struct"))
     }
 
@@ -99,13 +99,13 @@ impl Files {
             self.dir.check_private().ok()?;
             self.dir.check_file_private(DATA).ok()?;
             let data = self.dir.open_file(DATA).ok()??;
-            Some(Seal::of(&data).ok()? == seal && reaches_its_last_page(&data)?)
+            Some(Seal::of_file(&data).ok()? == seal && reaches_its_last_page(&data)?)
         };
         sealed().unwrap_or(false)
     }
 
     #[expect(unsafe_code, reason = "a memory map is only as sound as what else touches the file")]
-    fn store(&self, mode: EnvFlags) -> heed::Result<Store> {
+    fn store(&self, mode: EnvFlags) -> heed::Result<IndexStore> {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         let mut open = |bytes: usize| {
             options.map_size(bytes);
@@ -131,7 +131,7 @@ impl Files {
             })?;
             created.unwrap_commit()
         };
-        Ok(Store { env, db })
+        Ok(IndexStore { env, db })
     }
 }
 
@@ -159,12 +159,12 @@ fn reaches_its_last_page(data: &File) -> Option<bool> {
 
 /// An open LMDB environment with its one database.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct IndexStore {
     env: Env<WithoutTls>,
     db: Database<'static, Bytes, Bytes>,
 }
 
-impl Store {
+impl IndexStore {
     pub fn read(&self) -> heed::Result<RoTxn<'static, WithoutTls>> {
         self.env.clone().static_read_txn()
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_store_that_others_can_write_is_not_mapped() {
         let dir = tempfile::tempdir().unwrap();
-        let files = Files::make(&Dir::open_root(dir.path()).unwrap().unwrap()).unwrap();
+        let files = IndexFiles::make(&Dir::open_root(dir.path()).unwrap().unwrap()).unwrap();
         drop(files.open_to_write().unwrap());
         files.seal().unwrap();
         assert!(files.open_to_read().is_some());

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::super::Vault;
-use super::super::lock::{self, Mode};
-use super::env::{Files, Store};
-use super::{Index, key};
+use super::super::lock::{self, LockMode};
+use super::Index;
+use super::env::{IndexFiles, IndexStore};
+use super::key::{self, Shelf};
 use crate::base::{Error, Result, limits};
 use crate::chain::{Head, HeadRecord};
 use crate::state::{Changes, Entity, State};
@@ -18,6 +19,14 @@ pub const MERGE_EVERY_EVENTS: u64 = 64;
 const WAIT_FROM_EVENTS: u64 = 1024;
 /// Events that are folded before they are written, when there are many.
 const CHUNK_EVENTS: u64 = 50_000;
+
+/// What a merge builds on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Build {
+    /// The index that is there, if it can be trusted.
+    Continue,
+    FromScratch,
+}
 
 impl Vault {
     /// Brings the index up to `head`. The caller holds the vault's lock. `behind` is how far it is
@@ -30,19 +39,25 @@ impl Vault {
         };
         // Taken apart before the store is opened: a state may hold it open.
         let ready = state.map(State::into_changes);
-        self.index_up_to(head, wait, false, ready)
+        self.index_up_to(head, wait, Build::Continue, ready)
     }
 
     /// Makes the index anew from the events alone; the old one is not even opened.
     pub(in crate::vault) fn rebuild_index(&self, head: &HeadRecord) -> Result<()> {
-        self.index_up_to(head, self.lock_timeout, true, None)
+        self.index_up_to(head, self.lock_timeout, Build::FromScratch, None)
     }
 
-    fn index_up_to(&self, head: &HeadRecord, wait: Duration, anew: bool, ready: Option<(u64, Changes)>) -> Result<()> {
-        let files = Files::make(&self.akashic)?;
+    fn index_up_to(
+        &self,
+        head: &HeadRecord,
+        wait: Duration,
+        build: Build,
+        ready: Option<(u64, Changes)>,
+    ) -> Result<()> {
+        let files = IndexFiles::make(&self.akashic)?;
         let lock = files.lock_file()?.ok_or_else(|| Error::system("cannot lock the index", "its lock is missing"))?;
-        let guard = lock::take(lock, Mode::Exclusive, wait)?;
-        if anew {
+        let guard = lock::take(lock, LockMode::Exclusive, wait)?;
+        if build == Build::FromScratch {
             files.clear()?;
         }
         let store = files.open_to_write()?;
@@ -75,7 +90,7 @@ impl Vault {
     }
 
     /// Folds the log from the mark to the head over the store, a part at a time.
-    fn write_chunks(&self, store: &Store, mut mark: Option<HeadRecord>, head: &HeadRecord) -> Result<()> {
+    fn write_chunks(&self, store: &IndexStore, mut mark: Option<HeadRecord>, head: &HeadRecord) -> Result<()> {
         while mark.is_none_or(|mark| mark.count < head.count) {
             let mut state = match &mark {
                 None => State::default(),
@@ -109,16 +124,19 @@ fn failed(error: heed::Error) -> Error {
     Error::system("cannot write the index", error)
 }
 
-fn mark_of(store: &Store) -> Option<HeadRecord> {
+fn mark_of(store: &IndexStore) -> Option<HeadRecord> {
     let txn = store.read().ok()?;
     HeadRecord::decode(store.get(&txn, key::MARK).ok()??).ok()
 }
 
 /// Writes what changed, and the mark up to which it is now known, as one transaction.
-fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()> {
+fn write(store: &IndexStore, changes: &Changes, mark: &HeadRecord) -> heed::Result<()> {
     let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     pairs.extend(
-        changes.entities.iter().map(|(subject, entity)| (key::entity(subject, entity.archived), entity.encode())),
+        changes
+            .entities
+            .iter()
+            .map(|(subject, entity)| (key::entity(subject, Shelf::of_archived(entity.archived)), entity.encode())),
     );
     pairs.extend(changes.made.iter().map(|((e, n), subject)| (key::nth(*e, *n), subject.to_string().into_bytes())));
     // A longer key is not one of ours, cannot be asked for, and would not fit.
@@ -138,7 +156,7 @@ fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()
     pairs.sort();
     let mut txn = store.write()?;
     for entity in changes.entities.values() {
-        let before = store.get(&txn, &key::entity(&entity.subject, false))?.and_then(Entity::decode);
+        let before = store.get(&txn, &key::entity(&entity.subject, Shelf::Live))?.and_then(Entity::decode);
         // What it still stands under is written again below.
         for place in before.iter().flat_map(key::places) {
             store.delete(&mut txn, &place)?;
@@ -148,7 +166,7 @@ fn write(store: &Store, changes: &Changes, mark: &HeadRecord) -> heed::Result<()
         store.put(&mut txn, key, value)?;
     }
     for subject in changes.entities.values().filter(|entity| entity.archived).map(|entity| &entity.subject) {
-        store.delete(&mut txn, &key::entity(subject, false))?;
+        store.delete(&mut txn, &key::entity(subject, Shelf::Live))?;
     }
     txn.commit()
 }

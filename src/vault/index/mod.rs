@@ -18,15 +18,16 @@ use std::rc::Rc;
 use heed::RoTxn;
 
 use super::Vault;
-use super::lock::{self, LockGuard, Mode};
+use super::lock::{self, LockGuard, LockMode};
 use super::log::HeadLine;
 use super::snapshot::Snapshot;
 use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::chain::HeadRecord;
 use crate::machine;
 use crate::state::{Base, DeadlineQuery, Entity, Query, State, Tally, Timer};
-use env::{Files, Store};
+use env::{IndexFiles, IndexStore};
 
+use key::Shelf;
 pub use merge::MERGE_EVERY_EVENTS;
 
 /// The folder in `Akashic/`.
@@ -43,15 +44,32 @@ mod key {
     pub const TALLY: &[u8] = b"m:tally";
     pub const SETTINGS: &[u8] = b"m:settings";
 
-    /// Live and archived entities stand apart, so that listing the live ones stays cheap.
-    pub fn entity(subject: &Subject, archived: bool) -> Vec<u8> {
-        let letter = if archived { 'a' } else { 'e' };
-        format!("{letter}{subject}").into_bytes()
+    /// Live and archived entities have separate keys, so that listing the live ones stays cheap.
+    #[derive(Clone, Copy)]
+    pub enum Shelf {
+        Live,
+        Archived,
     }
 
-    pub fn entities(entity: EntityType, archived: bool, prefix: &str) -> Vec<u8> {
-        let letter = if archived { 'a' } else { 'e' };
-        format!("{letter}{entity}:{prefix}").into_bytes()
+    impl Shelf {
+        pub const fn of_archived(archived: bool) -> Shelf {
+            if archived { Shelf::Archived } else { Shelf::Live }
+        }
+
+        const fn letter(self) -> char {
+            match self {
+                Shelf::Live => 'e',
+                Shelf::Archived => 'a',
+            }
+        }
+    }
+
+    pub fn entity(subject: &Subject, shelf: Shelf) -> Vec<u8> {
+        format!("{}{subject}", shelf.letter()).into_bytes()
+    }
+
+    pub fn entities(entity: EntityType, shelf: Shelf, prefix: &str) -> Vec<u8> {
+        format!("{}{entity}:{prefix}", shelf.letter()).into_bytes()
     }
 
     pub fn in_state(entity: EntityType, state: State) -> Vec<u8> {
@@ -127,7 +145,7 @@ mod key {
 
 /// An index that fits the log, open for reading.
 pub struct Index {
-    store: Store,
+    store: IndexStore,
     txn: RefCell<Option<RoTxn<'static, heed::WithoutTls>>>,
     pub mark: HeadRecord,
     tally: Tally,
@@ -146,14 +164,14 @@ impl fmt::Debug for Index {
 impl Vault {
     /// The index, if there is one that fits this log.
     pub(super) fn index(&self) -> Option<Index> {
-        let files = Files::open(&self.akashic).ok()??;
-        let guard = lock::take(files.lock_file().ok()??, Mode::Shared, self.lock_timeout).ok()?;
+        let files = IndexFiles::open(&self.akashic).ok()??;
+        let guard = lock::take(files.lock_file().ok()??, LockMode::Shared, self.lock_timeout).ok()?;
         Index::open(self, &files, guard)
     }
 }
 
 impl Index {
-    fn open(vault: &Vault, files: &Files, guard: LockGuard) -> Option<Index> {
+    fn open(vault: &Vault, files: &IndexFiles, guard: LockGuard) -> Option<Index> {
         let index = Index::over(files.open_to_read()?)?;
         // The event at the mark must be in this log: then all before it is what was indexed.
         let fits = matches!(vault.head_line(&index.mark), Ok(HeadLine::Good(_)));
@@ -162,7 +180,7 @@ impl Index {
     }
 
     /// What a store says, with nothing to fall back on.
-    fn over(store: Store) -> Option<Index> {
+    fn over(store: IndexStore) -> Option<Index> {
         let txn = store.read().ok()?;
         let mark = HeadRecord::decode(store.get(&txn, key::MARK).ok()??).ok()?;
         let tally: serde_json::Value = serde_json::from_slice(store.get(&txn, key::TALLY).ok()??).ok()?;
@@ -174,7 +192,7 @@ impl Index {
     /// Asks the store; if it fails, now or before, asks the folded log instead.
     fn ask<T>(
         &self,
-        store: impl FnOnce(&Store, &RoTxn<'_, heed::WithoutTls>) -> heed::Result<T>,
+        store: impl FnOnce(&IndexStore, &RoTxn<'_, heed::WithoutTls>) -> heed::Result<T>,
         log: impl FnOnce(&State) -> T,
     ) -> T
     where
@@ -206,8 +224,9 @@ impl Base for Index {
     fn entity(&self, subject: &Subject) -> Option<Entity> {
         self.ask(
             |store, txn| {
-                let live = store.get(txn, &key::entity(subject, false))?;
-                let found = live.map_or_else(|| store.get(txn, &key::entity(subject, true)), |live| Ok(Some(live)))?;
+                let live = store.get(txn, &key::entity(subject, Shelf::Live))?;
+                let found =
+                    live.map_or_else(|| store.get(txn, &key::entity(subject, Shelf::Archived)), |live| Ok(Some(live)))?;
                 found
                     .map(|bytes| Entity::decode(bytes).filter(|e| e.subject == *subject).ok_or_else(unreadable))
                     .transpose()
@@ -237,7 +256,7 @@ impl Base for Index {
     }
 
     fn entities(&self, query: &Query<'_>) -> Vec<Entity> {
-        let key = |id: &str| key::entities(query.entity, query.archived, id);
+        let key = |id: &str| key::entities(query.entity, Shelf::of_archived(query.archived), id);
         self.ask(
             |store, txn| {
                 let found = store.range(txn, &key(query.prefix), query.after.map(key).as_deref(), query.limit)?;
@@ -354,9 +373,9 @@ impl Base for Index {
 }
 
 /// The live entity of a subject that another key names.
-fn live(store: &Store, txn: &RoTxn<'_, heed::WithoutTls>, subject: &[u8]) -> heed::Result<Entity> {
+fn live(store: &IndexStore, txn: &RoTxn<'_, heed::WithoutTls>, subject: &[u8]) -> heed::Result<Entity> {
     let subject = read_subject(subject)?;
-    let bytes = store.get(txn, &key::entity(&subject, false))?.ok_or_else(unreadable)?;
+    let bytes = store.get(txn, &key::entity(&subject, Shelf::Live))?.ok_or_else(unreadable)?;
     Entity::decode(bytes).ok_or_else(unreadable)
 }
 

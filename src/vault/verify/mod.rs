@@ -10,7 +10,7 @@ use std::num::NonZero;
 
 use super::Vault;
 use super::head::{self, Published};
-use super::lock::Mode;
+use super::lock::LockMode;
 use super::log::{self, HeadLine};
 use crate::base::{Error, ErrorKind, Reason, Result, Ulid, names};
 use crate::chain::strict::ChainLink;
@@ -50,7 +50,7 @@ names! {
 
 /// The chain itself: every line from where the check began.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum ChainVerdict {
     Ok,
     Broken { place: LogOffset, why: String },
 }
@@ -85,7 +85,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 /// All verdicts of one verification.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    pub chain: Checked,
+    pub chain: ChainVerdict,
     pub tail: TailVerdict,
     pub tail_why: Option<String>,
     pub head_verdict: HeadVerdict,
@@ -106,7 +106,7 @@ impl Verified {
 
     /// Whether everything that can be wrong is right. A head that is missing or behind is not wrong.
     pub fn passed(&self) -> bool {
-        self.chain == Checked::Ok
+        self.chain == ChainVerdict::Ok
             && matches!(self.tail, TailVerdict::Clean | TailVerdict::Unpublished)
             && !matches!(self.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch)
             && self.anchors.iter().all(|(_, found)| *found)
@@ -121,7 +121,7 @@ impl Vault {
         let mut guard = None;
         if !matches!((&record, &tail), (Published::Valid(_), Some((TailVerdict::Clean, _)))) {
             // Perhaps somebody is writing just now: look again while nobody can.
-            guard = self.lock_if_possible(Mode::Shared)?;
+            guard = self.lock_if_possible(LockMode::Shared)?;
             record = head::read(&self.akashic)?;
             tail = self.tail_if_there(&record)?;
         }
@@ -139,7 +139,7 @@ impl Vault {
         };
         // Without a record, a log that is bad only in its last batch has an unfinished write there.
         if known.is_none() && tail == TailVerdict::Torn {
-            found.chain = Checked::Ok;
+            found.chain = ChainVerdict::Ok;
         }
         let head_verdict = match record {
             Published::Missing => HeadVerdict::Missing,
@@ -150,7 +150,7 @@ impl Vault {
             }
             Published::Valid(record) => {
                 // A check that began in the middle has not counted from the beginning.
-                let counted = scope.since.is_some() || found.chain != Checked::Ok || found.count == record.count;
+                let counted = scope.since.is_some() || found.chain != ChainVerdict::Ok || found.count == record.count;
                 match self.head_line(&record)? {
                     HeadLine::Missing => HeadVerdict::Ahead,
                     HeadLine::Good(_) if counted && tail == TailVerdict::Unpublished => HeadVerdict::Behind,
@@ -195,7 +195,8 @@ impl Vault {
         let Scope { anchors, since, method } = scope;
         let start = since.map(|id| self.trusted_start(id)).transpose()?;
         let trusted = start.as_ref().map(|(event, _)| ChainLink::from_event(event));
-        let mut found = Prefix { chain: Checked::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
+        let mut found =
+            Prefix { chain: ChainVerdict::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
         if let Some(link) = &trusted {
             if let Some(anchor) = anchors.iter().find(|anchor| anchor.id < link.head.id) {
                 let why =
@@ -227,7 +228,7 @@ impl Vault {
                 }
                 None => self.check_by_reference(segment, range, anchors, &mut found)?,
             }
-            if found.chain != Checked::Ok {
+            if found.chain != ChainVerdict::Ok {
                 break;
             }
         }
@@ -276,7 +277,7 @@ impl Vault {
         found.count += scan.count;
         if let Some(fault) = scan.fault {
             let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
-            found.chain = Checked::Broken { place: LogOffset { segment, offset: fault.line_offset as u64 }, why };
+            found.chain = ChainVerdict::Broken { place: LogOffset { segment, offset: fault.line_offset as u64 }, why };
         }
         Ok(())
     }
@@ -299,7 +300,7 @@ impl Vault {
 }
 
 struct Prefix {
-    chain: Checked,
+    chain: ChainVerdict,
     /// The last good line.
     last: Option<ChainLink>,
     count: u64,
