@@ -14,13 +14,13 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use super::birth::{self, Birth};
 use super::files::JobDir;
-use super::lock::Held;
+use super::lock::JobLock;
 use crate::base::{Error, Result};
 use crate::vault::lock::{self, LockMode};
 
 /// The program that looks after a job: one that understands `supervise TASK --vault DIR`.
 #[derive(Clone, Debug)]
-pub struct Supervisor {
+pub struct SupervisorProgram {
     pub program: PathBuf,
 }
 
@@ -29,7 +29,7 @@ const SUPERVISOR_NAME: &str = "hf-job";
 
 /// Starts the supervisor of the job whose lock is held, with the arguments given. They must name everything by absolute paths: it starts in `/`. Whoever starts it waits for it, or leaves that to
 /// whoever comes after them: a process that ended stays in the kernel's table until its parent has asked for it.
-pub fn start_supervisor(supervisor: &Supervisor, lock: Held, arguments: &[OsString]) -> Result<Child> {
+pub fn start_supervisor(supervisor: &SupervisorProgram, lock: JobLock, arguments: &[OsString]) -> Result<Child> {
     let failed = |e| Error::system("cannot start a supervisor", e);
     let stdin = lock.file().try_clone().map_err(failed)?;
     let mut command = Command::new(&supervisor.program);
@@ -41,7 +41,7 @@ pub fn start_supervisor(supervisor: &Supervisor, lock: Held, arguments: &[OsStri
 
 /// The other side: takes the lock from standard input, and makes this process the leader of its
 /// session and the parent of whatever the job leaves behind.
-pub fn take_over(job: &JobDir) -> Result<Held> {
+pub fn take_over(job: &JobDir) -> Result<JobLock> {
     let failed = |e| Error::system("cannot take over a job", e);
     let not_ours = || Error::usage(format!("standard input is not the lock of job {}", job.task()));
     let stdin = rustix::stdio::stdin();
@@ -65,5 +65,5 @@ pub fn take_over(job: &JobDir) -> Result<Held> {
     // Or it would be called `exe` in a list of processes. Nothing depends on it.
     let _ = std::fs::write("/proc/self/comm", SUPERVISOR_NAME);
     set_child_subreaper(Some(getpid())).map_err(|e| failed(e.into()))?;
-    Ok(Held::new(file))
+    Ok(JobLock::new(file))
 }

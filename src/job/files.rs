@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
 use super::identity::Identity;
-use super::lock::Held;
+use super::lock::JobLock;
 use super::spec::Spec;
 use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
 use crate::vault::lock::{self, LockMode};
@@ -49,13 +49,13 @@ const READ_ATTEMPTS: usize = 5;
 
 /// The order to a job, as it is written.
 #[derive(Serialize, Deserialize)]
-struct Control {
-    cancel: Option<Order>,
+struct JobControl {
+    cancel: Option<CancelReason>,
 }
 
 names! {
     /// Why a job is to end.
-    pub enum Order {
+    pub enum CancelReason {
         /// Somebody wants it to.
         Cancelled = "cancelled",
         /// It has printed nothing for too long.
@@ -63,20 +63,20 @@ names! {
     }
 }
 
-impl Serialize for Order {
+impl Serialize for CancelReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Order {
+impl<'de> Deserialize<'de> for CancelReason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Order::parse(&name).ok_or_else(|| de::Error::custom("not an order"))
+        CancelReason::parse(&name).ok_or_else(|| de::Error::custom("not an order"))
     }
 }
 
-impl Control {
+impl JobControl {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = seal::seal(self);
         assert!(bytes.len() <= CONTROL_BYTES, "the order outgrew its size");
@@ -106,7 +106,7 @@ impl JobDir {
         dir.make_file(LOCK)?;
         let job = JobDir { vault: root, dir, task: task.clone() };
         if job.dir.open_file(CONTROL)?.is_none() {
-            job.dir.put(CONTROL, &Control { cancel: None }.bytes())?;
+            job.dir.put(CONTROL, &JobControl { cancel: None }.bytes())?;
         }
         job.dir.sync()?;
         if made {
@@ -134,10 +134,10 @@ impl JobDir {
 
     /// Takes the lock, to start a supervisor or to write here. Busy if somebody else has it for
     /// longer than `timeout`.
-    pub fn take_lock(&self, timeout: Duration) -> Result<Held> {
+    pub fn take_lock(&self, timeout: Duration) -> Result<JobLock> {
         let (file, _) = self.dir.make_file(LOCK)?;
         let busy = || Error::new(ErrorKind::Busy, format!("job {} is supervised by somebody else", self.task));
-        Held::take(file, timeout)?.ok_or_else(busy)
+        JobLock::take(file, timeout)?.ok_or_else(busy)
     }
 
     /// The lock's file, not locked; none if the job was never begun.
@@ -148,7 +148,7 @@ impl JobDir {
     /// Whether the vault still has this job, under the lock that is held. If it has lost the job or its log,
     /// nobody can find the job any more, tell it to end, or record what becomes of it. Seen from the folder that
     /// was opened: a vault that is moved takes its jobs along. What cannot be looked at now may be soon.
-    pub fn is_kept(&self, held: &Held) -> bool {
+    pub fn is_kept(&self, held: &JobLock) -> bool {
         let lock = || -> Result<Option<File>> {
             let (Some(_), Some(jobs)) = (self.vault.dir(AKASHIC)?, self.vault.dir(JOBS)?) else { return Ok(None) };
             jobs.dir(self.task.as_str())?.map_or(Ok(None), |dir| dir.open_file(LOCK))
@@ -218,16 +218,16 @@ impl JobDir {
     }
 
     /// Tells the job to end, durably. Needs neither the lock nor room on the disk.
-    pub fn cancel(&self, order: Order) -> Result<()> {
+    pub fn cancel(&self, reason: CancelReason) -> Result<()> {
         let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&Control { cancel: Some(order) }.bytes(), 0).and_then(|()| file.sync_data());
+        let done = file.write_all_at(&JobControl { cancel: Some(reason) }.bytes(), 0).and_then(|()| file.sync_data());
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
     }
 
     /// Takes an order back that was carried out, before the next run.
-    pub fn clear_order(&self) -> Result<()> {
+    pub fn clear_cancel(&self) -> Result<()> {
         let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&Control { cancel: None }.bytes(), 0).and_then(|()| file.sync_data());
+        let done = file.write_all_at(&JobControl { cancel: None }.bytes(), 0).and_then(|()| file.sync_data());
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
     }
 
@@ -279,11 +279,11 @@ impl JobDir {
     }
 
     /// The order that the job was given, if any.
-    pub fn order(&self) -> Result<Option<Order>> {
+    pub fn cancel_reason(&self) -> Result<Option<CancelReason>> {
         let mut attempts = 0..READ_ATTEMPTS;
         loop {
             attempts.next();
-            match self.record::<Control>(CONTROL, CONTROL_BYTES) {
+            match self.record::<JobControl>(CONTROL, CONTROL_BYTES) {
                 Err(_) if !attempts.is_empty() => continue,
                 Err(e) => return Err(e),
                 Ok(control) => return Ok(control.and_then(|control| control.cancel)),
@@ -359,15 +359,15 @@ mod tests {
     #[test]
     fn cancelling_is_seen_and_garbage_is_an_error() {
         let fixture = Fixture::new();
-        assert_eq!(fixture.job.order().unwrap(), None);
-        fixture.job.cancel(Order::Cancelled).unwrap();
-        assert_eq!(fixture.job.order().unwrap(), Some(Order::Cancelled));
+        assert_eq!(fixture.job.cancel_reason().unwrap(), None);
+        fixture.job.cancel(CancelReason::Cancelled).unwrap();
+        assert_eq!(fixture.job.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
         let again = JobDir::create(fixture.vault(), fixture.job.task()).unwrap();
-        assert_eq!(again.order().unwrap(), Some(Order::Cancelled));
-        again.clear_order().unwrap();
-        assert_eq!(fixture.job.order().unwrap(), None);
+        assert_eq!(again.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
+        again.clear_cancel().unwrap();
+        assert_eq!(fixture.job.cancel_reason().unwrap(), None);
         std::fs::write(fixture.job.dir.path().join(CONTROL), "cancel\n").unwrap();
-        assert_eq!(fixture.job.order().unwrap_err().kind, ErrorKind::Corrupt);
+        assert_eq!(fixture.job.cancel_reason().unwrap_err().kind, ErrorKind::Corrupt);
     }
 
     #[test]
@@ -421,8 +421,8 @@ mod tests {
 
     #[test]
     fn a_vault_that_is_moved_keeps_its_jobs_and_one_that_is_deleted_does_not() {
-        type Happens = fn(&Path);
-        let happens: [(bool, Happens); 8] = [
+        type Mishap = fn(&Path);
+        let mishaps: [(bool, Mishap); 8] = [
             (true, |_| {}),
             (true, |vault| fs::rename(vault, vault.with_extension("moved")).unwrap()),
             (false, |vault| fs::remove_dir_all(vault).unwrap()),
@@ -438,13 +438,13 @@ mod tests {
                 fs::write(vault.join("Jobs/t1/lock"), "").unwrap();
             }),
         ];
-        for (n, (kept, happens)) in happens.into_iter().enumerate() {
+        for (n, (kept, mishap)) in mishaps.into_iter().enumerate() {
             let folder = tempfile::tempdir().unwrap();
             let vault = folder.path().join("Vault");
             fs::create_dir_all(vault.join(AKASHIC)).unwrap();
             let job = JobDir::create(&vault, &EntityId::parse("t1").unwrap()).unwrap();
             let held = job.take_lock(Duration::ZERO).unwrap();
-            happens(&vault);
+            mishap(&vault);
             assert_eq!(job.is_kept(&held), kept, "{n}");
         }
     }

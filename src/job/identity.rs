@@ -26,7 +26,7 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of a process that is there.
-    pub fn of(pid: Pid, run_id: &str) -> Result<Identity> {
+    pub fn of_process(pid: Pid, run_id: &str) -> Result<Identity> {
         let pid = pid.as_raw_nonzero().get();
         let stat = Stat::read(pid).ok_or_else(|| Error::system("cannot look at a new process", "it is gone"))?;
         Ok(Identity {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_identity_is_of_one_process_in_one_boot() {
-        let me = Identity::of(rustix::process::getpid(), "r1").unwrap();
+        let me = Identity::of_process(rustix::process::getpid(), "r1").unwrap();
         assert!(me.lives().unwrap());
         assert!(!Identity { start_ticks: me.start_ticks + 1, ..me.clone() }.lives().unwrap());
         assert!(!Identity { boot_id: "another".to_owned(), ..me }.lives().unwrap());

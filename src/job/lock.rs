@@ -13,19 +13,19 @@ const OF_JOB: LockMessages = LockMessages { lock: "cannot lock a job's file", wa
 
 /// A job's lock, held for as long as this value or a process that was given it lives.
 #[derive(Debug)]
-pub struct Held {
+pub struct JobLock {
     file: File,
 }
 
-impl Held {
+impl JobLock {
     /// A file that is locked already.
-    pub(super) fn new(file: File) -> Held {
-        Held { file }
+    pub(super) fn new(file: File) -> JobLock {
+        JobLock { file }
     }
 
     /// Takes the lock, waiting at most `timeout`; `None` if it was held for longer.
-    pub(super) fn take(file: File, timeout: Duration) -> Result<Option<Held>> {
-        Ok(lock::take_within(file, LockMode::Exclusive, timeout, OF_JOB)?.map(Held::new))
+    pub(super) fn take(file: File, timeout: Duration) -> Result<Option<JobLock>> {
+        Ok(lock::take_within(file, LockMode::Exclusive, timeout, OF_JOB)?.map(JobLock::new))
     }
 
     pub(super) fn file(&self) -> &File {

@@ -32,7 +32,7 @@ fn cut_line(bytes: u64) -> String {
 
 /// An open log.
 #[derive(Debug)]
-pub struct Log {
+pub struct JobLog {
     file: File,
     max: u64,
     /// Bytes that came.
@@ -44,10 +44,10 @@ pub struct Log {
     problem: Option<String>,
 }
 
-impl Log {
+impl JobLog {
     /// A log in a new file, of at most `max_bytes`.
-    pub fn new(file: File, max_bytes: u64) -> Log {
-        Log { file, max: max_bytes.max(LOG_MIN_BYTES), total: 0, stored: 0, next: None, problem: None }
+    pub fn new(file: File, max_bytes: u64) -> JobLog {
+        JobLog { file, max: max_bytes.max(LOG_MIN_BYTES), total: 0, stored: 0, next: None, problem: None }
     }
 
     /// Where the head ends.
@@ -158,7 +158,7 @@ mod tests {
 
     fn logged(max: u64, pieces: &[&[u8]]) -> (Vec<u8>, LogSize) {
         let mut file = tempfile::tempfile().unwrap();
-        let mut log = Log::new(file.try_clone().unwrap(), max);
+        let mut log = JobLog::new(file.try_clone().unwrap(), max);
         pieces.iter().for_each(|piece| log.push(piece));
         let size = log.finish();
         let mut bytes = Vec::new();
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_log_that_cannot_be_written_says_so_and_counts_on() {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut log = Log::new(full, 4096);
+        let mut log = JobLog::new(full, 4096);
         log.push(b"one");
         log.push(b"two");
         let size = log.finish();

@@ -23,7 +23,7 @@
 //! | `spec`, `identity`, `exit` | its records |
 //! | `lock` | the lock as a value |
 //! | `detach`, `birth` | starting a supervisor; what a new process does before it is another program |
-//! | `run`, `life` | one attempt, and its processes; `notice` tells it of control files, `signals` of signals |
+//! | `run`, `processes` | one attempt, and its processes; `notice` tells it of control files, `signals` of signals |
 //! | `log`, `lines` | what the command printed |
 //! | `probe`, `orphan` | how a job stands; ending what lost its supervisor |
 //! | `wait` | waiting for the end of jobs |
@@ -40,13 +40,13 @@ mod detach;
 mod exit;
 mod files;
 mod identity;
-mod life;
 mod lines;
 mod lock;
 mod log;
 mod notice;
 mod orphan;
 mod probe;
+mod processes;
 mod run;
 mod signals;
 mod spec;
@@ -56,14 +56,14 @@ mod wait;
 
 pub use ask::{Answer, ask};
 pub use clock::now as moment;
-pub use detach::{Supervisor, start_supervisor, take_over};
+pub use detach::{SupervisorProgram, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
-pub use files::{JobDir, Order};
+pub use files::{CancelReason, JobDir};
 pub use identity::Identity;
-pub use lock::Held;
+pub use lock::JobLock;
 pub use orphan::kill_orphan;
-pub use probe::{Standing, probe};
-pub use run::{Halt, Observer, Outcome, Run};
+pub use probe::{JobLiveness, probe};
+pub use run::{Halt, Observer, Run, RunOutcome};
 pub use signals::{Cancel, Signals};
 pub use spec::{Beat, RawText, Spec};
-pub use wait::{Need, Waited, Words, wait_for_end};
+pub use wait::{ControlWatch, Need, Waited, wait_for_end};

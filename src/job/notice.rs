@@ -14,7 +14,7 @@ pub struct Notice {
 
 impl Notice {
     /// Begins to watch. Make it before looking, so that nothing falls in between.
-    pub fn of(paths: impl Into<Vec<PathBuf>>) -> Notice {
+    pub fn watching(paths: impl Into<Vec<PathBuf>>) -> Notice {
         let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         let notice = Notice { kernel, paths: paths.into() };
         notice.arm();
@@ -64,7 +64,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old"), folder.path().join("new"));
         fs::write(&old, "1").unwrap();
-        let notice = Notice::of([old.clone(), new.clone()]);
+        let notice = Notice::watching([old.clone(), new.clone()]);
         for path in [&old, &new, &old, &new] {
             fs::write(path, "2").unwrap();
             told(&notice);

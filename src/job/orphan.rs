@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::clock;
 use super::files::JobDir;
 use super::identity::{Identity, Stat};
-use super::probe::{Standing, probe};
+use super::probe::{JobLiveness, probe};
 use super::run::RUN_ID_VAR;
 use crate::base::{EntityId, Error, Result};
 
@@ -27,7 +27,7 @@ const KILLED_WAIT: Duration = Duration::from_secs(2);
 /// Ends an orphaned run: TERM, then KILL after `grace`. Gives the number of processes that were
 /// told; none if the run is not an orphan.
 pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<usize> {
-    let Standing::Orphaned(identity) = probe(job, Some(run_id))? else { return Ok(0) };
+    let JobLiveness::Orphaned(identity) = probe(job, Some(run_id))? else { return Ok(0) };
     let asked = members(&identity)?;
     let mut told = asked.len();
     signal(&asked, Signal::TERM);

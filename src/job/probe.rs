@@ -8,7 +8,7 @@ use crate::vault::lock::{self, LockMode};
 
 /// How a job stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum JobLiveness {
     /// A supervisor has it, or its caller is about to start one.
     Supervised,
     /// The run ended, and its end was recorded.
@@ -20,22 +20,22 @@ pub enum Standing {
 }
 
 /// Looks at a job. `run_id` is the run in question; without one, the newest that was published.
-pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<Standing> {
+pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<JobLiveness> {
     let failed = |e| Error::system("cannot look at a job's lock", e);
-    let Some(lock) = job.lock_file()? else { return Ok(Standing::Lost) };
+    let Some(lock) = job.lock_file()? else { return Ok(JobLiveness::Lost) };
     // Shared, so that probes do not see each other. Held to the end: nobody begins a run meanwhile.
     if !lock::try_acquire(&lock, LockMode::Shared).map_err(failed)? {
-        return Ok(Standing::Supervised);
+        return Ok(JobLiveness::Supervised);
     }
     let identity = whole(job.identity())?;
     let newest = identity.as_ref().map(|identity| EntityId::parse(&identity.run_id)).transpose()?;
-    let Some(run_id) = run_id.or(newest.as_ref()) else { return Ok(Standing::Lost) };
+    let Some(run_id) = run_id.or(newest.as_ref()) else { return Ok(JobLiveness::Lost) };
     if let Some(record) = whole(job.exit_record(run_id))? {
-        return Ok(Standing::Ended(record));
+        return Ok(JobLiveness::Ended(record));
     }
     match identity.filter(|identity| identity.run_id == run_id.as_str()) {
-        Some(identity) if identity.is_of_this_boot()? && lives(job, &identity)? => Ok(Standing::Orphaned(identity)),
-        _ => Ok(Standing::Lost),
+        Some(identity) if identity.is_of_this_boot()? && lives(job, &identity)? => Ok(JobLiveness::Orphaned(identity)),
+        _ => Ok(JobLiveness::Lost),
     }
 }
 

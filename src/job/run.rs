@@ -19,13 +19,13 @@ use super::clock;
 use super::exit::{Ended, ExitRecord, LogSize};
 use super::files::JobDir;
 use super::identity::Identity;
-use super::life::{Life, Stream};
 use super::lines::{LINE_MAX_CHARS, LastLines};
-use super::log::Log;
+use super::log::JobLog;
 use super::notice::Notice;
+use super::processes::{RunProcesses, Stream};
 use super::signals::Signals;
 use super::spec::{Beat, Spec};
-use super::wait::Words;
+use super::wait::ControlWatch;
 use crate::base::{EntityId, Error, Now, Result, text};
 
 /// Notices get lost: control files are looked at this often anyway.
@@ -59,7 +59,7 @@ pub trait Observer {
 
 /// How an attempt ended, and whether that is on the disk.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub record: ExitRecord,
     /// The exit record was written, durably.
     pub written: Result<()>,
@@ -77,17 +77,17 @@ pub struct Run<'a> {
     pub signals: &'a Signals,
     /// Told of control files. The caller's, because closing a watch takes the kernel milliseconds:
     /// nobody who waits for the lock should have to wait for that too.
-    pub words: &'a Words,
+    pub control: &'a ControlWatch,
     /// The time of day, for the record.
     pub now: &'a dyn Fn() -> Now,
 }
 
 impl Run<'_> {
     /// Runs the command to its end. The caller holds the job's lock.
-    pub fn run(&self, watch: &mut dyn Observer) -> Outcome {
+    pub fn run(&self, watch: &mut dyn Observer) -> RunOutcome {
         let started_at = (self.now)().timestamp();
         let slot = self.job.reserve_exit(self.run_id);
-        let mut output = Output::default();
+        let mut output = CapturedOutput::default();
         let attempt = match &slot {
             Ok(_) => self.attempt(watch, &mut output),
             Err(e) => Err(e.clone()),
@@ -109,13 +109,13 @@ impl Run<'_> {
             log,
         };
         let written = slot.and_then(|slot| slot.write(&record));
-        Outcome { record, written }
+        RunOutcome { record, written }
     }
 
     /// Starts the command and follows it. An error means that it did not start.
-    fn attempt(&self, watch: &mut dyn Observer, output: &mut Output) -> Result<Ended> {
+    fn attempt(&self, watch: &mut dyn Observer, output: &mut CapturedOutput) -> Result<Ended> {
         let mut command = self.command()?;
-        output.log = Some(Log::new(self.job.new_vault_file(self.log)?, self.spec.log_max_bytes));
+        output.log = Some(JobLog::new(self.job.new_vault_file(self.log)?, self.spec.log_max_bytes));
         let (mut gate, child_gate) = Gate::new().map_err(cannot_start)?;
         let birth = Birth::Command { alive: self.job.new_alive()?, gate: child_gate };
         birth::prepare(&mut command, birth).map_err(cannot_start)?;
@@ -134,7 +134,7 @@ impl Run<'_> {
             let mut halted = None;
             let mut identity = Err(Error::system("cannot start the command", "it did not come up"));
             if let Some(pid) = gate.arrival() {
-                identity = Identity::of(pid, self.run_id.as_str())
+                identity = Identity::of_process(pid, self.run_id.as_str())
                     .and_then(|identity| self.job.put_identity(&identity).map(|()| identity));
                 halted = identity.is_ok().then(|| self.halt_now(watch)).flatten();
                 if identity.is_ok() && halted.is_none() {
@@ -151,7 +151,7 @@ impl Run<'_> {
             match (child, identity) {
                 (Ok(child), Ok(identity)) => {
                     watch.started(&identity);
-                    Ok(self.follow(child, self.words.notice(), watch, output))
+                    Ok(self.follow(child, self.control.notice(), watch, output))
                 }
                 // Killed by somebody on its way to the gate.
                 (Ok(mut child), Err(e)) => {
@@ -212,16 +212,16 @@ impl Run<'_> {
     }
 
     /// From the start of the command to its end.
-    fn follow(&self, child: Child, notice: &Notice, watch: &mut dyn Observer, output: &mut Output) -> Ended {
-        let mut life = Life::of(child);
+    fn follow(&self, child: Child, notice: &Notice, watch: &mut dyn Observer, output: &mut CapturedOutput) -> Ended {
+        let mut processes = RunProcesses::of_child(child);
         let began = clock::now();
         let timeout_at = self.spec.timeout.and_then(|timeout| clock::after(began, timeout));
         let mut beats = Beats::new(self.spec, began);
         let mut look_at = began;
         loop {
             let now = clock::now();
-            let goes_on = life.look(now);
-            if let Some(ended) = life.over(now) {
+            let goes_on = processes.look(now);
+            if let Some(ended) = processes.over(now) {
                 return ended;
             }
             let mut halt = None;
@@ -230,17 +230,17 @@ impl Run<'_> {
                 halt = self.halt_now(watch);
             }
             match halt {
-                Some(halt) => life.stop(Ended::Halted { why: halt.why }, self.spec.kill_grace, now),
+                Some(halt) => processes.stop(Ended::Halted { why: halt.why }, self.spec.kill_grace, now),
                 None if goes_on && timeout_at.is_some_and(|at| now >= at) => {
-                    life.stop(Ended::TimedOut, self.spec.kill_grace, now);
+                    processes.stop(Ended::TimedOut, self.spec.kill_grace, now);
                 }
                 None if goes_on && beats.due(now, output.bytes) => watch.beat(),
                 None => {}
             }
             // Past the moment in which the run goes on, its own timers mean nothing.
             let timers = [timeout_at, beats.next, Some(look_at)].into_iter().filter(|_| goes_on).flatten();
-            let until = timers.chain(life.next_at(now)).chain([now + LOOK_EVERY]).min();
-            let Ok(ready) = life.wait(until, self.signals, notice) else {
+            let until = timers.chain(processes.next_at(now)).chain([now + LOOK_EVERY]).min();
+            let Ok(ready) = processes.wait(until, self.signals, notice) else {
                 // Whatever happens to us, the job goes on.
                 thread::sleep(POLL_FAILED_WAIT);
                 continue;
@@ -250,7 +250,7 @@ impl Run<'_> {
                 look_at = now;
             }
             for stream in Stream::ALL {
-                output.push(stream, life.read(stream, ready));
+                output.push(stream, processes.read(stream, ready));
             }
         }
     }
@@ -262,20 +262,20 @@ fn cannot_start(error: impl std::fmt::Display) -> Error {
 
 /// What came from the command.
 #[derive(Debug)]
-struct Output {
-    log: Option<Log>,
+struct CapturedOutput {
+    log: Option<JobLog>,
     stdout: LastLines,
     stderr: LastLines,
     bytes: u64,
 }
 
-impl Default for Output {
+impl Default for CapturedOutput {
     fn default() -> Self {
-        Output { log: None, stdout: LastLines::new(1), stderr: LastLines::new(LAST_STDERR_LINES), bytes: 0 }
+        CapturedOutput { log: None, stdout: LastLines::new(1), stderr: LastLines::new(LAST_STDERR_LINES), bytes: 0 }
     }
 }
 
-impl Output {
+impl CapturedOutput {
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         if let Some(log) = &mut self.log {
@@ -288,7 +288,7 @@ impl Output {
     }
 
     fn finish(self) -> (Option<String>, Vec<String>, LogSize) {
-        let log = self.log.map(Log::finish).unwrap_or_default();
+        let log = self.log.map(JobLog::finish).unwrap_or_default();
         (self.stdout.finish().pop(), self.stderr.finish(), log)
     }
 }

@@ -19,7 +19,7 @@ pub struct RawText(pub OsString);
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum RawTextJson {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -43,8 +43,8 @@ impl<T: Into<OsString>> From<T> for RawText {
 impl Serialize for RawText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.to_str() {
-            Some(text) => Written::Text(text.to_owned()),
-            None => Written::Bytes(self.0.as_bytes().to_owned()),
+            Some(text) => RawTextJson::Text(text.to_owned()),
+            None => RawTextJson::Bytes(self.0.as_bytes().to_owned()),
         }
         .serialize(serializer)
     }
@@ -52,9 +52,9 @@ impl Serialize for RawText {
 
 impl<'de> Deserialize<'de> for RawText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Text(text) => RawText(text.into()),
-            Written::Bytes(bytes) => RawText(OsString::from_vec(bytes)),
+        Ok(match RawTextJson::deserialize(deserializer)? {
+            RawTextJson::Text(text) => RawText(text.into()),
+            RawTextJson::Bytes(bytes) => RawText(OsString::from_vec(bytes)),
         })
     }
 }

@@ -68,9 +68,9 @@ impl Fixture {
     fn run_as(&self, run_id: &str, log: &str, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
         let signals = Signals::none().unwrap();
         let run_id = &id(run_id);
-        let words = Words::of(&self.job);
+        let control = ControlWatch::of_job(&self.job);
         let run =
-            Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, words: &words, now: &noon };
+            Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, control: &control, now: &noon };
         let outcome = run.run(watch);
         outcome.written.unwrap();
         assert_eq!(self.job.exit_record(run_id).unwrap(), Some(outcome.record.clone()));
@@ -95,7 +95,7 @@ impl Fixture {
         let lock = self.job.take_lock(Duration::ZERO).unwrap();
         let words: [OsString; 4] =
             ["job::tests::as_supervisor".into(), "--exact".into(), "--ignored".into(), self.vault().into()];
-        let supervisor = Supervisor { program: "/proc/self/exe".into() };
+        let supervisor = SupervisorProgram { program: "/proc/self/exe".into() };
         Pid::from_child(&start_supervisor(&supervisor, lock, &words).unwrap())
     }
 
@@ -105,7 +105,7 @@ impl Fixture {
         assert_eq!(waited, Waited::Ended);
     }
 
-    fn probe(&self) -> Standing {
+    fn probe(&self) -> JobLiveness {
         probe(&self.job, Some(&id("r1"))).unwrap()
     }
 }
@@ -221,7 +221,7 @@ fn a_run_is_recorded_with_its_code_its_lines_and_its_log() {
     let identity = watch.started.unwrap();
     assert_eq!(fixture.job.identity().unwrap(), Some(identity.clone()));
     assert_eq!(identity.group, identity.pid);
-    assert_eq!(fixture.probe(), Standing::Ended(record));
+    assert_eq!(fixture.probe(), JobLiveness::Ended(record));
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_halt_before_the_start_starts_nothing() {
     assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
     assert_eq!((watch.started, watch.looks), (None, 1));
     assert!(!fixture.vault().join("ran").exists());
-    assert_eq!(fixture.probe(), Standing::Ended(record));
+    assert_eq!(fixture.probe(), JobLiveness::Ended(record));
 }
 
 #[test]
@@ -362,11 +362,11 @@ fn a_grandchild_that_keeps_a_pipe_open_holds_nothing_and_is_left_alone() {
     assert_eq!(record.ended, exited(0));
     let left: i32 = record.last_line.as_ref().unwrap().parse().unwrap();
     assert!(lives(left));
-    assert_eq!(fixture.probe(), Standing::Ended(record));
+    assert_eq!(fixture.probe(), JobLiveness::Ended(record));
     // Another run of the same job is not held by it either.
     let again = fixture.run_as("r2", "again", &fixture.script("exit 3"), &mut Watcher::default());
     assert_eq!(again.ended, exited(3));
-    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), Standing::Ended(again));
+    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), JobLiveness::Ended(again));
     assert!(lives(left));
     kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
 }
@@ -422,21 +422,21 @@ fn output_beats_once_an_interval_and_silence_never() {
 #[test]
 fn a_job_without_a_run_stands_by_its_lock_and_its_boot() {
     let fixture = Fixture::new();
-    assert_eq!(probe(&fixture.job, None).unwrap(), Standing::Lost);
+    assert_eq!(probe(&fixture.job, None).unwrap(), JobLiveness::Lost);
     let held = fixture.job.take_lock(Duration::ZERO).unwrap();
-    assert_eq!(fixture.probe(), Standing::Supervised);
+    assert_eq!(fixture.probe(), JobLiveness::Supervised);
     let alive = fixture.job.new_alive().unwrap();
-    let mut identity = Identity::of(rustix::process::getpid(), "r1").unwrap();
+    let mut identity = Identity::of_process(rustix::process::getpid(), "r1").unwrap();
     fixture.job.put_identity(&identity).unwrap();
     drop(held);
     fixture.wait();
-    assert_eq!(fixture.probe(), Standing::Orphaned(identity.clone()));
+    assert_eq!(fixture.probe(), JobLiveness::Orphaned(identity.clone()));
     // Of another run nothing is known.
-    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), Standing::Lost);
+    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), JobLiveness::Lost);
     // The same process number in another boot is somebody else, and so is who holds the lock there.
     identity.boot_id = "another".to_owned();
     fixture.job.put_identity(&identity).unwrap();
-    assert_eq!(fixture.probe(), Standing::Lost);
+    assert_eq!(fixture.probe(), JobLiveness::Lost);
     drop(alive);
 }
 
@@ -455,7 +455,7 @@ fn a_supervisor_runs_a_job_whose_caller_is_gone() {
     assert_eq!(reader.read(&mut [0]).unwrap(), 0);
     let pids = line(&up);
     let (main, parent) = pids.split_once(' ').unwrap();
-    assert_eq!(fixture.probe(), Standing::Supervised);
+    assert_eq!(fixture.probe(), JobLiveness::Supervised);
     assert_eq!(parent, supervisor.as_raw_nonzero().to_string());
     let identity = fixture.job.identity().unwrap().unwrap();
     assert_eq!(identity.pid.to_string(), main);
@@ -468,7 +468,7 @@ fn a_supervisor_runs_a_job_whose_caller_is_gone() {
     );
     (&go).write_all(b"done\n").unwrap();
     fixture.wait();
-    let Standing::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
+    let JobLiveness::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
     assert_eq!((record.ended, record.last_line.as_deref()), (exited(4), Some("done")));
     waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
     let mut left: Vec<_> =
@@ -486,10 +486,10 @@ fn a_supervisor_ends_its_job_when_it_is_cancelled_or_told_to_end() {
         line(&up);
         match told_by_signal {
             true => kill_process(supervisor, Signal::TERM).unwrap(),
-            false => fixture.job.cancel(Order::Cancelled).unwrap(),
+            false => fixture.job.cancel(CancelReason::Cancelled).unwrap(),
         }
         fixture.wait();
-        let Standing::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
+        let JobLiveness::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
         let why = if told_by_signal { "the supervisor was told to end (signal 15)" } else { "cancelled" };
         assert_eq!(record.ended, Ended::Halted { why: why.to_owned() });
         waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
@@ -509,12 +509,12 @@ fn a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended() {
     assert_eq!(line(&down), "term");
     fixture.wait();
     let identity = fixture.job.identity().unwrap().unwrap();
-    assert_eq!(fixture.probe(), Standing::Orphaned(identity.clone()));
+    assert_eq!(fixture.probe(), JobLiveness::Orphaned(identity.clone()));
     assert_eq!(kill_orphan(&fixture.job, &id("r2"), LONG).unwrap(), 0);
     assert!(identity.lives().unwrap());
     assert_eq!(kill_orphan(&fixture.job, &id("r1"), Duration::from_millis(20)).unwrap(), 1);
     assert!(!identity.lives().unwrap());
-    assert_eq!(fixture.probe(), Standing::Lost);
+    assert_eq!(fixture.probe(), JobLiveness::Lost);
 }
 
 #[test]
@@ -612,14 +612,15 @@ fn as_supervisor() {
         fn started(&mut self, _: &Identity) {}
         fn beat(&mut self) {}
         fn halt(&mut self) -> Option<Halt> {
-            self.0.order().unwrap().is_some().then(|| Halt { why: "cancelled".to_owned() })
+            self.0.cancel_reason().unwrap().is_some().then(|| Halt { why: "cancelled".to_owned() })
         }
     }
     let job = JobDir::open(Path::new(&vault), &id("t1")).unwrap().unwrap();
     let _held = take_over(&job).unwrap();
     let signals = Signals::of_supervisor().unwrap();
     let (spec, run_id) = (job.spec().unwrap(), &id("r1"));
-    let words = Words::of(&job);
-    let run = Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, words: &words, now: &noon };
+    let control = ControlWatch::of_job(&job);
+    let run =
+        Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, control: &control, now: &noon };
     run.run(&mut Own(&job)).written.unwrap();
 }

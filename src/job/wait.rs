@@ -36,13 +36,13 @@ pub enum Waited {
 /// What a supervisor hears: orders, a stop, and, while its job waits for its turn, pokes. Make it
 /// before looking, so that nothing falls in between.
 #[derive(Debug)]
-pub struct Words {
+pub struct ControlWatch {
     notice: Notice,
 }
 
-impl Words {
-    pub fn of(job: &JobDir) -> Words {
-        Words { notice: Notice::of(job.control_paths()) }
+impl ControlWatch {
+    pub fn of_job(job: &JobDir) -> ControlWatch {
+        ControlWatch { notice: Notice::watching(job.control_paths()) }
     }
 
     pub(super) fn notice(&self) -> &Notice {

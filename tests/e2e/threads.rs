@@ -51,7 +51,7 @@ use hiveforge::op::task::{
 use hiveforge::op::{
     self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, Filter, Followed,
     Host, LineageRequest, LogRequest, Mode, Recorded, RecoverRequest, ResumeSystemRequest, Shell, ShowRequest, Start,
-    StopRequest, Supervisor, VerifyRequest, WatchdogRequest,
+    StopRequest, SupervisorProgram, VerifyRequest, WatchdogRequest,
 };
 use hiveforge::policy::approval::Question;
 use hiveforge::state::Entity;
@@ -616,7 +616,7 @@ fn clock() -> Now {
 
 fn hand<'a>(hive: &Hive, number: usize, acknowledged: &'a Acknowledged) -> Hand<'a> {
     let caller = |actor: &str, shell| Caller { actor: Actor::parse(actor).unwrap(), shell };
-    let supervisor = Some(Supervisor { program: binary("job") });
+    let supervisor = Some(SupervisorProgram { program: binary("job") });
     let host = Host { supervisor, search_path: Some("/usr/bin:/bin".into()), ..Host::new(clock) };
     let person = caller(&format!("user:jo-{number}"), Shell::Persons);
     let person = Context { lock_timeout: LONG, ..Context::new(hive.vault(), person, host) };

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{log_reference, queue};
 use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{Beat, Held, JobDir, RawText, Spec, Supervisor, start_supervisor};
+use crate::job::{Beat, JobDir, JobLock, RawText, Spec, SupervisorProgram, start_supervisor};
 use crate::machine::State as At;
 use crate::op::kernel::{Asked, Transaction};
 use crate::op::{Context, Recorded, random_ulid};
@@ -110,7 +110,7 @@ struct Fire<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     request: FireRequest,
-    supervisor: Supervisor,
+    supervisor: SupervisorProgram,
 }
 
 impl Fire<'_> {
@@ -171,7 +171,7 @@ impl Fire<'_> {
     }
 
     /// Everything but the commit: the lock, the events, what is to be run.
-    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(Held, Asked)> {
+    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(JobLock, Asked)> {
         let held = job.take_lock(LOCK_WAIT)?;
         let first = tx.ask(asked)?;
         let run = random_ulid(self.ctx.now)?.to_string();

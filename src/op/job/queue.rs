@@ -4,7 +4,7 @@
 
 use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
-use crate::job::{JobDir, Order};
+use crate::job::{CancelReason, JobDir};
 use crate::machine::State as At;
 use crate::op::kernel::{After, Errand};
 use crate::policy::{REACTOR, Settings, project, ready};
@@ -98,7 +98,7 @@ fn waiting(after: &After<'_>) -> Option<Told> {
 fn tell(vault: &Vault, told: &Told) {
     let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
     for job in told.end.iter().filter_map(open) {
-        let _ = job.cancel(Order::Cancelled);
+        let _ = job.cancel(CancelReason::Cancelled);
     }
     for job in told.look.iter().filter_map(open) {
         let _ = job.poke();

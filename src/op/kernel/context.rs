@@ -62,7 +62,7 @@ pub struct Host {
     /// The machine's clocks; nothing where they are not known.
     pub clocks: fn() -> Option<Clocks>,
     /// The program that looks after jobs; without one, none can be fired.
-    pub supervisor: Option<Supervisor>,
+    pub supervisor: Option<SupervisorProgram>,
     /// How to ask a foreign job system; else the settings say it.
     pub check_cmd: Option<String>,
     /// The name under which hf-poll was called, if by another.
@@ -77,7 +77,7 @@ pub struct Host {
     pub after_commit: &'static [AfterCommit],
 }
 
-pub use crate::job::Supervisor;
+pub use crate::job::SupervisorProgram;
 
 impl Caller {
     /// Whether the shell belongs to an agent.

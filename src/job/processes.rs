@@ -39,7 +39,7 @@ impl Stream {
 
 /// That we are ending the run.
 #[derive(Debug)]
-struct Stop {
+struct Termination {
     ended: Ended,
     /// When TERM is followed by KILL; `None` once it was.
     kill_at: Option<Instant>,
@@ -49,14 +49,14 @@ struct Stop {
 
 /// The processes of a run.
 #[derive(Debug)]
-pub struct Life {
+pub struct RunProcesses {
     group: Pid,
     reaper: Reaper,
     /// Ready when the main process has ended. Without one, the end is seen a second later.
     pidfd: Option<OwnedFd>,
     pipes: [Option<OwnedFd>; 2],
     buffer: Vec<u8>,
-    stop: Option<Stop>,
+    stop: Option<Termination>,
     ended_at: Option<Instant>,
 }
 
@@ -67,11 +67,11 @@ pub struct Ready {
     pipes: [bool; 2],
 }
 
-impl Life {
+impl RunProcesses {
     /// Of a command that has just started as the leader of its own group.
-    pub fn of(mut child: Child) -> Life {
+    pub fn of_child(mut child: Child) -> RunProcesses {
         let main = Pid::from_child(&child);
-        Life {
+        RunProcesses {
             group: main,
             reaper: Reaper { main, adopts: child_subreaper().is_ok_and(|set| set.is_some()), status: None },
             pidfd: pidfd_open(main, PidfdFlags::empty()).ok(),
@@ -108,7 +108,7 @@ impl Life {
         let _ = kill_process_group(self.group, Signal::TERM);
         // One that is stopped would not see it.
         let _ = kill_process_group(self.group, Signal::CONT);
-        self.stop = Some(Stop { ended, kill_at: clock::after(now, grace), give_up_at: None });
+        self.stop = Some(Termination { ended, kill_at: clock::after(now, grace), give_up_at: None });
     }
 
     /// How the run ended, if it is over: its main process has ended, its output was read, and
