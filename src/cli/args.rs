@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::base::{EntityType, Error, Result, Timestamp, limits, text};
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::{ListRequest, Projection};
 
 /// Every command's.
@@ -91,7 +91,7 @@ pub struct Paged {
 
 impl Paged {
     /// A page of entities: of one type, and in one of these states if there are any.
-    pub fn of(self, entity: EntityType, states: Vec<State>) -> ListRequest {
+    pub fn of(self, entity: EntityType, states: Vec<Phase>) -> ListRequest {
         ListRequest { states, limit: self.limit, cursor: self.cursor, ..ListRequest::of(Projection::Of(entity)) }
     }
 }

@@ -14,7 +14,7 @@ use super::main::{format_arg, write_all};
 use super::{COMMANDS, Entry, hf};
 use crate::base::{EntityType, limits, text};
 use crate::event::Kind;
-use crate::machine::{self, State};
+use crate::machine::{self, Phase};
 use crate::op::Projection;
 use crate::vault::Vault;
 
@@ -105,10 +105,10 @@ fn words_of(command: &str, arg: &str) -> Vec<&'static str> {
                 "project" => &[],
                 _ => named_by(command, None, "reference"),
             };
-            let is_one = |state: &State| {
+            let is_one = |state: &Phase| {
                 of.is_empty() || of.iter().any(|of| machine::table(*of).iter().any(|row| row.2 == *state))
             };
-            let states = State::ALL.iter().filter(|state| **state != State::Absent && is_one(state));
+            let states = Phase::ALL.iter().filter(|state| **state != Phase::Absent && is_one(state));
             states.map(|state| state.as_str()).collect()
         }
         "event_type" => Kind::ALL.iter().filter(|kind| !kind.row().reserved).map(|kind| kind.as_str()).collect(),
@@ -156,7 +156,7 @@ fn references(flags: &Flags, types: &[EntityType], current: &OsStr) -> Vec<Compl
         let name = entity.name();
         if name.to_uppercase().starts_with(&current) && found.len() < OFFERED_MAX {
             let title = ["title", "summary", "text", "label", "path"].iter().find_map(|fact| entity.text(fact));
-            let help = format!("{} {}", entity.state, text::cut(title.unwrap_or_default(), limits::SUMMARY_MAX_CHARS));
+            let help = format!("{} {}", entity.phase, text::cut(title.unwrap_or_default(), limits::SUMMARY_MAX_CHARS));
             found.push(CompletionCandidate::new(name).help(Some(help.into())));
         }
     }

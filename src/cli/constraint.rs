@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use super::args::{Common, Paged, Recording};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::constraint::{self, ApplyRequest, RemoveRequest};
 use crate::op::{Context, project};
 
@@ -70,7 +70,7 @@ impl Command for Args {
                 constraint::remove(ctx, RemoveRequest { reference, key: recording.key })?.into()
             }
             What::List { all, paged } => {
-                let states = if all { Vec::new() } else { vec![State::Active] };
+                let states = if all { Vec::new() } else { vec![Phase::Active] };
                 project::list(ctx, paged.of(EntityType::Constraint, states))?.into()
             }
         })

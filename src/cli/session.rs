@@ -6,7 +6,7 @@ use super::args::{Common, Paged, parse_seconds};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
 use crate::event::kind::ERROR_CLASSES;
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
 use crate::op::task::End;
 use crate::op::{Context, project};
@@ -134,7 +134,7 @@ impl Command for Args {
             }
             What::Logout { .. } => session::logout(ctx)?.into(),
             What::List { all, paged } => {
-                let states = if all { Vec::new() } else { vec![State::Active] };
+                let states = if all { Vec::new() } else { vec![Phase::Active] };
                 project::list(ctx, paged.of(EntityType::Session, states))?.into()
             }
         })

@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use super::args::{Common, Paged, Working, parse_seconds};
 use super::{Command, Out, Output};
 use crate::base::EntityType;
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::task::{
     self, AbortRequest, AssignRequest, ClaimRequest, ExplainRequest, FailRequest, HeartbeatRequest,
     ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest,
@@ -194,7 +194,7 @@ impl Command for Args {
             }
             What::List { ready, status, requirement, paged } => {
                 let state = match ready {
-                    true => Some(State::Ready),
+                    true => Some(Phase::Ready),
                     false => status.as_deref().map(project::parse_status).transpose()?,
                 };
                 let made_for = requirement.map(|reference| (reference, EntityType::Requirement));

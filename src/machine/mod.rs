@@ -6,7 +6,7 @@ use crate::base::{EntityType, names};
 use crate::event::Kind;
 
 names! {
-    pub enum State {
+    pub enum Phase {
         /// The entity does not exist yet.
         Absent = "-",
         Running = "Running",
@@ -56,12 +56,12 @@ names! {
 }
 
 /// One legal step.
-pub type Rule = (State, Kind, State);
+pub type Transition = (Phase, Kind, Phase);
 
 use Kind::*;
-use State::*;
+use Phase::*;
 
-const SYSTEM: &[Rule] = &[
+const SYSTEM: &[Transition] = &[
     (Absent, VaultInitialized, Running),
     (Running, EmergencyStopIssued, Stopped),
     (Stopped, SystemResumed, Running),
@@ -79,7 +79,7 @@ const SYSTEM: &[Rule] = &[
     (Stopped, ClockStepped, Stopped),
 ];
 
-const REQUIREMENT: &[Rule] = &[
+const REQUIREMENT: &[Transition] = &[
     (Absent, RequirementProposed, Proposed),
     (Proposed, RequirementAnalyzed, Analyzed),
     (Proposed, RequirementRejected, Rejected),
@@ -95,7 +95,7 @@ const REQUIREMENT: &[Rule] = &[
     (Blocked, RequirementApproved, Approved),
 ];
 
-const DECISION: &[Rule] = &[
+const DECISION: &[Transition] = &[
     (Absent, DecisionRequested, Requested),
     (Requested, DecisionApproved, Approved),
     (Requested, DecisionRejected, Rejected),
@@ -107,7 +107,7 @@ const DECISION: &[Rule] = &[
     (Approved, DecisionSuperseded, Superseded),
 ];
 
-const TASK: &[Rule] = &[
+const TASK: &[Transition] = &[
     (Absent, TaskProposed, Proposed),
     (Proposed, TaskReady, Ready),
     (Proposed, TaskAborted, Aborted),
@@ -129,7 +129,7 @@ const TASK: &[Rule] = &[
     (Aborted, TaskArchived, Archived),
 ];
 
-const RUN: &[Rule] = &[
+const RUN: &[Transition] = &[
     (Absent, RunStarted, Running),
     (Running, Heartbeat, Running),
     (Running, RunFinished, Finished),
@@ -137,7 +137,7 @@ const RUN: &[Rule] = &[
     (Running, RunTimedOut, TimedOut),
 ];
 
-const ARTIFACT: &[Rule] = &[
+const ARTIFACT: &[Transition] = &[
     (Absent, ArtifactDeclared, Declared),
     (Declared, ArtifactMaterialized, Materialized),
     (Materialized, ArtifactValidated, Validated),
@@ -147,9 +147,9 @@ const ARTIFACT: &[Rule] = &[
     (Invalidated, ArtifactCorrupted, Corrupted),
 ];
 
-const CONSTRAINT: &[Rule] = &[(Absent, ConstraintApplied, Active), (Active, ConstraintRemoved, Removed)];
+const CONSTRAINT: &[Transition] = &[(Absent, ConstraintApplied, Active), (Active, ConstraintRemoved, Removed)];
 
-const AGENT: &[Rule] = &[
+const AGENT: &[Transition] = &[
     (Absent, AgentStarted, Active),
     (Active, ActivityLogged, Active),
     (Active, CheckpointRecorded, Active),
@@ -162,14 +162,14 @@ const AGENT: &[Rule] = &[
     (Stopped, AgentStarted, Active),
 ];
 
-const DEEPWORK: &[Rule] = &[
+const DEEPWORK: &[Transition] = &[
     (Absent, DeepWorkStarted, Open),
     (Open, DeepWorkExtended, Open),
     (Open, DeepWorkCompleted, Completed),
     (Open, DeepWorkExpired, Expired),
 ];
 
-const MISSION: &[Rule] = &[
+const MISSION: &[Transition] = &[
     (Absent, MissionStarted, Running),
     (Running, MissionChanged, Running),
     (Running, MissionRoundBegun, Running),
@@ -177,7 +177,7 @@ const MISSION: &[Rule] = &[
     (Running, MissionFailed, Failed),
 ];
 
-const DEBATE: &[Rule] = &[
+const DEBATE: &[Transition] = &[
     (Absent, DebateOpened, Open),
     (Open, ReviewRecorded, Open),
     (Open, DebateConverged, Converged),
@@ -185,11 +185,11 @@ const DEBATE: &[Rule] = &[
     (Open, DebateClosed, Closed),
 ];
 
-const REVIEW: &[Rule] = &[(Absent, ReviewRecorded, Recorded)];
+const REVIEW: &[Transition] = &[(Absent, ReviewRecorded, Recorded)];
 
-const DOCUMENT: &[Rule] = &[(Absent, DocumentAdded, Kept), (Kept, DocumentChanged, Kept)];
+const DOCUMENT: &[Transition] = &[(Absent, DocumentAdded, Kept), (Kept, DocumentChanged, Kept)];
 
-const PROJECT: &[Rule] = &[
+const PROJECT: &[Transition] = &[
     (Absent, ProjectOpened, Active),
     (Active, ProjectPaused, Paused),
     (Active, ProjectArchived, Archived),
@@ -198,7 +198,7 @@ const PROJECT: &[Rule] = &[
     (Paused, ProjectArchived, Archived),
 ];
 
-const SESSION: &[Rule] = &[
+const SESSION: &[Transition] = &[
     (Absent, SessionStarted, Active),
     (Active, SessionRenewed, Active),
     (Active, SessionCut, Active),
@@ -207,7 +207,7 @@ const SESSION: &[Rule] = &[
 ];
 /// A branch is where its threads take it. The root steps back while another branch of its persona is
 /// active: see `state::branch`.
-const BRANCH: &[Rule] = &[
+const BRANCH: &[Transition] = &[
     (Absent, BranchCreated, Suspended),
     (Suspended, ThreadOpened, Active),
     (Active, ThreadCompleted, Suspended),
@@ -221,17 +221,17 @@ const BRANCH: &[Rule] = &[
     (Suspended, MessageRead, Suspended),
 ];
 
-const THREAD: &[Rule] = &[
+const THREAD: &[Transition] = &[
     (Absent, ThreadOpened, Active),
     (Active, NoteRecorded, Active),
     (Active, ThreadCompleted, Completed),
     (Active, ThreadAborted, Aborted),
 ];
 
-const MESSAGE: &[Rule] = &[(Absent, MessageSent, Unread), (Unread, MessageRead, Read)];
+const MESSAGE: &[Transition] = &[(Absent, MessageSent, Unread), (Unread, MessageRead, Read)];
 
 /// The table of an entity.
-pub const fn table(entity: EntityType) -> &'static [Rule] {
+pub const fn table(entity: EntityType) -> &'static [Transition] {
     match entity {
         EntityType::System => SYSTEM,
         EntityType::Requirement => REQUIREMENT,
@@ -255,12 +255,12 @@ pub const fn table(entity: EntityType) -> &'static [Rule] {
 }
 
 /// Where an event leads from a state; `None` if it is not legal there.
-pub fn step(entity: EntityType, from: State, on: Kind) -> Option<State> {
+pub fn step(entity: EntityType, from: Phase, on: Kind) -> Option<Phase> {
     table(entity).iter().find(|rule| rule.0 == from && rule.1 == on).map(|rule| rule.2)
 }
 
 /// The events that are legal in a state.
-pub fn legal(entity: EntityType, from: State) -> Vec<Kind> {
+pub fn legal(entity: EntityType, from: Phase) -> Vec<Kind> {
     table(entity).iter().filter(|rule| rule.0 == from).map(|rule| rule.1).collect()
 }
 
@@ -277,7 +277,7 @@ mod tests {
     use crate::event::kind::SubjectType;
 
     /// Reference states of every entity, written down by hand, apart from the tables.
-    fn expected_terminals(entity: EntityType) -> &'static [State] {
+    fn expected_terminals(entity: EntityType) -> &'static [Phase] {
         match entity {
             EntityType::System => &[],
             EntityType::Requirement => &[Rejected, Verified, Superseded],
@@ -300,8 +300,8 @@ mod tests {
         }
     }
 
-    fn states(entity: EntityType) -> Vec<State> {
-        let mut all: Vec<State> = table(entity).iter().flat_map(|rule| [rule.0, rule.2]).collect();
+    fn states(entity: EntityType) -> Vec<Phase> {
+        let mut all: Vec<Phase> = table(entity).iter().flat_map(|rule| [rule.0, rule.2]).collect();
         all.sort();
         all.dedup();
         all
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn every_state_and_event_has_at_most_one_rule() {
         for &entity in EntityType::ALL {
-            for &from in State::ALL {
+            for &from in Phase::ALL {
                 for &on in Kind::ALL {
                     let rules = table(entity).iter().filter(|r| r.0 == from && r.1 == on).count();
                     assert!(rules <= 1, "{entity}: {from} on {on}");

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Context, Recorded, random_ulid, require};
 use crate::base::{Digest, EntityType, Error, Result, Subject, limits};
 use crate::event::{Event, Kind};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
@@ -211,7 +211,7 @@ fn same_content(snapshot: &dyn Log, state: &State, key: &str) -> Result<Option<E
     let event: Option<Event> = snapshot.find(id)?;
     let subject = event.and_then(|event| Subject::parse(&event.subject).ok());
     let entity = subject.and_then(|subject| state.entity(&subject).map(|e| e.into_owned()));
-    Ok(entity.filter(|entity| entity.state != At::Corrupted))
+    Ok(entity.filter(|entity| entity.phase != Phase::Corrupted))
 }
 
 /// A content that is wanted.
@@ -255,7 +255,7 @@ fn open_checked(ctx: &Context, reference: &str) -> Result<(Entity, File)> {
         Ok(state.entity(&subject).expect("it was resolved").into_owned())
     })?;
     if !entity.facts.contains_key("sha256") {
-        return Err(Error::not_found(format!("{} is {}: nothing was stored for it yet", entity.name(), entity.state)));
+        return Err(Error::not_found(format!("{} is {}: nothing was stored for it yet", entity.name(), entity.phase)));
     }
     let (found, file) = match content_of(&vault, &entity)? {
         Some(mut file) => (Some(hash_content(&mut file, &mut |_| Ok(()))?), Some(file)),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Context, Recorded, job};
 use crate::base::{EntityId, EntityType, Error, Result, Subject};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::{Transaction, View, is_stopped, with_view};
 use crate::policy::code::Code;
 use crate::policy::settings::Setting;
@@ -37,7 +37,7 @@ pub struct RestOutcome {
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub subject: Subject,
-    pub state: At,
+    pub state: Phase,
     /// Who is still there: sessions and jobs, by name.
     pub left: Vec<String>,
 }
@@ -96,8 +96,8 @@ fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<Pause
         return Err(rules::stopped(tx.state()));
     }
     // Looked at before it is recorded: what is recorded is never refused.
-    let (recorded, project) = match tx.state().of(&project) {
-        At::Absent if kind == Kind::ProjectResumed => (None, look(tx.state(), &project)),
+    let (recorded, project) = match tx.state().phase_of(&project) {
+        Phase::Absent if kind == Kind::ProjectResumed => (None, look(tx.state(), &project)),
         _ => {
             let asked = tx.ask(ctx.request(kind, Some(&project.to_string()), payload))?;
             let seen = look(tx.state(), &project);
@@ -109,7 +109,7 @@ fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<Pause
 
 /// A name that nothing belongs to is more likely a slip than a project.
 fn check_known(state: &State, project: &Subject) -> Result<()> {
-    match state.of(project) == At::Absent && project.id() != project::MAIN {
+    match state.phase_of(project) == Phase::Absent && project.id() != project::MAIN {
         true => Err(Error::not_found(format!("there is no project '{}'", project.id()))),
         false => Ok(()),
     }
@@ -167,7 +167,7 @@ pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Re
         settle(&ctx, &vault, &project)?;
         let seen = with_view(&vault, |_, state| Ok(look(state, &project)))?;
         let over = until.is_some_and(|until| crate::job::moment() >= until);
-        if seen.left.is_empty() || over || signals.asked().is_some() || seen.state != At::Paused {
+        if seen.left.is_empty() || over || signals.asked().is_some() || seen.state != Phase::Paused {
             return Ok(seen);
         }
         signals.pause(LOOK_EVERY)?;
@@ -194,7 +194,7 @@ fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
 #[derive(Debug)]
 pub struct ProjectView {
     pub name: String,
-    pub state: At,
+    pub state: Phase,
     pub sessions: usize,
     /// Tasks that somebody is at, and those that are not over.
     pub running: usize,
@@ -207,9 +207,9 @@ pub fn views(state: &State) -> Vec<ProjectView> {
     if known.is_empty() {
         return Vec::new();
     }
-    let of_state = |at: At| state.in_state(EntityType::Task, at, usize::MAX);
-    let (going, waiting) = ([At::Assigned, At::Running, At::Retrying], [At::Proposed, At::Ready]);
-    let projects = |states: &[At]| -> Vec<Subject> {
+    let of_state = |at: Phase| state.in_phase(EntityType::Task, at, usize::MAX);
+    let (going, waiting) = ([Phase::Assigned, Phase::Running, Phase::Retrying], [Phase::Proposed, Phase::Ready]);
+    let projects = |states: &[Phase]| -> Vec<Subject> {
         states.iter().flat_map(|at| of_state(*at)).filter_map(|task| project::of(&task)).collect()
     };
     let (going, waiting) = (projects(&going), projects(&waiting));

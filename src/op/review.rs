@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Context, Recorded, hook, random_ulid};
 use crate::base::{EntityType, Error, ErrorKind, Result, Subject, text};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::with_view;
 use crate::policy::settings::Setting;
@@ -33,8 +33,8 @@ impl DebateView {
         self.debate.as_ref().map_or(0, |debate| debate.count("round"))
     }
 
-    pub fn is(&self, state: At) -> bool {
-        self.debate.as_ref().is_some_and(|debate| debate.state == state)
+    pub fn is(&self, state: Phase) -> bool {
+        self.debate.as_ref().is_some_and(|debate| debate.phase == state)
     }
 
     /// What the newest reply wants fixed.
@@ -73,12 +73,12 @@ fn keep_file(vault: &Vault, snapshot: &dyn Log, review: &Entity) {
 
 fn look(state: &State, config: &Config) -> DebateView {
     let newest_mission = mission::newest(state);
-    let running = newest_mission.as_ref().filter(|mission| mission.state == At::Running).map(|m| m.subject.clone());
+    let running = newest_mission.as_ref().filter(|mission| mission.phase == Phase::Running).map(|m| m.subject.clone());
     let current = |debate: &Entity| debate.named("mission_id", EntityType::Mission) == running;
-    let debate = state.newest(EntityType::Debate).filter(|debate| debate.state != At::Closed && current(debate));
+    let debate = state.newest(EntityType::Debate).filter(|debate| debate.phase != Phase::Closed && current(debate));
     let first = || config.texts(Setting::ReviewersOrder).into_iter().next();
     let turn = match &debate {
-        Some(debate) if debate.state == At::Open => review::turn(debate).map(str::to_owned),
+        Some(debate) if debate.phase == Phase::Open => review::turn(debate).map(str::to_owned),
         Some(_) => None,
         None => first(),
     };
@@ -115,10 +115,10 @@ fn prompt_for(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<Promp
             check_known(state, &config, reviewer)?;
         }
         let view = look(state, &config);
-        if view.is(At::Exhausted) {
+        if view.is(Phase::Exhausted) {
             return Err(review::out_of_rounds());
         }
-        let fails = if view.is(At::Open) { view.fails() } else { Vec::new() };
+        let fails = if view.is(Phase::Open) { view.fails() } else { Vec::new() };
         Ok(PromptOutcome { prompt: review::prompt(spec, &fails) })
     })
 }
@@ -288,7 +288,7 @@ pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str))
         let view = with_view(&vault, |_, state| Ok(look(state, &config)))?;
         let reviewer = match view.turn {
             Some(reviewer) => reviewer,
-            None if view.is(At::Exhausted) => return Err(review::out_of_rounds()),
+            None if view.is(Phase::Exhausted) => return Err(review::out_of_rounds()),
             // What they agreed on before may have changed since.
             None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
         };
@@ -301,7 +301,7 @@ pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str))
             ErrorKind::Usage => Error::system(format!("the reply of {reviewer} is not a review"), error.message),
             _ => error,
         })?;
-        if !done.fails.is_empty() || !done.view.is(At::Open) {
+        if !done.fails.is_empty() || !done.view.is(Phase::Open) {
             return Ok(ReviewOutcome { ran: true, ..done });
         }
     }

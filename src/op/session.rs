@@ -6,7 +6,7 @@ use super::task::{self, ClaimOutcome, ClaimRequest, End, EndTaskRequest};
 use super::{Context, Recorded, pause};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::View;
 use crate::op::kernel::{Asked, Transaction};
 use crate::policy::settings::Setting;
@@ -110,7 +110,7 @@ pub fn login(ctx: &Context, request: LoginRequest) -> Result<LoginOutcome> {
 /// Sessions of an agent whose time is over are over.
 fn settle_open(tx: &mut Transaction<'_>, agent: &EntityId) -> Result<()> {
     let open = tx.state().made_for(&Subject::new(EntityType::Agent, agent.clone()), EntityType::Session);
-    let open: Vec<Subject> = open.into_iter().filter(|s| s.state == At::Active).map(|s| s.subject).collect();
+    let open: Vec<Subject> = open.into_iter().filter(|s| s.phase == Phase::Active).map(|s| s.subject).collect();
     tx.settle(&open)
 }
 
@@ -160,7 +160,7 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
     if ctx.session.is_none() {
         let agent = agent_of(ctx)?;
         settle_open(&mut tx, &agent)?;
-        let mut open = tx.state().in_state(EntityType::Session, At::Active, usize::MAX);
+        let mut open = tx.state().in_phase(EntityType::Session, Phase::Active, usize::MAX);
         open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
         let mut asked = Vec::new();
         for session in open {
@@ -172,8 +172,8 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
     }
     let session = mine(ctx, tx.state())?;
     let ctx = as_agent(ctx, &session)?;
-    let asked = match session.state {
-        At::Active => {
+    let asked = match session.phase {
+        Phase::Active => {
             let left = json!({"reason": "logout"});
             tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), left))?
         }
@@ -209,16 +209,16 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
         None => (agent_of(ctx)?, ctx.project()),
     };
     let task = work_for(state, &agent, &project);
-    let over = session.as_ref().is_some_and(|s| s.state != At::Active);
+    let over = session.as_ref().is_some_and(|s| s.phase != Phase::Active);
     let running = !open_of(state, &agent, &project).is_empty();
-    let stopped = flag || state.of(&Subject::SYSTEM) == At::Stopped;
+    let stopped = flag || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let (action, reason) = match (project::standing(state, &project), &session) {
         (_, Some(_)) if over => (Action::Exit, Some(ActionReason::SessionVoid)),
         _ if stopped => (Action::Hold, Some(ActionReason::SystemStopped)),
-        (At::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
-        (At::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
-        (At::Archived, Some(_)) => (Action::Exit, Some(ActionReason::ProjectArchived)),
-        (At::Archived, None) => (Action::Hold, Some(ActionReason::ProjectArchived)),
+        (Phase::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
+        (Phase::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
+        (Phase::Archived, Some(_)) => (Action::Exit, Some(ActionReason::ProjectArchived)),
+        (Phase::Archived, None) => (Action::Hold, Some(ActionReason::ProjectArchived)),
         (_, None) if running => (Action::Hold, Some(ActionReason::AlreadyRunning)),
         (_, Some(_)) if task.is_none() => (Action::Exit, Some(ActionReason::NoTask)),
         (_, None) if task.is_none() => (Action::Hold, Some(ActionReason::NoTask)),
@@ -235,8 +235,8 @@ fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity
 fn held(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
     let mut held = state.held_by(&format!("agent:{agent}"));
     held.retain(|task| !task.is_job() && project::of(task).as_ref() == Some(project));
-    let at = |at: At| held.iter().find(|task| task.state == at).cloned();
-    at(At::Running).or_else(|| at(At::Assigned))
+    let at = |at: Phase| held.iter().find(|task| task.phase == at).cloned();
+    at(Phase::Running).or_else(|| at(Phase::Assigned))
 }
 
 #[derive(Debug)]
@@ -307,7 +307,7 @@ impl MyTaskOutcome {
 
 /// Whether a session began shortly after its project went on.
 fn begins_after_resume(state: &State, session: &Entity, project: &Subject) -> bool {
-    let resumed = state.entity(project).filter(|project| project.state == At::Active);
+    let resumed = state.entity(project).filter(|project| project.phase == Phase::Active);
     let resumed = resumed.and_then(|project| Some((project.last_event, project.time("resumed_at")?)));
     resumed.is_some_and(|(event, at)| {
         // Which came first is told by the log, how long ago by the clock.
@@ -374,7 +374,7 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let mine =
         tx.state().entity(&subject).is_some_and(|task| task.text("holder") == Some(&ctx.caller.actor.to_string()));
     // One that was taken and never begun is begun, so that what was done has a run.
-    let begins = mine && first.is_none() && tx.state().of(&subject) == At::Assigned;
+    let begins = mine && first.is_none() && tx.state().phase_of(&subject) == Phase::Assigned;
     drop(tx);
     let over = EndTaskRequest { reference: subject.to_string(), end, begins, key };
     task::end(ctx, over).map(|recorded| ReportOutcome { recorded })

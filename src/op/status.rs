@@ -6,7 +6,7 @@ use super::watchdog::{self, WatchdogRequest};
 use super::{Context, Mode};
 use crate::base::{EntityType, Result, Subject, Timestamp, Ulid, names};
 use crate::event::Kind;
-use crate::machine::{self, State as At};
+use crate::machine::{self, Phase};
 use crate::op::kernel::View;
 use crate::policy::approval;
 use crate::policy::liveness::Level;
@@ -26,7 +26,7 @@ names! {
 #[derive(Debug)]
 pub struct StatusOutcome {
     pub system: SystemState,
-    pub tasks: Vec<(machine::State, u64)>,
+    pub tasks: Vec<(machine::Phase, u64)>,
     /// Every project, where there is more than one or one was ever paused.
     pub projects: Vec<ProjectView>,
     pub pending_approvals: u64,
@@ -52,7 +52,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let view = View::open(ctx, &vault)?;
     let (snapshot, state, config) = (view.log(), view.state(), view.config());
     let system = state.entity(&Subject::SYSTEM);
-    let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
+    let stopped = flag.is_some() || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
     let mut problems = problems(view.recorded());
     // What the watchdog would say now, whether or not there is one.
@@ -62,7 +62,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         (Timestamp(now.0.saturating_sub_unsigned(finding.seconds)), format!("{} {name}", finding.code))
     }));
     if stopped {
-        let recorded = system.as_ref().filter(|system| system.state == At::Stopped);
+        let recorded = system.as_ref().filter(|system| system.phase == Phase::Stopped);
         let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
         let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
         let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
@@ -83,7 +83,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         },
         projects: views(state),
         tasks: state.tally().states(EntityType::Task).collect(),
-        pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_state(EntityType::Decision, *at)).sum(),
+        pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_phase(EntityType::Decision, *at)).sum(),
         last_event: last.map(|event| (event.id, event.timestamp)),
         watchdog: vault.last_tick()?,
         uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
@@ -95,15 +95,15 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
 /// What needs somebody to look at it, and has nothing to do with the time.
 fn problems(state: &State) -> Vec<(Timestamp, String)> {
     let mut all = Vec::new();
-    let mut look = |entity: EntityType, at: At, since: &str, what: &str| {
-        for found in state.in_state(entity, at, LOOK_MAX) {
+    let mut look = |entity: EntityType, at: Phase, since: &str, what: &str| {
+        for found in state.in_phase(entity, at, LOOK_MAX) {
             let since = found.time(since).unwrap_or(found.created_at);
             all.push((since, format!("{} {what}", found.name())));
         }
     };
-    look(EntityType::Requirement, At::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
-    look(EntityType::Decision, At::Escalated, "timed_out_at", "was not decided in time");
-    look(EntityType::Artifact, At::Corrupted, "corrupted_at", "is Corrupted");
+    look(EntityType::Requirement, Phase::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
+    look(EntityType::Decision, Phase::Escalated, "timed_out_at", "was not decided in time");
+    look(EntityType::Artifact, Phase::Corrupted, "corrupted_at", "is Corrupted");
     all
 }
 

@@ -56,7 +56,7 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     // Opening the tx records a stop that has only its flag so far.
     let record = || {
         Transaction::begin(ctx, &vault).map(|mut tx| {
-            let stopped = tx.state().of(&Subject::SYSTEM) == machine::State::Stopped;
+            let stopped = tx.state().phase_of(&Subject::SYSTEM) == machine::Phase::Stopped;
             // Somebody else may have recorded ours, and a third lifted it since: it was heard.
             let heard = tx.state().keyed(&flag.key()).is_some();
             (stopped || heard, std::mem::take(&mut tx.warnings))
@@ -90,11 +90,11 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
 
 /// Jobs that may have processes.
 fn job_tasks(state: &State) -> Vec<Entity> {
-    use machine::State::{Assigned, Retrying, Running};
+    use machine::Phase::{Assigned, Retrying, Running};
     // One that is ready and waits for its turn runs nothing, and may go on waiting.
     let tasks = [Assigned, Running, Retrying]
         .iter()
-        .flat_map(|at| state.in_state(EntityType::Task, *at, limits::BATCH_MAX_EVENTS));
+        .flat_map(|at| state.in_phase(EntityType::Task, *at, limits::BATCH_MAX_EVENTS));
     tasks.filter(Entity::is_job).collect()
 }
 

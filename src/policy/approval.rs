@@ -99,23 +99,23 @@ pub fn still_fits(state: &State, decision: &Entity) -> bool {
 }
 
 /// The decisions that were asked for about something, of one question, in one of these states.
-pub fn decisions(state: &State, question: Question, target: &Subject, states: &[machine::State]) -> Vec<Entity> {
+pub fn decisions(state: &State, question: Question, target: &Subject, states: &[machine::Phase]) -> Vec<Entity> {
     let mut found = state.made_for(target, EntityType::Decision);
-    found.retain(|d| Question::of(d) == Some(question) && states.contains(&d.state));
+    found.retain(|d| Question::of(d) == Some(question) && states.contains(&d.phase));
     found
 }
 
 /// Decisions that an operator can still make.
-pub const OPEN: &[machine::State] = &[machine::State::Requested, machine::State::Escalated];
+pub const OPEN: &[machine::Phase] = &[machine::Phase::Requested, machine::Phase::Escalated];
 
 /// The approval of something, as long as it counts.
 pub fn approved(state: &State, question: Question, target: &Subject) -> Option<Entity> {
-    let mut approvals = decisions(state, question, target, &[machine::State::Approved]);
+    let mut approvals = decisions(state, question, target, &[machine::Phase::Approved]);
     approvals.retain(|decision| still_fits(state, decision));
     approvals.pop()
 }
 
 /// Whether an operator said no to something as it is now.
 pub fn rejected(state: &State, question: Question, target: &Subject) -> bool {
-    decisions(state, question, target, &[machine::State::Rejected]).iter().any(|d| still_fits(state, d))
+    decisions(state, question, target, &[machine::Phase::Rejected]).iter().any(|d| still_fits(state, d))
 }

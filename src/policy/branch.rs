@@ -10,7 +10,7 @@ use super::rules::{Step, illegal};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid, limits, text};
 use crate::event::{Draft, Kind};
-use crate::machine::{self, State as At};
+use crate::machine::{self, Phase};
 use crate::state::branch::root_of;
 use crate::state::{Entity, State, linked};
 
@@ -35,7 +35,7 @@ pub fn anchor(state: &State, kind: Kind, payload: &Map<String, Value>) -> Option
 
 /// Whether a task is over, so that nobody can be at it.
 fn is_over(task: &Entity) -> bool {
-    matches!(task.state, At::Succeeded | At::Aborted | At::Archived)
+    matches!(task.phase, Phase::Succeeded | Phase::Aborted | Phase::Archived)
 }
 
 /// The branch that a persona has for something, if it has one.
@@ -137,7 +137,7 @@ fn can_be_made(state: &State, step: &Step<'_>) -> Result<()> {
             return Err(exists(&other));
         }
         if let Some(over) = state.entity(&task).filter(|task| is_over(task)) {
-            return Err(Error::refused(Reason::NotReady, format!("{} is {}", over.name(), over.state)));
+            return Err(Error::refused(Reason::NotReady, format!("{} is {}", over.name(), over.phase)));
         }
     }
     if let Some(partner) = partner {
@@ -153,7 +153,7 @@ fn can_be_made(state: &State, step: &Step<'_>) -> Result<()> {
 }
 
 fn exists(branch: &Entity) -> Error {
-    Error::refused(Reason::IllegalTransition, format!("there is one: {}, which is {}", branch.name(), branch.state))
+    Error::refused(Reason::IllegalTransition, format!("there is one: {}, which is {}", branch.name(), branch.phase))
 }
 
 fn is_persona(state: &State, name: &EntityId) -> Result<()> {
@@ -174,7 +174,7 @@ fn can_be_completed(state: &State, step: &Step<'_>) -> Result<()> {
         Some("task") => match branch.named("task_id", EntityType::Task).and_then(|task| state.entity(&task)) {
             Some(task) if !is_over(&task) => Err(Error::refused(
                 Reason::NotReady,
-                format!("{} is over when {} is, which is {}", branch.name(), task.name(), task.state),
+                format!("{} is over when {} is, which is {}", branch.name(), task.name(), task.phase),
             )),
             _ => Ok(()),
         },
@@ -189,7 +189,7 @@ fn can_be_opened(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(branch) = linked(step.kind, step.payload).and_then(|branch| state.entity(&branch)) else { return Ok(()) };
     is_own(step, branch.text("persona_id").unwrap_or_default())?;
     let again = branch.is_root() && branch.count("threads") > 0;
-    if again || machine::step(EntityType::Branch, branch.state, step.kind).is_none() {
+    if again || machine::step(EntityType::Branch, branch.phase, step.kind).is_none() {
         return Err(illegal(state, &branch.subject, step.kind));
     }
     let root = branch.text("persona_id").and_then(|name| state.root(&EntityId::parse(name).ok()?));
@@ -294,14 +294,14 @@ impl Reactor<'_> {
     fn end_task_branches(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()).filter(is_over) else { return };
         for branch in self.state.made_for(&task.subject, EntityType::Branch) {
-            if !matches!(branch.state, At::Active | At::Suspended) {
+            if !matches!(branch.phase, Phase::Active | Phase::Suspended) {
                 continue;
             }
             let open = branch.named("current_thread_id", EntityType::Thread);
-            if let Some(thread) = open.filter(|_| branch.state == At::Active) {
-                let (id, how) = (branch.subject.id(), format!("{} is {}", task.name(), task.state));
-                match task.state {
-                    At::Aborted => self.say(Kind::ThreadAborted, thread, json!({"branch_id": id, "reason": how})),
+            if let Some(thread) = open.filter(|_| branch.phase == Phase::Active) {
+                let (id, how) = (branch.subject.id(), format!("{} is {}", task.name(), task.phase));
+                match task.phase {
+                    Phase::Aborted => self.say(Kind::ThreadAborted, thread, json!({"branch_id": id, "reason": how})),
                     _ => self.say(Kind::ThreadCompleted, thread, json!({"branch_id": id, "summary": how})),
                 }
             }
@@ -315,7 +315,7 @@ impl Reactor<'_> {
         let Some(branch) = self.entity(&self.subject.clone()) else { return };
         let persona = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok());
         let Some(persona) = persona else { return };
-        let waits = branch.state == At::Suspended && branch.count("threads") == 0;
+        let waits = branch.phase == Phase::Suspended && branch.count("threads") == 0;
         if waits && branch.text("branch_type") != Some("social") {
             let active = self.state.root(&persona).and_then(|root| self.state.active_branch(&root));
             if let Some((other, thread)) = active.and_then(|other| {

@@ -20,7 +20,7 @@ use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, Ulid};
 use crate::event::kind::Claim;
 use crate::event::{Draft, Kind};
-use crate::machine::State as Phase;
+use crate::machine::Phase;
 use crate::state::{Deadline, DeadlineQuery, Entity, State, Timer};
 
 /// Who acts when time has passed.
@@ -178,7 +178,7 @@ impl Moment<'_> {
     /// Until when a task's claim holds, as far as that is known; nothing while it stands still.
     pub fn held_until(&self, task: &Entity) -> Option<Timestamp> {
         let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
-        let run = run.filter(|_| task.state == Phase::Running);
+        let run = run.filter(|_| task.phase == Phase::Running);
         let entity = run.as_deref().unwrap_or(task);
         let lease = entity.deadlines().into_iter().find(|deadline| deadline.timer == Timer::Lease)?;
         self.until(entity, &lease).map(|(_, until)| until)
@@ -260,7 +260,7 @@ impl Moment<'_> {
     /// Whether a project rests, and nothing of it was over when it came to rest: then it is skipped as a whole.
     fn is_put_off(&self, timer: Timer, project: Option<&Subject>, limit: u64, length: u64) -> bool {
         let project = project.and_then(|project| self.state.entity(project));
-        let Some(project) = project.filter(|project| project.state != Phase::Active) else { return false };
+        let Some(project) = project.filter(|project| project.phase != Phase::Active) else { return false };
         let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
         let id = Some(project.subject.id());
         let query = DeadlineQuery { project: id, timer, limit, until: i64::MAX, most: 1 };
@@ -281,7 +281,7 @@ impl Moment<'_> {
         let Some(project) = project.and_then(|project| self.state.entity(project)) else { return Vec::new() };
         let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
         let time = |fact: &str| project.time(fact).map(|time| time.0 - lost);
-        let is_at_work = project.state == Phase::Active;
+        let is_at_work = project.phase == Phase::Active;
         // Of an earlier rest only its end is known.
         let earlier = time(if is_at_work { "_resumed_before" } else { "resumed_at" });
         let earlier = earlier.map(|resumed| (i64::MIN, Some(resumed)));
@@ -417,7 +417,7 @@ impl Moment<'_> {
             return Ok(());
         };
         let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
-        let run = run.filter(|run| run.state == Phase::Running);
+        let run = run.filter(|run| run.phase == Phase::Running);
         match self.due_of(&task).or_else(|| self.due_of(run.as_deref()?)).filter(|due| due.code != Code::ArchiveDue) {
             Some(due) => {
                 Err(Error::refused(Reason::ClaimLost, format!("your claim on {} expired at {}", task.name(), due.at))

@@ -9,7 +9,7 @@ use super::rules::Step;
 use super::settings::{Setting, Settings};
 use crate::base::{EntityType, Error, Reason, Result, Subject, Timestamp, names};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::state::{Clock, Entity, State};
 use serde_json::Value;
 
@@ -103,7 +103,7 @@ impl Life {
             last_checkpoint: agent.time("last_checkpoint_at"),
             last_introspection: agent.time("last_introspection_at"),
             last_deepwork_end: agent.time("last_deepwork_end"),
-            deep_work: open.as_deref().filter(|work| work.state == At::Open).and_then(DeepWork::of),
+            deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeepWork::of),
             duty_broken: agent.text("duty") == Some("broken"),
             newest_id: None,
         }
@@ -142,7 +142,7 @@ pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Re
 
 /// The tasks that somebody holds.
 pub fn held(state: &State) -> Vec<Entity> {
-    let tasks = [At::Assigned, At::Running].map(|at| state.in_state(EntityType::Task, at, usize::MAX));
+    let tasks = [Phase::Assigned, Phase::Running].map(|at| state.in_phase(EntityType::Task, at, usize::MAX));
     tasks.into_iter().flatten().filter(|task| task.facts.contains_key("holder")).collect()
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::state::{Entity, State};
 
 /// Where nothing is to be said.
@@ -41,18 +41,18 @@ pub struct M1 {
 impl M1 {
     /// The file of a mission as it stands.
     pub fn of(state: &State, mission: &Entity) -> M1 {
-        M1::with(state, mission.state, mission.count("round"), &mission.facts)
+        M1::with(state, mission.phase, mission.count("round"), &mission.facts)
     }
 
-    fn with(state: &State, at: At, round: u64, members: &Map<String, Value>) -> M1 {
+    fn with(state: &State, at: Phase, round: u64, members: &Map<String, Value>) -> M1 {
         let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or(NONE).to_owned();
         let task = members.get("task_id").and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
         let task = task.and_then(|id| state.entity(&Subject::new(EntityType::Task, id)));
         let constraints = members.get("constraints").and_then(Value::as_array).into_iter().flatten();
         M1 {
             status: match at {
-                At::Passed => "PASS",
-                At::Failed => "FAIL",
+                Phase::Passed => "PASS",
+                Phase::Failed => "FAIL",
                 _ => "RUNNING",
             },
             goal: text("goal"),
@@ -149,7 +149,7 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String,
             check_line(name, text)?;
         }
     }
-    let file = M1::with(state, At::Running, round, &members);
+    let file = M1::with(state, Phase::Running, round, &members);
     let (constraints, most) = (file.constraints.len(), limits::CONSTRAINTS_MAX_COUNT);
     if constraints > most {
         return Err(Error::usage(format!("there are {constraints} constraints: at most {most}")));
@@ -165,7 +165,7 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String,
 
 /// The mission that is under way.
 pub fn running(state: &State) -> Option<Entity> {
-    state.in_state(EntityType::Mission, At::Running, 1).pop()
+    state.in_phase(EntityType::Mission, Phase::Running, 1).pop()
 }
 
 /// The newest mission, under way or over.

@@ -75,7 +75,7 @@ pub enum Verdict {
 pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     let agent = Subject::new(EntityType::Agent, request.actor.agent()?);
     let itself = request.subject.as_ref().is_none_or(|s| *s == agent.to_string() || s == agent.id());
-    let here = state.of(&agent) == machine::State::Active;
+    let here = state.phase_of(&agent) == machine::Phase::Active;
     let speaks_of_itself = itself && request.kind.row().tells_presence;
     if speaks_of_itself || here {
         return None;
@@ -146,19 +146,19 @@ fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<Strin
 fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<String, Value>) -> Option<Ulid> {
     let entity = state.entity(subject)?;
     let mut rules = machine::table(subject.entity).iter().filter(|rule| rule.1 == kind);
-    let arrives = rules.any(|rule| rule.2 == entity.state && rule.0 != rule.2 && rule.0 != machine::State::Absent);
+    let arrives = rules.any(|rule| rule.2 == entity.phase && rule.0 != rule.2 && rule.0 != machine::Phase::Absent);
     let differs = |entity: &Entity| {
         let mut choices = kind.row().fields.iter().filter(|field| field.distinguishes);
         choices.any(|field| payload.get(field.name) != entity.facts.get(field.name))
     };
-    let stays = machine::step(subject.entity, entity.state, kind).is_none();
+    let stays = machine::step(subject.entity, entity.phase, kind).is_none();
     (arrives && stays && !differs(&entity)).then_some(entity.last_event)
 }
 
 /// No more tasks at once than the settings allow.
 fn check_room(state: &State, settings: &Settings, kind: Kind, subject: &Subject) -> Result<()> {
     let most = settings.max_concurrent_tasks();
-    let takes = kind == Kind::TaskAssigned && state.of(subject) == machine::State::Ready;
+    let takes = kind == Kind::TaskAssigned && state.phase_of(subject) == machine::Phase::Ready;
     match takes && ready::active(state) >= most {
         true => Err(Error::refused(Reason::TooManyTasks, format!("{most} tasks are under way, which is the most"))),
         false => Ok(()),

@@ -13,7 +13,7 @@ use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, Timestamp, text};
 use crate::event::kind::{Ending, Opens, Starts, WhenLeaving};
 use crate::event::{Draft, Kind};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::state::{Entity, MAIN_PROJECT, State};
 
 /// The project that always exists.
@@ -28,9 +28,9 @@ pub fn main() -> Subject {
 }
 
 /// Where a project stands; one that no event names is active.
-pub fn standing(state: &State, project: &Subject) -> At {
-    match state.of(project) {
-        At::Absent => At::Active,
+pub fn standing(state: &State, project: &Subject) -> Phase {
+    match state.phase_of(project) {
+        Phase::Absent => Phase::Active,
         at => at,
     }
 }
@@ -76,7 +76,7 @@ fn follows_an_end(step: &Step<'_>) -> bool {
 
 /// Refuses what a paused or archived project does not allow.
 pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
-    if step.kind == Kind::ProjectResumed && state.of(&Subject::SYSTEM) == At::Stopped {
+    if step.kind == Kind::ProjectResumed && state.phase_of(&Subject::SYSTEM) == Phase::Stopped {
         return Err(rules::stopped(state));
     }
     // Where no project was ever paused there is nothing to look for.
@@ -92,10 +92,10 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
     }
     let Some(project) = of_step(state, step) else { return Ok(()) };
     match standing(state, &project) {
-        At::Paused if ends_by_itself(state, step) => Ok(()),
-        At::Paused if step.actor.kind == ActorKind::Agent && !is_tidying(step.kind) => Err(leave(state, &project)),
-        At::Paused if starts(state, step) => Err(Error::refused(Reason::ProjectPaused, paused(state, &project))),
-        At::Archived if !ends_by_itself(state, step) && !follows_an_end(step) => {
+        Phase::Paused if ends_by_itself(state, step) => Ok(()),
+        Phase::Paused if step.actor.kind == ActorKind::Agent && !is_tidying(step.kind) => Err(leave(state, &project)),
+        Phase::Paused if starts(state, step) => Err(Error::refused(Reason::ProjectPaused, paused(state, &project))),
+        Phase::Archived if !ends_by_itself(state, step) && !follows_an_end(step) => {
             let why = format!("project {} is archived: it can only be read", project.id());
             Err(Error::refused(Reason::ProjectArchived, why))
         }
@@ -109,7 +109,7 @@ fn starts(state: &State, step: &Step<'_>) -> bool {
         Starts::Run | Starts::Session => true,
         Starts::Claim => {
             let job = step.payload.get("job") == Some(&Value::Bool(true));
-            state.of(step.subject) == At::Ready && (step.actor.is_autonomous() || job)
+            state.phase_of(step.subject) == Phase::Ready && (step.actor.is_autonomous() || job)
         }
         Starts::Nothing | Starts::Retry => false,
     }
@@ -130,7 +130,7 @@ fn leave(state: &State, project: &Subject) -> Error {
 
 /// Refuses an agent that wants to go on with something of a paused project.
 pub fn check_going_on(state: &State, entity: &Entity) -> Result<()> {
-    match of(entity).filter(|project| standing(state, project) == At::Paused) {
+    match of(entity).filter(|project| standing(state, project) == Phase::Paused) {
         Some(project) => Err(leave(state, &project)),
         None => Ok(()),
     }
@@ -157,7 +157,7 @@ pub fn open(state: &State, request: &Request) -> Option<Draft> {
             request.subject.as_deref().filter(is_main).map(|_| main())?
         }
     };
-    (state.of(&project) == At::Absent).then(|| Draft {
+    (state.phase_of(&project) == Phase::Absent).then(|| Draft {
         kind: Kind::ProjectOpened,
         subject: project,
         actor: request.actor.clone(),
@@ -192,12 +192,12 @@ impl Seat {
             Seat::Void(why) => return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone())),
             Seat::Session(project) => project,
             // A job may end in a pause; that is its supervisor's to say.
-            Seat::Agent(_) if own.is_some_and(|own| standing(state, own) != At::Paused) => return Ok(()),
+            Seat::Agent(_) if own.is_some_and(|own| standing(state, own) != Phase::Paused) => return Ok(()),
             Seat::Agent(project) => own.unwrap_or(project),
         };
         match standing(state, project) {
-            At::Paused if !is_tidying(kind) => Err(leave(state, project)),
-            At::Archived if kind.row().leaving < WhenLeaving::Archived => {
+            Phase::Paused if !is_tidying(kind) => Err(leave(state, project)),
+            Phase::Archived if kind.row().leaving < WhenLeaving::Archived => {
                 let why = format!("project {} is archived: leave", project.id());
                 Err(Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why))
             }
@@ -208,14 +208,14 @@ impl Seat {
 
 /// Sessions of a project that are open.
 pub fn sessions(state: &State, project: &Subject) -> Vec<Entity> {
-    let mut open = state.in_state(EntityType::Session, At::Active, usize::MAX);
+    let mut open = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
     open.retain(|session| of(session).as_ref() == Some(project));
     open
 }
 
 /// Jobs of a project that run.
 pub fn jobs(state: &State, project: &Subject) -> Vec<Entity> {
-    let mut running = state.in_state(EntityType::Task, At::Running, usize::MAX);
+    let mut running = state.in_phase(EntityType::Task, Phase::Running, usize::MAX);
     running.retain(|task| task.is_job() && of(task).as_ref() == Some(project));
     running
 }
@@ -228,14 +228,14 @@ pub fn still_there(state: &State, project: &Subject) -> Vec<String> {
 
 /// Whether a paused project has just come to rest: nobody is logged in and no job runs.
 pub fn has_drained(state: &State, project: &Subject) -> bool {
-    let waits = state.entity(project).is_some_and(|p| p.state == At::Paused && !p.facts.contains_key("drained_at"));
+    let waits = state.entity(project).is_some_and(|p| p.phase == Phase::Paused && !p.facts.contains_key("drained_at"));
     waits && sessions(state, project).is_empty() && jobs(state, project).is_empty()
 }
 
 /// Which projects are held up, and since when the others are at work again; read once for many tasks.
 #[derive(Debug, Default)]
 pub struct Calendar {
-    known: HashMap<Subject, (At, Option<Timestamp>)>,
+    known: HashMap<Subject, (Phase, Option<Timestamp>)>,
 }
 
 impl Calendar {
@@ -244,12 +244,12 @@ impl Calendar {
             return Calendar::default();
         }
         let all = state.entities(EntityType::Project, None, usize::MAX);
-        let known = all.into_iter().map(|p| (p.subject.clone(), (p.state, p.time("resumed_at")))).collect();
+        let known = all.into_iter().map(|p| (p.subject.clone(), (p.phase, p.time("resumed_at")))).collect();
         Calendar { known }
     }
 
-    fn project(&self, project: &Subject) -> (At, Option<Timestamp>) {
-        self.known.get(project).copied().unwrap_or((At::Active, None))
+    fn project(&self, project: &Subject) -> (Phase, Option<Timestamp>) {
+        self.known.get(project).copied().unwrap_or((Phase::Active, None))
     }
 
     /// From when time counts for an agent; nothing if everything that it is at stands still.
@@ -258,7 +258,7 @@ impl Calendar {
             return Some(Timestamp(i64::MIN));
         }
         let actor = agent.to_string();
-        let sessions = state.in_state(EntityType::Session, At::Active, usize::MAX);
+        let sessions = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
         let sessions = sessions.iter().filter(|session| session.text("agent_id") == Some(agent.id()));
         let tasks = held.iter().filter(|task| task.text("holder") == Some(&actor));
         let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(of).collect();
@@ -267,14 +267,16 @@ impl Calendar {
             let last = state.made_for(agent, EntityType::Session).into_iter().max_by_key(|session| session.ordinal);
             at.push(last.and_then(|session| of(&session)).unwrap_or_else(main));
         }
-        let going = at.iter().map(|project| self.project(project)).filter(|(at, _)| *at == At::Active);
+        let going = at.iter().map(|project| self.project(project)).filter(|(at, _)| *at == Phase::Active);
         going.map(|(_, resumed)| resumed.unwrap_or(Timestamp(i64::MIN))).max()
     }
 
     /// Whether everything that is not archived is paused.
     pub fn all_paused(&self) -> bool {
         let main = self.project(&main()).0;
-        let mut others = self.known.values().map(|(at, _)| *at).filter(|at| *at != At::Archived);
-        main != At::Active && self.known.values().any(|(at, _)| *at == At::Paused) && others.all(|at| at == At::Paused)
+        let mut others = self.known.values().map(|(at, _)| *at).filter(|at| *at != Phase::Archived);
+        main != Phase::Active
+            && self.known.values().any(|(at, _)| *at == Phase::Paused)
+            && others.all(|at| at == Phase::Paused)
     }
 }

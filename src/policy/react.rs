@@ -11,7 +11,7 @@ use super::{project, ready, review, rules};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, Timestamp, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind};
-use crate::machine::{self, State as At};
+use crate::machine::{self, Phase};
 use crate::state::{Entity, State, linked};
 
 /// Tasks that one event can reach.
@@ -98,7 +98,7 @@ impl Reactor<'_> {
     }
 
     fn say_if_legal(&mut self, kind: Kind, subject: &Subject, payload: Value) {
-        if machine::step(subject.entity, self.state.of(subject), kind).is_some() {
+        if machine::step(subject.entity, self.state.phase_of(subject), kind).is_some() {
             self.say(kind, subject.clone(), payload);
         }
     }
@@ -113,12 +113,12 @@ impl Reactor<'_> {
 
     /// Asks an operator, unless he was asked about exactly this before. An older question is closed.
     fn ask(&mut self, question: Question, target: &Entity, summary: &str) {
-        let asked = approval::decisions(self.state, question, &target.subject, At::ALL);
+        let asked = approval::decisions(self.state, question, &target.subject, Phase::ALL);
         if asked.iter().any(|decision| approval::still_fits(self.state, decision)) {
             return;
         }
         let subject = self.new_subject(EntityType::Decision);
-        for old in asked.iter().filter(|decision| OPEN.contains(&decision.state)) {
+        for old in asked.iter().filter(|decision| OPEN.contains(&decision.phase)) {
             self.say(Kind::DecisionSuperseded, old.subject.clone(), json!({}));
         }
         // Of a command, the operator sees the command: a title says what its author likes.
@@ -150,7 +150,7 @@ impl Reactor<'_> {
     }
 
     fn ask_about_requirement(&mut self, summary: &str) {
-        let waits = |e: &Entity| matches!(e.state, At::Analyzed | At::Blocked);
+        let waits = |e: &Entity| matches!(e.phase, Phase::Analyzed | Phase::Blocked);
         if let Some(requirement) = self.entity(&self.subject.clone()).filter(waits) {
             self.ask(Question::Requirement, &requirement, summary);
         }
@@ -191,16 +191,16 @@ impl Reactor<'_> {
             requirement.filter(|r| r.count("returns") > self.rules.count(Setting::MaxOscillations))
         {
             let count = json!({"count": requirement.count("returns")});
-            if machine::step(EntityType::Requirement, requirement.state, Kind::OscillationDetected).is_some() {
+            if machine::step(EntityType::Requirement, requirement.phase, Kind::OscillationDetected).is_some() {
                 return self.say(Kind::OscillationDetected, requirement.subject, count);
             }
         }
         let waits = rules::waits_for(self.state, &task);
         let gone = waits.iter().find_map(|wait| match wait {
-            rules::Wait::Dependency(other) if other.state == At::Aborted => Some(other),
+            rules::Wait::Dependency(other) if other.phase == Phase::Aborted => Some(other),
             _ => None,
         });
-        if let Some(gone) = gone.filter(|_| task.state == At::Proposed && task.is_job()) {
+        if let Some(gone) = gone.filter(|_| task.phase == Phase::Proposed && task.is_job()) {
             return self.abort_behind(&task, gone);
         }
         if waits.contains(&rules::Wait::Approval) {
@@ -210,7 +210,7 @@ impl Reactor<'_> {
     }
 
     fn ready_if_possible(&mut self, subject: &Subject) {
-        let waits = |task: &Entity| task.state == At::Proposed && rules::waits_for(self.state, task).is_empty();
+        let waits = |task: &Entity| task.phase == Phase::Proposed && rules::waits_for(self.state, task).is_empty();
         if self.entity(subject).is_some_and(|task| waits(&task)) {
             self.say(Kind::TaskReady, subject.clone(), json!({}));
         }
@@ -226,7 +226,7 @@ impl Reactor<'_> {
     /// With `auto_assign`, gives ready tasks out while there is room.
     fn assign_next(&mut self) {
         let room = ready::active(self.state) < self.rules.max_concurrent_tasks();
-        let stopped = self.state.of(&Subject::SYSTEM) == At::Stopped;
+        let stopped = self.state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
         if !self.rules.flag(Setting::AutoAssign) || !room || stopped {
             return;
         }
@@ -240,7 +240,9 @@ impl Reactor<'_> {
 
     /// The holder gets it back, with a fresh lease.
     fn assign_again(&mut self) {
-        let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.state == At::Retrying) else { return };
+        let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.phase == Phase::Retrying) else {
+            return;
+        };
         // Whoever fell silent does not keep it; anybody may take it.
         if self.cause.payload.get("released") == Some(&Value::Bool(true)) {
             return self.say(Kind::TaskReady, task.subject, json!({}));
@@ -253,7 +255,7 @@ impl Reactor<'_> {
     }
 
     fn task_failed(&mut self) {
-        let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.state == At::Failed) else { return };
+        let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.phase == Phase::Failed) else { return };
         self.end_run(&task, Kind::RunFinished, json!({"success": false}));
         self.drain();
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
@@ -264,7 +266,7 @@ impl Reactor<'_> {
             .unwrap_or_else(|| self.rules.count(Setting::MaxRetries));
         let (transient, tried) = (text("error_class") == "transient", task.count("retry_count"));
         let project = project::of(&task);
-        let archived = project.is_some_and(|project| project::standing(self.state, &project) == At::Archived);
+        let archived = project.is_some_and(|project| project::standing(self.state, &project) == Phase::Archived);
         if transient && tried < most && !archived {
             let mut retry = json!({"attempt": tried + 1, "of": most});
             if let Some(released) = self.cause.payload.get("released") {
@@ -295,7 +297,7 @@ impl Reactor<'_> {
     /// Ends the run that a task's end leaves behind.
     fn end_run(&mut self, task: &Entity, kind: Kind, payload: Value) {
         let run = task.named("last_run_id", EntityType::Run);
-        if let Some(run) = run.filter(|run| self.state.of(run) == At::Running) {
+        if let Some(run) = run.filter(|run| self.state.phase_of(run) == Phase::Running) {
             self.say(kind, run, payload);
         }
     }
@@ -304,7 +306,7 @@ impl Reactor<'_> {
         let Some(task) = self.entity(&self.subject.clone()) else { return };
         self.end_run(&task, run_ends, payload);
         self.drain();
-        if task.state == At::Succeeded {
+        if task.phase == Phase::Succeeded {
             self.ready_tasks_of(&task.subject, EntityType::Task);
             // Whoever waits for a task that was done anew waits for this one.
             let mut before = task.named("rework_of", EntityType::Task);
@@ -313,13 +315,13 @@ impl Reactor<'_> {
                 before = self.entity(&subject).and_then(|task| task.named("rework_of", EntityType::Task));
             }
         }
-        if task.state == At::Aborted {
+        if task.phase == Phase::Aborted {
             self.abort_jobs_behind(&task);
         }
         self.close_questions(Question::Destructive, &task.subject);
         let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| self.entity(&r));
         let done = |r: &Entity| r.count("tasks_open") == 0 && r.count("tasks_succeeded") > 0;
-        if let Some(requirement) = requirement.filter(|r| r.state == At::Approved && done(r)) {
+        if let Some(requirement) = requirement.filter(|r| r.phase == Phase::Approved && done(r)) {
             self.say(Kind::RequirementImplemented, requirement.subject, json!({}));
         }
         self.assign_next();
@@ -331,7 +333,7 @@ impl Reactor<'_> {
         if made.iter().any(|other| other.text("rework_of") == Some(task.subject.id())) {
             return;
         }
-        for job in made.iter().filter(|job| job.state == At::Proposed && job.is_job()) {
+        for job in made.iter().filter(|job| job.phase == Phase::Proposed && job.is_job()) {
             self.abort_behind(job, task);
         }
     }
@@ -345,7 +347,7 @@ impl Reactor<'_> {
     fn run_lost(&mut self, reason: &str) {
         let task = self.entity(&self.subject.clone()).and_then(|run| {
             let task = self.entity(&run.named("task_id", EntityType::Task)?)?;
-            (task.state == At::Running && task.text("last_run_id") == Some(run.subject.id())).then_some(task)
+            (task.phase == Phase::Running && task.text("last_run_id") == Some(run.subject.id())).then_some(task)
         });
         let Some(task) = task else { return };
         let said = |member: &str| self.cause.payload.get(member);
@@ -366,13 +368,13 @@ impl Reactor<'_> {
     /// What was built is not good: the task failed, and the same is proposed anew.
     fn rework(&mut self) {
         let task = self.entity(&self.subject.clone()).and_then(|a| self.entity(&a.named("task_id", EntityType::Task)?));
-        let Some(task) = task.filter(|task| matches!(task.state, At::Running | At::Succeeded)) else { return };
+        let Some(task) = task.filter(|task| matches!(task.phase, Phase::Running | Phase::Succeeded)) else { return };
         // Asked again after the fact, there is a successor already.
         let again = |t: &Entity| t.text("rework_of") == Some(task.subject.id());
-        if self.state.made_for(&task.subject, EntityType::Task).iter().any(|t| again(t) && t.state != At::Aborted) {
+        if self.state.made_for(&task.subject, EntityType::Task).iter().any(|t| again(t) && t.phase != Phase::Aborted) {
             return;
         }
-        if task.state == At::Running {
+        if task.phase == Phase::Running {
             let failed = json!({"error_class": "permanent", "reason": "rework", "escalate": false});
             self.say(Kind::TaskFailed, task.subject.clone(), failed);
         }
@@ -405,11 +407,11 @@ impl Reactor<'_> {
         for session in project::sessions(self.state, &self.subject.clone()) {
             self.say(Kind::SessionEnded, session.subject, archived.clone());
         }
-        for at in [At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying] {
-            for task in self.state.in_state(EntityType::Task, at, REACHED_MAX) {
+        for at in [Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying] {
+            for task in self.state.in_phase(EntityType::Task, at, REACHED_MAX) {
                 let given_up = match task.is_job() {
-                    true => at != At::Running,
-                    false => !matches!(at, At::Proposed | At::Ready),
+                    true => at != Phase::Running,
+                    false => !matches!(at, Phase::Proposed | Phase::Ready),
                 };
                 if given_up && project::of(&task).as_ref() == Some(&self.subject) {
                     self.say(Kind::TaskAborted, task.subject, archived.clone());
@@ -453,8 +455,8 @@ impl Reactor<'_> {
 
     /// Everything that somebody is at ends here.
     fn abort_everything(&mut self) {
-        for at in [At::Assigned, At::Running, At::Retrying] {
-            for task in self.state.in_state(EntityType::Task, at, REACHED_MAX) {
+        for at in [Phase::Assigned, Phase::Running, Phase::Retrying] {
+            for task in self.state.in_phase(EntityType::Task, at, REACHED_MAX) {
                 self.end_run(&task, Kind::RunCrashed, json!({"reason": "emergency_stop"}));
                 self.say(Kind::TaskAborted, task.subject, json!({"reason": "emergency_stop"}));
             }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::mission::{self, check_short};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::state::{Entity, State, linked};
 
 /// What a reviewer said.
@@ -79,7 +79,7 @@ pub fn prompt(spec: &str, fails: &[String]) -> String {
 
 /// The debate that is open.
 pub fn open(state: &State) -> Option<Entity> {
-    state.in_state(EntityType::Debate, At::Open, 1).pop()
+    state.in_phase(EntityType::Debate, Phase::Open, 1).pop()
 }
 
 /// Whose reply comes next.
@@ -96,7 +96,7 @@ pub fn newest(state: &State, debate: &Entity) -> Option<Entity> {
 /// What follows from a reply: every reviewer has spoken and nothing is left, or every round is used.
 pub fn verdict(state: &State, debate: &Entity) -> Option<Kind> {
     let round = debate.count("round");
-    let newest = newest(state, debate).filter(|_| debate.state == At::Open)?;
+    let newest = newest(state, debate).filter(|_| debate.phase == Phase::Open)?;
     let everybody = round >= debate.texts("reviewers").count() as u64;
     match newest.texts("fails").next() {
         None if everybody => Some(Kind::DebateConverged),
@@ -177,7 +177,7 @@ pub fn out_of_rounds() -> Error {
 
 /// The newest debate, if it used its rounds up for what is still under way.
 pub fn exhausted(state: &State) -> Option<Entity> {
-    let newest = state.newest(EntityType::Debate).filter(|debate| debate.state == At::Exhausted)?;
+    let newest = state.newest(EntityType::Debate).filter(|debate| debate.phase == Phase::Exhausted)?;
     let mission = mission::running(state).map(|mission| mission.subject);
     (newest.named("mission_id", EntityType::Mission) == mission).then_some(newest)
 }
@@ -186,7 +186,7 @@ fn check_reply(state: &State, subject: &Subject, payload: &Map<String, Value>) -
     let said = |member: &str| payload.get(member).and_then(Value::as_str).unwrap_or_default();
     let reviewer = said("reviewer");
     let debate = linked(Kind::ReviewRecorded, payload).and_then(|debate| state.entity(&debate));
-    let Some(debate) = debate.filter(|debate| debate.state == At::Open) else {
+    let Some(debate) = debate.filter(|debate| debate.phase == Phase::Open) else {
         return Err(Error::refused(Reason::IllegalTransition, "its debate is not open"));
     };
     match turn(&debate) {

@@ -76,7 +76,7 @@ fn waits_for_nothing(state: &State, step: &Step<'_>) -> Result<()> {
         Starts::Claim | Starts::Run => step.claimed_task(state).map(|task| task.subject),
         Starts::Nothing | Starts::Session | Starts::Retry => None,
     };
-    match task.filter(|task| state.of(task) == machine::State::Proposed) {
+    match task.filter(|task| state.phase_of(task) == machine::Phase::Proposed) {
         Some(task) => may_begin(state, &task),
         None => Ok(()),
     }
@@ -112,19 +112,19 @@ fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
             None => Err(Error::not_found(format!("{subject} does not exist"))),
         };
     }
-    let from = state.of(subject);
+    let from = state.phase_of(subject);
     if machine::step(subject.entity, from, kind).is_none() {
         return Err(match from {
-            machine::State::Absent => Error::not_found(format!("{subject} does not exist")),
+            machine::Phase::Absent => Error::not_found(format!("{subject} does not exist")),
             _ => illegal(state, subject, kind),
         });
     }
     let Some((link, other)) = kind.row().moves.zip(linked(kind, step.payload)) else { return Ok(()) };
     match link.rule {
-        LinkRule::MustBeLegal if machine::step(other.entity, state.of(&other), kind).is_none() => {
+        LinkRule::MustBeLegal if machine::step(other.entity, state.phase_of(&other), kind).is_none() => {
             Err(illegal(state, &other, kind))
         }
-        LinkRule::MustBeActive if state.of(&other) != machine::State::Active => {
+        LinkRule::MustBeActive if state.phase_of(&other) != machine::Phase::Active => {
             Err(Error::not_found(format!("{other} is not at work")))
         }
         LinkRule::MustBeLegal | LinkRule::MustBeActive | LinkRule::IfLegal => Ok(()),
@@ -132,7 +132,7 @@ fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
 }
 
 pub(super) fn illegal(state: &State, subject: &Subject, kind: Kind) -> Error {
-    let from = state.of(subject);
+    let from = state.phase_of(subject);
     let legal: Vec<&str> = machine::legal(subject.entity, from).into_iter().map(Kind::as_str).collect();
     let legal = if legal.is_empty() { "nothing".to_owned() } else { legal.join(", ") };
     Error::refused(Reason::IllegalTransition, format!("{subject} is {from}; {kind} is not legal there, only {legal}"))
@@ -144,7 +144,7 @@ fn not_while_stopped(state: &State, step: &Step<'_>) -> Result<()> {
         Starts::Claim | Starts::Run | Starts::Retry => true,
         Starts::Nothing | Starts::Session => false,
     };
-    if !work || state.of(&Subject::SYSTEM) != machine::State::Stopped {
+    if !work || state.phase_of(&Subject::SYSTEM) != machine::Phase::Stopped {
         return Ok(());
     }
     Err(stopped(state))
@@ -161,7 +161,7 @@ pub fn stopped(state: &State) -> Error {
 fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
     let Step { kind, subject, actor, .. } = *step;
     let follows = match kind {
-        Kind::DecisionRejected => state.of(subject) == machine::State::Escalated && actor.kind == ActorKind::Core,
+        Kind::DecisionRejected => state.phase_of(subject) == machine::Phase::Escalated && actor.kind == ActorKind::Core,
         Kind::RequirementRejected => approval::rejected(state, Question::Requirement, subject),
         _ => false,
     };
@@ -216,10 +216,10 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::ConstraintApplied => need_change(state, step, Change::Apply),
         Kind::ConstraintRemoved => need_change(state, step, Change::Remove),
         // A task that is tried again was allowed to begin before.
-        Kind::TaskReady if state.of(subject) == machine::State::Retrying => need_if_destructive(state, subject),
+        Kind::TaskReady if state.phase_of(subject) == machine::Phase::Retrying => need_if_destructive(state, subject),
         Kind::TaskReady => may_begin(state, subject),
         // A task that is tried again was allowed to begin before.
-        Kind::TaskAssigned if state.of(subject) == machine::State::Ready => may_begin(state, subject),
+        Kind::TaskAssigned if state.phase_of(subject) == machine::Phase::Ready => may_begin(state, subject),
         Kind::TaskAssigned => need_if_destructive(state, subject),
         Kind::RunStarted => linked(kind, step.payload).map_or(Ok(()), |task| need_if_destructive(state, &task)),
         _ => Ok(()),
@@ -256,7 +256,7 @@ fn one_work_at_a_time(state: &State, step: &Step<'_>) -> Result<()> {
     }
     let agent = linked(step.kind, step.payload).and_then(|agent| state.entity(&agent));
     let open = agent.and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
-    match open.filter(|open| state.of(open) == machine::State::Open) {
+    match open.filter(|open| state.phase_of(open) == machine::Phase::Open) {
         Some(open) => {
             Err(Error::refused(Reason::IllegalTransition, format!("{open} is Open: one deep work has to end first")))
         }
@@ -266,8 +266,8 @@ fn one_work_at_a_time(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// Whether an answer would lead anywhere.
 fn can_be_asked(state: &State, question: Question, target: &Subject) -> Result<()> {
-    use machine::State::{Absent, Active, Proposed, Rejected, Superseded, Verified};
-    let at = state.of(target);
+    use machine::Phase::{Absent, Active, Proposed, Rejected, Superseded, Verified};
+    let at = state.phase_of(target);
     let fits = match question {
         // One may ask early; the analysis asks anew.
         Question::Requirement => !matches!(at, Rejected | Superseded | Verified),
@@ -302,7 +302,7 @@ fn need_if_destructive(state: &State, task: &Subject) -> Result<()> {
 
 /// A change to a constraint must be the one that was approved, to the letter.
 fn need_change(state: &State, step: &Step<'_>, wanted: Change) -> Result<()> {
-    let approvals = approval::decisions(state, Question::Constraint, step.subject, &[machine::State::Approved]);
+    let approvals = approval::decisions(state, Question::Constraint, step.subject, &[machine::Phase::Approved]);
     let mut said = step.payload.clone();
     said.remove("decision_id");
     let same = |decision: &Entity| approval::change(decision.facts.get("change")) == Some((wanted, said.clone()));
@@ -334,8 +334,8 @@ pub enum Wait {
 impl Wait {
     pub fn why(&self) -> String {
         match self {
-            Wait::Requirement(requirement) => format!("{} is {}", requirement.name(), requirement.state),
-            Wait::Dependency(task) => format!("it waits for {}, which is {}", task.name(), task.state),
+            Wait::Requirement(requirement) => format!("{} is {}", requirement.name(), requirement.phase),
+            Wait::Dependency(task) => format!("it waits for {}, which is {}", task.name(), task.phase),
             Wait::Approval => "it is destructive, and an operator has to approve it".to_owned(),
         }
     }
@@ -352,7 +352,7 @@ fn is_done(state: &State, task: &Entity) -> bool {
 pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
     let mut waits = Vec::new();
     let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| state.entity(&r));
-    if let Some(requirement) = requirement.filter(|r| r.state != machine::State::Approved) {
+    if let Some(requirement) = requirement.filter(|r| r.phase != machine::Phase::Approved) {
         waits.push(Wait::Requirement(Box::new(requirement.into_owned())));
     }
     for id in task.texts("after") {
@@ -393,10 +393,10 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
         Claim::Needs | Claim::NeedsIfAgent => {}
     }
     let Some(task) = step.claimed_task(state) else { return Ok(()) };
-    use machine::State::{Aborted, Assigned, Ready, Retrying, Running};
+    use machine::Phase::{Aborted, Assigned, Ready, Retrying, Running};
     let me = actor.to_string();
     let held_once = task.texts("past_holders").any(|holder| holder == me);
-    match (task.state, task.text("holder")) {
+    match (task.phase, task.text("holder")) {
         (Assigned | Running | Retrying, Some(holder)) if holder != me => Err(match held_once {
             true => Error::refused(
                 Reason::ClaimLost,
@@ -421,7 +421,7 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
 /// Whether the last run of a task timed out.
 fn timed_out(state: &State, task: &Entity) -> bool {
     let run = task.named("last_run_id", EntityType::Run);
-    run.is_some_and(|run| state.of(&run) == machine::State::TimedOut)
+    run.is_some_and(|run| state.phase_of(&run) == machine::Phase::TimedOut)
 }
 
 /// An agent takes work for itself only, and a job is started by its supervisor.

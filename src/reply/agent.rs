@@ -2,7 +2,7 @@
 
 use super::{Key, Next, Replies, Reply, Row, Status, row, sentence};
 use crate::base::Timestamp;
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::agent::{ActivityOutcome, CheckpointOutcome, DeepWorkOutcome, DeepWorkStatusOutcome, MigrateOutcome};
 use crate::state::Entity;
 
@@ -40,7 +40,7 @@ fn look_inward() -> Next {
 impl Replies for DeepWorkOutcome {
     fn reply(&self) -> Reply {
         let work = self.recorded.entity.as_ref();
-        let over = work.is_some_and(|work| matches!(work.state, State::Completed | State::Expired));
+        let over = work.is_some_and(|work| matches!(work.phase, Phase::Completed | Phase::Expired));
         self.recorded
             .reply()
             .next(if over { look_inward() } else { Next::None })
@@ -67,7 +67,7 @@ pub fn deep_work(work: &Entity, now: Timestamp) -> Row {
     let declared = work.text("mode").filter(|mode| *mode == "strict").map(|_| work.count("minutes"));
     let started = work.time("started_at").unwrap_or(work.created_at);
     let took = (work.time("ended_at").unwrap_or(now).0 - started.0).max(0) / 60;
-    row![work.name(), work.state.as_str(), work.text("mode"), declared, took, work.text("activity")]
+    row![work.name(), work.phase.as_str(), work.text("mode"), declared, took, work.text("activity")]
 }
 
 impl Replies for MigrateOutcome {

@@ -12,14 +12,14 @@ use crate::state::Entity;
 /// Reference, type, state, last activity and label.
 fn branch(branch: &Entity) -> Row {
     let last = branch.text("last_activity").map_or(Cell::None, Cell::time);
-    row![branch.name(), branch.text("branch_type"), branch.state.as_str(), last, branch.text("label")]
+    row![branch.name(), branch.text("branch_type"), branch.phase.as_str(), last, branch.text("label")]
 }
 
 /// Reference, state, time, sender and text; in a list, not all of a long one.
 fn message(told: &Told, listed: bool) -> Row {
     let said = if listed { text::cut(&told.text, limits::BLOCK_LINE_MAX_CHARS) } else { told.text.clone() };
     let sent = told.message.text("sent_at").map_or(Cell::None, Cell::time);
-    row![told.message.name(), told.message.state.as_str(), sent, told.message.text("from"), said]
+    row![told.message.name(), told.message.phase.as_str(), sent, told.message.text("from"), said]
 }
 
 /// To look at what was told.
@@ -57,7 +57,7 @@ impl Replies for Outcome<ContextOutcome> {
             .with_texts(Key::EventId, &done.recorded.ids)
             .with(Key::Subject, &done.branch.subject)
             .with_some(Key::Ref, done.branch.reference())
-            .with(Key::State, done.branch.state.as_str());
+            .with(Key::State, done.branch.phase.as_str());
         let reply = match &done.thread {
             Some(thread) => reply.with_row(Key::Thread, row![thread.name(), thread.count("number")]),
             None => reply,

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
 use crate::base::{EntityType, ShortRef, Timestamp, limits, text};
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::task::{ClaimOutcome, ExplainOutcome};
 use crate::op::{Recorded, ShowOutcome};
 use crate::policy::approval;
@@ -24,7 +24,7 @@ pub fn row_with(entity: &Entity, due: Option<&String>) -> Row {
     row![
         &entity.subject,
         entity.reference(),
-        entity.state.as_str(),
+        entity.phase.as_str(),
         title.map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS)),
         holder,
         entity.text("project_id"),
@@ -47,7 +47,7 @@ fn whole(entity: &Entity, due: Option<&String>) -> Json {
 
 /// Until when a claim holds, while somebody has one.
 pub fn lease_until(task: &Entity) -> Option<Timestamp> {
-    let held = matches!(task.state, State::Assigned | State::Running) && task.count("lease_seconds") > 0;
+    let held = matches!(task.phase, Phase::Assigned | Phase::Running) && task.count("lease_seconds") > 0;
     held.then_some(())?;
     let until = task.time("claimed_at")?.0.checked_add_unsigned(task.count("lease_seconds"))?;
     Some(Timestamp(until))
@@ -57,7 +57,7 @@ pub fn lease_until(task: &Entity) -> Option<Timestamp> {
 pub fn sentence(entity: &Entity) -> String {
     let title = ["title", "summary", "text", "activity", "filename", "label"].iter().find_map(|fact| entity.text(fact));
     let title = title.map(|title| format!(": {}", text::cut(title, limits::SUMMARY_MAX_CHARS))).unwrap_or_default();
-    format!("{} is {}{title}", entity.name(), entity.state)
+    format!("{} is {}{title}", entity.name(), entity.phase)
 }
 
 /// The reference of an entity in a command line.
@@ -75,13 +75,13 @@ pub fn next_about(command: &'static str, words: &'static str, entity: &Entity) -
 
 /// What follows from the state that something is in. `stopped` means that no work can begin.
 pub fn next_step(entity: &Entity, stopped: bool) -> Next {
-    match (entity.subject.entity, entity.state) {
-        (EntityType::Task, State::Ready | State::Assigned) if stopped => Next::OPERATOR,
-        (EntityType::Task, State::Proposed) => next_about("hf-task", "explain", entity),
-        (EntityType::Task, State::Ready) => next_about("hf-task", "claim", entity),
-        (EntityType::Task, State::Assigned) => next_about("hf-task", "start", entity),
-        (EntityType::Requirement, State::Proposed) => next_about("hf-require", "analyze", entity),
-        (EntityType::Requirement, State::Analyzed) => Next::OPERATOR,
+    match (entity.subject.entity, entity.phase) {
+        (EntityType::Task, Phase::Ready | Phase::Assigned) if stopped => Next::OPERATOR,
+        (EntityType::Task, Phase::Proposed) => next_about("hf-task", "explain", entity),
+        (EntityType::Task, Phase::Ready) => next_about("hf-task", "claim", entity),
+        (EntityType::Task, Phase::Assigned) => next_about("hf-task", "start", entity),
+        (EntityType::Requirement, Phase::Proposed) => next_about("hf-require", "analyze", entity),
+        (EntityType::Requirement, Phase::Analyzed) => Next::OPERATOR,
         (EntityType::Decision, state) if approval::OPEN.contains(&state) => Next::OPERATOR,
         _ => Next::None,
     }
@@ -101,7 +101,7 @@ impl Recorded {
             .with_texts(Key::EventId, &self.ids)
             .with(Key::Subject, self.asked.subject.as_str())
             .with_some(Key::Ref, entity.and_then(Entity::reference))
-            .with_some(Key::State, entity.map(|entity| entity.state.as_str()))
+            .with_some(Key::State, entity.map(|entity| entity.phase.as_str()))
             .with_rows(Key::Entity, self.followed.iter().map(row))
             .warn(self.warnings.clone())
     }
@@ -137,7 +137,7 @@ impl Replies for ShowOutcome {
         Reply::new(Status::Ok, sentence(entity))
             .with(Key::Subject, &entity.subject)
             .with_some(Key::Ref, entity.reference())
-            .with(Key::State, entity.state.as_str())
+            .with(Key::State, entity.phase.as_str())
             .with_rows(Key::Fact, self.facts.iter().map(|fact| row_of(fact, self.names.get(&fact.0))))
             .with_some(Key::Overdue, self.due.get(&entity.subject.to_string()).map(String::as_str))
             .with_rows(

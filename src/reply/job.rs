@@ -25,7 +25,7 @@ impl Replies for FireOutcome {
             (false, true) => Status::ApprovalRequired,
             (false, false) => Status::Fired,
         };
-        Reply::new(status, format!("{} is {}: {}", task.name(), task.state, title(task)))
+        Reply::new(status, format!("{} is {}: {}", task.name(), task.phase, title(task)))
             .next(poll(task).filter(|_| !approval).unwrap_or(Next::OPERATOR))
             .with(Key::TaskId, task.name())
             .with(Key::RunId, run_id.as_str())
@@ -50,7 +50,7 @@ fn about(status: Status, view: &JobView) -> Reply {
     Reply::new(status, view.summary())
         .with(Key::TaskId, view.task.name())
         .with_some(Key::RunId, view.run_id.as_deref())
-        .with(Key::State, view.task.state.as_str())
+        .with(Key::State, view.task.phase.as_str())
         .with(Key::Logref, view.logref.as_str())
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Cell, Key, Next, Replies, Reply, Status, entity};
 use crate::base::limits;
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView};
 
 /// What the state file says. SUM is short: with it all, the reply is no longer than the file may be.
@@ -32,15 +32,15 @@ fn next(view: &MissionView) -> Next {
     if let Some(reference) = view.busy.as_ref().and_then(entity::plain_reference) {
         return Next::run("hf-poll").value(&reference);
     }
-    match view.mission.state {
-        State::Running => Next::safe(&view.m1.next_action),
+    match view.mission.phase {
+        Phase::Running => Next::safe(&view.m1.next_action),
         _ => Next::None,
     }
 }
 
 impl Replies for MissionView {
     fn reply(&self) -> Reply {
-        lines(Status::Ok, format!("{}: {}", self.mission.name(), self.mission.state), self)
+        lines(Status::Ok, format!("{}: {}", self.mission.name(), self.mission.phase), self)
     }
 }
 
@@ -48,7 +48,7 @@ impl Replies for MissionOutcome {
     fn reply(&self) -> Reply {
         let MissionOutcome { recorded, view } = self;
         let status = if recorded.duplicate { Status::Duplicate } else { Status::Recorded };
-        let sum = format!("{} is {}, round {}", view.mission.name(), view.mission.state, round(view.m1.round).plain());
+        let sum = format!("{} is {}, round {}", view.mission.name(), view.mission.phase, round(view.m1.round).plain());
         lines(status, sum, view).with_texts(Key::EventId, &recorded.ids).warn(recorded.warnings.clone())
     }
 }

@@ -1,7 +1,7 @@
 //! What is said of reviews.
 
 use super::{Key, Next, Replies, Reply, Status, mission};
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::review::{DebateView, FailsOutcome, PromptOutcome, ReviewOutcome};
 
 /// Where the debate stands.
@@ -9,13 +9,13 @@ fn standing(reply: Reply, view: &DebateView) -> Reply {
     reply
         .with(Key::Round, mission::round(view.round()))
         .with_some(Key::Turn, view.turn.as_deref())
-        .with(Key::Converged, view.is(State::Converged))
+        .with(Key::Converged, view.is(Phase::Converged))
         .with_some(Key::M1Status, view.m1_status)
 }
 
 /// What comes next: a person's word, mending the spec, or nothing that can be named.
 fn next(view: &DebateView) -> Next {
-    match (view.is(State::Exhausted), view.fails().is_empty()) {
+    match (view.is(Phase::Exhausted), view.fails().is_empty()) {
         (true, _) => Next::OPERATOR,
         (false, false) => Next::Patch,
         (false, true) => Next::None,
@@ -24,7 +24,7 @@ fn next(view: &DebateView) -> Next {
 
 impl Replies for DebateView {
     fn reply(&self) -> Reply {
-        let sum = match (self.is(State::Converged), self.is(State::Exhausted), &self.turn) {
+        let sum = match (self.is(Phase::Converged), self.is(Phase::Exhausted), &self.turn) {
             (true, ..) => "the reviewers agree".to_owned(),
             (_, true, _) => "every round is used, and there is still something to fix".to_owned(),
             (_, _, turn) => format!("it is the turn of {}", turn.as_deref().unwrap_or("nobody")),
@@ -37,7 +37,7 @@ impl Replies for ReviewOutcome {
     /// A reply was recorded; the status of a run tells how it ended.
     fn reply(&self) -> Reply {
         let status = match (self.ran, self.fails.is_empty()) {
-            (true, _) if self.view.is(State::Exhausted) => Status::RoundLimit,
+            (true, _) if self.view.is(Phase::Exhausted) => Status::RoundLimit,
             (true, false) => Status::Fail,
             (true, true) => Status::Converged,
             (false, _) if self.recorded.duplicate => Status::Duplicate,

@@ -2,7 +2,7 @@
 
 use super::{Key, Next, Replies, Reply, Status, entity, event, row, sentence};
 use crate::base::EntityId;
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::Recorded;
 use crate::op::session::{
     Action, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, RenewOutcome, ReportOutcome,
@@ -78,8 +78,8 @@ impl Replies for MyTaskOutcome {
         let reply = match &self.task {
             None => Reply::new(Status::NoTask, "there is nothing to do"),
             Some(task) => {
-                let next = match task.state {
-                    State::Assigned => entity::next_about("hf-task", "start", task),
+                let next = match task.phase {
+                    Phase::Assigned => entity::next_about("hf-task", "start", task),
                     _ => Next::None,
                 };
                 let status = if self.claimed { Status::Claimed } else { Status::Ok };
@@ -88,7 +88,7 @@ impl Replies for MyTaskOutcome {
         };
         reply
             .acting(self.agent.clone())
-            .with_some(Key::State, self.task.as_ref().map(|task| task.state.as_str()))
+            .with_some(Key::State, self.task.as_ref().map(|task| task.phase.as_str()))
             .with_some(Key::ResumedFromPause, resumed.then_some(true))
             .with_some(Key::Instruction, resumed.then_some(INSTRUCTION))
             .with_some(Key::Previous, self.checkpoint.as_deref())

@@ -1,7 +1,7 @@
 //! What is said when everything stops, or a project rests, and when work goes on.
 
 use super::{Key, Next, Replies, Reply, Status};
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::pause::{PauseOutcome, RestOutcome, Standing};
 use crate::op::{ResumeOutcome, StopOutcome};
 
@@ -38,8 +38,8 @@ impl Replies for RestOutcome {
     fn reply(&self) -> Reply {
         let status = match (&self.recorded, self.project.state) {
             (Some(recorded), _) if recorded.duplicate => Status::Duplicate,
-            (Some(_), State::Archived) => Status::Archived,
-            (_, State::Paused) => Status::Paused,
+            (Some(_), Phase::Archived) => Status::Archived,
+            (_, Phase::Paused) => Status::Paused,
             (Some(_), _) => Status::Paused,
             // Whoever only waited is told how it is.
             (None, _) => Status::Ok,

@@ -1,7 +1,7 @@
 //! What is said of the whole: a new vault, a copy, how everything stands.
 
 use super::{Cell, Key, Replies, Reply, Row, Status, project, row};
-use crate::machine::State;
+use crate::machine::Phase;
 use crate::op::pause::ProjectView;
 use crate::op::{BackupOutcome, InitOutcome, Metric, MetricsOutcome, StatusOutcome};
 
@@ -58,8 +58,8 @@ impl Replies for StatusOutcome {
 }
 
 /// Every state that tasks are in, and those that a reader of the status asks for where there is none.
-fn tasks(counted: &[(State, u64)]) -> Vec<(State, u64)> {
-    let asked_for = [State::Running, State::Ready, State::Succeeded, State::Failed, State::Aborted];
+fn tasks(counted: &[(Phase, u64)]) -> Vec<(Phase, u64)> {
+    let asked_for = [Phase::Running, Phase::Ready, Phase::Succeeded, Phase::Failed, Phase::Aborted];
     let absent = asked_for.into_iter().filter(|state| counted.iter().all(|(known, _)| known != state));
     counted.iter().copied().chain(absent.map(|state| (state, 0))).collect()
 }

@@ -46,7 +46,7 @@ pub trait Base: Debug {
     fn entities(&self, query: &Query<'_>) -> Vec<Entity>;
 
     /// Entities of a type that are in a state, archived ones left out, in the order they were made.
-    fn in_state(&self, entity: EntityType, state: machine::State, limit: usize) -> Vec<Entity>;
+    fn in_phase(&self, entity: EntityType, state: machine::Phase, limit: usize) -> Vec<Entity>;
 
     /// Entities of a type that named this one when they were made, by id.
     fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Subject>;

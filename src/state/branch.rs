@@ -11,7 +11,7 @@ use super::{Entity, State};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, limits, text};
 use crate::event::Event;
-use crate::machine::State as At;
+use crate::machine::Phase;
 
 /// The root of an agent.
 pub fn root_of(persona: &EntityId) -> Subject {
@@ -54,7 +54,7 @@ impl State {
     /// The branch that a persona is at, other than its root.
     pub fn active_branch(&self, root: &Entity) -> Option<Entity> {
         let subject = root.named("active_branch_id", EntityType::Branch)?;
-        self.entity(&subject).filter(|branch| branch.state == At::Active).map(|branch| branch.into_owned())
+        self.entity(&subject).filter(|branch| branch.phase == Phase::Active).map(|branch| branch.into_owned())
     }
 
     /// The personas that get to know each other by themselves.
@@ -87,7 +87,7 @@ impl State {
         }
         if !branch.is_root() {
             let id = branch.subject.id().to_owned();
-            self.shift_root(branch, At::Suspended, event, |root| {
+            self.shift_root(branch, Phase::Suspended, event, |root| {
                 root.facts.insert("active_branch_id".to_owned(), id.into());
             });
         }
@@ -98,7 +98,7 @@ impl State {
             return;
         }
         let (id, thread) = (branch.subject.id().to_owned(), thread.id().to_owned());
-        self.shift_root(branch, At::Active, event, |root| {
+        self.shift_root(branch, Phase::Active, event, |root| {
             if root.text("active_branch_id") == Some(&id) {
                 root.facts.remove("active_branch_id");
             }
@@ -173,14 +173,16 @@ impl State {
     }
 
     /// Takes the root of a branch's persona to where it stands now.
-    fn shift_root(&mut self, branch: &Entity, to: At, event: &Event, change: impl FnOnce(&mut Entity)) {
+    fn shift_root(&mut self, branch: &Entity, to: Phase, event: &Event, change: impl FnOnce(&mut Entity)) {
         let persona = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok());
         let Some(mut root) = persona.and_then(|persona| self.root(&persona)) else { return };
-        if root.state != to && root.state != At::Absent {
-            self.changes.tally.moved(EntityType::Branch, root.state, to);
-            (root.state, root.last_event) = (to, event.id);
+        if root.phase != to && root.phase != Phase::Absent {
+            self.changes.tally.moved(EntityType::Branch, root.phase, to);
+            (root.phase, root.last_event) = (to, event.id);
             match to {
-                At::Suspended => drop(root.facts.insert("suspended_at".to_owned(), event.timestamp.to_string().into())),
+                Phase::Suspended => {
+                    drop(root.facts.insert("suspended_at".to_owned(), event.timestamp.to_string().into()))
+                }
                 _ => drop(root.facts.remove("suspended_at")),
             }
         }

@@ -5,7 +5,7 @@
 
 use super::Entity;
 use crate::base::{EntityType, names};
-use crate::machine::State as Phase;
+use crate::machine::Phase;
 
 names! {
     /// What runs out.
@@ -77,7 +77,7 @@ impl Entity {
     /// Its deadlines as it stands now; none if it has left the projections.
     pub fn deadlines(&self) -> Vec<Deadline> {
         let live = |row: &&(EntityType, Phase, Timer, &str, Limit)| {
-            !self.archived && row.0 == self.subject.entity && row.1 == self.state
+            !self.archived && row.0 == self.subject.entity && row.1 == self.phase
         };
         TIMERS
             .iter()

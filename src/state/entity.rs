@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{EntityId, EntityType, ShortRef, Subject, Timestamp, Ulid};
 use crate::event::{Event, parse_ulid};
-use crate::machine::State;
+use crate::machine::Phase;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entity {
@@ -14,7 +14,7 @@ pub struct Entity {
     pub ordinal: u64,
     /// Four digits of its first event's hash.
     pub tag: String,
-    pub state: State,
+    pub phase: Phase,
     pub created_at: Timestamp,
     pub first_event: Ulid,
     /// The last event that changed the state.
@@ -52,7 +52,7 @@ impl Entity {
             subject,
             ordinal,
             tag: event.hash.tag(),
-            state: State::Absent,
+            phase: Phase::Absent,
             created_at: event.timestamp,
             first_event: event.id,
             last_event: event.id,
@@ -106,13 +106,13 @@ impl Entity {
 
     /// Who holds it, if it is a task that somebody holds.
     pub fn holder(&self) -> Option<&str> {
-        let held = matches!(self.state, State::Assigned | State::Running | State::Retrying) && !self.archived;
+        let held = matches!(self.phase, Phase::Assigned | Phase::Running | Phase::Retrying) && !self.archived;
         self.text("holder").filter(|_| held && self.subject.entity == EntityType::Task)
     }
 
     /// Whether it is a job that waits for its turn.
     pub(super) fn is_waiting_job(&self) -> bool {
-        self.state == State::Ready && self.is_job()
+        self.phase == Phase::Ready && self.is_job()
     }
 
     /// How a person would call it: its short reference without the tag, or its subject.
@@ -127,7 +127,7 @@ impl Entity {
     pub fn projection(&self) -> Value {
         let mut object = Map::new();
         object.insert("id".to_owned(), self.subject.id().into());
-        object.insert("status".to_owned(), self.state.as_str().into());
+        object.insert("status".to_owned(), self.phase.as_str().into());
         object.insert("created_at".to_owned(), self.created_at.to_string().into());
         object.insert("last_event_id".to_owned(), self.last_event.to_string().into());
         if let Some(reference) = self.reference() {
@@ -143,7 +143,7 @@ impl Entity {
             subject: self.subject.to_string(),
             ordinal: self.ordinal,
             tag: self.tag.clone(),
-            state: self.state.to_string(),
+            state: self.phase.to_string(),
             created_at: self.created_at.0,
             first_event: self.first_event.to_string(),
             last_event: self.last_event.to_string(),
@@ -161,7 +161,7 @@ impl Entity {
             subject: Subject::parse(&kept.subject).ok()?,
             ordinal: kept.ordinal,
             tag: kept.tag,
-            state: State::parse(&kept.state)?,
+            phase: Phase::parse(&kept.state)?,
             created_at: Timestamp(kept.created_at),
             first_event: parse_ulid(&kept.first_event)?,
             last_event: parse_ulid(&kept.last_event)?,

@@ -66,8 +66,8 @@ impl State {
     }
 
     /// The state an entity is in; `Absent` if there is none.
-    pub fn of(&self, subject: &Subject) -> machine::State {
-        self.entity(subject).map_or(machine::State::Absent, |e| e.state)
+    pub fn phase_of(&self, subject: &Subject) -> machine::Phase {
+        self.entity(subject).map_or(machine::Phase::Absent, |e| e.phase)
     }
 
     /// The event that carries this idempotency key.
@@ -211,7 +211,7 @@ impl State {
             false => self.project_of(subject.entity, &event.payload),
         };
         let Changes { entities, made, links, tally, .. } = &mut self.changes;
-        let from = entities.get(&subject).map_or(machine::State::Absent, |e| e.state);
+        let from = entities.get(&subject).map_or(machine::Phase::Absent, |e| e.phase);
         let Some(next) = machine::step(subject.entity, from, kind) else { return };
         let entity = entities.entry(subject).or_insert_with_key(|subject| {
             let ordinal = tally.make(subject.entity);
@@ -221,11 +221,11 @@ impl State {
         });
         entity.lost_seconds = tally.clock.lost_seconds;
         let waited = entity.is_waiting_job();
-        if entity.state != next {
+        if entity.phase != next {
             if !entity.archived {
-                tally.moved(entity.subject.entity, entity.state, next);
+                tally.moved(entity.subject.entity, entity.phase, next);
             }
-            entity.state = next;
+            entity.phase = next;
             entity.last_event = event.id;
         }
         facts::gather(entity, kind, event);
@@ -235,7 +235,7 @@ impl State {
         }
         let entity = entity.clone();
         self.count_task(&entity, from);
-        if next == machine::State::Archived {
+        if next == machine::Phase::Archived {
             let runs = self.made_for(&entity.subject, EntityType::Run);
             let branches = self.made_for(&entity.subject, EntityType::Branch);
             runs.into_iter().chain(branches).chain([entity]).for_each(|e| self.archive(&e.subject));
@@ -272,19 +272,19 @@ impl State {
 
     /// Keeps the counts of a task's requirement: its open tasks, its done ones, and how often
     /// verifying sent work back.
-    fn count_task(&mut self, task: &Entity, from: machine::State) {
-        use machine::State::{Aborted, Absent, Implemented, Succeeded};
+    fn count_task(&mut self, task: &Entity, from: machine::Phase) {
+        use machine::Phase::{Aborted, Absent, Implemented, Succeeded};
         let Some(subject) = task.named("requirement_id", EntityType::Requirement) else { return };
         let Some(mut requirement) = self.entity(&subject).map(Cow::into_owned) else { return };
         let (mut open, mut done) = (requirement.count("tasks_open"), requirement.count("tasks_succeeded"));
-        match (from, task.state) {
+        match (from, task.phase) {
             (Absent, _) => open += 1,
             (_, Succeeded) if from != Succeeded => (open, done) = (open.saturating_sub(1), done + 1),
             (_, Aborted) if from != Aborted => open = open.saturating_sub(1),
             _ => return,
         }
         // The requirement itself moves after its task, so it is still where verifying found it.
-        let sent_back = requirement.state == Implemented || task.facts.contains_key("rework_of");
+        let sent_back = requirement.phase == Implemented || task.facts.contains_key("rework_of");
         let returns = requirement.count("returns") + u64::from(from == Absent && sent_back);
         for (fact, count) in [("tasks_open", open), ("tasks_succeeded", done), ("returns", returns)] {
             requirement.facts.insert(fact.to_owned(), count.into());
@@ -295,7 +295,7 @@ impl State {
     /// Takes an entity out of the projections.
     fn archive(&mut self, subject: &Subject) {
         let Some(entity) = self.entity(subject).map(Cow::into_owned).filter(|entity| !entity.archived) else { return };
-        self.changes.tally.archive(subject.entity, entity.state);
+        self.changes.tally.archive(subject.entity, entity.phase);
         self.changes.entities.insert(subject.clone(), Entity { archived: true, ..entity });
     }
 
@@ -369,7 +369,7 @@ mod tests {
             (Kind::TaskRetrying, "task:t", json!({})),
         ]);
         let task = state.entity(&subject("task:t")).unwrap();
-        assert_eq!(task.state, machine::State::Retrying);
+        assert_eq!(task.phase, machine::Phase::Retrying);
         let content = task.text("content").unwrap();
         assert_eq!(
             Value::Object(task.facts.clone()),
@@ -379,7 +379,7 @@ mod tests {
             })
         );
         let run = state.entity(&subject("run:x")).unwrap();
-        assert_eq!(run.state, machine::State::Crashed);
+        assert_eq!(run.phase, machine::Phase::Crashed);
         assert_eq!(
             Value::Object(run.facts.clone()),
             json!({"task_id": "t", "started_at": "1970-01-01T00:00:04Z", "last_heartbeat_at": "1970-01-01T00:00:05Z", "finished_at": "1970-01-01T00:00:06Z"})

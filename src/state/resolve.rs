@@ -87,12 +87,12 @@ impl State {
     }
 
     /// The entities of a type that are in a state, archived ones left out, in the order they were made.
-    pub fn in_state(&self, entity: EntityType, state: machine::State, limit: usize) -> Vec<Entity> {
+    pub fn in_phase(&self, entity: EntityType, state: machine::Phase, limit: usize) -> Vec<Entity> {
         let changed = || self.changes.entities.values().filter(|e| e.subject.entity == entity);
         let more = limit.saturating_add(changed().count());
-        let mut found = self.base.as_ref().map(|base| base.in_state(entity, state, more)).unwrap_or_default();
+        let mut found = self.base.as_ref().map(|base| base.in_phase(entity, state, more)).unwrap_or_default();
         found.retain(|e| !self.changes.entities.contains_key(&e.subject));
-        found.extend(changed().filter(|e| e.state == state && !e.archived).cloned());
+        found.extend(changed().filter(|e| e.phase == state && !e.archived).cloned());
         found.sort_by_key(|e| e.ordinal);
         found.truncate(limit);
         found

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::base::{EntityType, Timestamp, Ulid, limits};
 use crate::event::{Event, Kind, parse_ulid};
-use crate::machine::State;
+use crate::machine::Phase;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
@@ -20,7 +20,7 @@ pub struct Tally {
     /// How many were ever made.
     made: BTreeMap<EntityType, u64>,
     /// How many of those that the projections show are in each state.
-    states: BTreeMap<(EntityType, State), u64>,
+    states: BTreeMap<(EntityType, Phase), u64>,
     /// How many tasks are ready and jobs: their supervisors wait for their turn.
     waiting_jobs: u64,
     /// How many have left the projections.
@@ -94,14 +94,14 @@ impl Tally {
         *made
     }
 
-    pub(super) fn moved(&mut self, entity: EntityType, from: State, to: State) {
+    pub(super) fn moved(&mut self, entity: EntityType, from: Phase, to: Phase) {
         self.left(entity, from);
         *self.states.entry((entity, to)).or_default() += 1;
     }
 
     /// One less is in a state. A state that nobody is in has no entry, so that a tally which was kept
     /// is the same as one that was counted.
-    fn left(&mut self, entity: EntityType, from: State) {
+    fn left(&mut self, entity: EntityType, from: Phase) {
         if let Some(count) = self.states.get_mut(&(entity, from)) {
             *count -= 1;
             if *count == 0 {
@@ -116,7 +116,7 @@ impl Tally {
     }
 
     /// How many of a type, of those that the projections show, are in a state.
-    pub fn in_state(&self, entity: EntityType, state: State) -> u64 {
+    pub fn in_phase(&self, entity: EntityType, state: Phase) -> u64 {
         self.states.get(&(entity, state)).copied().unwrap_or(0)
     }
 
@@ -135,11 +135,11 @@ impl Tally {
     }
 
     /// The states that entities of a type are in, and how many in each.
-    pub fn states(&self, entity: EntityType) -> impl Iterator<Item = (State, u64)> {
+    pub fn states(&self, entity: EntityType) -> impl Iterator<Item = (Phase, u64)> {
         self.states.iter().filter(move |((e, _), _)| *e == entity).map(|((_, state), n)| (*state, *n))
     }
 
-    pub(super) fn archive(&mut self, entity: EntityType, state: State) {
+    pub(super) fn archive(&mut self, entity: EntityType, state: Phase) {
         self.left(entity, state);
         *self.archived.entry(entity).or_default() += 1;
     }
@@ -188,7 +188,7 @@ impl Tally {
             tally.kinds.insert(Kind::parse(kind)?, count.as_u64()?);
         }
         for row in value["states"].as_array()? {
-            let key = (EntityType::parse(row[0].as_str()?)?, State::parse(row[1].as_str()?)?);
+            let key = (EntityType::parse(row[0].as_str()?)?, Phase::parse(row[1].as_str()?)?);
             tally.states.insert(key, row[2].as_u64()?);
         }
         Some(tally)

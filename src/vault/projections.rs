@@ -156,7 +156,7 @@ pub(super) fn refresh_all(vault: &Vault, state: &State, head: Option<Ulid>) -> R
 
 /// The constraints that hold, where agents look for their context.
 fn write_active_constraints(vault: &Vault, state: &State) -> Result<()> {
-    let active = state.in_state(EntityType::Constraint, machine::State::Active, usize::MAX);
+    let active = state.in_phase(EntityType::Constraint, machine::Phase::Active, usize::MAX);
     let map: Map<String, Value> = active.iter().map(|e| (e.subject.id().to_owned(), e.projection())).collect();
     let (context, _) = vault.root.make_dir(CONTEXT)?;
     context.replace(ACTIVE_CONSTRAINTS, &render(&map))

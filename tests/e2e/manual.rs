@@ -521,7 +521,7 @@ fn every_command_of_the_page_for_agents_works_as_printed() {
 fn diagram(entity: EntityType) -> String {
     let mut out = String::from("```mermaid\nstateDiagram-v2\n");
     for (from, on, to) in machine::table(entity) {
-        let from = if *from == machine::State::Absent { "[*]" } else { from.as_str() };
+        let from = if *from == machine::Phase::Absent { "[*]" } else { from.as_str() };
         writeln!(out, "  {from} --> {to}: {on}").unwrap();
     }
     out + "```\n"

@@ -6,7 +6,7 @@ use std::fs;
 
 use hiveforge::base::{Actor, Digest, EntityId, EntityType, Now, Subject, Timestamp, Ulid};
 use hiveforge::event::{BatchPosition, Draft, Event, Kind};
-use hiveforge::machine::State as At;
+use hiveforge::machine::Phase;
 use hiveforge::op::branch::{
     self, CompleteBranchRequest, CreateRequest, Leaving, NoteRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
 };
@@ -207,13 +207,13 @@ fn compare(lab: &Lab, model: &Model, place: &str) {
     for (n, expected) in model.branches.iter().enumerate() {
         let found = lab.get(&lab.state.nth(EntityType::Branch, n as u64 + 1).unwrap().to_string());
         let state = match (expected.completed, expected.active) {
-            (true, _) => At::Completed,
-            (false, true) => At::Active,
-            (false, false) => At::Suspended,
+            (true, _) => Phase::Completed,
+            (false, true) => Phase::Active,
+            (false, false) => Phase::Suspended,
         };
-        assert_eq!(found.state, state, "{place}: {found:?}, {expected:?}");
+        assert_eq!(found.phase, state, "{place}: {found:?}, {expected:?}");
         assert_eq!(found.text("persona_id"), Some(expected.persona), "{place}");
-        *active.entry(expected.persona.to_owned()).or_default() += usize::from(found.state == At::Active);
+        *active.entry(expected.persona.to_owned()).or_default() += usize::from(found.phase == Phase::Active);
         // The chain, from its end to its beginning, without a gap.
         let mut next = found.text("last_thread_id").map(str::to_owned);
         for (number, how) in expected.threads.iter().enumerate().rev() {
@@ -221,7 +221,7 @@ fn compare(lab: &Lab, model: &Model, place: &str) {
             assert_eq!(thread.text("branch_id"), Some(found.subject.id()), "{place}");
             assert_eq!(thread.count("number"), number as u64 + 1, "{place}");
             let state = if *how == "open" { "active" } else { how };
-            assert_eq!(thread.state.as_str().to_lowercase(), state, "{place}: {thread:?}");
+            assert_eq!(thread.phase.as_str().to_lowercase(), state, "{place}: {thread:?}");
             next = thread.text("anchor_id").map(str::to_owned);
         }
         assert_eq!(next, None, "{place}");
@@ -233,7 +233,7 @@ fn compare(lab: &Lab, model: &Model, place: &str) {
     for persona in PERSONAS {
         let root = lab.state.root(&EntityId::parse(persona).unwrap()).unwrap();
         for anchor in root.texts("anchors") {
-            assert_ne!(lab.get(&format!("thread:{anchor}")).state, At::Active, "{place}");
+            assert_ne!(lab.get(&format!("thread:{anchor}")).phase, Phase::Active, "{place}");
         }
     }
 }

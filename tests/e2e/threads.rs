@@ -16,7 +16,7 @@ use std::time::Duration;
 use hiveforge::base::{Actor, EntityId, EntityType, ErrorKind, Now, Reason, Result, Ulid};
 use hiveforge::event::Kind;
 use hiveforge::job::Need;
-use hiveforge::machine::State;
+use hiveforge::machine::Phase;
 use hiveforge::op::agent::{self, ActivityRequest, CheckpointRequest, ExtendRequest, StartDeepWorkRequest};
 use hiveforge::op::artifact::{self, GetRequest, InvalidateRequest, PutRequest, ValidateRequest};
 use hiveforge::op::branch::{
@@ -206,7 +206,7 @@ fn tasks(hand: &Hand, round: usize) {
     }
     let done = SucceedRequest { reference: reference.clone(), summary: Some("done".to_owned()), key: None };
     hand.told(&task::succeed(&hand.agent, done).unwrap());
-    assert_eq!(task::explain(&hand.agent, ExplainRequest { reference }).unwrap().task.state, State::Succeeded);
+    assert_eq!(task::explain(&hand.agent, ExplainRequest { reference }).unwrap().task.phase, Phase::Succeeded);
     // Given to somebody, and failed.
     let reference = hand.task("given");
     let agent = hand.agent.caller.actor.agent().unwrap().to_string();
@@ -320,7 +320,7 @@ fn pauses(hand: &Hand, round: usize) {
     let rest = RestRequest { reason: Some(why()), archive: false, wait: Some(LONG) };
     assert!(pause::rest(ctx, rest).unwrap().project.left.is_empty());
     let rested = pause::wait_until_drained(ctx, WaitUntilDrainedRequest { max: LONG }).unwrap();
-    assert_eq!((rested.state, rested.left), (State::Paused, Vec::new()));
+    assert_eq!((rested.state, rested.left), (Phase::Paused, Vec::new()));
     let resumed = pause::resume_project(ctx, ResumeProjectRequest { comment: Some(why()) }).unwrap();
     hand.told(&resumed.recorded.unwrap());
     hand.told(&pause::archive(ctx, ArchiveRequest { reason: Some(why()) }).unwrap().recorded.unwrap());

@@ -74,10 +74,10 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
 
 /// A task that the agent holds, for the block.
 fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
-    use crate::machine::State as At;
+    use crate::machine::Phase;
     let held = tx.state().held_by(&ctx.caller.actor.to_string());
-    let at = |at: At| held.iter().find(|task| task.state == at);
-    at(At::Running).or_else(|| at(At::Assigned)).map(|task| task.name())
+    let at = |at: Phase| held.iter().find(|task| task.phase == at);
+    at(Phase::Running).or_else(|| at(Phase::Assigned)).map(|task| task.name())
 }
 
 /// The block that lets a session go on which has lost its context: where the mission stands, and what

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Declaration, current_id, dir_of, me, one_line, open_work, said, subject};
 use crate::base::{EntityType, Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::View;
 use crate::op::kernel::{Asked, Transaction};
 use crate::op::{Context, Recorded};
@@ -67,7 +67,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
         "minutes": request.strict_minutes,
     });
     // The first command of an agent announces it; a declaration needs it to be there.
-    if tx.state().of(&agent) != crate::machine::State::Active {
+    if tx.state().phase_of(&agent) != crate::machine::Phase::Active {
         tx.ask(ctx.request(Kind::AgentStarted, None, json!({"announced": true})))?;
     }
     let asked = tx.ask(ctx.request(Kind::DeepWorkStarted, None, payload))?;
@@ -100,14 +100,14 @@ pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
 /// Says that it is over, before the log that closes it.
 pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
-        if work.state == At::Expired {
+        if work.phase == Phase::Expired {
             return Ok(Asked { id: work.last_event, held: true });
         }
         let by = json!({"agent_id": me(ctx)?.as_str(), "by": "word"});
         tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))
     };
     let write = |dir: &AgentDir, work: &Entity| {
-        let end = if work.state == At::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
+        let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
         dir.end_declaration(work.text("heartbeat_id").unwrap_or_default(), end)
     };
     on_open(ctx, ask, write)
@@ -129,7 +129,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
         if work.text("mode") != Some(Mode::Strict.as_str()) {
             return Err(Error::usage("a flexible deep work has no time to extend"));
         }
-        if work.state == At::Expired {
+        if work.phase == Phase::Expired {
             let why = format!("the time of {} was over before: declare another", work.name());
             return Err(Error::refused(Reason::LimitReached, why));
         }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::base::{EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::policy::liveness::Thresholds;
 use crate::policy::settings::{Setting, Settings};
@@ -115,9 +115,9 @@ pub(super) fn thresholds(config: &Settings) -> Thresholds {
 fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
     let name = ctx.caller.actor.to_string();
     for task in tx.state().held_by(&name).iter().filter(|task| !task.is_job()) {
-        let (kind, subject) = match task.state {
-            At::Running => (Kind::Heartbeat, task.named("last_run_id", EntityType::Run)),
-            At::Assigned => (Kind::ClaimRenewed, Some(task.subject.clone())),
+        let (kind, subject) = match task.phase {
+            Phase::Running => (Kind::Heartbeat, task.named("last_run_id", EntityType::Run)),
+            Phase::Assigned => (Kind::ClaimRenewed, Some(task.subject.clone())),
             _ => continue,
         };
         if let Some(subject) = subject {
@@ -131,7 +131,7 @@ fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
 fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
     let agent = tx.state().entity(agent)?;
     let work = agent.named("deepwork_id", EntityType::DeepWork)?;
-    tx.state().entity(&work).filter(|work| work.state == At::Open).map(|work| work.into_owned())
+    tx.state().entity(&work).filter(|work| work.phase == Phase::Open).map(|work| work.into_owned())
 }
 
 /// One line of text that is neither empty nor long.

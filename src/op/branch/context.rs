@@ -310,12 +310,12 @@ impl BranchContext {
             say(&mut out, &self.root_lines);
         }
         for end in &self.elsewhere {
-            let lead = format!("{} thread {} {}: ", end.branch, end.thread.count("number"), end.thread.state);
+            let lead = format!("{} thread {} {}: ", end.branch, end.thread.count("number"), end.thread.phase);
             indented(&mut out, &lead, &end.said);
         }
         if let Some(thread) = &self.anchor.thread {
             let closed = thread.text("closed_at").unwrap_or_default();
-            heading(&mut out, format!("Anchor thread {}, {} {closed}", thread.count("number"), thread.state));
+            heading(&mut out, format!("Anchor thread {}, {} {closed}", thread.count("number"), thread.phase));
             if let Some(summary) = &self.anchor.summary {
                 indented(&mut out, "Summary: ", summary);
             }
@@ -338,7 +338,7 @@ impl BranchContext {
             let fact = |name: &str| thread.facts.get(name).cloned().unwrap_or_default();
             json!({
                 "thread_id": thread.subject.id(), "number": fact("number"),
-                "status": thread.state.as_str().to_lowercase(), "opened_at": fact("opened_at"),
+                "status": thread.phase.as_str().to_lowercase(), "opened_at": fact("opened_at"),
                 "closed_at": fact("closed_at"),
             })
         };
@@ -365,7 +365,7 @@ impl BranchContext {
             "branch": {
                 "branch_id": self.branch.subject.id(), "ref": self.branch.name(),
                 "branch_type": self.branch.text("branch_type"), "label": self.branch.text("label"),
-                "status": self.branch.state.as_str().to_lowercase(), "task_id": self.branch.text("task_id"),
+                "status": self.branch.phase.as_str().to_lowercase(), "task_id": self.branch.text("task_id"),
                 "partner_persona_id": self.branch.text("partner_persona_id"),
             },
             "words": self.words(),

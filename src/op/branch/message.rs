@@ -7,7 +7,7 @@ use super::context::Memory;
 use super::{keep, known, make_persona, me, settle_before_looking, sit_down};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
@@ -85,7 +85,7 @@ pub struct Told {
 /// The unread messages of a persona, oldest first.
 pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
     let some = state.root(persona).is_some_and(|root| root.count("unread") > 0);
-    let all = if some { state.in_state(EntityType::Message, At::Unread, usize::MAX) } else { Vec::new() };
+    let all = if some { state.in_phase(EntityType::Message, Phase::Unread, usize::MAX) } else { Vec::new() };
     all.into_iter().filter(|message| message.text("to") == Some(persona.as_str())).collect()
 }
 

@@ -13,7 +13,7 @@ use super::agent::one_line;
 use super::{Context, Recorded, artifact};
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::op::kernel::{Asked, Transaction};
 use crate::policy::{Request, branch as policy};
@@ -81,7 +81,7 @@ fn sit_down_unless_called<'v>(ctx: &Context, vault: &'v Vault) -> Result<Outcome
 fn announced<'v>(ctx: &Context, mut tx: Transaction<'v>) -> Result<(Transaction<'v>, Entity)> {
     let name = me(ctx)?;
     let agent = Subject::new(EntityType::Agent, name.clone());
-    if tx.state().of(&agent) != At::Active {
+    if tx.state().phase_of(&agent) != Phase::Active {
         tx.ask(ctx.request(Kind::AgentStarted, None, json!({"announced": true})))?;
     }
     let root = make_persona(&mut tx, &name)?;
@@ -396,7 +396,7 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
             active.ok_or_else(|| Error::not_found(format!("agent:{name} is at no branch but its root")))
         }
     };
-    let active = with_view(&vault, |_, state| Ok(find(state)?.state == At::Active))?;
+    let active = with_view(&vault, |_, state| Ok(find(state)?.phase == Phase::Active))?;
     let said = match active {
         true => {
             keep_said(ctx, &vault, &Leaving { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
@@ -408,7 +408,7 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
     };
     let (mut tx, root) = sit_down(ctx, &vault)?;
     let branch = find(tx.state())?;
-    if branch.state == At::Active && !branch.is_root() {
+    if branch.phase == Phase::Active && !branch.is_root() {
         leave(ctx, &mut tx, &root, said)?;
     }
     let asked = tx.ask(ctx.request(Kind::BranchCompleted, Some(&branch.subject.to_string()), json!({})))?;
@@ -449,7 +449,7 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
         return Ok(NoteOutcome { recorded: first, branch, interrupted: false });
     }
     let asked = tx.ask(noted)?;
-    let interrupted = tx.state().of(&branch.subject) == At::Suspended && !branch.is_root();
+    let interrupted = tx.state().phase_of(&branch.subject) == Phase::Suspended && !branch.is_root();
     let branch = tx.state().entity(&branch.subject).expect("it was there").into_owned();
     Ok(NoteOutcome { recorded: tx.finish(&[asked])?, branch, interrupted })
 }

@@ -8,7 +8,7 @@ use super::context::Memory;
 use super::message::{Told, unread};
 use super::{at_branch, me, settle_before_looking};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 
@@ -28,7 +28,7 @@ fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
 #[derive(Clone, Debug)]
 pub struct BranchesRequest {
     /// Only those in one of these states; all that are not archived if there is none.
-    pub states: Vec<At>,
+    pub states: Vec<Phase>,
     /// How many at most.
     pub limit: usize,
     /// Only those after this id.
@@ -65,7 +65,7 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
         }
         let wanted = |branch: &Entity| match states.as_slice() {
             [] => !branch.archived,
-            some => some.contains(&branch.state),
+            some => some.contains(&branch.phase),
         };
         all.retain(wanted);
         let more = all.len() > limit;
@@ -92,7 +92,7 @@ pub fn working(ctx: &Context) -> Result<WorkingOutcome> {
     let name = me(ctx)?;
     with_view(&ctx.open()?, |_, state| {
         let mut open = all_of(state, &name);
-        open.retain(|branch| branch.state != At::Completed);
+        open.retain(|branch| branch.phase != Phase::Completed);
         open.sort_by(|a, b| (b.text("last_activity"), b.ordinal).cmp(&(a.text("last_activity"), a.ordinal)));
         open.truncate(WORKING_MAX);
         let entries: Vec<Value> = open.iter().map(entry).collect();
@@ -107,7 +107,7 @@ fn entry(branch: &Entity) -> Value {
         "ref": branch.name(),
         "branch_type": branch.text("branch_type"),
         "label": branch.text("label"),
-        "status": branch.state.as_str().to_lowercase(),
+        "status": branch.phase.as_str().to_lowercase(),
         "last_activity": branch.text("last_activity"),
         "brief_state": branch.text("brief_state").unwrap_or_default(),
     })
@@ -135,7 +135,7 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
         let memory = Memory { ctx, snapshot, state };
         let told = unread(state, &name).into_iter().take(limits::LOG_PAGE_DEFAULT_EVENTS);
         let unread: Vec<Told> = told.map(|message| memory.told(message)).collect::<Result<_>>()?;
-        let waiting = |branch: &Entity| branch.state == At::Suspended && !branch.is_root();
+        let waiting = |branch: &Entity| branch.phase == Phase::Suspended && !branch.is_root();
         let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {
             let since = branch.time("suspended_at").unwrap_or(branch.created_at);

@@ -10,7 +10,7 @@ use super::context::{Memory, indented};
 use super::{me, own_branch};
 use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, Ulid, text};
 use crate::event::{Event, Kind};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::state::Entity;
 
@@ -121,7 +121,7 @@ fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<Recalled>)]) -> Result<
             let persona = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok());
             let partner = branch.text("partner_persona_id").and_then(|name| EntityId::parse(name).ok());
             if let Some(persona) = persona.filter(|_| branch.is_root() || partner.is_some()) {
-                let to = (thread.state != At::Active).then_some(thread.last_event);
+                let to = (thread.phase != Phase::Active).then_some(thread.last_event);
                 talks.push(Talk { at: (b, t), from: thread.first_event, to, persona, partner });
             }
         }
@@ -164,13 +164,13 @@ impl RecallOutcome {
         for (branch, threads) in &self.branches {
             let label = text::escape(branch.text("label").unwrap_or_default());
             let kind = branch.text("branch_type").unwrap_or_default();
-            out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.state);
+            out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.phase);
             for Recalled { thread, summary, said, tail } in threads {
                 let moment = |fact: &str| thread.text(fact).unwrap_or("-");
                 let (number, count) = (thread.count("number"), thread.count("messages"));
                 out += &format!(
                     "## Thread {number} {}, {} to {}, {count} messages\n",
-                    thread.state,
+                    thread.phase,
                     moment("opened_at"),
                     moment("closed_at")
                 );
@@ -195,7 +195,7 @@ impl RecallOutcome {
             let said = |(at, who, text): &(String, String, String)| json!({"at": at, "from": who, "text": text});
             json!({
                 "thread_id": recalled.thread.subject.id(), "number": fact("number"),
-                "status": recalled.thread.state.as_str().to_lowercase(), "opened_at": fact("opened_at"),
+                "status": recalled.thread.phase.as_str().to_lowercase(), "opened_at": fact("opened_at"),
                 "closed_at": fact("closed_at"), "summary": recalled.summary,
                 "messages": recalled.said.iter().map(said).collect::<Vec<_>>(), "tail": recalled.tail,
             })
@@ -203,7 +203,7 @@ impl RecallOutcome {
         let of_branch = |(branch, threads): &(Entity, Vec<Recalled>)| {
             json!({
                 "branch_id": branch.subject.id(), "ref": branch.name(), "branch_type": branch.text("branch_type"),
-                "label": branch.text("label"), "status": branch.state.as_str().to_lowercase(),
+                "label": branch.text("label"), "status": branch.phase.as_str().to_lowercase(),
                 "threads": threads.iter().map(of_thread).collect::<Vec<_>>(),
             })
         };

@@ -7,7 +7,7 @@ use super::{id_of, run_of};
 use crate::base::{Actor, EntityId, EntityType, Result, Subject, text};
 use crate::event::Kind;
 use crate::job::{CancelReason, Ended, ExitRecord, JobDir, JobLiveness, probe};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
 use crate::policy::Request;
@@ -76,7 +76,7 @@ pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &Exit
     let mut tx = Transaction::begin(ctx, vault)?;
     let run = Subject::new(EntityType::Run, EntityId::parse(&record.run_id)?);
     // A stop, or a watchdog, may have been first.
-    if tx.state().of(&run) != At::Running {
+    if tx.state().phase_of(&run) != Phase::Running {
         return Ok(());
     }
     let steps = closing(record, &tx.config);
@@ -103,11 +103,12 @@ pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Resu
     let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
     let run = run_of(task);
     let standing = probe(&job, run.as_ref())?;
-    let under_way = matches!(task.state, At::Proposed | At::Ready | At::Assigned | At::Running | At::Retrying);
+    let under_way =
+        matches!(task.phase, Phase::Proposed | Phase::Ready | Phase::Assigned | Phase::Running | Phase::Retrying);
     // It is the toolkit that finds this, not whoever happens to look.
     let ctx = &ctx.acting_as(Actor::core("jobs"));
     match &standing {
-        JobLiveness::Ended(found) if task.state == At::Running => record(ctx, vault, &task.subject, found)?,
+        JobLiveness::Ended(found) if task.phase == Phase::Running => record(ctx, vault, &task.subject, found)?,
         JobLiveness::Lost if under_way => lost(ctx, vault, task)?,
         // The run is over and recorded, and nobody is there to begin the next one.
         JobLiveness::Ended(_) if under_way => lost(ctx, vault, task)?,
@@ -122,7 +123,7 @@ fn lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     // Somebody else may have been first.
     let Some(task) = now.filter(|now| now.last_event == task.last_event) else { return Ok(()) };
     let run = run_of(&task).map(|run| Subject::new(EntityType::Run, run));
-    let asked = match run.filter(|run| tx.state().of(run) == At::Running) {
+    let asked = match run.filter(|run| tx.state().phase_of(run) == Phase::Running) {
         Some(run) => {
             let payload = json!({"reason": "lost", "transient": false});
             tx.ask(ctx.request(Kind::RunCrashed, Some(&run.to_string()), payload))?

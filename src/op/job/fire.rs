@@ -13,7 +13,7 @@ use super::{log_reference, queue};
 use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{Beat, JobDir, JobLock, RawText, Spec, SupervisorProgram, start_supervisor};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::{Asked, Transaction};
 use crate::op::{Context, Recorded, random_ulid};
 use crate::policy::Request;
@@ -177,13 +177,13 @@ impl Fire<'_> {
         let run = random_ulid(self.ctx.now)?.to_string();
         let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
         let task = tx.state().entity(&subject).expect("it was just made").into_owned();
-        let turn = task.state == At::Ready && queue::has_turn(tx.state(), &tx.config, &task);
-        let stopped = tx.state().of(&Subject::SYSTEM) == At::Stopped || queue::is_held_up(tx.state(), &task);
+        let turn = task.phase == Phase::Ready && queue::has_turn(tx.state(), &tx.config, &task);
+        let stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped || queue::is_held_up(tx.state(), &task);
         if turn && !stopped {
             let holder = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
             tx.ask(self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
         }
-        if turn && !stopped || task.state == At::Assigned {
+        if turn && !stopped || task.phase == Phase::Assigned {
             tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds))?;
         }
         job.put_spec(&self.spec(tx, &run))?;
@@ -306,7 +306,8 @@ impl Fire<'_> {
         let run_id = task.text("last_run_id").map(str::to_owned).or_else(first_run).unwrap_or_default();
         let logref = log_reference(&task, 1);
         let waits = waits_for(&self.vault.view()?.1, &task);
-        let waits_for_approval = task.state == At::Proposed && waits.iter().any(|wait| matches!(wait, Wait::Approval));
+        let waits_for_approval =
+            task.phase == Phase::Proposed && waits.iter().any(|wait| matches!(wait, Wait::Approval));
         Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
     }
 }

@@ -10,7 +10,7 @@ use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
 use crate::event::Kind;
 use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, wait_for_end};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::record_one;
@@ -57,9 +57,9 @@ impl JobView {
         let own = self.record.as_ref().and_then(end::summary);
         let reason = || self.task.text("abort_reason").or(self.task.text("failure")).map(str::to_owned);
         match self.standing {
-            JobStanding::Queued => match (self.task.state, self.task.facts.contains_key("destructive")) {
-                (At::Proposed, true) => "Waiting for an operator's approval".to_owned(),
-                (At::Proposed, false) => "Waiting for another task".to_owned(),
+            JobStanding::Queued => match (self.task.phase, self.task.facts.contains_key("destructive")) {
+                (Phase::Proposed, true) => "Waiting for an operator's approval".to_owned(),
+                (Phase::Proposed, false) => "Waiting for another task".to_owned(),
                 _ => "Waiting for its turn".to_owned(),
             },
             JobStanding::Running => "Still running".to_owned(),
@@ -108,14 +108,14 @@ impl Known {
 
 fn view(ctx: &Context, vault: &Vault, known: Known, standing: Option<JobLiveness>) -> JobView {
     let Known { task, logref, started_at } = known;
-    let standing = match (task.state, standing) {
+    let standing = match (task.phase, standing) {
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
-        (At::Succeeded, _) => JobStanding::Done,
-        (At::Archived, _) if task.facts.contains_key("succeeded_at") => JobStanding::Done,
-        (At::Aborted, _) if task.text("abort_reason") == Some("lost") => JobStanding::Lost,
-        (At::Aborted | At::Archived | At::Failed, _) => JobStanding::Fail,
+        (Phase::Succeeded, _) => JobStanding::Done,
+        (Phase::Archived, _) if task.facts.contains_key("succeeded_at") => JobStanding::Done,
+        (Phase::Aborted, _) if task.text("abort_reason") == Some("lost") => JobStanding::Lost,
+        (Phase::Aborted | Phase::Archived | Phase::Failed, _) => JobStanding::Fail,
         (_, Some(JobLiveness::Lost)) => JobStanding::Lost,
-        (At::Running, _) => JobStanding::Running,
+        (Phase::Running, _) => JobStanding::Running,
         _ => JobStanding::Queued,
     };
     let run = run_of(&task);
@@ -177,9 +177,9 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
     }
     let vault = ctx.open()?;
     let jobs = with_view(&vault, |_, state| {
-        let states: &[At] = match running {
-            true => &[At::Proposed, At::Ready, At::Assigned, At::Running, At::Retrying],
-            false => At::ALL,
+        let states: &[Phase] = match running {
+            true => &[Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying],
+            false => Phase::ALL,
         };
         let mut jobs: Vec<Entity> = states.iter().flat_map(|at| jobs_in(state, *at)).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
@@ -196,8 +196,8 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
 /// Jobs of one state that are looked at.
 const LIST_MAX: usize = 10_000;
 
-fn jobs_in(state: &State, at: At) -> Vec<Entity> {
-    let mut tasks = state.in_state(EntityType::Task, at, LIST_MAX);
+fn jobs_in(state: &State, at: Phase) -> Vec<Entity> {
+    let mut tasks = state.in_phase(EntityType::Task, at, LIST_MAX);
     tasks.retain(Entity::is_job);
     tasks
 }
@@ -242,7 +242,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&view.task).as_ref(), grace)?;
     let view = job_of(ctx, &vault, &reference)?;
-    if matches!(view.task.state, At::Running | At::Assigned | At::Ready | At::Proposed | At::Retrying)
+    if matches!(view.task.phase, Phase::Running | Phase::Assigned | Phase::Ready | Phase::Proposed | Phase::Retrying)
         && view.standing != JobStanding::Orphaned
     {
         // Nobody supervises it; what is recorded must not go on.

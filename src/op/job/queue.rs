@@ -5,7 +5,7 @@
 use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
 use crate::job::{CancelReason, JobDir};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::{After, Errand};
 use crate::policy::{REACTOR, Settings, project, ready};
 use crate::state::{Entity, State};
@@ -14,8 +14,8 @@ use crate::vault::Vault;
 /// Tasks that are looked at.
 const LOOK_MAX: usize = 10_000;
 
-fn jobs(state: &State, at: At) -> Vec<Entity> {
-    let mut tasks = state.in_state(EntityType::Task, at, LOOK_MAX);
+fn jobs(state: &State, at: Phase) -> Vec<Entity> {
+    let mut tasks = state.in_phase(EntityType::Task, at, LOOK_MAX);
     tasks.retain(Entity::is_job);
     tasks
 }
@@ -26,9 +26,9 @@ fn next(state: &State, settings: &Settings) -> Vec<Entity> {
     if state.tally().waiting_jobs() == 0 {
         return Vec::new();
     }
-    let mut waiting = jobs(state, At::Ready);
+    let mut waiting = jobs(state, Phase::Ready);
     waiting.retain(|task| !is_held_up(state, task));
-    let under_way = [At::Assigned, At::Running, At::Retrying].iter().flat_map(|at| jobs(state, *at));
+    let under_way = [Phase::Assigned, Phase::Running, Phase::Retrying].iter().flat_map(|at| jobs(state, *at));
     let under_way = under_way.filter(|job| !ready::stands_still(state, job)).count() as u64;
     let room = settings.max_parallel_jobs().saturating_sub(under_way);
     let all = settings.max_concurrent_tasks().saturating_sub(ready::active(state));
@@ -38,13 +38,13 @@ fn next(state: &State, settings: &Settings) -> Vec<Entity> {
 
 /// Whether a job's project does not let it begin.
 pub fn is_held_up(state: &State, task: &Entity) -> bool {
-    project::of(task).is_some_and(|project| project::standing(state, &project) != At::Active)
+    project::of(task).is_some_and(|project| project::standing(state, &project) != Phase::Active)
 }
 
 /// Whether there is room for a job that is tried again. While its project stood still it kept nobody
 /// waiting, so that others may run by now.
 pub fn has_room(state: &State, settings: &Settings) -> bool {
-    (jobs(state, At::Running).len() as u64) < settings.max_parallel_jobs()
+    (jobs(state, Phase::Running).len() as u64) < settings.max_parallel_jobs()
 }
 
 /// Whether it is a job's turn.
@@ -78,7 +78,7 @@ fn waiting(after: &After<'_>) -> Option<Told> {
     // A job that is tried again waits with its place in the queue behind it: for its project to go on, and
     // then for room.
     if state.tally().made(EntityType::Project) > 0 {
-        look.extend(jobs(state, At::Assigned).iter().map(super::id_of));
+        look.extend(jobs(state, Phase::Assigned).iter().map(super::id_of));
     }
     // A job that was given up while it waited has to know, too.
     let aborted = events.iter().filter(|event| event.event_type.known() == Some(Kind::TaskAborted));

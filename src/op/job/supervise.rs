@@ -18,7 +18,7 @@ use crate::event::Kind;
 use crate::job::{
     CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, Observer, Run, Signals, Spec, take_over,
 };
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::{Caller, Context, Shell, hook};
 use crate::policy::Request;
@@ -139,7 +139,7 @@ impl Supervisor<'_> {
         };
         let run = run_of(&task);
         // Started by `fire`, or by a supervisor before this one that did not get to run it.
-        if let Some(run) = run.filter(|_| task.state == At::Running) {
+        if let Some(run) = run.filter(|_| task.phase == Phase::Running) {
             return Ok(match self.job.exit_record(&run)? {
                 None => Look::Run(Box::new(task), run),
                 Some(_) => Look::Over,
@@ -151,15 +151,15 @@ impl Supervisor<'_> {
             tx.commit(abort.id)?;
             return Ok(Look::Over);
         }
-        let stopped = tx.state().of(&Subject::SYSTEM) == At::Stopped;
+        let stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         let stopped = stopped || queue::is_held_up(tx.state(), &task);
-        match task.state {
-            At::Ready if !stopped && queue::has_turn(tx.state(), &tx.config, &task) => {
+        match task.phase {
+            Phase::Ready if !stopped && queue::has_turn(tx.state(), &tx.config, &task) => {
                 let holder = json!({"holder": ctx.caller.actor.to_string(), "job": true});
                 tx.ask(ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
             }
-            At::Assigned if !stopped && queue::has_room(tx.state(), &tx.config) => {}
-            At::Proposed | At::Ready | At::Retrying | At::Assigned => return Ok(Look::Wait),
+            Phase::Assigned if !stopped && queue::has_room(tx.state(), &tx.config) => {}
+            Phase::Proposed | Phase::Ready | Phase::Retrying | Phase::Assigned => return Ok(Look::Wait),
             _ => return Ok(Look::Over),
         }
         let run = self.next_run(&task)?;
@@ -225,7 +225,7 @@ impl Supervisor<'_> {
 }
 
 fn over(task: &Entity) -> bool {
-    matches!(task.state, At::Succeeded | At::Aborted | At::Archived)
+    matches!(task.phase, Phase::Succeeded | Phase::Aborted | Phase::Archived)
 }
 
 enum Look {

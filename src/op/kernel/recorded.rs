@@ -125,14 +125,14 @@ impl Transaction<'_> {
 }
 
 pub fn is_stopped(state: &State) -> bool {
-    state.of(&Subject::SYSTEM) == machine::State::Stopped
+    state.phase_of(&Subject::SYSTEM) == machine::Phase::Stopped
 }
 
 /// Whether no work on an entity can begin now.
 pub(super) fn is_held_up(state: &State, entity: Option<&Entity>) -> bool {
     let project = entity.and_then(policy::project::of);
     let standing = project.map(|project| policy::project::standing(state, &project));
-    is_stopped(state) || standing.is_some_and(|at| at != machine::State::Active)
+    is_stopped(state) || standing.is_some_and(|at| at != machine::Phase::Active)
 }
 
 /// An entity whose first event may have got its hash only now.

@@ -29,7 +29,7 @@ pub(super) fn seat(ctx: &Context, state: &State) -> Result<Seat> {
         return Ok(Seat::Foreign(format!("{} is a session of agent {agent}", session.name())));
     }
     // What is over has been settled before.
-    let over = session.state != machine::State::Active;
+    let over = session.phase != machine::Phase::Active;
     Ok(match project::of(&session) {
         Some(project) if !over => Seat::Session(project),
         _ => Seat::Void(format!("session {} is over: log out, and log in anew", session.name())),

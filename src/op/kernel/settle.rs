@@ -28,7 +28,7 @@ impl Transaction<'_> {
     pub(super) fn settle_stop(&mut self) -> Result<()> {
         let vault = self.vault();
         let Some(stop) = vault.stop_flag()? else { return Ok(()) };
-        let stopped = self.state().of(&Subject::SYSTEM) == machine::State::Stopped;
+        let stopped = self.state().phase_of(&Subject::SYSTEM) == machine::Phase::Stopped;
         let as_event = parse_ulid(&stop.id).map(|id| self.log.find(id)).transpose()?.flatten();
         let recorded = self.state().keyed(&stop.key()).is_some() || as_event.is_some();
         match (stopped, recorded) {
@@ -188,7 +188,7 @@ impl Transaction<'_> {
         let alone = self.unit().events().is_empty();
         for due in found {
             // What an earlier one led to may have settled a later one.
-            if machine::step(due.subject.entity, self.state().of(&due.subject), due.kind).is_some() {
+            if machine::step(due.subject.entity, self.state().phase_of(&due.subject), due.kind).is_some() {
                 self.add(due.draft())?;
             }
             // There may be any number of them.

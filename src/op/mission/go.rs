@@ -15,7 +15,7 @@ use super::{MissionView, ending, log_name, members, next_round, no_mission, reco
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{self as engine, CancelReason, JobDir, Signals};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::job::{CheckJobRequest, FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_at};
 use crate::op::kernel::is_stopped;
@@ -80,7 +80,7 @@ fn after(job: &JobView) -> After {
 }
 
 fn waits_for_approval(task: &Entity) -> bool {
-    task.state == At::Proposed && task.facts.contains_key("destructive")
+    task.phase == Phase::Proposed && task.facts.contains_key("destructive")
 }
 
 /// The two commands of a round.
@@ -144,7 +144,7 @@ impl Going<'_> {
     /// Looks where the mission stands and takes it one step further; gives the outcome if there is one.
     fn step(&mut self) -> Result<Option<GoOutcome>> {
         let mission = self.look()?;
-        if mission.state != At::Running {
+        if mission.phase != Phase::Running {
             return self.ended(&mission).map(Some);
         }
         self.check_not_stopped()?;
@@ -182,7 +182,7 @@ impl Going<'_> {
     /// Whether somebody took the mission elsewhere while a job was waited for.
     fn moved_on(&self, mission: &Entity) -> Result<bool> {
         let now = self.look()?;
-        Ok(now.state != At::Running || now.count("round") != mission.count("round"))
+        Ok(now.phase != Phase::Running || now.count("round") != mission.count("round"))
     }
 
     fn check_not_stopped(&self) -> Result<()> {
@@ -194,8 +194,8 @@ impl Going<'_> {
 
     /// The reply for a mission that is over, the same as often as it is asked for.
     fn ended(&self, mission: &Entity) -> Result<GoOutcome> {
-        let standing = match mission.state {
-            At::Passed => GoStanding::Passed,
+        let standing = match mission.phase {
+            Phase::Passed => GoStanding::Passed,
             _ if mission.count("round") >= limits::ROUNDS_MAX_COUNT => GoStanding::OutOfRounds,
             _ => GoStanding::GivenUp,
         };
@@ -404,7 +404,7 @@ impl Going<'_> {
     /// Lets the file name the job that is under way.
     fn note_task(&mut self, task: &Subject, part: Part) -> Result<()> {
         let mission = self.look()?;
-        if mission.state != At::Running || mission.text("task_id") == Some(task.id()) {
+        if mission.phase != Phase::Running || mission.text("task_id") == Some(task.id()) {
             return Ok(());
         }
         let (name, log) = with_view(self.vault, |_, state| {
@@ -449,8 +449,8 @@ impl Going<'_> {
                 self.warnings.extend(done.recorded.warnings);
                 Ok(())
             }
-            Err(error) => match self.look()?.state {
-                At::Running => Err(error),
+            Err(error) => match self.look()?.phase {
+                Phase::Running => Err(error),
                 _ => Ok(()),
             },
         }
@@ -468,7 +468,7 @@ fn requirement(state: &State, mission: &Entity) -> Result<Subject> {
     let named = mission.text("requirement_id").and_then(|id| EntityId::parse(id).ok());
     let requirement = match named {
         Some(id) => Some(Subject::new(EntityType::Requirement, id)),
-        None => match state.in_state(EntityType::Requirement, At::Approved, 2).as_slice() {
+        None => match state.in_phase(EntityType::Requirement, Phase::Approved, 2).as_slice() {
             [only] => Some(only.subject.clone()),
             _ => None,
         },

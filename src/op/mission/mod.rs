@@ -14,7 +14,7 @@ use super::job::newest_log;
 use super::{Context, Recorded, require};
 use crate::base::{EntityType, Error, Reason, Result};
 use crate::event::{Kind, parse_ulid};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
@@ -59,12 +59,12 @@ fn view(state: &State) -> Result<MissionView> {
 
 fn view_of(state: &State, mission: Entity) -> MissionView {
     let task = mission.named("task_id", EntityType::Task).and_then(|task| state.entity(&task));
-    let at_it = |task: &Entity| match task.state {
-        At::Assigned | At::Running | At::Retrying => true,
-        At::Proposed | At::Ready => task.is_job(),
+    let at_it = |task: &Entity| match task.phase {
+        Phase::Assigned | Phase::Running | Phase::Retrying => true,
+        Phase::Proposed | Phase::Ready => task.is_job(),
         _ => false,
     };
-    let busy = task.map(|task| task.into_owned()).filter(|task| mission.state == At::Running && at_it(task));
+    let busy = task.map(|task| task.into_owned()).filter(|task| mission.phase == Phase::Running && at_it(task));
     MissionView { m1: M1::of(state, &mission), mission, busy, warnings: Vec::new() }
 }
 
@@ -234,7 +234,7 @@ pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
             None => {
                 // Two runs of one mission would work side by side.
                 if let Some(task) = view_of(tx.state(), mission.clone()).busy {
-                    let why = format!("{} is {}: a round begins when the one before is over", task.name(), task.state);
+                    let why = format!("{} is {}: a round begins when the one before is over", task.name(), task.phase);
                     return Err(Error::refused(Reason::NotReady, why));
                 }
             }
@@ -315,7 +315,7 @@ fn record_at(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Reque
 
 /// A change that says what is so already records nothing.
 fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel::Asked> {
-    let mission = mission::newest(tx.state()).filter(|mission| mission.state == At::Running)?;
+    let mission = mission::newest(tx.state()).filter(|mission| mission.phase == Phase::Running)?;
     let same = match asked.kind {
         Kind::MissionChanged => members(&mission) == asked.payload,
         Kind::MissionStarted => {

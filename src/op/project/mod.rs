@@ -19,8 +19,8 @@ pub(super) use check::check_caches;
 pub use check::{CheckOutcome, check};
 
 /// A state by its name, for a filter.
-pub fn parse_status(name: &str) -> Result<machine::State> {
-    let named = machine::State::parse(name).filter(|state| *state != machine::State::Absent);
+pub fn parse_status(name: &str) -> Result<machine::Phase> {
+    let named = machine::Phase::parse(name).filter(|state| *state != machine::Phase::Absent);
     named.ok_or_else(|| Error::usage(format!("'{}' is not a status", crate::base::text::cut(name, 40))))
 }
 
@@ -55,7 +55,7 @@ impl Projection {
 pub struct Counts {
     pub entity: EntityType,
     pub live: u64,
-    pub states: Vec<(machine::State, u64)>,
+    pub states: Vec<(machine::Phase, u64)>,
 }
 
 /// Counts, and what they are through.
@@ -105,7 +105,7 @@ pub struct ListRequest {
     /// Of what.
     pub projection: Projection,
     /// Only entities in one of these; in any if there are none.
-    pub states: Vec<machine::State>,
+    pub states: Vec<machine::Phase>,
     /// Only what was made for this, by a reference.
     pub made_for: Option<(String, EntityType)>,
     /// How many at most.
@@ -205,7 +205,7 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         Some((text, wanted)) => Some(state.find(text, *wanted)?),
         None => None,
     };
-    let wanted = |e: &Entity| request.states.is_empty() || request.states.contains(&e.state);
+    let wanted = |e: &Entity| request.states.is_empty() || request.states.contains(&e.phase);
     if let Some(owner) = made_for {
         let behind = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
         let found = state.made_for(&owner, entity).into_iter().filter(|e| !e.archived && wanted(e) && behind(e));

@@ -1,7 +1,7 @@
 //! `hf-task explain`: in one chain, why a task stands where it stands.
 
 use crate::base::{EntityType, Result, Subject, limits, text};
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::View;
 use crate::policy::rules::{Wait, waits_for};
@@ -34,7 +34,7 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
     let subject = state.find(&request.reference, EntityType::Task)?;
     let task = state.entity(&subject).expect("it was resolved").into_owned();
     let mut chain = Chain { view: &view, state, steps: Vec::new(), seen: Vec::new() };
-    match (view.recorded().entity(&Subject::SYSTEM).filter(|system| system.state == At::Stopped), flag) {
+    match (view.recorded().entity(&Subject::SYSTEM).filter(|system| system.phase == Phase::Stopped), flag) {
         (Some(system), _) => {
             let fact = |name: &str| system.text(name).unwrap_or_default().to_owned();
             chain.say(format!(
@@ -82,11 +82,11 @@ impl Chain<'_> {
     /// That its project is held up, and why.
     fn project(&mut self, task: &Entity) {
         let project = project::of(task).and_then(|project| self.state.entity(&project));
-        let Some(project) = project.filter(|project| project.state != At::Active) else { return };
+        let Some(project) = project.filter(|project| project.phase != Phase::Active) else { return };
         let fact = |name: &str| project.text(name).unwrap_or_default().to_owned();
         let name = project.subject.id();
-        self.steps.push(match project.state {
-            At::Archived => format!("project {name} is archived since {}", fact("archived_at")),
+        self.steps.push(match project.phase {
+            Phase::Archived => format!("project {name} is archived since {}", fact("archived_at")),
             _ => {
                 let (since, by, why) = (fact("paused_at"), fact("paused_by"), fact("pause_reason"));
                 format!("project {name} is paused since {since} by {by}: {why}")
@@ -101,25 +101,25 @@ impl Chain<'_> {
         self.seen.push(task.subject.clone());
         let since = self.since(task)?;
         let (name, fact) = (task.name(), |name: &str| task.text(name).map(str::to_owned));
-        match task.state {
-            At::Proposed | At::Ready => {
-                self.say(format!("{name} is {} since {since}", task.state));
+        match task.phase {
+            Phase::Proposed | Phase::Ready => {
+                self.say(format!("{name} is {} since {since}", task.phase));
                 let waits = waits_for(self.state, task);
-                if waits.is_empty() && task.state == At::Ready {
+                if waits.is_empty() && task.phase == Phase::Ready {
                     self.say(format!("nobody has claimed {name}"));
                 }
                 for wait in waits {
                     self.wait(task, wait)?;
                 }
             }
-            At::Assigned => {
+            Phase::Assigned => {
                 let until = self.until(task);
                 self.say(format!(
                     "{name} is held by {}{until}, not started",
                     fact("holder").unwrap_or("nobody".into())
                 ));
             }
-            At::Running => {
+            Phase::Running => {
                 let until = self.until(task);
                 self.say(format!("{name} is held by {}{until}", fact("holder").unwrap_or("nobody".into())));
                 let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
@@ -153,7 +153,7 @@ impl Chain<'_> {
         match self.view.moment().held_until(task) {
             Some(until) => format!(" until {until}"),
             None if task.facts.contains_key(LEASE)
-                && project.is_some_and(|project| project::standing(self.state, &project) == At::Paused) =>
+                && project.is_some_and(|project| project::standing(self.state, &project) == Phase::Paused) =>
             {
                 " until a lease after the resume".to_owned()
             }
@@ -165,7 +165,7 @@ impl Chain<'_> {
     fn successor(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
         if let Some(next) = made.iter().find(|next| next.text("rework_of") == Some(task.subject.id())) {
-            self.say(format!("{} does it anew and is {}", next.name(), next.state));
+            self.say(format!("{} does it anew and is {}", next.name(), next.phase));
         }
     }
 
@@ -181,7 +181,7 @@ impl Chain<'_> {
 
     fn decisions(&mut self, target: &Subject) {
         for decision in self.state.made_for(target, EntityType::Decision) {
-            if approval::OPEN.contains(&decision.state) {
+            if approval::OPEN.contains(&decision.phase) {
                 let summary = text::cut(decision.text("summary").unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
                 let since = decision.text("requested_at").unwrap_or_default().to_owned();
                 self.say(format!("{} is open since {since}: {summary}", decision.name()));

@@ -8,7 +8,7 @@ use super::{Context, Recorded, require};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Result};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::op::kernel::{Asked, Transaction, is_stopped};
@@ -147,7 +147,7 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         // Nobody who let a lease pass need be waited for until a watchdog comes by.
         tx.settle_claims(project.as_ref())?;
         let Some((task, constraint)) = ready::next(tx.state(), project.as_ref()) else {
-            let waiting = tx.state().tally().in_state(EntityType::Task, At::Proposed);
+            let waiting = tx.state().tally().in_phase(EntityType::Task, Phase::Proposed);
             return Ok(ClaimOutcome::NoTask { waiting });
         };
         request.subject = Some(task.subject.to_string());
@@ -201,7 +201,7 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
     on_task(ctx, &reference, |tx, task| {
         let run = task.named("last_run_id", EntityType::Run).and_then(|run| tx.state().entity(&run));
         let mine = task.text("holder").is_none_or(|holder| holder == ctx.caller.actor.to_string());
-        if let Some(run) = run.filter(|run| run.state == At::Running && mine && key.is_none()) {
+        if let Some(run) = run.filter(|run| run.phase == Phase::Running && mine && key.is_none()) {
             if ctx.caller.actor.kind == ActorKind::Agent {
                 project::check_going_on(tx.state(), task)?;
             }
@@ -233,7 +233,7 @@ pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
         if ctx.caller.actor.kind == ActorKind::Agent {
             project::check_going_on(tx.state(), task)?;
         }
-        let run = task.named("last_run_id", EntityType::Run).filter(|_| task.state == At::Running);
+        let run = task.named("last_run_id", EntityType::Run).filter(|_| task.phase == Phase::Running);
         let (kind, subject) = match run {
             Some(run) => (Kind::Heartbeat, run),
             None => (Kind::ClaimRenewed, task.subject.clone()),
@@ -300,9 +300,9 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
             tx.ask(ctx.request(Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
         }
         if let End::Succeeded { summary } = &end {
-            let now = tx.state().entity(&task.subject).filter(|task| task.state == At::Running);
+            let now = tx.state().entity(&task.subject).filter(|task| task.phase == Phase::Running);
             let run = now.and_then(|task| task.named("last_run_id", EntityType::Run));
-            if let Some(run) = run.filter(|run| tx.state().of(run) == At::Running) {
+            if let Some(run) = run.filter(|run| tx.state().phase_of(run) == Phase::Running) {
                 let finished = json!({"success": true, "summary": summary});
                 tx.ask(ctx.request(Kind::RunFinished, Some(&run.to_string()), finished))?;
             }

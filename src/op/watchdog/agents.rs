@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Ticking;
 use crate::base::{EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
-use crate::machine::State as At;
+use crate::machine::Phase;
 use crate::op::agent::{self, Declaration};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
@@ -31,7 +31,7 @@ pub struct Watched {
 
 /// Looks at every agent that is at work, and gives each its next id. `held` is what was held when the tick began.
 pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<Watched>> {
-    let agents = tx.state().in_state(EntityType::Agent, At::Active, usize::MAX);
+    let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
     let calendar = Calendar::of(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
@@ -135,7 +135,7 @@ fn take_in(
             continue;
         }
         if let Some(over) = over(&name) {
-            let end = if over.state == At::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
+            let end = if over.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
             dir.end_declaration(&name, end)?;
             continue;
         }
@@ -164,7 +164,7 @@ fn take_in(
         // The name tells of the file, unless it is too long or taken.
         let named = EntityId::parse(&format!("{}-{id}", agent.subject.id())).ok();
         let named = named.map(|id| Subject::new(EntityType::DeepWork, id));
-        let subject = match named.filter(|named| tx.state().of(named) == At::Absent) {
+        let subject = match named.filter(|named| tx.state().phase_of(named) == Phase::Absent) {
             Some(named) => named,
             None => {
                 let id = crate::op::random_ulid(tick.ctx.now)?.to_string();

@@ -14,7 +14,7 @@ use super::{Context, References, agent, job, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
 use crate::job::{CancelReason, JobDir, JobLiveness};
-use crate::machine::{self, State as At};
+use crate::machine::{self, Phase};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
 use crate::policy::due::{JobLife, Machine, Moment, WATCHDOG};
@@ -150,13 +150,13 @@ impl<'a> Ticking<'a> {
 
     /// Jobs whose supervisor is gone. They are looked at before the lock is taken.
     fn jobs(&mut self) -> Result<()> {
-        let queued = [(At::Proposed, QUEUED_LOOK_MAX), (At::Ready, QUEUED_LOOK_MAX)];
-        let under_way = [At::Assigned, At::Running, At::Retrying].map(|at| (at, usize::MAX));
+        let queued = [(Phase::Proposed, QUEUED_LOOK_MAX), (Phase::Ready, QUEUED_LOOK_MAX)];
+        let under_way = [Phase::Assigned, Phase::Running, Phase::Retrying].map(|at| (at, usize::MAX));
         // The state goes before anything is settled: it holds the index, for which whoever has the vault's lock may wait.
         let tasks: Vec<Entity> = {
             let (_, state) = self.vault.view()?;
             let looked_at = queued.into_iter().chain(under_way);
-            looked_at.flat_map(|(at, most)| state.in_state(EntityType::Task, at, most)).filter(Entity::is_job).collect()
+            looked_at.flat_map(|(at, most)| state.in_phase(EntityType::Task, at, most)).filter(Entity::is_job).collect()
         };
         for task in &tasks {
             let standing = match self.mode {
@@ -182,7 +182,7 @@ impl<'a> Ticking<'a> {
 
     /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
     fn round(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::Call>, bool)> {
-        self.stopped = tx.state().of(&Subject::SYSTEM) == At::Stopped;
+        self.stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         self.paused = Calendar::of(tx.state()).all_paused();
         // What was overdue in a round before is settled; agents are looked at anew.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
@@ -217,7 +217,7 @@ impl<'a> Ticking<'a> {
                 self.say(due.code, due.subject.clone(), Level::Error, due.seconds);
             }
             // What an earlier finding led to may have settled a later one.
-            let legal = machine::step(due.subject.entity, tx.state().of(&due.subject), due.kind).is_some();
+            let legal = machine::step(due.subject.entity, tx.state().phase_of(&due.subject), due.kind).is_some();
             if legal && self.mode == Mode::Write {
                 tx.add(due.draft())?;
             }

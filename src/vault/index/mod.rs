@@ -36,7 +36,7 @@ pub const INDEX: &str = "index";
 /// Keys of the store: a letter for what it is, then what it is about.
 mod key {
     use crate::base::{EntityId, EntityType, Subject, Ulid};
-    use crate::machine::State;
+    use crate::machine::Phase;
     use crate::state::{Entity, Timer};
 
     /// Its number is that of the format: an index of another one has no mark, and is written anew.
@@ -72,12 +72,12 @@ mod key {
         format!("{}{entity}:{prefix}", shelf.letter()).into_bytes()
     }
 
-    pub fn in_state(entity: EntityType, state: State) -> Vec<u8> {
-        format!("s{entity}:{state}:").into_bytes()
+    pub fn in_phase(entity: EntityType, phase: Phase) -> Vec<u8> {
+        format!("s{entity}:{phase}:").into_bytes()
     }
 
     pub fn placed(entity: &Entity) -> Vec<u8> {
-        [in_state(entity.subject.entity, entity.state).as_slice(), &entity.ordinal.to_be_bytes()].concat()
+        [in_phase(entity.subject.entity, entity.phase).as_slice(), &entity.ordinal.to_be_bytes()].concat()
     }
 
     pub fn held_by(holder: &str) -> Vec<u8> {
@@ -266,13 +266,13 @@ impl Base for Index {
         )
     }
 
-    fn in_state(&self, entity: EntityType, state: machine::State, limit: usize) -> Vec<Entity> {
+    fn in_phase(&self, entity: EntityType, state: machine::Phase, limit: usize) -> Vec<Entity> {
         self.ask(
             |store, txn| {
-                let found = store.range(txn, &key::in_state(entity, state), None, limit)?;
+                let found = store.range(txn, &key::in_phase(entity, state), None, limit)?;
                 found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
             },
-            |folded| folded.in_state(entity, state, limit),
+            |folded| folded.in_phase(entity, state, limit),
         )
     }
 
