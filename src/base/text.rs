@@ -1,8 +1,8 @@
-//! One value, one line: nothing that a value holds may make, hide or reorder a line of a reply.
+//! Text for replies: no value may add, hide or reorder a line of a reply.
 
 use std::fmt::Write as _;
 
-/// Characters that end a line somewhere, are invisible, or change the direction of what follows.
+/// Whether a character can end a line, is invisible, or changes the direction of the following text.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -15,8 +15,8 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Writes a value on one line. Reversible: a backslash is doubled, the rest is `\n`, `\t`, `\r`
-/// or `\u{hex}`.
+/// Escapes a value so that it fits on one line. Reversible: a backslash is doubled, other unsafe characters become
+/// `\n`, `\t`, `\r` or `\u{hex}`.
 pub fn escape(value: &str) -> String {
     let mut line = String::with_capacity(value.len());
     for c in value.chars() {
@@ -25,14 +25,14 @@ pub fn escape(value: &str) -> String {
             '\n' => line.push_str("\\n"),
             '\r' => line.push_str("\\r"),
             '\t' => line.push_str("\\t"),
-            c if is_unsafe(c) => write!(line, "\\u{{{:x}}}", c as u32).expect("a string takes all"),
+            c if is_unsafe(c) => write!(line, "\\u{{{:x}}}", c as u32).expect("writing to a string cannot fail"),
             c => line.push(c),
         }
     }
     line
 }
 
-/// The first `max` characters, with `…` where something was cut.
+/// The first `max` characters, followed by `…` if the text is longer.
 pub fn cut(value: &str, max: usize) -> String {
     match value.char_indices().nth(max) {
         None => value.to_owned(),
@@ -44,7 +44,7 @@ pub fn cut(value: &str, max: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Undoes `escape`, to show that nothing is lost.
+    /// Reverses `escape`, to show that nothing is lost.
     fn unescape(line: &str) -> String {
         let mut value = String::new();
         let mut rest = line.chars();

@@ -1,9 +1,9 @@
-//! The closed list of event kinds: what each is about, what its payload must hold, and what is known of it.
+//! The closed list of event kinds: the subject, payload and properties of each.
 //!
-//! Adding a kind is adding a row here (and its transitions to `machine`, its facts to `state::facts` and
-//! its consequences to `policy::react`). What rules have to know of a kind is a column of its row; the
-//! columns and their defaults are in `event::row`. Names of types that this version does not know are
-//! kept in the log byte for byte, verified, and left out of the state.
+//! To add a kind, add a row here, its transitions to `machine`, its facts to `state::facts` and its consequences to
+//! `policy::react`. Everything that rules need to know about a kind is a column of its row; `event::row` has the columns
+//! and their defaults. Events of unknown types, from a newer version, stay in the log byte for byte and are verified,
+//! but do not change the state.
 
 use serde_json::{Map, Value};
 
@@ -106,21 +106,21 @@ names! {
     }
 }
 
-/// What an event of a kind is about.
+/// What the subject of an event must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubjectType {
-    /// One entity of this type.
+    /// An entity of this type.
     One(EntityType),
-    /// Any entity that exists.
+    /// Any existing entity.
     Any,
 }
 
-/// What a member of a payload must be.
+/// The type of a payload member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
-    /// A string that is not empty.
+    /// A non-empty string.
     Text,
-    /// A whole number, zero or more.
+    /// A non-negative integer.
     Count,
     Bool,
     /// The id of an entity of this type.
@@ -140,27 +140,27 @@ pub enum FieldType {
     Time,
 }
 
-/// One member of a payload. Members that are not listed are kept as they are.
+/// A member of a payload. Members that are not listed are allowed and kept unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadField {
     pub name: &'static str,
     pub field_type: FieldType,
     pub required: bool,
-    /// Who says it. Default: the author of the event.
+    /// Who fills it in. Default: the author of the event.
     pub filled_by: FilledBy,
-    /// Whether two requests for the same state differ if they differ in this. Default: no.
+    /// Whether two requests that lead to the same phase are different requests if they differ in this. Default: no.
     pub distinguishes: bool,
 }
 
-/// Who says a member of a payload.
+/// Who fills in a payload member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilledBy {
     /// The author of the event.
     Author,
-    /// The policy fills it in if the author does not.
+    /// The author, or the policy if the author does not.
     Policy,
-    /// `hf-job fire` alone. It binds a task to a command: anybody who could write it by hand could show
-    /// an operator one command and run another, or take a job from its supervisor.
+    /// Only `hf-job fire`. It binds a task to a command: anyone who could set it directly could show an operator one
+    /// command and run another, or take a job away from its supervisor.
     Jobs,
 }
 
@@ -201,17 +201,17 @@ const BRANCH: SubjectType = SubjectType::One(EntityType::Branch);
 const THREAD: SubjectType = SubjectType::One(EntityType::Thread);
 const MESSAGE: SubjectType = SubjectType::One(EntityType::Message);
 
-/// When the time was over, where the event says that it is.
+/// When the time ran out, in events that say so.
 const DUE_AT: PayloadField = optional("due_at", FieldType::Time);
 
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
-/// What ends a deep work in time: an activity log, the agent's word, or another declaration.
+/// What ends deep work in time: an activity log, the agent's command, or another declaration.
 pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration"];
 pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
-/// What a file can be that is known by a short reference.
+/// What a file with a short reference can be.
 pub const DOCUMENT_KINDS: &[&str] = &["design", "plan", "patch", "report"];
-/// The whole content of a mission's state file, but for what the tool keeps itself.
+/// The content of a mission's state file, except for what the toolkit maintains.
 const MISSION_FIELDS: &[PayloadField] = &[
     required("goal", FieldType::Text),
     optional("constraints", FieldType::Texts),
@@ -222,172 +222,172 @@ const MISSION_FIELDS: &[PayloadField] = &[
     optional("last_action", FieldType::Text),
     optional("next_action", FieldType::Text),
 ];
-/// What ends a session in time: the agent's word, another session in its place, or the end of its project.
+/// What ends a session in time: a logout, a new session that replaces it, or the archiving of its project.
 pub const SESSION_ENDS: &[&str] = &["logout", "replaced", "archived"];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
 
-/// What a branch is for; that of the user is the root.
+/// What a branch is for; the `user` branch is the root.
 pub const BRANCH_TYPES: &[&str] = &["user", "task", "social", "free"];
 
-/// The list itself, in the order of `Kind`.
+/// The table, in the order of `Kind`.
 #[rustfmt::skip]
 pub const TABLE: &[KindRow] = &[
-    reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object)], "the vault begins; binds its random id")
+    reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object)], "the vault was created; binds its random id")
         .side_effect(SideEffect::Settles),
     reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text)], "an unfinished write was moved to quarantine"),
-    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text)], "an operator cut a damaged suffix off"),
-    reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object)], "these settings are in force from here on")
+    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text)], "an operator cut off a damaged end of the log"),
+    reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object)], "these settings apply from here on")
         .side_effect(SideEffect::Settles),
-    reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for so many seconds"),
-    reserved(Kind::MachineBooted, &[required("at", FieldType::Time)], "the machine was started, or the vault is on another machine"),
-    reserved(Kind::ClockStepped, &[required("from", FieldType::Time), required("to", FieldType::Time)], "the clock was set: from the time that it should have shown, to the time that it shows"),
-    row(Kind::EmergencyStopIssued, SYSTEM, &[required("reason", FieldType::Text)], "everything stops")
+    reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for this many seconds"),
+    reserved(Kind::MachineBooted, &[required("at", FieldType::Time)], "the machine was booted, or the vault is on another machine"),
+    reserved(Kind::ClockStepped, &[required("from", FieldType::Time), required("to", FieldType::Time)], "the clock was set: from the time it should have shown to the time it shows"),
+    row(Kind::EmergencyStopIssued, SYSTEM, &[required("reason", FieldType::Text)], "all work stops")
         .leaving(WhenLeaving::Void).cause(Cause::Outside),
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again")
         .by(RecordedBy::Operator).wakes_jobs(),
-    row(Kind::EscalationRequired, SubjectType::Any, &[optional("reason", FieldType::Text), optional("code", FieldType::Text)], "a person must look")
+    row(Kind::EscalationRequired, SubjectType::Any, &[optional("reason", FieldType::Text), optional("code", FieldType::Text)], "escalated to an operator")
         .ending(Ending::End).leaving(WhenLeaving::Paused),
-    row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook did not do its work")
+    row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook failed")
         .ending(Ending::End).leaving(WhenLeaving::Paused),
-    row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count)], "a rule of the watchdog began to fail")
+    row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count)], "the watchdog found an anomaly")
         .by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::AnomalyCleared, SubjectType::Any, &[required("code", FieldType::Text)], "a rule of the watchdog holds again")
+    row(Kind::AnomalyCleared, SubjectType::Any, &[required("code", FieldType::Text)], "the anomaly is gone")
         .by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::AgentStarted, AGENT, &[optional("announced", FieldType::Bool)], "an agent begins; announced if by its first command")
+    row(Kind::AgentStarted, AGENT, &[optional("announced", FieldType::Bool)], "an agent started; announced if recorded automatically with its first command")
         .leaving(WhenLeaving::Paused).tells_presence(),
-    row(Kind::AgentStopped, AGENT, &[optional("reason", FieldType::Text)], "an agent is gone for now, and nobody waits for it")
+    row(Kind::AgentStopped, AGENT, &[optional("reason", FieldType::Text)], "an agent stopped; no sign of life is expected")
         .by(RecordedBy::NotAgents).speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused).tells_presence(),
     row(Kind::ActivityLogged, AGENT, &[required("heartbeat_id", FieldType::Text), required("kind", FieldType::Text), optional("title", FieldType::Text), optional("file", FieldType::Text), optional("emergency", FieldType::Text)], "an agent wrote an activity log")
         .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
     row(Kind::CheckpointRecorded, AGENT, &[required("heartbeat_id", FieldType::Text), required("text", FieldType::Text)], "an agent says what it is doing")
         .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
-    row(Kind::RecoveryAttempted, AGENT, &[required("code", FieldType::Text), required("attempt", FieldType::Count)], "somebody tried to wake an agent")
+    row(Kind::RecoveryAttempted, AGENT, &[required("code", FieldType::Text), required("attempt", FieldType::Count)], "an attempt was made to wake an agent")
         .by(RecordedBy::NotAgents),
-    row(Kind::DeepWorkStarted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("heartbeat_id", FieldType::Text), required("mode", FieldType::OneOf(DEEPWORK_MODES)), required("activity", FieldType::Text), optional("minutes", FieldType::Count)], "an agent will be deep in work")
+    row(Kind::DeepWorkStarted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("heartbeat_id", FieldType::Text), required("mode", FieldType::OneOf(DEEPWORK_MODES)), required("activity", FieldType::Text), optional("minutes", FieldType::Count)], "an agent declared deep work")
         .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
-    row(Kind::DeepWorkExtended, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("minutes", FieldType::Count)], "it takes longer than declared")
+    row(Kind::DeepWorkExtended, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("minutes", FieldType::Count)], "the deep work takes longer than declared")
         .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
-    row(Kind::DeepWorkCompleted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), optional("by", FieldType::OneOf(DEEPWORK_ENDS))], "it is over")
+    row(Kind::DeepWorkCompleted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), optional("by", FieldType::OneOf(DEEPWORK_ENDS))], "the deep work ended")
         .speaks_for(SpeaksFor::Linked).leaving(WhenLeaving::Paused)
         .moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
-    row(Kind::DeepWorkExpired, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), DUE_AT], "its time is over and it is not")
+    row(Kind::DeepWorkExpired, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), DUE_AT], "the deep work did not end in time")
         .by(RecordedBy::NotAgents).speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
-    row(Kind::RequirementProposed, REQUIREMENT, &[required("title", FieldType::Text), optional("description", FieldType::Text), optional("project_id", FieldType::Id(EntityType::Project))], "a requirement was put in")
+    row(Kind::RequirementProposed, REQUIREMENT, &[required("title", FieldType::Text), optional("description", FieldType::Text), optional("project_id", FieldType::Id(EntityType::Project))], "a requirement was proposed")
         .opens(Opens::Named("project_id")).cause(Cause::Outside),
-    row(Kind::RequirementAnalyzed, REQUIREMENT, &[optional("analysis", FieldType::Text)], "its analysis is recorded"),
-    row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be built"),
-    row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text)], "it will not be built")
+    row(Kind::RequirementAnalyzed, REQUIREMENT, &[optional("analysis", FieldType::Text)], "its analysis was recorded"),
+    row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be implemented"),
+    row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text)], "it will not be implemented")
         .by(RecordedBy::Operator).ending(Ending::Consequence),
-    row(Kind::RequirementImplemented, REQUIREMENT, &[], "its tasks are done")
+    row(Kind::RequirementImplemented, REQUIREMENT, &[], "all its tasks are done")
         .ending(Ending::Consequence),
-    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and holds"),
-    row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another one took its place"),
-    row(Kind::OscillationDetected, REQUIREMENT, &[optional("count", FieldType::Count)], "verifying and building went back and forth too often")
+    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and is met"),
+    row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another requirement replaced it"),
+    row(Kind::OscillationDetected, REQUIREMENT, &[optional("count", FieldType::Count)], "it went back and forth between approved and implemented too often")
         .by(RecordedBy::NotAgents).depends_on_settings(),
-    row(Kind::DecisionRequested, DECISION, &[required("kind", FieldType::OneOf(DECISION_KINDS)), required("target", FieldType::Subject), required("summary", FieldType::Text), optional("options", FieldType::Texts), optional("change", FieldType::Object), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "a person is asked"),
+    row(Kind::DecisionRequested, DECISION, &[required("kind", FieldType::OneOf(DECISION_KINDS)), required("target", FieldType::Subject), required("summary", FieldType::Text), optional("options", FieldType::Texts), optional("change", FieldType::Object), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "an operator is asked to decide"),
     row(Kind::DecisionApproved, DECISION, &[optional("chosen_option", FieldType::Text).distinguishes(), optional("rationale", FieldType::Text), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "the answer is yes")
         .by(RecordedBy::Operator),
     row(Kind::DecisionRejected, DECISION, &[optional("rationale", FieldType::Text)], "the answer is no")
         .by(RecordedBy::Operator).ending(Ending::Consequence).depends_on_settings(),
-    row(Kind::DecisionSuperseded, DECISION, &[optional("by", FieldType::Id(EntityType::Decision))], "another decision took its place")
+    row(Kind::DecisionSuperseded, DECISION, &[optional("by", FieldType::Id(EntityType::Decision))], "another decision replaced it")
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
     row(Kind::ApprovalTimedOut, DECISION, &[DUE_AT], "nobody answered in time")
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
-    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), optional("command_hash", FieldType::Text).filled_by(FilledBy::Jobs), optional("job", FieldType::Bool), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task))], "a piece of work was proposed")
+    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), optional("command_hash", FieldType::Text).filled_by(FilledBy::Jobs), optional("job", FieldType::Bool), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task))], "a task was proposed")
         .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", LinkRule::IfLegal)
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")),
-    row(Kind::TaskReady, TASK, &[], "nothing stands in its way")
+    row(Kind::TaskReady, TASK, &[], "nothing blocks it")
         .ending(Ending::Consequence).wakes_jobs(),
-    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs)], "somebody took it")
+    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs)], "it was claimed")
         .claim(Claim::Makes).starts(Starts::Claim),
-    row(Kind::ClaimRenewed, TASK, &[], "whoever took it is still at it")
+    row(Kind::ClaimRenewed, TASK, &[], "its holder renewed the lease")
         .claim(Claim::Needs).leaving(WhenLeaving::Paused),
-    row(Kind::ClaimExpired, TASK, &[DUE_AT], "whoever took it let the lease pass")
+    row(Kind::ClaimExpired, TASK, &[DUE_AT], "its lease expired")
         .claim(Claim::NeedsIfAgent).ending(Ending::Consequence).wakes_jobs(),
     row(Kind::TaskSucceeded, TASK, &[], "it is done")
         .also_changes(&[EntityType::Requirement]).claim(Claim::Needs).ending(Ending::End).wakes_jobs(),
     row(Kind::TaskFailed, TASK, &[required("error_class", FieldType::OneOf(ERROR_CLASSES)), required("reason", FieldType::Text), optional("escalate", FieldType::Bool), optional("released", FieldType::Bool)], "it failed")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::TaskRetrying, TASK, &[optional("released", FieldType::Bool)], "it will be tried again")
+    row(Kind::TaskRetrying, TASK, &[optional("released", FieldType::Bool)], "it will be retried")
         .starts(Starts::Retry),
-    row(Kind::TaskAborted, TASK, &[optional("reason", FieldType::Text)], "it was given up")
+    row(Kind::TaskAborted, TASK, &[optional("reason", FieldType::Text)], "it was aborted")
         .also_changes(&[EntityType::Requirement]).claim(Claim::NeedsIfAgent).ending(Ending::End).wakes_jobs(),
-    row(Kind::TaskArchived, TASK, &[DUE_AT], "it left the projections")
+    row(Kind::TaskArchived, TASK, &[DUE_AT], "it was removed from the projections")
         .also_changes(&[EntityType::Run, EntityType::Branch]).by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::RunStarted, RUN, &[required("task_id", FieldType::Id(EntityType::Task)), optional("timeout_seconds", FieldType::Count)], "one attempt at a task began")
+    row(Kind::RunStarted, RUN, &[required("task_id", FieldType::Id(EntityType::Task)), optional("timeout_seconds", FieldType::Count)], "an attempt at a task started")
         .side_effect(SideEffect::TakesLease).claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", LinkRule::MustBeLegal)
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
         .frequent().claim(Claim::Needs).ending(Ending::End).leaving(WhenLeaving::Paused),
-    row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text)], "the run came to its end")
+    row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text)], "the run ended")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::RunCrashed, RUN, &[optional("reason", FieldType::Text), optional("transient", FieldType::Bool), optional("escalate", FieldType::Bool)], "the run died")
+    row(Kind::RunCrashed, RUN, &[optional("reason", FieldType::Text), optional("transient", FieldType::Bool), optional("escalate", FieldType::Bool)], "the run crashed")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::RunTimedOut, RUN, &[optional("reason", FieldType::Text), DUE_AT], "the run fell silent")
+    row(Kind::RunTimedOut, RUN, &[optional("reason", FieldType::Text), DUE_AT], "the run timed out")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::ArtifactDeclared, ARTIFACT, &[required("kind", FieldType::OneOf(ARTIFACT_KINDS)), optional("filename", FieldType::Text), optional("task_id", FieldType::Id(EntityType::Task))], "something will be made")
+    row(Kind::ArtifactDeclared, ARTIFACT, &[required("kind", FieldType::OneOf(ARTIFACT_KINDS)), optional("filename", FieldType::Text), optional("task_id", FieldType::Id(EntityType::Task))], "an artifact will be made")
         .leaving(WhenLeaving::Paused).cause(Cause::Named(EntityType::Task, "task_id")),
-    row(Kind::ArtifactMaterialized, ARTIFACT, &[required("sha256", FieldType::Text), required("size_bytes", FieldType::Count), optional("path", FieldType::Text)], "its content is stored")
+    row(Kind::ArtifactMaterialized, ARTIFACT, &[required("sha256", FieldType::Text), required("size_bytes", FieldType::Count), optional("path", FieldType::Text)], "its content was stored")
         .leaving(WhenLeaving::Paused),
     row(Kind::ArtifactValidated, ARTIFACT, &[], "its content was checked and is good"),
-    row(Kind::ArtifactInvalidated, ARTIFACT, &[optional("reason", FieldType::Text)], "its content was checked and is not good"),
-    row(Kind::ArtifactCorrupted, ARTIFACT, &[optional("found_sha256", FieldType::Text)], "its content is no longer what was stored")
+    row(Kind::ArtifactInvalidated, ARTIFACT, &[optional("reason", FieldType::Text)], "its content was checked and is bad"),
+    row(Kind::ArtifactCorrupted, ARTIFACT, &[optional("found_sha256", FieldType::Text)], "its content differs from what was stored")
         .ending(Ending::End).leaving(WhenLeaving::Paused),
-    row(Kind::ConstraintApplied, CONSTRAINT, &[optional("text", FieldType::Text), optional("priority", FieldType::Subject), optional("decision_id", FieldType::Id(EntityType::Decision))], "a constraint holds"),
-    row(Kind::ConstraintRemoved, CONSTRAINT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "a constraint no longer holds"),
-    row(Kind::MissionStarted, MISSION, MISSION_FIELDS, "an autonomous piece of work begins")
+    row(Kind::ConstraintApplied, CONSTRAINT, &[optional("text", FieldType::Text), optional("priority", FieldType::Subject), optional("decision_id", FieldType::Id(EntityType::Decision))], "a constraint applies"),
+    row(Kind::ConstraintRemoved, CONSTRAINT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "a constraint no longer applies"),
+    row(Kind::MissionStarted, MISSION, MISSION_FIELDS, "a mission started")
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")),
-    row(Kind::MissionChanged, MISSION, MISSION_FIELDS, "its state, rewritten whole"),
-    row(Kind::MissionRoundBegun, MISSION, &[required("round", FieldType::Count)], "its next round begins"),
-    row(Kind::MissionPassed, MISSION, &[optional("last_action", FieldType::Text)], "it is done"),
+    row(Kind::MissionChanged, MISSION, MISSION_FIELDS, "its whole state, rewritten"),
+    row(Kind::MissionRoundBegun, MISSION, &[required("round", FieldType::Count)], "its next round started"),
+    row(Kind::MissionPassed, MISSION, &[optional("last_action", FieldType::Text)], "it succeeded"),
     row(Kind::MissionFailed, MISSION, &[optional("last_action", FieldType::Text)], "it was given up"),
-    row(Kind::DebateOpened, DEBATE, &[required("reviewers", FieldType::Texts), optional("mission_id", FieldType::Id(EntityType::Mission))], "reviewers take turns from here")
+    row(Kind::DebateOpened, DEBATE, &[required("reviewers", FieldType::Texts), optional("mission_id", FieldType::Id(EntityType::Mission))], "reviewers take turns from here on")
         .cause(Cause::Named(EntityType::Mission, "mission_id")),
     row(Kind::ReviewRecorded, REVIEW, &[required("debate_id", FieldType::Id(EntityType::Debate)), required("reviewer", FieldType::Text), required("text", FieldType::Text), required("fails", FieldType::Texts)], "a reviewer replied")
         .moves(EntityType::Debate, "debate_id", LinkRule::IfLegal).cause(Cause::Named(EntityType::Debate, "debate_id")),
-    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest found nothing"),
-    row(Kind::DebateExhausted, DEBATE, &[], "every round was used, and there is still something to fix"),
-    row(Kind::DebateClosed, DEBATE, &[], "what it was for is over")
+    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest replies found nothing"),
+    row(Kind::DebateExhausted, DEBATE, &[], "all rounds were used, and there is still something to fix"),
+    row(Kind::DebateClosed, DEBATE, &[], "it was closed because its mission ended")
         .by(RecordedBy::NotAgents),
     row(Kind::DocumentAdded, DOCUMENT, &[required("kind", FieldType::OneOf(DOCUMENT_KINDS)), required("path", FieldType::Text), required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "a file got a short reference"),
-    row(Kind::DocumentChanged, DOCUMENT, &[required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "its file has another content"),
+    row(Kind::DocumentChanged, DOCUMENT, &[required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "the content of its file changed"),
     row(Kind::ProjectOpened, PROJECT, &[], "something belongs to it for the first time"),
     row(Kind::ProjectPaused, PROJECT, &[required("reason", FieldType::Text), required("grace_seconds", FieldType::Count)], "nothing starts in it, and its agents are asked to leave")
         .by(RecordedBy::Operator).opens(Opens::Main),
-    row(Kind::PauseDrained, PROJECT, &[], "its last session and its last job are gone")
+    row(Kind::PauseDrained, PROJECT, &[], "its last session and its last job have ended")
         .by(RecordedBy::NotAgents),
-    row(Kind::ProjectResumed, PROJECT, &[optional("comment", FieldType::Text)], "its work goes on where it was")
+    row(Kind::ProjectResumed, PROJECT, &[optional("comment", FieldType::Text)], "its work continues")
         .by(RecordedBy::Operator).wakes_jobs(),
-    row(Kind::ProjectArchived, PROJECT, &[optional("reason", FieldType::Text)], "it can only be read from now on")
+    row(Kind::ProjectArchived, PROJECT, &[optional("reason", FieldType::Text)], "it is read-only from here on")
         .by(RecordedBy::Operator).opens(Opens::Main),
-    row(Kind::SessionStarted, SESSION, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("ttl_seconds", FieldType::Count), optional("project_id", FieldType::Id(EntityType::Project))], "an agent comes to work")
+    row(Kind::SessionStarted, SESSION, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("ttl_seconds", FieldType::Count), optional("project_id", FieldType::Id(EntityType::Project))], "an agent logged in")
         .speaks_for(SpeaksFor::Owner("agent_id")).starts(Starts::Session).opens(Opens::Named("project_id")),
-    row(Kind::SessionRenewed, SESSION, &[required("ttl_seconds", FieldType::Count)], "it stays")
+    row(Kind::SessionRenewed, SESSION, &[required("ttl_seconds", FieldType::Count)], "the session was renewed")
         .speaks_for(SpeaksFor::Owner("agent_id")).starts(Starts::Session),
-    row(Kind::SessionCut, SESSION, &[required("seconds", FieldType::Count)], "it has so long to leave")
+    row(Kind::SessionCut, SESSION, &[required("seconds", FieldType::Count)], "the session was shortened to this many seconds")
         .by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::SessionEnded, SESSION, &[required("reason", FieldType::OneOf(SESSION_ENDS))], "it left")
+    row(Kind::SessionEnded, SESSION, &[required("reason", FieldType::OneOf(SESSION_ENDS))], "the session ended")
         .speaks_for(SpeaksFor::Owner("agent_id")).ending(Ending::End).leaving(WhenLeaving::Archived),
-    row(Kind::SessionExpired, SESSION, &[DUE_AT], "it stayed longer than it may")
+    row(Kind::SessionExpired, SESSION, &[DUE_AT], "the session reached its limit")
         .by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::BranchCreated, BRANCH, &[required("persona_id", FieldType::Id(EntityType::Agent)), required("branch_type", FieldType::OneOf(BRANCH_TYPES)), required("label", FieldType::Text), optional("task_id", FieldType::Id(EntityType::Task)), optional("partner_persona_id", FieldType::Id(EntityType::Agent))], "an agent has one activity more")
+    row(Kind::BranchCreated, BRANCH, &[required("persona_id", FieldType::Id(EntityType::Agent)), required("branch_type", FieldType::OneOf(BRANCH_TYPES)), required("label", FieldType::Text), optional("task_id", FieldType::Id(EntityType::Task)), optional("partner_persona_id", FieldType::Id(EntityType::Agent))], "an agent has a new line of activity")
         .cause(Cause::Named(EntityType::Task, "task_id")).side_effect(SideEffect::CountsPersona),
-    row(Kind::BranchCompleted, BRANCH, &[], "an activity is over for good")
+    row(Kind::BranchCompleted, BRANCH, &[], "a line of activity ended for good")
         .also_changes(&[EntityType::Thread]).side_effect(SideEffect::ArchivesThread),
-    row(Kind::ThreadOpened, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), optional("anchor_id", FieldType::Id(EntityType::Thread)).filled_by(FilledBy::Policy)], "an agent is at a branch, from here on")
+    row(Kind::ThreadOpened, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), optional("anchor_id", FieldType::Id(EntityType::Thread)).filled_by(FilledBy::Policy)], "an agent works on a branch from here on")
         .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).cause(Cause::Named(EntityType::Branch, "branch_id"))
         .side_effect(SideEffect::OpensThread),
     row(Kind::NoteRecorded, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "something was said or done in a thread")
         .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal),
-    row(Kind::ThreadCompleted, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("summary", FieldType::Text), optional("summary_artifact_id", FieldType::Id(EntityType::Artifact)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent left a branch, and said where it stands")
+    row(Kind::ThreadCompleted, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("summary", FieldType::Text), optional("summary_artifact_id", FieldType::Id(EntityType::Artifact)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent left a branch with a summary")
         .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
     row(Kind::ThreadAborted, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), optional("reason", FieldType::Text), optional("message_id", FieldType::Id(EntityType::Message)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent left a branch without a summary")
         .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
-    row(Kind::MessageSent, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent)), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "somebody told an agent something")
-        // The root of an agent has its name.
+    row(Kind::MessageSent, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent)), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "a message was sent to an agent")
+        // An agent's root branch has the agent's name.
         .also_changes(&[EntityType::Thread]).leaving(WhenLeaving::Paused).moves(EntityType::Branch, "to", LinkRule::IfLegal)
         .side_effect(SideEffect::DeliversMessage),
-    row(Kind::MessageRead, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent))], "the agent has read it")
+    row(Kind::MessageRead, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent))], "the agent read it")
         .leaving(WhenLeaving::Paused).moves(EntityType::Branch, "to", LinkRule::IfLegal)
         .side_effect(SideEffect::ArchivesMessage),
 ];
@@ -397,7 +397,7 @@ impl Kind {
         &TABLE[self as usize]
     }
 
-    /// Whether an event of this kind can have this subject.
+    /// Whether an event of this kind may have this subject.
     pub fn fits(self, subject: &Subject) -> bool {
         match self.row().about {
             SubjectType::One(entity) => subject.entity == entity,
@@ -405,14 +405,14 @@ impl Kind {
         }
     }
 
-    /// The entities that a payload names and that must exist. Agents are named before their first command.
+    /// The entities named by the payload that must exist. Agents need not: they may be named before their first command.
     pub fn required_references(self, payload: &Map<String, Value>) -> Vec<Subject> {
         let mut named = self.references(payload);
         named.retain(|subject| subject.entity != EntityType::Agent);
         named
     }
 
-    /// The entities that a payload names.
+    /// The entities named by the payload.
     pub fn references(self, payload: &Map<String, Value>) -> Vec<Subject> {
         let id = |entity, value: &Value| Some(Subject::new(entity, EntityId::parse(value.as_str()?).ok()?));
         let mut named = Vec::new();
@@ -429,13 +429,13 @@ impl Kind {
         named
     }
 
-    /// Checks the members that this kind's row names.
+    /// Checks the payload members listed in this kind's row.
     pub fn check_payload(self, payload: &Map<String, Value>) -> Result<()> {
         for field in self.row().fields {
             match payload.get(field.name) {
                 None if field.required => {
                     return Err(Error::usage(format!(
-                        "{self} needs payload.{}: {}",
+                        "{self}: missing payload.{}; must be {}",
                         field.name,
                         field.field_type.description()
                     )));
@@ -458,7 +458,7 @@ impl FieldType {
     fn accepts(self, value: &Value) -> bool {
         match (self, value) {
             (FieldType::Text, Value::String(s)) => !s.trim().is_empty(),
-            // More is not a whole number any more in the canonical form.
+            // In canonical form, a larger number is no longer an exact integer.
             (FieldType::Count, Value::Number(n)) => n.as_u64().is_some_and(|n| n < 1 << 53),
             (FieldType::Bool, Value::Bool(_)) => true,
             (FieldType::Id(_), Value::String(s)) => EntityId::parse(s).is_ok(),
@@ -473,17 +473,17 @@ impl FieldType {
         }
     }
 
-    /// In words, for an error and for the manual.
+    /// In words, for errors and the manual.
     pub fn description(self) -> String {
         match self {
-            FieldType::Text => "a text that is not empty".to_owned(),
-            FieldType::Count => "a whole number, 0 or more".to_owned(),
+            FieldType::Text => "a non-empty string".to_owned(),
+            FieldType::Count => "a non-negative integer".to_owned(),
             FieldType::Bool => "true or false".to_owned(),
             FieldType::Id(entity) => format!("the id of {}", entity.with_article()),
             FieldType::Subject => "a subject, TYPE:ID".to_owned(),
             FieldType::OneOf(names) => format!("one of {}", names.join(", ")),
             FieldType::Actor => "an actor, KIND:NAME".to_owned(),
-            FieldType::Texts => "a list of texts".to_owned(),
+            FieldType::Texts => "a list of strings".to_owned(),
             FieldType::Ids(entity) => format!("a list of ids of {}", entity.plural()),
             FieldType::Object => "a JSON object".to_owned(),
             FieldType::Time => "a time, YYYY-MM-DDTHH:MM:SSZ".to_owned(),
@@ -491,16 +491,16 @@ impl FieldType {
     }
 }
 
-/// Whether the policy fills in members of this name, of any kind.
+/// Whether the policy fills in members with this name, in any kind.
 pub fn is_filled_by_policy(member: &str) -> bool {
     TABLE.iter().flat_map(|row| row.fields).any(|field| field.name == member && field.filled_by == FilledBy::Policy)
 }
 
-/// Members that tell a reader what an event says, the best first. They go by name and not by kind, so
-/// that an event of a kind that this version does not know has a headline, too.
+/// Members that summarize an event, best first. They are looked up by name and not by kind, so that events of unknown
+/// types have a headline, too.
 const HEADLINES: &[&str] = &["title", "summary", "reason", "rationale", "text", "last_action", "goal"];
 
-/// The first short text that a payload offers to a reader.
+/// The first short text in a payload that summarizes it.
 pub fn headline(payload: &Map<String, Value>) -> Option<String> {
     HEADLINES
         .iter()
@@ -522,7 +522,7 @@ mod tests {
         }
     }
 
-    /// The kinds whose rows fit, to be compared with a list that is written by hand, apart from the table.
+    /// The kinds whose rows match, to be compared with a list that does not come from the table.
     fn kinds(fits: impl Fn(&KindRow) -> bool) -> Vec<Kind> {
         TABLE.iter().filter(|row| fits(row)).map(|row| row.kind).collect()
     }
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_alone_decide_resume_and_hold_projects() {
+    fn only_operators_decide_resume_pause_and_archive() {
         let operators = [
             Kind::SystemResumed,
             Kind::RequirementRejected,
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_do_not_say_what_the_toolkit_finds() {
+    fn agents_do_not_record_what_the_toolkit_finds() {
         let found = [
             Kind::AnomalyDetected,
             Kind::AnomalyCleared,
@@ -592,7 +592,7 @@ mod tests {
     fn a_link_names_a_field_of_its_row() {
         for row in TABLE {
             let Some(link) = row.moves else { continue };
-            // The root of an agent is the branch that has its name.
+            // The root of an agent is the branch with the agent's name.
             let named = if link.member == "to" { EntityType::Agent } else { link.entity };
             assert_eq!(field(row, link.member).field_type, FieldType::Id(named), "{}", row.kind);
             assert_ne!(row.about, SubjectType::One(link.entity), "{} moves its own subject twice", row.kind);
@@ -625,7 +625,7 @@ mod tests {
         for row in TABLE {
             match row.speaks_for {
                 SpeaksFor::Subject => assert_eq!(row.about, AGENT, "{}", row.kind),
-                // Its subject has the fact since the event that made it.
+                // The event that created the subject set the fact.
                 SpeaksFor::Owner(member) => {
                     let made = kinds(|other| other.about == row.about)[0].row();
                     assert_eq!(field(made, member).field_type, FieldType::Id(EntityType::Agent), "{}", row.kind);
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_author_does_not_say_is_optional() {
+    fn what_the_author_does_not_fill_in_is_optional() {
         for row in TABLE {
             for field in row.fields.iter().filter(|field| field.filled_by != FilledBy::Author) {
                 assert!(!field.required, "{}.{}", row.kind, field.name);

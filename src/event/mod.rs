@@ -1,4 +1,4 @@
-//! Events: the closed list of kinds, the envelope and its sealing, strict intake of JSON.
+//! Events: the closed list of kinds, the envelope and its hash, and strict parsing of JSON input.
 
 mod envelope;
 pub mod intake;

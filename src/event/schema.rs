@@ -1,4 +1,4 @@
-//! The JSON Schema of an event, made from the list of kinds.
+//! The JSON Schema of events, generated from the table of kinds.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ const ULID: &str = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$";
 const ACTOR: &str = "^(user|agent|core|external):";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
-/// `Akashic/schemas/event.v1.schema.json`, for tools that read the log without this library.
+/// The content of `Akashic/schemas/event.v1.schema.json`, for tools that read the log without this library.
 pub fn event_schema() -> Value {
     let rules: Vec<Value> = TABLE
         .iter()
