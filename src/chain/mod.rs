@@ -1,7 +1,7 @@
-//! The hash chain: what makes a line good, how lines follow each other, where a log ends.
+//! The hash chain: what makes a line valid, how lines follow each other, and where a log ends.
 //!
-//! Everything here is a pure function of bytes. This is also the reference check of the format:
-//! parse, canonicalise, hash, compare.
+//! Everything here is a pure function of bytes. `check_line` is also the reference check of the format: parse,
+//! canonicalize, hash, compare.
 
 mod offset;
 pub mod record;
@@ -26,11 +26,12 @@ pub struct Head {
 }
 
 impl Head {
+    /// The head of a log whose last event is this one.
     pub fn at(event: &Event) -> Self {
         Head { id: event.id, hash: event.hash }
     }
 
-    /// Reads `ID:HASH`, the form in which an anchor is kept elsewhere.
+    /// Parses `ID:HASH`, the form of a head anchor.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, hash) = text.split_once(':')?;
         Some(Head { id: crate::event::parse_ulid(id)?, hash: Digest::parse(hash)? })
@@ -43,7 +44,7 @@ impl std::fmt::Display for Head {
     }
 }
 
-/// Checks one line by itself: JSON, canonical, all members there, hash right. `line` has no line end.
+/// Checks one line on its own: canonical JSON, all members present, correct hash. `line` has no line end.
 pub fn check_line(line: &[u8]) -> Result<Event, String> {
     let text = std::str::from_utf8(line).map_err(|e| format!("not UTF-8 at byte {}", e.valid_up_to()))?;
     let mut value: Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
@@ -58,19 +59,20 @@ pub fn check_line(line: &[u8]) -> Result<Event, String> {
     }
     let computed = Digest::of_bytes(&serde_jcs::to_vec(&value).map_err(|e| format!("not canonical: {e}"))?);
     if computed != event.hash {
-        return Err(format!("hash of event {} is {}, its bytes give {computed}", event.id, event.hash));
+        return Err(format!("hash of event {} is {}, but its content hashes to {computed}", event.id, event.hash));
     }
     Ok(event)
 }
 
-/// Checks that an event follows `prev`: linked to it, with a greater id, at the right place of its batch.
+/// Checks that an event follows `prev`: linked to its hash, with a greater id, at the right position of its batch.
+/// `batch` are the events of the batch so far.
 pub fn check_link(prev: Option<&Head>, batch: &[Event], event: &Event) -> Result<(), String> {
     let expected = prev.map_or(Digest::ZERO, |head| head.hash);
     if event.prev_hash != expected {
         return Err(format!("prev_hash of event {} is {}, expected {expected}", event.id, event.prev_hash));
     }
     if let Some(prev) = prev.filter(|head| head.id >= event.id) {
-        return Err(format!("event_id {} is not greater than the one before, {}", event.id, prev.id));
+        return Err(format!("event_id {} is not greater than the previous one, {}", event.id, prev.id));
     }
     let last = batch.last().and_then(|last| last.batch);
     match (last, event.batch) {
@@ -81,30 +83,30 @@ pub fn check_link(prev: Option<&Head>, batch: &[Event], event: &Event) -> Result
     }
 }
 
-/// Where and why a segment stops being good.
+/// Where and why a segment stops being valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Offset of the first byte that is not part of a good batch.
+    /// Offset of the first byte that is not part of a valid batch.
     pub offset: usize,
-    /// Offset of the line that could not be read; behind `offset` where a batch is cut short.
+    /// Offset of the first invalid line; greater than `offset` if it is inside a batch.
     pub line_offset: usize,
     pub message: String,
-    /// The batch that was cut short: how many of its lines are good, and how long it says it is.
+    /// The batch that was cut short: how many of its lines are valid, and how many it should have.
     pub batch: Option<(u64, u64)>,
 }
 
 /// What a scan of one segment found.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// End of the last good batch.
+    /// End of the last valid batch.
     pub end: usize,
     pub head: Option<Head>,
     pub count: u64,
     pub fault: Option<Fault>,
 }
 
-/// Reads a segment's bytes from `start` up to the first fault. `head` is the event before `start`.
-/// Each event of a complete batch is handed to `visit` with the offset of its line.
+/// Reads a segment's bytes from `start` up to the first fault. `head` is the event before `start`. Calls `visit` for
+/// each event of a complete batch, with the offset of its line.
 pub fn scan(bytes: &[u8], start: usize, head: Option<Head>, visit: &mut dyn FnMut(usize, &Event)) -> Scan {
     let mut done = Scan { end: start, head, count: 0, fault: None };
     let mut batch: Vec<Event> = Vec::new();
@@ -113,7 +115,7 @@ pub fn scan(bytes: &[u8], start: usize, head: Option<Head>, visit: &mut dyn FnMu
     while at < bytes.len() {
         let prev = batch.last().map(Head::at).or(done.head);
         let checked = match bytes[at..].iter().position(|&b| b == b'\n') {
-            None => Err("the last line has no end".to_owned()),
+            None => Err("the last line has no line end".to_owned()),
             Some(length) => check_line(&bytes[at..at + length])
                 .and_then(|event| check_link(prev.as_ref(), &batch, &event).map(|()| (event, length))),
         };
@@ -161,7 +163,7 @@ pub(crate) mod fixture {
     use crate::base::{Actor, Subject, Timestamp};
     use crate::event::{Draft, Kind};
 
-    /// A line with this payload, which is canonical already.
+    /// A line with this payload, which must be canonical.
     pub fn sealed(payload: &str) -> Vec<u8> {
         let draft = Draft {
             kind: Kind::EscalationRequired,
@@ -174,7 +176,7 @@ pub(crate) mod fixture {
         Event::from_draft(draft, Ulid::from_parts(2, 1), Timestamp(0)).seal(Digest::of_bytes(b"x"), None)
     }
 
-    /// A log of batches of the given lengths, and the offset at which each batch ends.
+    /// A log of batches of the given lengths, the offset at which each batch ends, and its events.
     pub fn log(batches: &[u64]) -> (Vec<u8>, Vec<usize>, Vec<Event>) {
         let (mut bytes, mut ends, mut events) = (Vec::new(), Vec::new(), Vec::<Event>::new());
         for &of in batches {

@@ -1,8 +1,7 @@
-//! The head record, `chain.json`: where the log ends, as far as somebody has said so.
+//! The head record, `chain.json`: where the published log ends.
 //!
-//! A small JSON object with a checksum, padded with spaces to a fixed size, so that it can be
-//! rewritten in place with one write. It is json after the log was synced: it may be behind the
-//! log, never ahead of it.
+//! A small JSON object with a checksum, padded with spaces to a fixed size, so that one write rewrites it in place. It
+//! is written after the log is synced: it may be behind the log, never ahead of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,7 @@ use super::{Head, LogOffset, SegmentName};
 use crate::base::{Digest, limits};
 use crate::event::parse_ulid;
 
-/// The newest form of the record that this program reads.
+/// The newest version of the record that this program reads.
 pub const RECORD_VERSION: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +21,7 @@ pub struct HeadRecord {
     pub offset: u64,
 }
 
+/// The record as it is written.
 #[derive(Serialize, Deserialize)]
 struct HeadRecordJson {
     event_count: u64,
@@ -34,10 +34,10 @@ struct HeadRecordJson {
     check: Option<String>,
 }
 
-/// Why a record's bytes cannot be used.
+/// Why a record cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadRecord {
-    /// Torn or damaged: as good as none.
+    /// Torn or damaged; treated like a missing record.
     Invalid,
     /// HeadRecordJson by a newer version.
     Newer,
@@ -86,7 +86,7 @@ impl HeadRecord {
     }
 }
 
-/// Over the record without its own `check`.
+/// The checksum of the record without its `check` member.
 fn checksum(json: &HeadRecordJson) -> String {
     Digest::of_bytes(&serde_json::to_vec(json).expect("a plain struct")).to_string()
 }

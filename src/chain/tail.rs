@@ -1,22 +1,23 @@
-//! What may stand at the end of a log, and what it means.
+//! What the end of a log can look like, and what it means.
 //!
-//! A writer that died leaves bytes behind the published head. Everything that a crash or a power
-//! cut can leave is told apart here from damage that it cannot:
+//! A writer that dies can leave bytes after the published head. This table distinguishes what a crash or power failure
+//! can leave from damage:
 //!
-//! | record | log | behind the head | verdict |
+//! | record | log | after the head | class |
 //! |---|---|---|---|
 //! | valid | ends there | nothing | Clean |
-//! | valid | longer | good batches | Adopt |
-//! | valid | longer | good batches, then a bad part with no event of another batch in it | Torn |
-//! | valid | longer | a bad part with an event of another batch behind it | Damage |
+//! | valid | longer | valid batches | Adopt |
+//! | valid | longer | valid batches, then invalid bytes without an event of another batch | Torn |
+//! | valid | longer | invalid bytes with an event of another batch after them | Damage |
 //! | valid | head's line differs | anything | Damage |
 //! | valid | shorter | - | Missing |
 //! | none | empty | - | Empty |
-//! | none | good | - | Adopt |
-//! | none | bad in its last line or batch only | - | Torn |
-//! | none | bad before that | - | Damage |
+//! | none | valid | - | Adopt |
+//! | none | invalid only in its last line or batch | - | Torn |
+//! | none | invalid before that | - | Damage |
 //!
-//! The rows are tested one by one in `every_row_of_the_table`.
+//! `vault::log` checks whether the line of the published head is there (the rows with a head's line that differs and
+//! with a shorter log). `every_row_of_the_table` tests the other rows one by one.
 
 use super::{Fault, Head, LogOffset, Scan, SegmentName, check_line, scan};
 
@@ -28,12 +29,12 @@ pub struct SegmentPart {
     pub bytes: Vec<u8>,
 }
 
-/// How much is known of where the log should end.
+/// How much of the log is to be classified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailScope {
-    /// The parts begin right behind a published head: all of them is tail.
+    /// The parts begin right after a published head, so all of it is tail.
     AfterHead,
-    /// No record: the parts are the whole log, and only its last line or batch may be tail.
+    /// There is no record: the parts are the whole log, and only its last line or batch may be tail.
     WholeLog,
 }
 
@@ -44,31 +45,31 @@ pub enum TailClass {
     Empty,
     /// The log ends at the published head.
     Clean,
-    /// Good events that nobody published.
+    /// Valid events that were not published.
     Adopt,
-    /// A write that was not finished begins at `from`.
+    /// An unfinished write begins at `from`.
     Torn { from: LogOffset, why: String },
-    /// No crash leaves this. `at` is the first bad byte.
+    /// Something that no crash can leave. `at` is the first invalid byte.
     Damage { at: LogOffset, why: String },
 }
 
-/// The good part of the tail and the verdict on the rest.
+/// The valid part of the tail, and the class of the rest.
 #[derive(Clone, Debug)]
 pub struct Tail {
     pub head: Option<Head>,
-    /// Events in the good part.
+    /// Events in the valid part.
     pub count: u64,
-    /// End of the good part; `None` if it is empty and there is no head.
+    /// End of the valid part; `None` if it is empty and there is no head.
     pub end: Option<LogOffset>,
-    /// Where the part begins that nobody is known to have synced: all of the tail, or the last batch.
+    /// Start of the part that may not be synced: the whole tail, or the last batch.
     pub unsynced: Option<LogOffset>,
-    /// The highest schema version in the good part.
+    /// The highest schema version in the valid part.
     pub newest_version: u64,
     pub class: TailClass,
 }
 
-/// Reads the parts behind `head`, which ends at `end`, one after the other. An error is that of
-/// whoever brings them.
+/// Classifies the parts after `head`, which ends at `end`. They are read one after the other; an error from the
+/// iterator is returned as it is.
 pub fn classify<E>(
     scope: TailScope,
     head: Option<Head>,
@@ -112,7 +113,7 @@ pub fn classify<E>(
     Ok(tail)
 }
 
-/// Whether the bytes from the fault on can be one write that did not finish.
+/// Whether the bytes from the fault on can be one unfinished write.
 fn unfinished(scope: TailScope, bytes: &[u8], fault: &Fault, later: &[SegmentPart]) -> bool {
     let (mut last_no, mut of) = match fault.batch {
         Some((no, of)) => (no, Some(of)),
@@ -128,7 +129,7 @@ fn unfinished(scope: TailScope, bytes: &[u8], fault: &Fault, later: &[SegmentPar
                 bad_lines += 1;
                 of = of.or_else(|| batch_length_hint(line));
             }
-            // A later line of the same batch can be on the disk while an earlier one is not.
+            // A later line of the same batch can be on disk while an earlier one is not.
             Some(Ok(event)) => match event.batch {
                 Some(batch) if batch.no > last_no && of.is_none_or(|of| of == batch.of) => {
                     (last_no, of) = (batch.no, Some(batch.of));
@@ -140,8 +141,8 @@ fn unfinished(scope: TailScope, bytes: &[u8], fault: &Fault, later: &[SegmentPar
     scope == TailScope::AfterHead || (bad_lines <= of.unwrap_or(1) && later.iter().all(|p| p.bytes.is_empty()))
 }
 
-/// How long the batch is that a bad line seems to belong to, from its first bytes. Only a hint: it
-/// can make the vault keep bytes in quarantine instead of refusing to go on, never the reverse.
+/// The length of the batch that an invalid line seems to belong to, from its first bytes. Only a hint: it can make the
+/// vault quarantine bytes instead of refusing to continue, never the reverse.
 fn batch_length_hint(line: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(line.get(..256.min(line.len()))?).unwrap_or_default();
     let rest = text.strip_prefix("{\"$schema\":\"event.v1.schema.json\",\"actor\":\"")?;
@@ -208,7 +209,7 @@ mod tests {
             assert_eq!((kind(&tail), tail.count), (expected, count), "{name}: {tail:?}");
         };
         check("ends at the head", Some(4), &bytes, "Clean", 0);
-        check("good batches behind it", Some(1), &bytes, "Adopt", 5);
+        check("valid batches after it", Some(1), &bytes, "Adopt", 5);
         check("torn last line", Some(2), &bytes[..bytes.len() - 1], "Torn", 3);
         check("bad but terminated last line", Some(3), &flip(&bytes, ends[2] + 9), "Torn", 0);
         check("zeros", Some(4), &[&bytes[..], &[0; 9000]].concat(), "Torn", 0);

@@ -345,9 +345,9 @@ pub const TABLE: &[KindRow] = &[
         .cause(Cause::Named(EntityType::Mission, "mission_id")),
     row(Kind::ReviewRecorded, REVIEW, &[required("debate_id", FieldType::Id(EntityType::Debate)), required("reviewer", FieldType::Text), required("text", FieldType::Text), required("fails", FieldType::Texts)], "a reviewer replied")
         .moves(EntityType::Debate, "debate_id", LinkRule::IfLegal).cause(Cause::Named(EntityType::Debate, "debate_id")),
-    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest replies found nothing"),
+    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest reply found nothing"),
     row(Kind::DebateExhausted, DEBATE, &[], "all rounds were used, and there is still something to fix"),
-    row(Kind::DebateClosed, DEBATE, &[], "it was closed because its mission ended")
+    row(Kind::DebateClosed, DEBATE, &[], "it was closed because its mission ended or another one started")
         .by(RecordedBy::NotAgents),
     row(Kind::DocumentAdded, DOCUMENT, &[required("kind", FieldType::OneOf(DOCUMENT_KINDS)), required("path", FieldType::Text), required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "a file got a short reference"),
     row(Kind::DocumentChanged, DOCUMENT, &[required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "the content of its file changed"),

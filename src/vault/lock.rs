@@ -1,8 +1,8 @@
-//! flock, with an end to the wait. `Akashic/.lock` is held by whoever appends and is never unlinked;
-//! a job's files are locked the same way.
+//! flock with a timeout. A process that appends holds `Akashic/.lock`, which is never unlinked; a job's files are locked
+//! the same way.
 //!
-//! Waiting is done by a thread that blocks in flock, so that nothing spins. It lets go of a pipe when
-//! it is through, so that one poll can wait for many locks, for signals and for an end.
+//! A thread that blocks in flock does the waiting, so that nothing spins. It closes a pipe when it is done, so that one
+//! poll can wait for many locks, for signals and for a deadline.
 
 use std::fs::File;
 use std::io::{self, PipeReader};
@@ -12,47 +12,50 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, text};
 
-/// Enough for a thread that makes one system call; hundreds may wait.
+/// Enough for a thread that makes one system call; there may be hundreds.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// How a lock is held.
+/// Whether others can hold a lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
     Exclusive,
     Shared,
 }
 
-/// What is said when a lock cannot be taken, by whose lock it is.
+/// The error messages when a lock cannot be taken.
 #[derive(Clone, Copy, Debug)]
 pub struct LockMessages {
     /// flock itself failed.
     pub lock: &'static str,
-    /// There was nothing to wait with.
+    /// The waiting thread could not be started.
     pub wait: &'static str,
 }
 
 const OF_VAULT: LockMessages = LockMessages { lock: "cannot lock the vault", wait: "cannot wait for the vault's lock" };
 
-/// A lock of the vault, held for as long as this value lives; the kernel lets go when the process dies.
+/// A lock of the vault, held as long as this value lives. The kernel releases it when the process dies.
 #[derive(Debug)]
 pub struct LockGuard {
     _file: File,
 }
 
-/// Takes a lock of the vault. Busy if somebody else has it for longer than `timeout`.
+/// Takes a lock of the vault. `Busy` if another process holds it for longer than `timeout`.
 pub fn take(file: File, mode: LockMode, timeout: Duration) -> Result<LockGuard> {
     match take_within(file, mode, timeout, OF_VAULT)? {
         Some(file) => Ok(LockGuard { _file: file }),
         None => Err(Error::new(
             ErrorKind::Busy,
-            format!("another command has held the vault's lock for {} seconds", timeout.as_secs()),
+            format!(
+                "the vault is in use: another command has held its lock for {}",
+                text::count_noun(timeout.as_secs(), "second")
+            ),
         )),
     }
 }
 
-/// Takes a lock, waiting at most `timeout`; `None` if it was held for longer.
+/// Takes a lock, waiting at most `timeout`; `None` if it is held for longer.
 pub fn take_within(file: File, mode: LockMode, timeout: Duration, messages: LockMessages) -> Result<Option<File>> {
     let failed = |e| Error::system(messages.lock, e);
     if try_acquire(&file, mode).map_err(failed)? {
@@ -64,7 +67,7 @@ pub fn take_within(file: File, mode: LockMode, timeout: Duration, messages: Lock
 
 /// Takes a lock if it is free now.
 pub fn try_acquire(file: &File, mode: LockMode) -> io::Result<bool> {
-    // Named in full: `File` has methods of its own for this, and of the same names.
+    // Fully qualified, because `File` has methods with the same names.
     let tried = uninterrupted(|| match mode {
         LockMode::Exclusive => fs2::FileExt::try_lock_exclusive(file),
         LockMode::Shared => fs2::FileExt::try_lock_shared(file),
@@ -76,7 +79,7 @@ pub fn try_acquire(file: &File, mode: LockMode) -> io::Result<bool> {
     }
 }
 
-/// Takes a lock, however long that lasts.
+/// Takes a lock, waiting as long as it takes.
 pub fn acquire(file: &File, mode: LockMode) -> io::Result<()> {
     uninterrupted(|| match mode {
         LockMode::Exclusive => fs2::FileExt::lock_exclusive(file),
@@ -84,13 +87,13 @@ pub fn acquire(file: &File, mode: LockMode) -> io::Result<()> {
     })
 }
 
-/// Whether two open files are the same one.
+/// Whether two open files are the same file.
 pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
     let (one, other) = (one.metadata()?, other.metadata()?);
     Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
-/// A call that a signal interrupts is made again.
+/// Repeats a call that is interrupted by a signal.
 fn uninterrupted(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
     loop {
         match call() {
@@ -100,8 +103,8 @@ fn uninterrupted(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A thread that is blocked in flock. Its descriptor hangs up when it is through. Dropped before
-/// that, it lets go of the lock as soon as it has it.
+/// A thread that is blocked in flock. Its descriptor hangs up when the thread is done. If this value is dropped before
+/// that, the thread releases the lock as soon as it gets it.
 #[derive(Debug)]
 pub struct Waiter {
     through: PipeReader,
@@ -114,7 +117,7 @@ impl Waiter {
         let (sender, result) = mpsc::channel();
         let block = move || {
             let held = acquire(&file, mode);
-            // If nobody waits any more, the file is dropped here and with it the lock.
+            // If nobody is waiting anymore, the file is dropped here, which releases the lock.
             let _ = sender.send(held.map(|()| file));
             drop(hang_up);
         };
@@ -122,7 +125,7 @@ impl Waiter {
         Ok(Waiter { through, result })
     }
 
-    /// The locked file, at once where the descriptor has hung up; `None` if it took longer than `timeout`.
+    /// The locked file, immediately if the descriptor has hung up; `None` if it takes longer than `timeout`.
     pub fn finish_within(self, timeout: Duration) -> io::Result<Option<File>> {
         match self.result.recv_timeout(timeout) {
             Ok(held) => held.map(Some),
@@ -149,7 +152,7 @@ mod tests {
         File::options().create(true).truncate(false).write(true).open(dir.path().join(name)).unwrap()
     }
 
-    /// Which of them are through: now, or without a limit as soon as one is.
+    /// Which of the waiters are done; without a limit, blocks until one is.
     fn through(waiters: &[&Waiter], limit: Option<&Timespec>) -> Vec<bool> {
         let mut fds: Vec<_> = waiters.iter().map(|one| PollFd::new(*one, PollFlags::IN)).collect();
         rustix::io::retry_on_intr(|| poll(&mut fds, limit)).unwrap();
@@ -197,7 +200,7 @@ mod tests {
         acquire(&held, LockMode::Exclusive).unwrap();
         drop(Waiter::start(open(&dir, "lock"), LockMode::Exclusive).unwrap());
         drop(held);
-        // Through the thread that nobody waits for, whichever of the two is first.
+        // Whichever thread gets the lock first, the other gets it afterwards.
         acquire(&open(&dir, "lock"), LockMode::Exclusive).unwrap();
     }
 }
