@@ -1,8 +1,7 @@
-//! `Akashic/control`: the stop flag. One small record with a checksum, of a fixed size that exists
-//! from the start, rewritten in place: raising it needs neither the lock nor a healthy log nor room
-//! on the disk.
+//! `Akashic/control`: the stop flag. A small record with a checksum and a fixed size, which exists from the start and is
+//! rewritten in place: raising the flag needs neither the vault's lock nor an intact log nor disk space.
 //!
-//! Invariant: the flag is raised before the stop's event, and lowered after the event that ends it.
+//! Invariant: the flag is raised before the event of the stop is recorded, and lowered after the event that ends it.
 
 use std::os::unix::fs::FileExt;
 
@@ -14,15 +13,15 @@ use super::lock::{self, LockMode};
 use crate::base::{Error, Result, limits, seal, text};
 
 pub const CONTROL_FILE: &str = "control";
-/// Reading while somebody rewrites it can see half of each: look again this often.
+/// A read during a rewrite can see parts of both versions, so it is tried this often.
 const READ_ATTEMPTS: usize = 5;
-/// Of the reason, what fits the record whatever characters it has.
+/// A reason of this length fits the record, whatever characters it contains.
 const REASON_MAX_CHARS: usize = 150;
 
-/// Why everything is to stop.
+/// A stop of all work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopFlag {
-    /// Its own; the event that records it carries it too.
+    /// The id of this stop, which its event contains, too.
     pub id: String,
     pub reason: String,
     pub by: String,
@@ -35,6 +34,7 @@ impl StopFlag {
     }
 }
 
+/// The record as it is written.
 #[derive(Serialize, Deserialize)]
 struct StopRecord {
     stop: Option<StopFlag>,
@@ -54,7 +54,7 @@ fn decode(bytes: &[u8]) -> Option<Option<StopFlag>> {
 }
 
 impl Vault {
-    /// The flag, if it is up. A record that cannot be read says nothing: the log knows, too.
+    /// The flag, if it is raised. A damaged record counts as not raised; the stop is in the log, too.
     pub fn stop_flag(&self) -> Result<Option<StopFlag>> {
         for _ in 0..READ_ATTEMPTS {
             let Some(bytes) = self.akashic.read(CONTROL_FILE)? else { return Ok(None) };
@@ -65,7 +65,7 @@ impl Vault {
         Ok(None)
     }
 
-    /// Raises the flag; every command and every job looks at it. One that is up already stays.
+    /// Raises the flag, which every command and every job checks. A flag that is already raised stays unchanged.
     pub fn raise_stop(&self, stop: &StopFlag) -> Result<()> {
         self.rewrite(|up| match up {
             Some(_) => None,
@@ -73,12 +73,12 @@ impl Vault {
         })
     }
 
-    /// Lowers the flag of one stop. Another one, raised since, stays up.
+    /// Lowers the flag of this stop. If another stop has raised it since, it stays raised.
     pub fn lower_stop(&self, stop: &StopFlag) -> Result<()> {
         self.rewrite(|up| (up == Some(stop.id.as_str())).then(|| encode(None)))
     }
 
-    /// Makes the record's room in a new vault.
+    /// Creates the record in a new vault.
     pub(super) fn make_control(&self) -> Result<()> {
         self.rewrite(|_| Some(encode(None)))
     }
@@ -93,7 +93,7 @@ impl Vault {
         let Some(bytes) = next(up.as_ref().map(|stop| stop.id.as_str())) else { return Ok(()) };
         let wrong = |e| failed("write", &self.akashic.path().join(CONTROL_FILE), e);
         writing.write_all_at(&bytes, 0).map_err(wrong)?;
-        // What somebody put behind the record would spoil it for ever.
+        // Bytes after the record would make it invalid permanently.
         let longer = writing.metadata().map_err(wrong)?.len() > bytes.len() as u64;
         if longer {
             writing.set_len(bytes.len() as u64).map_err(wrong)?;
