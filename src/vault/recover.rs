@@ -1,6 +1,6 @@
-//! Mending: adopting what a dead writer left, moving unfinished or damaged bytes to quarantine.
+//! Recovery: adopting events that a dead writer left, moving unfinished or damaged bytes to quarantine.
 //!
-//! Invariant: bytes leave the log only after a synced copy of them is in quarantine.
+//! Invariant: bytes are removed from the log only after a synced copy of them is in quarantine.
 
 use std::os::unix::fs::FileExt;
 
@@ -14,8 +14,8 @@ use crate::chain::tail::{Tail, TailClass};
 use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::{Draft, Event, Kind};
 
-/// Makes good events durable that somebody wrote but never published: writes the same bytes again,
-/// because an earlier sync may have failed and left clean pages that are not on the disk.
+/// Makes valid events durable that were written but not published. Writes the same bytes again, because an earlier sync
+/// may have failed and left pages that are marked clean but are not on disk.
 pub(super) fn adopt(writer: &mut Writer<'_>, tail: &Tail) -> Result<()> {
     let (Some(from), Some(to)) = (tail.unsynced, tail.end) else { return Ok(()) };
     for segment in writer.vault().segments()?.into_iter().filter(|s| (from.segment..=to.segment).contains(s)) {
@@ -27,36 +27,36 @@ pub(super) fn adopt(writer: &mut Writer<'_>, tail: &Tail) -> Result<()> {
             .read_exact_at(&mut bytes, start)
             .and_then(|()| file.write_all_at(&bytes, start))
             .and_then(|()| file.sync_data());
-        again.map_err(|e| Error::system("cannot make an earlier command's event durable", e))?;
+        again.map_err(|e| Error::system("cannot make the events of an earlier command durable", e))?;
     }
     sync_names(writer.vault(), to.segment)?;
     writer.publish();
     Ok(())
 }
 
-/// Moves an unfinished write out of the log and records that.
+/// Moves an unfinished write to quarantine and records it.
 pub(super) fn quarantine_tail(writer: &mut Writer<'_>, tail: &Tail, from: LogOffset, why: &str) -> Result<()> {
     adopt(writer, tail)?;
     let moved = copy_to_quarantine(writer.vault(), "tail", from)?;
     clear_later(writer, from)?;
     let note = match tail.head {
         Some(head) => note(Kind::TailQuarantined, Some(head), moved.describe(why)),
-        // A tail before the first event: there is no log yet that could hold a record of it.
+        // An unfinished first event: there is no log yet in which this could be recorded.
         None => {
             let file = writer.open_to_write(from.segment)?;
-            return file.set_len(from.offset).map_err(|e| Error::system("cannot cut the unfinished write off", e));
+            return file.set_len(from.offset).map_err(|e| Error::system("cannot cut off the unfinished write", e));
         }
     };
-    // Written over the unfinished bytes, so that there is no moment at which they are gone unrecorded.
+    // Written over the unfinished bytes, so that they are never missing without a record.
     writer.append_at(from, note)?;
     writer.warnings.push(format!("an unfinished write of {} bytes was moved to quarantine", moved.bytes));
     Ok(())
 }
 
-/// What an operator's recovery did.
+/// The result of a recovery by an operator.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The events that record it, or nothing if there was nothing to recover.
+    /// The events that record it; empty if there was nothing to recover.
     pub events: Vec<Event>,
     pub expected: Option<Head>,
     pub found: Option<Head>,
@@ -66,7 +66,7 @@ pub struct Recovered {
 }
 
 impl Vault {
-    /// Cuts the log off before its first bad line and records that, keeping what is cut off.
+    /// Cuts off the log before its first invalid line and records it. The cut bytes are kept in quarantine.
     pub fn recover(&self, actor: Actor, vault_id: &str, options: WriteOptions) -> Result<Recovered> {
         let mut writer = Writer::lock(self, options)?;
         let record = match head::read(&self.akashic)? {
@@ -75,7 +75,7 @@ impl Vault {
             _ => None,
         };
         let good = self.good_part()?;
-        if self.mends_itself(record.as_ref(), &good)? {
+        if self.repairs_itself(record.as_ref(), &good)? {
             drop(writer);
             let writer = Writer::open_empty(self, options)?;
             let (found, warnings) = (writer.head(), writer.warnings);
@@ -117,9 +117,9 @@ impl Vault {
         })
     }
 
-    /// Whether opening the vault mends all that is wrong: its published head is there, and what is bad
-    /// behind it is only a write that was not finished.
-    fn mends_itself(&self, record: Option<&HeadRecord>, good: &GoodPart) -> Result<bool> {
+    /// Whether opening the vault repairs everything: its published head is there, and only an unfinished write comes
+    /// after it.
+    fn repairs_itself(&self, record: Option<&HeadRecord>, good: &GoodPart) -> Result<bool> {
         if let Some(record) = record
             && !matches!(self.head_line(record)?, HeadLine::Good(_))
         {
@@ -130,7 +130,7 @@ impl Vault {
         Ok(behind && matches!(self.tail(record)?.class, TailClass::Torn { .. }))
     }
 
-    /// The whole log from its beginning, as far as it is good.
+    /// The log from its beginning up to the first fault.
     fn good_part(&self) -> Result<GoodPart> {
         let mut good = GoodPart { head: None, count: 0, end: None, fault: None };
         for segment in self.segments()? {
@@ -167,7 +167,7 @@ struct GoodPart {
     fault: Option<(LogOffset, String)>,
 }
 
-/// Copies that now are in quarantine.
+/// What was copied to quarantine.
 #[derive(Debug, Default)]
 struct Quarantined {
     from: Option<LogOffset>,
@@ -186,8 +186,8 @@ impl Quarantined {
     }
 }
 
-/// Copies everything from `from` to the end of the log. The name follows from the content, so a
-/// repetition after a crash makes no second copy.
+/// Copies everything from `from` to the end of the log to quarantine. The names are derived from the content, so that
+/// repeating this after a crash makes no second copy.
 fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Quarantined> {
     let (quarantine, made) = vault.akashic.make_dir(layout::QUARANTINE)?;
     if made {
@@ -210,17 +210,17 @@ fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Quar
     Ok(moved)
 }
 
-/// Moves everything from a place on to quarantine.
+/// Moves everything from an offset on to quarantine.
 fn cut_off(writer: &mut Writer<'_>, from: LogOffset) -> Result<Quarantined> {
     let moved = copy_to_quarantine(writer.vault(), "damage", from)?;
     clear_later(writer, from)?;
     let file = writer.open_to_write(from.segment)?;
     let cut = file.set_len(from.offset).and_then(|()| file.sync_data());
-    cut.map_err(|e| Error::system("cannot cut the damaged part off", e))?;
+    cut.map_err(|e| Error::system("cannot cut off the damaged part", e))?;
     Ok(moved)
 }
 
-/// Empties the segments after `from`'s; their bytes are in quarantine.
+/// Empties the segments after that of `from`; their bytes are in quarantine.
 fn clear_later(writer: &mut Writer<'_>, from: LogOffset) -> Result<()> {
     for segment in writer.vault().segments()?.into_iter().filter(|s| *s > from.segment) {
         let file = writer.open_to_write(segment)?;

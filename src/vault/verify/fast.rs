@@ -1,9 +1,9 @@
-//! The fast check of one segment: its bytes in chunks over the threads, one strict pass each.
+//! The fast check of one segment: several threads, each with one strict pass over chunks of its bytes.
 //!
-//! Chunks are cut at line ends. Within a chunk each line is checked and linked to the one before;
-//! the edges are checked when the neighbours are known. A line that the strict pass leaves open goes
-//! to the reference check; a line that fails makes the whole segment go there, for a precise message.
-//! Chunks are read, not mapped: memory stays flat, and a file that shrinks meanwhile is an error.
+//! Chunks are cut at line ends. Within a chunk, each line is checked and linked to the previous one; the links between
+//! chunks are checked at the end. A line that the strict pass cannot decide goes to the reference check; if a line is
+//! invalid, the whole segment goes there, for a precise message. Chunks are read, not mapped: memory use stays constant,
+//! and a file that shrinks in the meantime is an error.
 
 use std::fs::File;
 use std::num::NonZero;
@@ -16,19 +16,19 @@ use crate::base::limits;
 use crate::chain::strict::{self, ChainLink};
 use crate::chain::{Head, check_line};
 
-/// What one thread takes at a time.
+/// The size of a chunk.
 const CHUNK_BYTES: u64 = 2 * 1024 * 1024;
 
-/// A segment that was found good.
+/// A segment that is valid.
 #[derive(Debug)]
 pub struct GoodSegment {
     pub last: Option<ChainLink>,
     pub count: u64,
-    /// Which of the anchors are in it.
+    /// Which of the head anchors are in it.
     pub anchors: Vec<bool>,
 }
 
-/// One chunk that was found good.
+/// A chunk that is valid.
 struct GoodChunk {
     first: ChainLink,
     last: ChainLink,
@@ -36,8 +36,8 @@ struct GoodChunk {
     anchors: Vec<bool>,
 }
 
-/// Checks a segment's bytes from `start` to `end` behind `prev`. `None` if something is wrong with
-/// them, or may be. `progress` is told how many bytes are done.
+/// Checks a segment's bytes from `start` to `end`, which follow `prev`. `None` if they are not certainly valid. Calls
+/// `progress` with the number of bytes done.
 pub fn check(
     file: &File,
     (start, end): (u64, u64),
@@ -61,7 +61,7 @@ pub fn check(
                     let good = chunk.is_some();
                     *chunks[n].lock().expect("no thread panics") = chunk;
                     if done.send(to - from).is_err() || !good {
-                        // One bad chunk is enough: the others need not look any further.
+                        // One invalid chunk is enough: the other threads can stop.
                         next.store(usize::MAX / 2, Ordering::Relaxed);
                         return;
                     }
@@ -79,11 +79,11 @@ pub fn check(
         good.count += chunk.count;
         good.anchors.iter_mut().zip(chunk.anchors).for_each(|(seen, here)| *seen |= here);
     }
-    // A batch does not go on in the next segment.
+    // A batch does not continue in the next segment.
     good.last.is_none_or(|last| last.ends_batch()).then_some(good)
 }
 
-/// Cuts the range into chunks that end where lines end.
+/// Cuts the range into chunks that end at line ends.
 fn cut(file: &File, start: u64, end: u64) -> Option<Vec<(u64, u64)>> {
     let (mut cuts, mut from) = (Vec::new(), start);
     while from < end {
@@ -122,8 +122,8 @@ fn check_chunk(bytes: &[u8], anchors: &[Head]) -> Option<GoodChunk> {
     for end in memchr::memchr_iter(b'\n', bytes) {
         let line = &text[begin..end];
         begin = end + 1;
-        let by_the_book = || check_line(line.as_bytes()).ok().map(|event| ChainLink::from_event(&event));
-        let link = strict::check_text(line).or_else(by_the_book)?;
+        let by_reference = || check_line(line.as_bytes()).ok().map(|event| ChainLink::from_event(&event));
+        let link = strict::check_text(line).or_else(by_reference)?;
         if last.is_some() {
             link.follows(last.as_ref()).then_some(())?;
         }
@@ -138,7 +138,7 @@ fn check_chunk(bytes: &[u8], anchors: &[Head]) -> Option<GoodChunk> {
     Some(GoodChunk { first: first?, last: last?, count, anchors: seen })
 }
 
-/// As many threads as the machine runs at once.
+/// The number of threads that the machine runs at the same time.
 pub fn default_jobs() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }

@@ -1,8 +1,8 @@
-//! Verification: what the bytes prove, as separate verdicts that are always all given.
+//! Verification: separate verdicts on the chain, the tail and the head, which are always all given.
 //!
-//! Two ways that must agree: the reference parses, canonicalises, hashes and compares one event
-//! after the other; the fast one (`fast`) proves the stored bytes in one pass over all threads, and
-//! asks the reference where something is wrong.
+//! There are two methods, which must agree. The reference method parses, canonicalizes, hashes and compares one event
+//! after the other. The fast method (`fast`) checks the stored bytes in one pass with several threads, and falls back to
+//! the reference method where something is wrong.
 
 mod fast;
 
@@ -19,48 +19,48 @@ use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::Event;
 
 names! {
-    /// What stands behind the published head.
+    /// What comes after the published head.
     pub enum TailVerdict {
         /// Nothing.
         Clean = "CLEAN",
-        /// Good events that their writer did not live to publish.
+        /// Valid events whose writer died before publishing them.
         Unpublished = "UNPUBLISHED",
-        /// A write that was not finished; the next append moves it to quarantine.
+        /// An unfinished write; the next append moves it to quarantine.
         Torn = "TORN",
-        /// Bytes that no crash leaves.
+        /// Bytes that no crash can leave.
         Damaged = "DAMAGED",
     }
 }
 
 names! {
-    /// What the head record says of the log.
+    /// Whether the head record matches the log.
     pub enum HeadVerdict {
         Ok = "OK",
-        /// The log has events that the record does not know yet.
+        /// The log has events after the published head.
         Behind = "BEHIND",
         Missing = "MISSING",
-        /// Torn or damaged: as good as none.
+        /// Torn or damaged; treated like a missing record.
         Invalid = "INVALID",
         /// The log ends before the published head: events are missing.
         Ahead = "AHEAD",
-        /// The published head is not the event that stands there.
+        /// The event at the published offset is not the published head.
         Mismatch = "MISMATCH",
     }
 }
 
-/// The chain itself: every line from where the check began.
+/// The chain itself: every line from the start of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainVerdict {
     Ok,
     Broken { place: LogOffset, why: String },
 }
 
-/// How to check the chain.
+/// The method to check the chain.
 #[derive(Clone, Copy, Debug)]
 pub enum Method {
-    /// One event after the other, by the book.
+    /// One event after the other.
     Reference,
-    /// So many threads at once; nothing for as many as the machine has.
+    /// With this many threads, or with as many as the machine runs.
     Fast { jobs: Option<NonZero<usize>> },
 }
 
@@ -68,18 +68,18 @@ pub enum Method {
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     pub method: Method,
-    /// Heads that the log must contain.
+    /// Head anchors that the log must contain.
     pub anchors: &'a [Head],
-    /// An event that is taken for granted, with everything before it.
+    /// An event that is trusted, with everything before it.
     pub since: Option<Ulid>,
 }
 
 impl Scope<'_> {
-    /// Everything, the fast way.
+    /// Everything, by the fast method.
     pub const ALL: Scope<'static> = Scope { method: Method::Fast { jobs: None }, anchors: &[], since: None };
 }
 
-/// Told how many bytes of how many are done.
+/// Called with the number of bytes done and the total.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// All verdicts of one verification.
@@ -89,22 +89,22 @@ pub struct Verified {
     pub tail: TailVerdict,
     pub tail_why: Option<String>,
     pub head_verdict: HeadVerdict,
-    /// The last good event.
+    /// The last valid event.
     pub head: Option<Head>,
     /// How many events were checked.
     pub count: u64,
-    /// Each expected head, and whether the checked part has it.
+    /// Each head anchor, and whether the checked part contains it.
     pub anchors: Vec<(Head, bool)>,
 }
 
 impl Verified {
-    /// Whether nothing is wrong but a write that a crash left unfinished, which the next append mends.
+    /// Whether everything is right except for an unfinished write, which the next append moves to quarantine.
     pub fn passed_but_for_tail(&self) -> bool {
         self.passed()
             || (self.tail == TailVerdict::Torn && Verified { tail: TailVerdict::Clean, ..self.clone() }.passed())
     }
 
-    /// Whether everything that can be wrong is right. A head that is missing or behind is not wrong.
+    /// Whether everything is right. A head record that is missing, invalid or behind is not an error.
     pub fn passed(&self) -> bool {
         self.chain == ChainVerdict::Ok
             && matches!(self.tail, TailVerdict::Clean | TailVerdict::Unpublished)
@@ -114,13 +114,13 @@ impl Verified {
 }
 
 impl Vault {
-    /// Checks the log up to its published head, and what stands behind it.
+    /// Checks the log up to its published head, and what comes after it.
     pub fn verify(&self, scope: Scope<'_>, progress: Progress<'_>) -> Result<Verified> {
         let mut record = head::read(&self.akashic)?;
         let mut tail = self.tail_if_there(&record)?;
         let mut guard = None;
         if !matches!((&record, &tail), (Published::Valid(_), Some((TailVerdict::Clean, _)))) {
-            // Perhaps somebody is writing just now: look again while nobody can.
+            // A writer may be active: look again under the lock.
             guard = self.lock_if_possible(LockMode::Shared)?;
             record = head::read(&self.akashic)?;
             tail = self.tail_if_there(&record)?;
@@ -129,7 +129,7 @@ impl Vault {
             Published::Valid(record) => Some(record),
             _ => None,
         };
-        // With a record the prefix stands still; without one, only the lock makes it.
+        // With a record, the published part does not change; without one, the lock must be kept.
         guard = guard.filter(|_| known.is_none());
         let mut found = self.check_prefix(known.as_ref(), scope, progress)?;
         drop(guard);
@@ -137,7 +137,7 @@ impl Vault {
             Some((verdict, why)) => (verdict, why),
             None => (TailVerdict::Clean, None),
         };
-        // Without a record, a log that is bad only in its last batch has an unfinished write there.
+        // Without a record, a log that is invalid only in its last batch has an unfinished write there.
         if known.is_none() && tail == TailVerdict::Torn {
             found.chain = ChainVerdict::Ok;
         }
@@ -145,11 +145,11 @@ impl Vault {
             Published::Missing => HeadVerdict::Missing,
             Published::Invalid => HeadVerdict::Invalid,
             Published::Newer => {
-                let why = "chain.json is of a newer version than this program reads";
+                let why = "chain.json has a newer version than this program supports";
                 return Err(Error::refused(Reason::NewerVersion, why));
             }
             Published::Valid(record) => {
-                // A check that began in the middle has not counted from the beginning.
+                // A check that starts in the middle has not counted all events.
                 let counted = scope.since.is_some() || found.chain != ChainVerdict::Ok || found.count == record.count;
                 match self.head_line(&record)? {
                     HeadLine::Missing => HeadVerdict::Ahead,
@@ -171,7 +171,7 @@ impl Vault {
         })
     }
 
-    /// The verdict on the tail; nothing if the log does not reach up to the record.
+    /// The verdict on the tail; `None` if the segment of the published head is missing.
     fn tail_if_there(&self, record: &Published) -> Result<Option<(TailVerdict, Option<String>)>> {
         let record = match record {
             Published::Valid(record) => Some(record),
@@ -199,8 +199,7 @@ impl Vault {
             Prefix { chain: ChainVerdict::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
         if let Some(link) = &trusted {
             if let Some(anchor) = anchors.iter().find(|anchor| anchor.id < link.head.id) {
-                let why =
-                    format!("the expected head {} stands before --since, in the part that is not checked", anchor.id);
+                let why = format!("the expected head {} is before --since, in the part that is not checked", anchor.id);
                 return Err(Error::usage(why));
             }
             found.see(anchors, link.head);
@@ -255,7 +254,7 @@ impl Vault {
         Ok(parts)
     }
 
-    /// The same segment by the book.
+    /// Checks a segment by the reference method.
     fn check_by_reference(
         &self,
         segment: SegmentName,
@@ -282,7 +281,7 @@ impl Vault {
         Ok(())
     }
 
-    /// The event that a check since `id` takes for granted, the last of its batch, and where it ends.
+    /// The event that a check since `id` trusts, the last of its batch, and the offset of its end.
     fn trusted_start(&self, id: Ulid) -> Result<(Event, LogOffset)> {
         let snapshot = self.snapshot()?;
         let unknown = || Error::new(ErrorKind::NotFound, format!("event {id} is not in the log"));
@@ -301,7 +300,7 @@ impl Vault {
 
 struct Prefix {
     chain: ChainVerdict,
-    /// The last good line.
+    /// The last valid line.
     last: Option<ChainLink>,
     count: u64,
     anchors: Vec<bool>,
