@@ -155,7 +155,7 @@ fn references(flags: &Flags, types: &[EntityType], current: &OsStr) -> Vec<Compl
     {
         let name = entity.name();
         if name.to_uppercase().starts_with(&current) && found.len() < OFFERED_MAX {
-            let title = ["title", "summary", "text", "label", "path"].iter().find_map(|fact| entity.text(fact));
+            let title = entity.title().or_else(|| entity.path());
             let help = format!("{} {}", entity.phase, text::cut(title.unwrap_or_default(), limits::SUMMARY_MAX_CHARS));
             found.push(CompletionCandidate::new(name).help(Some(help.into())));
         }

@@ -140,7 +140,7 @@ impl Put<'_> {
         let same = |key| same_content(&*tx.log, tx.state(), key);
         let found = [same(&content_key)?, same(&own_key)?];
         let mut all = found.iter().flatten().filter(|same| sound.contains(&same.subject));
-        if let Some(same) = all.clone().find(|same| same.text("task_id") == self.task.as_deref()) {
+        if let Some(same) = all.clone().find(|same| same.as_artifact().task_id() == self.task.as_deref()) {
             let asked = crate::op::kernel::Asked { id: same.first_event, held: true };
             return tx.finish(&[asked]);
         }
@@ -166,7 +166,7 @@ impl Put<'_> {
             "source_event_id": materialized.id.to_string(),
             "metadata": metadata,
         });
-        let filename = |same: &Entity| same.text("filename").unwrap_or("content").to_owned();
+        let filename = |same: &Entity| same.as_artifact().filename().unwrap_or("content").to_owned();
         let link = all.next().map(|same| (same.subject.id().to_owned(), filename(same)));
         self.vault.keep(incoming, &manifest, link.as_ref().map(|(id, name)| (id.as_str(), name.as_str())))?;
         let done = tx.finish(&[materialized])?;
@@ -254,7 +254,7 @@ fn open_checked(ctx: &Context, reference: &str) -> Result<(Entity, File)> {
         let subject = state.find(reference, EntityType::Artifact)?;
         Ok(state.entity(&subject).expect("it was resolved").into_owned())
     })?;
-    if !entity.facts.contains_key("sha256") {
+    if entity.as_artifact().sha256().is_none() {
         return Err(Error::not_found(format!("{} is {}: nothing was stored for it yet", entity.name(), entity.phase)));
     }
     let (found, file) = match content_of(&vault, &entity)? {
@@ -275,13 +275,13 @@ fn open_checked(ctx: &Context, reference: &str) -> Result<(Entity, File)> {
 
 /// The stored file of an artifact.
 fn content_of(vault: &Vault, entity: &Entity) -> Result<Option<File>> {
-    let path = entity.text("path").unwrap_or_default();
+    let path = entity.as_artifact().path().unwrap_or_default();
     let filename = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("content");
     vault.content(entity.subject.id(), filename)
 }
 
 fn matches(entity: &Entity, found: &Digest) -> bool {
-    let stored = entity.text("sha256").unwrap_or_default();
+    let stored = entity.as_artifact().sha256().unwrap_or_default();
     stored.trim_start_matches("sha256:") == found.hex()
 }
 
@@ -297,7 +297,7 @@ pub(super) fn damaged_contents(vault: &Vault) -> Result<Vec<String>> {
             let page = state.entities(EntityType::Artifact, after.as_deref(), limits::LOG_PAGE_MAX_EVENTS);
             let Some(last) = page.last() else { return Ok(damaged) };
             after = Some(last.subject.id().to_owned());
-            for entity in page.iter().filter(|entity| entity.facts.contains_key("sha256")) {
+            for entity in page.iter().filter(|entity| entity.as_artifact().sha256().is_some()) {
                 let found = content_of(vault, entity)?.map(|mut file| hash_content(&mut file, &mut |_| Ok(())));
                 match found.transpose()? {
                     Some(found) if matches(entity, &found) => {}

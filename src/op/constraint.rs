@@ -66,7 +66,7 @@ pub fn remove(ctx: &Context, request: RemoveRequest) -> Result<Recorded> {
     let RemoveRequest { reference, key } = request;
     let (subject, text) = with_view(&ctx.open()?, |_, state| {
         let subject = state.find(&reference, EntityType::Constraint)?;
-        let text = state.entity(&subject).and_then(|entity| entity.text("text").map(str::to_owned));
+        let text = state.entity(&subject).and_then(|entity| entity.as_constraint().text().map(str::to_owned));
         Ok::<(Subject, _), _>((subject, text.unwrap_or_default()))
     })?;
     ask(ctx, &subject.to_string(), Change::Remove, Map::new(), format!("Lift the constraint: {text}"), key)

@@ -103,14 +103,16 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     };
     let known = known.and_then(|subject| tx.state().entity(&subject).map(|document| document.into_owned()));
     if let (Some(document), Some(kind)) = (&known, kind)
-        && document.text("kind") != Some(kind.as_str())
+        && document.as_document().kind() != Some(kind.as_str())
     {
-        let said = document.text("kind").unwrap_or_default();
+        let said = document.as_document().kind().unwrap_or_default();
         return Err(Error::refused(Reason::KeyConflict, format!("{} is a {said} already", document.subject.id())));
     }
     let content = json!({"sha256": sha256, "size_bytes": size});
     let asked = match known {
-        Some(document) if document.text("sha256") == Some(&sha256) => Asked { id: document.last_event, held: true },
+        Some(document) if document.as_document().sha256() == Some(&sha256) => {
+            Asked { id: document.last_event, held: true }
+        }
         Some(document) => tx.ask(ctx.request(Kind::DocumentChanged, Some(&document.subject.to_string()), content))?,
         None => {
             let kind = kind.unwrap_or_else(|| DocumentKind::of(&full));
@@ -158,8 +160,8 @@ fn hash(path: &Path) -> Result<Option<(String, u64)>> {
 }
 
 fn view(vault: &Vault, document: &Entity) -> DocumentView {
-    let sha256 = document.text("sha256").unwrap_or_default().to_owned();
-    let path = vault.path().join(document.text("path").unwrap_or_default());
+    let sha256 = document.as_document().sha256().unwrap_or_default().to_owned();
+    let path = vault.path().join(document.as_document().path().unwrap_or_default());
     let standing = match hash(&path) {
         Err(_) => DocumentStanding::Unreadable,
         Ok(None) => DocumentStanding::Missing,
@@ -175,7 +177,7 @@ fn reference(document: &Entity) -> String {
 }
 
 fn tag(document: &Entity) -> &str {
-    document.text("sha256").and_then(|sha256| sha256.get(..4)).unwrap_or_default()
+    document.as_document().sha256().and_then(|sha256| sha256.get(..4)).unwrap_or_default()
 }
 
 /// Reads `D0001` or `D0001@a13c`, in either case; nothing if it has another form.

@@ -30,7 +30,7 @@ pub struct DebateView {
 
 impl DebateView {
     pub fn round(&self) -> u64 {
-        self.debate.as_ref().map_or(0, |debate| debate.count("round"))
+        self.debate.as_ref().map_or(0, |debate| debate.as_debate().round())
     }
 
     pub fn is(&self, state: Phase) -> bool {
@@ -44,7 +44,7 @@ impl DebateView {
 }
 
 fn fails_of(review: &Entity) -> Vec<String> {
-    review.texts("fails").map(str::to_owned).collect()
+    review.as_review().fails().map(str::to_owned).collect()
 }
 
 pub fn status(ctx: &Context) -> Result<DebateView> {
@@ -74,7 +74,7 @@ fn keep_file(vault: &Vault, snapshot: &dyn Log, review: &Entity) {
 fn look(state: &State, config: &Config) -> DebateView {
     let newest_mission = mission::newest(state);
     let running = newest_mission.as_ref().filter(|mission| mission.phase == Phase::Running).map(|m| m.subject.clone());
-    let current = |debate: &Entity| debate.named("mission_id", EntityType::Mission) == running;
+    let current = |debate: &Entity| debate.as_debate().mission() == running;
     let debate = state.newest(EntityType::Debate).filter(|debate| debate.phase != Phase::Closed && current(debate));
     let first = || config.texts(Setting::ReviewersOrder).into_iter().next();
     let turn = match &debate {
@@ -127,7 +127,7 @@ fn prompt_for(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<Promp
 fn check_known(state: &State, config: &Config, reviewer: &str) -> Result<()> {
     let open = review::open(state);
     let known = match &open {
-        Some(debate) => debate.texts("reviewers").map(str::to_owned).collect(),
+        Some(debate) => debate.as_debate().reviewers().map(str::to_owned).collect(),
         None => config.texts(Setting::ReviewersOrder),
     };
     match known.iter().any(|name| name == reviewer) {

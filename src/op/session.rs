@@ -47,7 +47,7 @@ pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)
     let (_, state) = crate::vault::Vault::open(vault).ok()?.view().ok()?;
     let session = state.entity(&state.find(name, EntityType::Session).ok()?)?;
     let project = EntityId::parse(project::of(&session)?.id()).ok()?;
-    Some((EntityId::parse(session.text("agent_id")?).ok()?, project))
+    Some((EntityId::parse(session.as_session().agent()?).ok()?, project))
 }
 
 /// The session of this shell, as it stands.
@@ -56,7 +56,7 @@ fn mine(ctx: &Context, state: &State) -> Result<Entity> {
         ctx.session.as_deref().ok_or_else(|| Error::usage("which session? set HF_SESSION, or give --session"))?;
     let subject = state.find(name, EntityType::Session)?;
     let session = state.entity(&subject).expect("it was resolved").into_owned();
-    match (&ctx.caller.shell, session.text("agent_id")) {
+    match (&ctx.caller.shell, session.as_session().agent()) {
         (super::Shell::Agents(name), Some(agent)) if name != agent => {
             Err(Error::refused(Reason::NotHolder, format!("{} is a session of agent {agent}", session.name())))
         }
@@ -66,8 +66,8 @@ fn mine(ctx: &Context, state: &State) -> Result<Entity> {
 
 /// The environment of the agent whose session this is.
 fn as_agent(ctx: &Context, session: &Entity) -> Result<Context> {
-    let actor = Actor::parse(&format!("agent:{}", session.text("agent_id").unwrap_or_default()))?;
-    let project = EntityId::parse(session.text("project_id").unwrap_or(project::MAIN))?;
+    let actor = Actor::parse(&format!("agent:{}", session.as_session().agent().unwrap_or_default()))?;
+    let project = EntityId::parse(session.as_session().project_id().unwrap_or(project::MAIN))?;
     Ok(Context { project: Some(project), ..ctx.acting_as(actor) })
 }
 
@@ -117,7 +117,7 @@ fn settle_open(tx: &mut Transaction<'_>, agent: &EntityId) -> Result<()> {
 /// The sessions of an agent in a project that are open.
 fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
     let mut open = project::sessions(state, project);
-    open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
+    open.retain(|session| session.as_session().agent() == Some(agent.as_str()));
     open
 }
 
@@ -161,7 +161,7 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
         let agent = agent_of(ctx)?;
         settle_open(&mut tx, &agent)?;
         let mut open = tx.state().in_phase(EntityType::Session, Phase::Active, usize::MAX);
-        open.retain(|session| session.text("agent_id") == Some(agent.as_str()));
+        open.retain(|session| session.as_session().agent() == Some(agent.as_str()));
         let mut asked = Vec::new();
         for session in open {
             let left = json!({"reason": "logout"});
@@ -300,7 +300,7 @@ impl MyTaskOutcome {
         self.events = newest_events(&*snapshot, task)?;
         self.artifacts = state.made_for(&task.subject, EntityType::Artifact);
         let me = Subject::new(EntityType::Agent, agent);
-        self.checkpoint = state.entity(&me).and_then(|me| me.text("last_checkpoint").map(str::to_owned));
+        self.checkpoint = state.entity(&me).and_then(|me| me.as_agent().last_checkpoint().map(str::to_owned));
         Ok(())
     }
 }
@@ -308,7 +308,7 @@ impl MyTaskOutcome {
 /// Whether a session began shortly after its project went on.
 fn begins_after_resume(state: &State, session: &Entity, project: &Subject) -> bool {
     let resumed = state.entity(project).filter(|project| project.phase == Phase::Active);
-    let resumed = resumed.and_then(|project| Some((project.last_event, project.time("resumed_at")?)));
+    let resumed = resumed.and_then(|project| Some((project.last_event, project.as_project().resumed_at()?)));
     resumed.is_some_and(|(event, at)| {
         // Which came first is told by the log, how long ago by the clock.
         session.first_event > event && session.created_at.0.saturating_sub(at.0) < RESUMED_SECONDS
@@ -319,7 +319,7 @@ fn newest_events(snapshot: &dyn Log, task: &Entity) -> Result<Vec<Event>> {
     use std::ops::ControlFlow;
     let (mut found, mut looked) = (Vec::new(), 0);
     let subject = task.subject.to_string();
-    let run = task.text("last_run_id").map(|run| format!("{}:{run}", EntityType::Run));
+    let run = task.as_task().last_run().map(|run| run.to_string());
     snapshot.read_back(&mut |event| {
         looked += 1;
         let about = event.subject == subject || Some(&event.subject) == run.as_ref();
@@ -371,8 +371,10 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
             held.map(|task| task.subject).ok_or_else(|| Error::not_found("you hold no task"))?
         }
     };
-    let mine =
-        tx.state().entity(&subject).is_some_and(|task| task.text("holder") == Some(&ctx.caller.actor.to_string()));
+    let mine = tx
+        .state()
+        .entity(&subject)
+        .is_some_and(|task| task.as_task().last_holder() == Some(&ctx.caller.actor.to_string()));
     // One that was taken and never begun is begun, so that what was done has a run.
     let begins = mine && first.is_none() && tx.state().phase_of(&subject) == Phase::Assigned;
     drop(tx);

@@ -51,7 +51,8 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
         }
     }
     // Whoever decides about a command sees all of it.
-    let target = entity.text("target").and_then(|target| state.entity(&Subject::parse(target).ok()?));
+    let target = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Decision);
+    let target = target.and_then(|decision| decision.as_decision().target()).and_then(|target| state.entity(&target));
     if let Some(target) = target
         && let Some(made) = snapshot.find(target.first_event)?
         && let Some(command) = made.payload.get("command")

@@ -12,7 +12,7 @@ use crate::policy::approval;
 use crate::policy::liveness::Level;
 use crate::policy::project::Calendar;
 use crate::policy::settings::Setting;
-use crate::state::State;
+use crate::state::{Entity, State};
 
 names! {
     /// Whether work goes on.
@@ -53,7 +53,6 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let (snapshot, state, config) = (view.log(), view.state(), view.config());
     let system = state.entity(&Subject::SYSTEM);
     let stopped = flag.is_some() || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
-    let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
     let mut problems = problems(view.recorded());
     // What the watchdog would say now, whether or not there is one.
     let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
@@ -63,9 +62,9 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     }));
     if stopped {
         let recorded = system.as_ref().filter(|system| system.phase == Phase::Stopped);
-        let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
+        let reason = recorded.and_then(|system| system.as_system().stop_reason().map(str::to_owned));
         let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
-        let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
+        let since = recorded.and_then(|system| system.as_system().stopped_at()).unwrap_or(now);
         problems.push((since, format!("everything is stopped: {reason}")));
     }
     let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
@@ -74,7 +73,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     }
     problems.sort();
     let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
-    let from = fact("running_since").unwrap_or(now);
+    let from = system.as_ref().and_then(|system| system.as_system().running_since()).unwrap_or(now);
     Ok(StatusOutcome {
         system: match stopped {
             true => SystemState::Stopped,
@@ -95,15 +94,20 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
 /// What needs somebody to look at it, and has nothing to do with the time.
 fn problems(state: &State) -> Vec<(Timestamp, String)> {
     let mut all = Vec::new();
-    let mut look = |entity: EntityType, at: Phase, since: &str, what: &str| {
+    let mut look = |entity: EntityType, at: Phase, since: fn(&Entity) -> Option<Timestamp>, what: &str| {
         for found in state.in_phase(entity, at, LOOK_MAX) {
-            let since = found.time(since).unwrap_or(found.created_at);
+            let since = since(&found).unwrap_or(found.created_at);
             all.push((since, format!("{} {what}", found.name())));
         }
     };
-    look(EntityType::Requirement, Phase::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
-    look(EntityType::Decision, Phase::Escalated, "timed_out_at", "was not decided in time");
-    look(EntityType::Artifact, Phase::Corrupted, "corrupted_at", "is Corrupted");
+    look(
+        EntityType::Requirement,
+        Phase::Blocked,
+        |r| r.as_requirement().blocked_at(),
+        "is Blocked: it went back and forth too often",
+    );
+    look(EntityType::Decision, Phase::Escalated, |d| d.as_decision().timed_out_at(), "was not decided in time");
+    look(EntityType::Artifact, Phase::Corrupted, |a| a.as_artifact().corrupted_at(), "is Corrupted");
     all
 }
 

@@ -49,7 +49,7 @@ impl Question {
 
     /// The question of a recorded decision.
     pub fn of(decision: &Entity) -> Option<Self> {
-        Question::parse(decision.text("kind")?)
+        Question::parse(decision.as_decision().kind()?)
     }
 }
 
@@ -84,16 +84,17 @@ pub fn bound_to(state: &State, question: Question, target: &Subject, change: Opt
             let text = serde_jcs::to_string(change?).expect("parsed JSON always has a canonical form");
             Some(Digest::of_bytes(text.as_bytes()).to_string())
         }
-        Question::Requirement | Question::Destructive => state.entity(target)?.text("content").map(str::to_owned),
+        Question::Requirement => state.entity(target)?.as_requirement().content().map(str::to_owned),
+        Question::Destructive => state.entity(target)?.as_task().content().map(str::to_owned),
     }
 }
 
 /// Whether what a decision was asked about is still what it was.
 pub fn still_fits(state: &State, decision: &Entity) -> bool {
     let fits = || {
-        let target = Subject::parse(decision.text("target")?).ok()?;
-        let now = bound_to(state, Question::of(decision)?, &target, decision.facts.get("change"))?;
-        Some(decision.text("target_hash")? == now)
+        let target = decision.as_decision().target()?;
+        let now = bound_to(state, Question::of(decision)?, &target, decision.as_decision().change())?;
+        Some(decision.as_decision().target_hash()? == now)
     };
     fits().unwrap_or(false)
 }

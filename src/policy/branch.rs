@@ -30,7 +30,7 @@ pub fn is_of_branches(kind: Kind) -> bool {
 /// The thread that a new one goes on from.
 pub fn anchor(state: &State, kind: Kind, payload: &Map<String, Value>) -> Option<String> {
     let branch = linked(kind, payload).filter(|_| kind == Kind::ThreadOpened)?;
-    state.entity(&branch)?.text("last_thread_id").map(str::to_owned)
+    state.entity(&branch)?.as_branch().last_thread_id().map(str::to_owned)
 }
 
 /// Whether a task is over, so that nobody can be at it.
@@ -51,7 +51,7 @@ pub fn social(state: &State, persona: &EntityId, partner: &EntityId) -> Option<E
 
 /// The branch in which a persona works on a task.
 fn of_task(state: &State, persona: &str, task: &Subject) -> Option<Entity> {
-    branch_for(state, task, |branch| branch.text("persona_id") == Some(persona))
+    branch_for(state, task, |branch| branch.as_branch().persona_id() == Some(persona))
 }
 
 /// The event that makes an agent a persona.
@@ -71,9 +71,9 @@ pub fn root_draft(state: &State, persona: &EntityId, parent: Option<Ulid>) -> Dr
 /// The event that ends the thread of a persona which a user wants to talk to.
 pub fn interruption(state: &State, persona: &EntityId) -> Option<Draft> {
     let root = state.root(persona)?;
-    let message = root.named("interrupt_id", EntityType::Message)?;
+    let message = root.as_branch().interrupt()?;
     let branch = state.active_branch(&root)?;
-    let thread = branch.named("current_thread_id", EntityType::Thread)?;
+    let thread = branch.as_branch().current_thread()?;
     let payload = json!({"branch_id": branch.subject.id(), "reason": INTERRUPTED, "message_id": message.id()});
     Some(Draft {
         kind: Kind::ThreadAborted,
@@ -165,13 +165,13 @@ fn is_persona(state: &State, name: &EntityId) -> Result<()> {
 
 fn can_be_completed(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(branch) = state.entity(step.subject) else { return Ok(()) };
-    let persona = branch.text("persona_id").unwrap_or_default();
+    let persona = branch.as_branch().persona_id().unwrap_or_default();
     is_own(step, persona)?;
     let never = |what: &str| Err(Error::refused(Reason::IllegalTransition, format!("{} {what}", branch.name())));
-    match branch.text("branch_type") {
+    match branch.as_branch().branch_type() {
         Some("user") => never("is the root, which is never over"),
         Some("social") => never("is social, which is never over"),
-        Some("task") => match branch.named("task_id", EntityType::Task).and_then(|task| state.entity(&task)) {
+        Some("task") => match branch.as_branch().task().and_then(|task| state.entity(&task)) {
             Some(task) if !is_over(&task) => Err(Error::refused(
                 Reason::NotReady,
                 format!("{} is over when {} is, which is {}", branch.name(), task.name(), task.phase),
@@ -187,18 +187,18 @@ fn can_be_completed(state: &State, step: &Step<'_>) -> Result<()> {
 
 fn can_be_opened(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(branch) = linked(step.kind, step.payload).and_then(|branch| state.entity(&branch)) else { return Ok(()) };
-    is_own(step, branch.text("persona_id").unwrap_or_default())?;
-    let again = branch.is_root() && branch.count("threads") > 0;
+    is_own(step, branch.as_branch().persona_id().unwrap_or_default())?;
+    let again = branch.is_root() && branch.as_branch().threads() > 0;
     if again || machine::step(EntityType::Branch, branch.phase, step.kind).is_none() {
         return Err(illegal(state, &branch.subject, step.kind));
     }
-    let root = branch.text("persona_id").and_then(|name| state.root(&EntityId::parse(name).ok()?));
+    let root = branch.as_branch().persona_id().and_then(|name| state.root(&EntityId::parse(name).ok()?));
     if let Some(other) = root.and_then(|root| state.active_branch(&root)) {
         let why = format!("{} is Active: it has to be left first", other.name());
         return Err(Error::refused(Reason::IllegalTransition, why));
     }
-    if step.text("anchor_id") != branch.text("last_thread_id") {
-        let last = branch.text("last_thread_id").map_or("nothing".to_owned(), |last| format!("thread:{last}"));
+    if step.text("anchor_id") != branch.as_branch().last_thread_id() {
+        let last = branch.as_branch().last_thread_id().map_or("nothing".to_owned(), |last| format!("thread:{last}"));
         return Err(Error::usage(format!("{} goes on from {last}", branch.name())));
     }
     Ok(())
@@ -207,12 +207,12 @@ fn can_be_opened(state: &State, step: &Step<'_>) -> Result<()> {
 /// The branch of a thread, which its events name.
 fn is_of_its_branch(state: &State, step: &Step<'_>) -> Result<Option<Entity>> {
     let Some(thread) = state.entity(step.subject) else { return Ok(None) };
-    if step.text("branch_id") != thread.text("branch_id") {
+    if step.text("branch_id") != thread.as_thread().branch_id() {
         return Err(Error::usage(format!("{} is no thread of that branch", thread.name())));
     }
-    let branch = thread.named("branch_id", EntityType::Branch).and_then(|branch| state.entity(&branch));
+    let branch = thread.as_thread().branch().and_then(|branch| state.entity(&branch));
     if let Some(branch) = &branch {
-        is_own(step, branch.text("persona_id").unwrap_or_default())?;
+        is_own(step, branch.as_branch().persona_id().unwrap_or_default())?;
     }
     Ok(branch.map(|branch| branch.into_owned()))
 }
@@ -237,7 +237,7 @@ fn can_be_told(state: &State, step: &Step<'_>) -> Result<()> {
 
 fn can_be_read(state: &State, step: &Step<'_>) -> Result<()> {
     let message = state.entity(step.subject);
-    let to = message.as_ref().and_then(|message| message.text("to"));
+    let to = message.as_ref().and_then(|message| message.as_message().to());
     if step.text("to") != to {
         return Err(Error::usage("it was told to somebody else"));
     }
@@ -282,7 +282,7 @@ impl Reactor<'_> {
                 self.drafts.push(draft);
             }
         }
-        let label = text::cut(task.text("title").unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+        let label = text::cut(task.as_task().title().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
         let subject = self.new_subject(EntityType::Branch);
         let payload = json!({
             "persona_id": persona.as_str(), "branch_type": "task", "label": label, "task_id": task.subject.id(),
@@ -297,7 +297,7 @@ impl Reactor<'_> {
             if !matches!(branch.phase, Phase::Active | Phase::Suspended) {
                 continue;
             }
-            let open = branch.named("current_thread_id", EntityType::Thread);
+            let open = branch.as_branch().current_thread();
             if let Some(thread) = open.filter(|_| branch.phase == Phase::Active) {
                 let (id, how) = (branch.subject.id(), format!("{} is {}", task.name(), task.phase));
                 match task.phase {
@@ -313,13 +313,13 @@ impl Reactor<'_> {
     /// elsewhere leaves. A new persona gets to know those that are there.
     fn begin_branch(&mut self) {
         let Some(branch) = self.entity(&self.subject.clone()) else { return };
-        let persona = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok());
+        let persona = branch.as_branch().persona_id().and_then(|name| EntityId::parse(name).ok());
         let Some(persona) = persona else { return };
-        let waits = branch.phase == Phase::Suspended && branch.count("threads") == 0;
-        if waits && branch.text("branch_type") != Some("social") {
+        let waits = branch.phase == Phase::Suspended && branch.as_branch().threads() == 0;
+        if waits && branch.as_branch().branch_type() != Some("social") {
             let active = self.state.root(&persona).and_then(|root| self.state.active_branch(&root));
             if let Some((other, thread)) = active.and_then(|other| {
-                let thread = other.named("current_thread_id", EntityType::Thread)?;
+                let thread = other.as_branch().current_thread()?;
                 Some((other, thread))
             }) {
                 let reason = format!("{} began", branch.name());
@@ -373,7 +373,7 @@ impl Reactor<'_> {
 
     /// What a job's supervisor records is not a step of the agent that fired it.
     fn is_of_a_job(&self, kind: Kind) -> bool {
-        let run = |subject: &Subject| self.entity(subject).and_then(|run| run.named("task_id", EntityType::Task));
+        let run = |subject: &Subject| self.entity(subject).and_then(|run| run.as_run().task());
         let task = match self.subject.entity {
             EntityType::Task => Some(self.subject.clone()),
             EntityType::Run => run(&self.subject).or_else(|| linked(kind, &self.cause.payload)),

@@ -177,7 +177,7 @@ impl Moment<'_> {
 
     /// Until when a task's claim holds, as far as that is known; nothing while it stands still.
     pub fn held_until(&self, task: &Entity) -> Option<Timestamp> {
-        let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
+        let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
         let run = run.filter(|_| task.phase == Phase::Running);
         let entity = run.as_deref().unwrap_or(task);
         let lease = entity.deadlines().into_iter().find(|deadline| deadline.timer == Timer::Lease)?;
@@ -266,7 +266,7 @@ impl Moment<'_> {
         let query = DeadlineQuery { project: id, timer, limit, until: i64::MAX, most: 1 };
         let oldest = self.state.counting_from(&query).into_iter().flat_map(|entity| entity.deadlines());
         let oldest = oldest.filter(|deadline| deadline.timer == timer).map(|deadline| deadline.from).min();
-        let paused = project.time("paused_at").map(|paused| paused.0 - lost);
+        let paused = project.as_project().paused_at().map(|paused| paused.0 - lost);
         oldest.zip(paused).is_none_or(|(from, paused)| paused <= from.saturating_add_unsigned(length))
     }
 
@@ -280,14 +280,16 @@ impl Moment<'_> {
     fn rests(&self, timer: Timer, project: Option<&Subject>) -> Vec<(i64, Option<i64>)> {
         let Some(project) = project.and_then(|project| self.state.entity(project)) else { return Vec::new() };
         let lost = if timer.stops_in_sleep() { project.lost_seconds } else { 0 };
-        let time = |fact: &str| project.time(fact).map(|time| time.0 - lost);
+        let by_its_clock = |time: Option<Timestamp>| time.map(|time| time.0 - lost);
+        let project = project.as_project();
+        let (paused, resumed) = (by_its_clock(project.paused_at()), by_its_clock(project.resumed_at()));
         let is_at_work = project.phase == Phase::Active;
         // Of an earlier rest only its end is known.
-        let earlier = time(if is_at_work { "_resumed_before" } else { "resumed_at" });
+        let earlier = if is_at_work { by_its_clock(project.resumed_before()) } else { resumed };
         let earlier = earlier.map(|resumed| (i64::MIN, Some(resumed)));
-        let rest = time("paused_at").map(|paused| (paused, time("resumed_at").filter(|_| is_at_work)));
+        let rest = paused.map(|paused| (paused, resumed.filter(|_| is_at_work)));
         // One that is closed for good without a pause rests, too.
-        let closed = (!is_at_work && project.time("paused_at").is_none()).then_some((i64::MIN, None));
+        let closed = (!is_at_work && paused.is_none()).then_some((i64::MIN, None));
         earlier.into_iter().chain(rest).chain(closed).collect()
     }
 
@@ -296,12 +298,16 @@ impl Moment<'_> {
         let agent = holder.and_then(|holder| Subject::parse(holder).ok()).filter(|s| s.entity == EntityType::Agent);
         let Some(agent) = agent.and_then(|agent| self.state.entity(&agent)) else { return Vec::new() };
         let lost = if timer.stops_in_sleep() { self.lost_seconds() } else { 0 };
-        let time = |fact: &str| agent.time(fact).map(|time| time.0 - lost);
-        let (Some(since), Some(until)) = (time("_quiet_since"), time("_quiet_until")) else { return Vec::new() };
+        let by_its_clock = |time: Option<Timestamp>| time.map(|time| time.0 - lost);
+        let agent = agent.as_agent();
+        let (Some(since), Some(until)) = (by_its_clock(agent.quiet_since()), by_its_clock(agent.quiet_until())) else {
+            return Vec::new();
+        };
         // However it was declared, nobody is quiet for longer than the settings allow.
         let most = self.settings.for_agent(agent.subject.id()).count(Setting::StrictMaxMinutes).saturating_mul(60);
         let until = until.min(since.saturating_add_unsigned(most));
-        let earlier = time("_quiet_before").filter(|before| *before <= since).map(|before| (i64::MIN, Some(before)));
+        let earlier =
+            by_its_clock(agent.quiet_before()).filter(|before| *before <= since).map(|before| (i64::MIN, Some(before)));
         earlier.into_iter().chain([(since, Some(until).filter(|until| self.clock(timer) > *until))]).collect()
     }
 
@@ -311,12 +317,12 @@ impl Moment<'_> {
         let Deadline { timer, limit, mut from } = *deadline;
         let mut limit = limit.unwrap_or_else(|| self.limit(timer));
         if timer == Timer::DeepWork {
-            let settings = self.settings.for_agent(entity.text("agent_id").unwrap_or_default());
+            let settings = self.settings.for_agent(entity.agent_id().unwrap_or_default());
             limit = limit.min(settings.count(Setting::StrictMaxMinutes).saturating_mul(60));
         }
         if rule(timer, entity.subject.entity).is_some_and(|rule| rule.stands_still) {
             let task = task_of(self.state, entity);
-            let holder = task.as_ref().and_then(|task| task.text("holder"));
+            let holder = task.as_ref().and_then(|task| task.as_task().last_holder());
             let project = entity.project.as_ref().map(project::subject);
             from = from.max(self.booted(timer));
             let mut still = self.rests(timer, project.as_ref());
@@ -336,7 +342,7 @@ impl Moment<'_> {
 
     fn judge(&self, entity: &Entity, deadline: &Deadline) -> Option<Due> {
         let rule = rule(deadline.timer, entity.subject.entity)?;
-        if rule.timer == Timer::DeepWork && entity.text("mode") != Some("strict") {
+        if rule.timer == Timer::DeepWork && entity.as_deep_work().mode() != Some("strict") {
             return None;
         }
         let (from, at) = self.until(entity, deadline)?;
@@ -349,8 +355,8 @@ impl Moment<'_> {
             let id = EntityId::parse(job.subject.id()).ok()?;
             self.machine.jobs.get(&id).filter(|life| **life == JobLife::Alone)?;
         }
-        let agent = entity.text("agent_id").map(str::to_owned);
-        let holder = task.and_then(|task| task.text("holder").map(str::to_owned));
+        let agent = entity.agent_id().map(str::to_owned);
+        let holder = task.and_then(|task| task.as_task().last_holder().map(str::to_owned));
         Some(Due {
             code: rule.code,
             kind: rule.kind,
@@ -416,7 +422,7 @@ impl Moment<'_> {
         let Some(task) = acts.then(|| step.claimed_task(self.state)).flatten().filter(|task| !task.is_job()) else {
             return Ok(());
         };
-        let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
+        let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
         let run = run.filter(|run| run.phase == Phase::Running);
         match self.due_of(&task).or_else(|| self.due_of(run.as_deref()?)).filter(|due| due.code != Code::ArchiveDue) {
             Some(due) => {
@@ -436,7 +442,7 @@ fn rule(timer: Timer, entity: EntityType) -> Option<&'static Rule> {
 fn task_of(state: &State, entity: &Entity) -> Option<Entity> {
     match entity.subject.entity {
         EntityType::Task => Some(entity.clone()),
-        EntityType::Run => state.entity(&entity.named("task_id", EntityType::Task)?).map(|task| task.into_owned()),
+        EntityType::Run => state.entity(&entity.as_run().task()?).map(|task| task.into_owned()),
         _ => None,
     }
 }
@@ -465,10 +471,11 @@ pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>)
     for subject in &all {
         let Some(entity) = state.entity(subject).map(|entity| entity.into_owned()) else { continue };
         let task = task_of(state, &entity);
-        let run = task.as_ref().and_then(|task| task.named("last_run_id", EntityType::Run));
-        let holder = task.as_ref().and_then(|task| Subject::parse(task.text("holder")?).ok());
+        let run = task.as_ref().and_then(|task| task.as_task().last_run());
+        let holder = task.as_ref().and_then(|task| Subject::parse(task.as_task().last_holder()?).ok());
         let agent = holder.as_ref().and_then(|holder| state.entity(holder)).map(|agent| agent.into_owned());
-        let work = agent.as_ref().unwrap_or(&entity).named("deepwork_id", EntityType::DeepWork);
+        let agent = Some(agent.as_ref().unwrap_or(&entity)).filter(|agent| agent.subject.entity == EntityType::Agent);
+        let work = agent.and_then(|agent| agent.as_agent().deep_work());
         // A deep work that is over suspends nothing, so it comes first.
         for other in [work, run] {
             add(other.and_then(|other| state.entity(&other).map(|other| other.into_owned())));

@@ -57,10 +57,11 @@ pub struct DeepWork {
 impl DeepWork {
     /// What a recorded one says.
     pub fn of(entity: &Entity) -> Option<DeepWork> {
-        let (mode, started_at) = (Mode::parse(entity.text("mode")?)?, entity.time("started_at")?);
+        let (mode, started_at) = (Mode::parse(entity.as_deep_work().mode()?)?, entity.as_deep_work().started_at()?);
         let strict = mode == Mode::Strict;
-        let until =
-            strict.then(|| Timestamp(started_at.0.saturating_add_unsigned(entity.count("minutes").saturating_mul(60))));
+        let until = strict.then(|| {
+            Timestamp(started_at.0.saturating_add_unsigned(entity.as_deep_work().minutes().saturating_mul(60)))
+        });
         Some(DeepWork { mode, started_at, until })
     }
 
@@ -93,18 +94,18 @@ impl Life {
     /// What the log says of an agent. `held` are the tasks that somebody holds.
     pub fn of(state: &State, agent: &Entity, held: &[Entity]) -> Life {
         let actor = agent.subject.to_string();
-        let open = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| state.entity(&work));
-        let announced = agent.facts.get("announced") == Some(&serde_json::Value::Bool(true));
+        let open = agent.as_agent().deep_work().and_then(|work| state.entity(&work));
+        let announced = agent.as_agent().is_announced();
         Life {
             agent: agent.subject.clone(),
-            started_at: agent.time("started_at").unwrap_or(agent.created_at),
-            expected: !announced || held.iter().any(|task| task.text("holder") == Some(&actor)),
-            last_activity: agent.time("last_activity_at"),
-            last_checkpoint: agent.time("last_checkpoint_at"),
-            last_introspection: agent.time("last_introspection_at"),
-            last_deepwork_end: agent.time("last_deepwork_end"),
+            started_at: agent.as_agent().started_at().unwrap_or(agent.created_at),
+            expected: !announced || held.iter().any(|task| task.as_task().last_holder() == Some(&actor)),
+            last_activity: agent.as_agent().last_activity_at(),
+            last_checkpoint: agent.as_agent().last_checkpoint_at(),
+            last_introspection: agent.as_agent().last_introspection_at(),
+            last_deepwork_end: agent.as_agent().last_deep_work_end(),
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeepWork::of),
-            duty_broken: agent.text("duty") == Some("broken"),
+            duty_broken: agent.as_agent().duty() == Some("broken"),
             newest_id: None,
         }
     }
@@ -126,7 +127,9 @@ pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Re
     let work = || state.entity(step.subject);
     let (before, extensions) = match step.kind {
         Kind::DeepWorkStarted => (0, None),
-        Kind::DeepWorkExtended => work().map_or((0, None), |w| (w.count("minutes"), Some(w.count("extensions")))),
+        Kind::DeepWorkExtended => {
+            work().map_or((0, None), |w| (w.as_deep_work().minutes(), Some(w.as_deep_work().extensions())))
+        }
         _ => return Ok(()),
     };
     let settings = settings.for_agent(agent);
@@ -143,7 +146,7 @@ pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Re
 /// The tasks that somebody holds.
 pub fn held(state: &State) -> Vec<Entity> {
     let tasks = [Phase::Assigned, Phase::Running].map(|at| state.in_phase(EntityType::Task, at, usize::MAX));
-    tasks.into_iter().flatten().filter(|task| task.facts.contains_key("holder")).collect()
+    tasks.into_iter().flatten().filter(|task| task.as_task().last_holder().is_some()).collect()
 }
 
 /// One rule that fails.
@@ -168,7 +171,7 @@ impl Awake {
     pub fn since(state: &State, from: Timestamp) -> Awake {
         let clock = state.tally().clock.clone();
         let booted = clock.booted.map(|booted| Timestamp(booted.saturating_add(clock.lost_seconds)));
-        let resumed = state.entity(&Subject::SYSTEM).and_then(|system| system.time("running_since"));
+        let resumed = state.entity(&Subject::SYSTEM).and_then(|system| system.as_system().running_since());
         Awake { from: Some(from).max(booted).max(resumed), clock }
     }
 

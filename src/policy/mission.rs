@@ -41,7 +41,7 @@ pub struct M1 {
 impl M1 {
     /// The file of a mission as it stands.
     pub fn of(state: &State, mission: &Entity) -> M1 {
-        M1::with(state, mission.phase, mission.count("round"), &mission.facts)
+        M1::with(state, mission.phase, mission.as_mission().round(), mission.facts())
     }
 
     fn with(state: &State, at: Phase, round: u64, members: &Map<String, Value>) -> M1 {
@@ -120,7 +120,7 @@ fn check_line(name: &str, text: &str) -> Result<()> {
 /// Whether what is to be recorded of a mission leaves a file that can be read at a glance.
 pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String, Value>) -> Result<()> {
     let mission = state.entity(subject);
-    let round = mission.as_ref().map_or(0, |mission| mission.count("round"));
+    let round = mission.as_ref().map_or(0, |mission| mission.as_mission().round());
     match kind {
         Kind::MissionStarted => {
             if let Some(other) = running(state) {
@@ -141,7 +141,7 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String,
     }
     let mut members = payload.clone();
     if matches!(kind, Kind::MissionRoundBegun | Kind::MissionPassed | Kind::MissionFailed) {
-        members = mission.map(|mission| mission.into_owned().facts).unwrap_or_default();
+        members = mission.map(|mission| mission.facts().clone()).unwrap_or_default();
         members.extend(payload.clone());
     }
     for (name, member) in LINES {

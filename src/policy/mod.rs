@@ -131,7 +131,7 @@ fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<Strin
         Kind::DecisionRequested => approval::read(payload)
             .ok()
             .and_then(|(question, target)| approval::bound_to(state, question, &target, payload.get("change"))),
-        Kind::DecisionApproved => state.entity(subject).and_then(|d| d.text("target_hash").map(str::to_owned)),
+        Kind::DecisionApproved => state.entity(subject).and_then(|d| d.as_decision().target_hash().map(str::to_owned)),
         _ => None,
     };
     if let Some(anchor) = branch::anchor(state, kind, payload).filter(|_| !payload.contains_key("anchor_id")) {
@@ -149,7 +149,7 @@ fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<Str
     let arrives = rules.any(|rule| rule.2 == entity.phase && rule.0 != rule.2 && rule.0 != machine::Phase::Absent);
     let differs = |entity: &Entity| {
         let mut choices = kind.row().fields.iter().filter(|field| field.distinguishes);
-        choices.any(|field| payload.get(field.name) != entity.facts.get(field.name))
+        choices.any(|field| payload.get(field.name) != entity.facts().get(field.name))
     };
     let stays = machine::step(subject.entity, entity.phase, kind).is_none();
     (arrives && stays && !differs(&entity)).then_some(entity.last_event)

@@ -61,7 +61,7 @@ fn is_tidying(kind: Kind) -> bool {
 fn ends_by_itself(state: &State, step: &Step<'_>) -> bool {
     let task = match step.subject.entity {
         EntityType::Task => Some(step.subject.clone()),
-        EntityType::Run => state.entity(step.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+        EntityType::Run => state.entity(step.subject).and_then(|run| run.as_run().task()),
         _ => None,
     };
     let job = task.and_then(|task| state.entity(&task)).is_some_and(|task| task.is_job());
@@ -117,9 +117,11 @@ fn starts(state: &State, step: &Step<'_>) -> bool {
 
 fn paused(state: &State, project: &Subject) -> String {
     let project = state.entity(project);
-    let fact = |name: &str| project.as_ref().and_then(|p| p.text(name)).unwrap_or_default().to_owned();
+    let known = project.as_ref().map(|project| project.as_project());
     let id = project.as_ref().map_or(MAIN, |project| project.subject.id());
-    format!("project {id} is paused since {}: {}", fact("paused_at"), text::cut(&fact("pause_reason"), 80))
+    let since = known.and_then(|project| project.paused_at()).map(|since| since.to_string()).unwrap_or_default();
+    let why = known.and_then(|project| project.pause_reason()).unwrap_or_default();
+    format!("project {id} is paused since {since}: {}", text::cut(why, 80))
 }
 
 /// What an agent of a paused project is told.
@@ -228,7 +230,8 @@ pub fn still_there(state: &State, project: &Subject) -> Vec<String> {
 
 /// Whether a paused project has just come to rest: nobody is logged in and no job runs.
 pub fn has_drained(state: &State, project: &Subject) -> bool {
-    let waits = state.entity(project).is_some_and(|p| p.phase == Phase::Paused && !p.facts.contains_key("drained_at"));
+    let waits =
+        state.entity(project).is_some_and(|p| p.phase == Phase::Paused && p.as_project().drained_at().is_none());
     waits && sessions(state, project).is_empty() && jobs(state, project).is_empty()
 }
 
@@ -244,7 +247,7 @@ impl Calendar {
             return Calendar::default();
         }
         let all = state.entities(EntityType::Project, None, usize::MAX);
-        let known = all.into_iter().map(|p| (p.subject.clone(), (p.phase, p.time("resumed_at")))).collect();
+        let known = all.into_iter().map(|p| (p.subject.clone(), (p.phase, p.as_project().resumed_at()))).collect();
         Calendar { known }
     }
 
@@ -259,8 +262,8 @@ impl Calendar {
         }
         let actor = agent.to_string();
         let sessions = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
-        let sessions = sessions.iter().filter(|session| session.text("agent_id") == Some(agent.id()));
-        let tasks = held.iter().filter(|task| task.text("holder") == Some(&actor));
+        let sessions = sessions.iter().filter(|session| session.as_session().agent() == Some(agent.id()));
+        let tasks = held.iter().filter(|task| task.as_task().last_holder() == Some(&actor));
         let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(of).collect();
         if at.is_empty() {
             // Whoever left when it was asked to is still of the project that it left.

@@ -124,7 +124,7 @@ impl Reactor<'_> {
         // Of a command, the operator sees the command: a title says what its author likes.
         let command = self.cause.payload.get("command").and_then(Value::as_array);
         let words: Option<Vec<&str>> = command.map(|words| words.iter().filter_map(Value::as_str).collect());
-        let title = words.map_or_else(|| target.text("title").unwrap_or_default().to_owned(), |words| words.join(" "));
+        let title = words.map_or_else(|| target.title().unwrap_or_default().to_owned(), |words| words.join(" "));
         let title = text::cut(&title, limits::SUMMARY_MAX_CHARS);
         let variables = self.cause.payload.get("variables").and_then(Value::as_array).into_iter().flatten();
         let variables: Vec<&str> = variables.filter_map(Value::as_str).collect();
@@ -159,7 +159,7 @@ impl Reactor<'_> {
     /// What an operator's answer leads to.
     fn decided(&mut self, yes: bool) {
         let Some(decision) = self.entity(&self.subject.clone()) else { return };
-        let target = decision.text("target").and_then(|target| Subject::parse(target).ok());
+        let target = decision.as_decision().target();
         let (Some(question), Some(target)) = (Question::of(&decision), target) else { return };
         let id = json!({"decision_id": decision.subject.id()});
         match (question, yes) {
@@ -167,7 +167,7 @@ impl Reactor<'_> {
             (Question::Requirement, true) if !approval::still_fits(self.state, &decision) => {}
             (Question::Requirement, true) => self.say_if_legal(Kind::RequirementApproved, &target, id),
             (Question::Requirement, false) => {
-                let reason = decision.text("rationale").unwrap_or("an operator said no");
+                let reason = decision.as_decision().rationale().unwrap_or("an operator said no");
                 self.say_if_legal(Kind::RequirementRejected, &target, json!({"reason": reason}));
             }
             (Question::Destructive, true) => self.ready_if_possible(&target),
@@ -175,7 +175,7 @@ impl Reactor<'_> {
                 self.say_if_legal(Kind::TaskAborted, &target, json!({"reason": "an operator said no"}));
             }
             (Question::Constraint, true) => {
-                if let Some((change, mut members)) = approval::change(decision.facts.get("change")) {
+                if let Some((change, mut members)) = approval::change(decision.as_decision().change()) {
                     members.insert("decision_id".to_owned(), decision.subject.id().into());
                     self.say_if_legal(change.kind(), &target, Value::Object(members));
                 }
@@ -188,9 +188,9 @@ impl Reactor<'_> {
         let Some(task) = self.entity(&self.subject.clone()) else { return };
         let requirement = linked(Kind::TaskProposed, &self.cause.payload).and_then(|r| self.entity(&r));
         if let Some(requirement) =
-            requirement.filter(|r| r.count("returns") > self.rules.count(Setting::MaxOscillations))
+            requirement.filter(|r| r.as_requirement().returns() > self.rules.count(Setting::MaxOscillations))
         {
-            let count = json!({"count": requirement.count("returns")});
+            let count = json!({"count": requirement.as_requirement().returns()});
             if machine::step(EntityType::Requirement, requirement.phase, Kind::OscillationDetected).is_some() {
                 return self.say(Kind::OscillationDetected, requirement.subject, count);
             }
@@ -249,7 +249,7 @@ impl Reactor<'_> {
         }
         let mut payload = Map::new();
         for member in ["holder", "lease_seconds", "job"] {
-            payload.extend(task.facts.get(member).map(|value| (member.to_owned(), value.clone())));
+            payload.extend(task.facts().get(member).map(|value| (member.to_owned(), value.clone())));
         }
         self.say(Kind::TaskAssigned, task.subject, Value::Object(payload));
     }
@@ -259,12 +259,8 @@ impl Reactor<'_> {
         self.end_run(&task, Kind::RunFinished, json!({"success": false}));
         self.drain();
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
-        let most = task
-            .facts
-            .get("max_retries")
-            .and_then(Value::as_u64)
-            .unwrap_or_else(|| self.rules.count(Setting::MaxRetries));
-        let (transient, tried) = (text("error_class") == "transient", task.count("retry_count"));
+        let most = task.as_task().max_retries().unwrap_or_else(|| self.rules.count(Setting::MaxRetries));
+        let (transient, tried) = (text("error_class") == "transient", task.as_task().retry_count());
         let project = project::of(&task);
         let archived = project.is_some_and(|project| project::standing(self.state, &project) == Phase::Archived);
         if transient && tried < most && !archived {
@@ -296,7 +292,7 @@ impl Reactor<'_> {
 
     /// Ends the run that a task's end leaves behind.
     fn end_run(&mut self, task: &Entity, kind: Kind, payload: Value) {
-        let run = task.named("last_run_id", EntityType::Run);
+        let run = task.as_task().last_run();
         if let Some(run) = run.filter(|run| self.state.phase_of(run) == Phase::Running) {
             self.say(kind, run, payload);
         }
@@ -309,18 +305,18 @@ impl Reactor<'_> {
         if task.phase == Phase::Succeeded {
             self.ready_tasks_of(&task.subject, EntityType::Task);
             // Whoever waits for a task that was done anew waits for this one.
-            let mut before = task.named("rework_of", EntityType::Task);
+            let mut before = task.as_task().rework_of();
             while let Some(subject) = before {
                 self.ready_tasks_of(&subject, EntityType::Task);
-                before = self.entity(&subject).and_then(|task| task.named("rework_of", EntityType::Task));
+                before = self.entity(&subject).and_then(|task| task.as_task().rework_of());
             }
         }
         if task.phase == Phase::Aborted {
             self.abort_jobs_behind(&task);
         }
         self.close_questions(Question::Destructive, &task.subject);
-        let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| self.entity(&r));
-        let done = |r: &Entity| r.count("tasks_open") == 0 && r.count("tasks_succeeded") > 0;
+        let requirement = task.as_task().requirement().and_then(|r| self.entity(&r));
+        let done = |r: &Entity| r.as_requirement().open_tasks() == 0 && r.as_requirement().succeeded_tasks() > 0;
         if let Some(requirement) = requirement.filter(|r| r.phase == Phase::Approved && done(r)) {
             self.say(Kind::RequirementImplemented, requirement.subject, json!({}));
         }
@@ -330,7 +326,7 @@ impl Reactor<'_> {
     /// A job that waits for the success of another will never be run if there is none.
     fn abort_jobs_behind(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
-        if made.iter().any(|other| other.text("rework_of") == Some(task.subject.id())) {
+        if made.iter().any(|other| other.as_task().rework_of().as_ref() == Some(&task.subject)) {
             return;
         }
         for job in made.iter().filter(|job| job.phase == Phase::Proposed && job.is_job()) {
@@ -346,8 +342,8 @@ impl Reactor<'_> {
     /// A run that died takes its task with it, if that is still running.
     fn run_lost(&mut self, reason: &str) {
         let task = self.entity(&self.subject.clone()).and_then(|run| {
-            let task = self.entity(&run.named("task_id", EntityType::Task)?)?;
-            (task.phase == Phase::Running && task.text("last_run_id") == Some(run.subject.id())).then_some(task)
+            let task = self.entity(&run.as_run().task()?)?;
+            (task.phase == Phase::Running && task.as_task().last_run().as_ref() == Some(&run.subject)).then_some(task)
         });
         let Some(task) = task else { return };
         let said = |member: &str| self.cause.payload.get(member);
@@ -367,10 +363,10 @@ impl Reactor<'_> {
 
     /// What was built is not good: the task failed, and the same is proposed anew.
     fn rework(&mut self) {
-        let task = self.entity(&self.subject.clone()).and_then(|a| self.entity(&a.named("task_id", EntityType::Task)?));
+        let task = self.entity(&self.subject.clone()).and_then(|a| self.entity(&a.as_artifact().task()?));
         let Some(task) = task.filter(|task| matches!(task.phase, Phase::Running | Phase::Succeeded)) else { return };
         // Asked again after the fact, there is a successor already.
-        let again = |t: &Entity| t.text("rework_of") == Some(task.subject.id());
+        let again = |t: &Entity| t.as_task().rework_of().as_ref() == Some(&task.subject);
         if self.state.made_for(&task.subject, EntityType::Task).iter().any(|t| again(t) && t.phase != Phase::Aborted) {
             return;
         }
@@ -380,7 +376,7 @@ impl Reactor<'_> {
         }
         let mut payload = Map::new();
         for member in ["title", "requirement_id", "project_id", "after", "destructive", "max_retries"] {
-            payload.extend(task.facts.get(member).map(|value| (member.to_owned(), value.clone())));
+            payload.extend(task.facts().get(member).map(|value| (member.to_owned(), value.clone())));
         }
         payload.insert("rework_of".to_owned(), task.subject.id().into());
         let subject = self.new_subject(EntityType::Task);
@@ -393,7 +389,7 @@ impl Reactor<'_> {
         let until = Timestamp(self.cause.timestamp.0.saturating_add_unsigned(seconds));
         for session in project::sessions(self.state, &self.subject.clone()) {
             // One that ends further away than a time can be written is cut like any other.
-            if session.time("expires_at").is_none_or(|expires| expires > until) {
+            if session.as_session().expires_at().is_none_or(|expires| expires > until) {
                 self.say(Kind::SessionCut, session.subject, json!({"seconds": seconds}));
             }
         }
@@ -445,9 +441,9 @@ impl Reactor<'_> {
 
     /// What reviewers talked about before is not what comes now.
     fn close_debate(&mut self) {
-        let mission = self.subject.id().to_owned();
+        let mission = self.subject.clone();
         let begins = self.cause.event_type.known() == Some(Kind::MissionStarted);
-        let old = |debate: &Entity| begins != (debate.text("mission_id") == Some(&mission));
+        let old = |debate: &Entity| begins != (debate.as_debate().mission().as_ref() == Some(&mission));
         if let Some(debate) = review::open(self.state).filter(old) {
             self.say(Kind::DebateClosed, debate.subject, json!({}));
         }

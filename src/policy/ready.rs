@@ -18,7 +18,7 @@ pub fn next(state: &State, project: Option<&Subject>) -> Option<(Entity, Option<
     let may_start = |task: &Entity| may_start(state, task, project);
     let constraints = state.in_phase(EntityType::Constraint, machine::Phase::Active, CONSTRAINTS_MAX);
     for constraint in constraints {
-        let Some(preferred) = constraint.text("priority").and_then(|text| Subject::parse(text).ok()) else { continue };
+        let Some(preferred) = constraint.as_constraint().priority() else { continue };
         let ready = state.in_phase(EntityType::Task, machine::Phase::Ready, READY_MAX);
         let first = ready.into_iter().find(|task| prefers(&preferred, task) && may_start(task));
         if let Some(task) = first {
@@ -42,7 +42,7 @@ fn may_start(state: &State, task: &Entity, wanted: Option<&Subject>) -> bool {
 }
 
 fn prefers(preferred: &Subject, task: &Entity) -> bool {
-    *preferred == task.subject || task.named("requirement_id", EntityType::Requirement).as_ref() == Some(preferred)
+    *preferred == task.subject || task.as_task().requirement().as_ref() == Some(preferred)
 }
 
 /// Tasks that somebody is at. What stands still with its project takes nobody's place.

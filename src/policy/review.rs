@@ -84,21 +84,21 @@ pub fn open(state: &State) -> Option<Entity> {
 
 /// Whose reply comes next.
 pub fn turn(debate: &Entity) -> Option<&str> {
-    let reviewers: Vec<&str> = debate.texts("reviewers").collect();
-    reviewers.get((debate.count("round") as usize).checked_rem(reviewers.len())?).copied()
+    let reviewers: Vec<&str> = debate.as_debate().reviewers().collect();
+    reviewers.get((debate.as_debate().round() as usize).checked_rem(reviewers.len())?).copied()
 }
 
 /// The newest reply of a debate.
 pub fn newest(state: &State, debate: &Entity) -> Option<Entity> {
-    state.entity(&debate.named("newest", EntityType::Review)?).map(|review| review.into_owned())
+    state.entity(&debate.as_debate().newest_review()?).map(|review| review.into_owned())
 }
 
 /// What follows from a reply: every reviewer has spoken and nothing is left, or every round is used.
 pub fn verdict(state: &State, debate: &Entity) -> Option<Kind> {
-    let round = debate.count("round");
+    let round = debate.as_debate().round();
     let newest = newest(state, debate).filter(|_| debate.phase == Phase::Open)?;
-    let everybody = round >= debate.texts("reviewers").count() as u64;
-    match newest.texts("fails").next() {
+    let everybody = round >= debate.as_debate().reviewers().count() as u64;
+    match newest.as_review().fails().next() {
         None if everybody => Some(Kind::DebateConverged),
         _ if round >= limits::ROUNDS_MAX_COUNT => Some(Kind::DebateExhausted),
         _ => None,
@@ -179,7 +179,7 @@ pub fn out_of_rounds() -> Error {
 pub fn exhausted(state: &State) -> Option<Entity> {
     let newest = state.newest(EntityType::Debate).filter(|debate| debate.phase == Phase::Exhausted)?;
     let mission = mission::running(state).map(|mission| mission.subject);
-    (newest.named("mission_id", EntityType::Mission) == mission).then_some(newest)
+    (newest.as_debate().mission() == mission).then_some(newest)
 }
 
 fn check_reply(state: &State, subject: &Subject, payload: &Map<String, Value>) -> Result<()> {

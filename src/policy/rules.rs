@@ -89,7 +89,7 @@ fn speaks_for_itself(state: &State, step: &Step<'_>) -> Result<()> {
         SpeaksFor::Subject => Some(step.subject.clone()),
         SpeaksFor::Linked => linked(step.kind, step.payload),
         SpeaksFor::Owner(member) => {
-            let started = state.entity(step.subject).map(|session| session.into_owned().facts);
+            let started = state.entity(step.subject).map(|session| session.facts().clone());
             let members = started.as_ref().unwrap_or(step.payload);
             let agent = members.get(member).and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
             agent.map(|agent| Subject::new(EntityType::Agent, agent))
@@ -153,7 +153,7 @@ fn not_while_stopped(state: &State, step: &Step<'_>) -> Result<()> {
 /// That everything is stopped, and why.
 pub fn stopped(state: &State) -> Error {
     let system = state.entity(&Subject::SYSTEM);
-    let why = system.as_ref().and_then(|system| system.text("stop_reason")).unwrap_or("no reason was given");
+    let why = system.as_ref().and_then(|system| system.as_system().stop_reason()).unwrap_or("no reason was given");
     Error::refused(Reason::SystemStopped, format!("everything is stopped: {}", crate::base::text::cut(why, 80)))
 }
 
@@ -182,7 +182,7 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
 /// What is approved must be one of the options, and what it was when it was asked for.
 fn check_choice(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(decision) = state.entity(step.subject) else { return Ok(()) };
-    let options: Vec<&str> = decision.texts("options").collect();
+    let options: Vec<&str> = decision.as_decision().options().collect();
     match step.text("chosen_option") {
         None if options.is_empty() => {}
         Some(chosen) if options.contains(&chosen) => {}
@@ -255,7 +255,7 @@ fn one_work_at_a_time(state: &State, step: &Step<'_>) -> Result<()> {
         return Err(Error::usage("payload.heartbeat_id must be YYYYMMDDHHMMSS"));
     }
     let agent = linked(step.kind, step.payload).and_then(|agent| state.entity(&agent));
-    let open = agent.and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
+    let open = agent.and_then(|agent| agent.as_agent().deep_work());
     match open.filter(|open| state.phase_of(open) == machine::Phase::Open) {
         Some(open) => {
             Err(Error::refused(Reason::IllegalTransition, format!("{open} is Open: one deep work has to end first")))
@@ -296,7 +296,7 @@ fn not_approved(state: &State, question: Question, target: &Subject) -> Error {
 }
 
 fn need_if_destructive(state: &State, task: &Subject) -> Result<()> {
-    let destructive = state.entity(task).is_some_and(|t| t.facts.get("destructive") == Some(&Value::Bool(true)));
+    let destructive = state.entity(task).is_some_and(|t| t.as_task().is_destructive());
     if destructive { need(state, Question::Destructive, task) } else { Ok(()) }
 }
 
@@ -305,7 +305,7 @@ fn need_change(state: &State, step: &Step<'_>, wanted: Change) -> Result<()> {
     let approvals = approval::decisions(state, Question::Constraint, step.subject, &[machine::Phase::Approved]);
     let mut said = step.payload.clone();
     said.remove("decision_id");
-    let same = |decision: &Entity| approval::change(decision.facts.get("change")) == Some((wanted, said.clone()));
+    let same = |decision: &Entity| approval::change(decision.as_decision().change()) == Some((wanted, said.clone()));
     match approvals.iter().any(same) {
         true => Ok(()),
         false => Err(not_approved(state, Question::Constraint, step.subject)),
@@ -343,19 +343,19 @@ impl Wait {
 
 /// Whether a task succeeded, or one that did it anew.
 fn is_done(state: &State, task: &Entity) -> bool {
-    let anew = |other: &Entity| other.text("rework_of") == Some(task.subject.id());
-    task.facts.contains_key("succeeded_at")
+    let anew = |other: &Entity| other.as_task().rework_of().as_ref() == Some(&task.subject);
+    task.as_task().succeeded_at().is_some()
         || state.made_for(&task.subject, EntityType::Task).iter().any(|other| anew(other) && is_done(state, other))
 }
 
 /// Everything that a task waits for before it can begin.
 pub fn waits_for(state: &State, task: &Entity) -> Vec<Wait> {
     let mut waits = Vec::new();
-    let requirement = task.named("requirement_id", EntityType::Requirement).and_then(|r| state.entity(&r));
+    let requirement = task.as_task().requirement().and_then(|r| state.entity(&r));
     if let Some(requirement) = requirement.filter(|r| r.phase != machine::Phase::Approved) {
         waits.push(Wait::Requirement(Box::new(requirement.into_owned())));
     }
-    for id in task.texts("after") {
+    for id in task.as_task().after() {
         let Ok(subject) = Subject::parse(&format!("{}:{id}", EntityType::Task)) else { continue };
         if let Some(other) = state.entity(&subject).filter(|other| !is_done(state, other)) {
             waits.push(Wait::Dependency(Box::new(other.into_owned())));
@@ -374,7 +374,7 @@ impl Step<'_> {
         let task = match (row.about, row.moves) {
             (SubjectType::One(EntityType::Task), _) => Some(self.subject.clone()),
             (_, Some(_)) => linked(self.kind, self.payload),
-            (_, None) => state.entity(self.subject).and_then(|run| run.named("task_id", EntityType::Task)),
+            (_, None) => state.entity(self.subject).and_then(|run| run.as_run().task()),
         };
         state.entity(&task?).map(|task| task.into_owned())
     }
@@ -395,8 +395,8 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(task) = step.claimed_task(state) else { return Ok(()) };
     use machine::Phase::{Aborted, Assigned, Ready, Retrying, Running};
     let me = actor.to_string();
-    let held_once = task.texts("past_holders").any(|holder| holder == me);
-    match (task.phase, task.text("holder")) {
+    let held_once = task.as_task().past_holders().any(|holder| holder == me);
+    match (task.phase, task.as_task().last_holder()) {
         (Assigned | Running | Retrying, Some(holder)) if holder != me => Err(match held_once {
             true => Error::refused(
                 Reason::ClaimLost,
@@ -420,7 +420,7 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// Whether the last run of a task timed out.
 fn timed_out(state: &State, task: &Entity) -> bool {
-    let run = task.named("last_run_id", EntityType::Run);
+    let run = task.as_task().last_run();
     run.is_some_and(|run| state.phase_of(&run) == machine::Phase::TimedOut)
 }
 

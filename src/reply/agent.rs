@@ -45,7 +45,7 @@ impl Replies for DeepWorkOutcome {
             .reply()
             .next(if over { look_inward() } else { Next::None })
             .with_some(Key::HeartbeatId, self.heartbeat_id.as_ref().map(ToString::to_string))
-            .with_some(Key::Mode, work.and_then(|work| work.text("mode")))
+            .with_some(Key::Mode, work.and_then(|work| work.as_deep_work().mode()))
             .with_some(Key::Until, self.until)
             .warn(self.warnings.clone())
     }
@@ -56,7 +56,7 @@ impl Replies for DeepWorkStatusOutcome {
         match &self.work {
             None => Reply::new(Status::Ok, "no deep work is open").with_rows(Key::DeepWork, []),
             Some(work) => Reply::new(Status::Ok, sentence(work))
-                .with_some(Key::Mode, work.text("mode"))
+                .with_some(Key::Mode, work.as_deep_work().mode())
                 .with_rows(Key::DeepWork, [deep_work(work, self.now)]),
         }
     }
@@ -64,10 +64,10 @@ impl Replies for DeepWorkStatusOutcome {
 
 /// What was declared, and what it took.
 pub fn deep_work(work: &Entity, now: Timestamp) -> Row {
-    let declared = work.text("mode").filter(|mode| *mode == "strict").map(|_| work.count("minutes"));
-    let started = work.time("started_at").unwrap_or(work.created_at);
-    let took = (work.time("ended_at").unwrap_or(now).0 - started.0).max(0) / 60;
-    row![work.name(), work.phase.as_str(), work.text("mode"), declared, took, work.text("activity")]
+    let declared = work.as_deep_work().mode().filter(|mode| *mode == "strict").map(|_| work.as_deep_work().minutes());
+    let started = work.as_deep_work().started_at().unwrap_or(work.created_at);
+    let took = (work.as_deep_work().ended_at().unwrap_or(now).0 - started.0).max(0) / 60;
+    row![work.name(), work.phase.as_str(), work.as_deep_work().mode(), declared, took, work.as_deep_work().activity()]
 }
 
 impl Replies for MigrateOutcome {

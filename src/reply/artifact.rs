@@ -18,7 +18,7 @@ impl Replies for GetOutcome {
 
 fn with_content(reply: Reply, entity: Option<&Entity>) -> Reply {
     reply
-        .with_some(Key::Sha256, entity.and_then(|entity| entity.text("sha256")))
-        .with_some(Key::SizeBytes, entity.map(|entity| entity.count("size_bytes")))
-        .with_some(Key::Path, entity.and_then(|entity| entity.text("path")))
+        .with_some(Key::Sha256, entity.and_then(|entity| entity.as_artifact().sha256()))
+        .with_some(Key::SizeBytes, entity.map(|entity| entity.as_artifact().size_bytes()))
+        .with_some(Key::Path, entity.and_then(|entity| entity.as_artifact().path()))
 }

@@ -11,15 +11,15 @@ use crate::state::Entity;
 
 /// Reference, type, state, last activity and label.
 fn branch(branch: &Entity) -> Row {
-    let last = branch.text("last_activity").map_or(Cell::None, Cell::time);
-    row![branch.name(), branch.text("branch_type"), branch.phase.as_str(), last, branch.text("label")]
+    let last = branch.as_branch().last_activity().map_or(Cell::None, Cell::time);
+    row![branch.name(), branch.as_branch().branch_type(), branch.phase.as_str(), last, branch.as_branch().label()]
 }
 
 /// Reference, state, time, sender and text; in a list, not all of a long one.
 fn message(told: &Told, listed: bool) -> Row {
     let said = if listed { text::cut(&told.text, limits::BLOCK_LINE_MAX_CHARS) } else { told.text.clone() };
-    let sent = told.message.text("sent_at").map_or(Cell::None, Cell::time);
-    row![told.message.name(), told.message.phase.as_str(), sent, told.message.text("from"), said]
+    let sent = told.message.as_message().sent_at().map_or(Cell::None, Cell::time);
+    row![told.message.name(), told.message.phase.as_str(), sent, told.message.as_message().from(), said]
 }
 
 /// To look at what was told.
@@ -39,7 +39,7 @@ impl Replies for Outcome<Recorded> {
         match self {
             Outcome::Interrupted { left } => interrupted(left),
             Outcome::Done(done) => {
-                let social = done.entity.as_ref().filter(|branch| branch.text("branch_type") == Some("social"));
+                let social = done.entity.as_ref().filter(|branch| branch.as_branch().branch_type() == Some("social"));
                 done.reply().next(social.map_or(Next::None, |made| entity::next_about("hf-branch", "resume", made)))
             }
         }
@@ -59,7 +59,7 @@ impl Replies for Outcome<ContextOutcome> {
             .with_some(Key::Ref, done.branch.reference())
             .with(Key::State, done.branch.phase.as_str());
         let reply = match &done.thread {
-            Some(thread) => reply.with_row(Key::Thread, row![thread.name(), thread.count("number")]),
+            Some(thread) => reply.with_row(Key::Thread, row![thread.name(), thread.as_thread().number()]),
             None => reply,
         };
         reply
@@ -110,7 +110,7 @@ impl Replies for DecideOutcome {
             (unread, _) => (&["REACT"], format!("{unread} messages are unread")),
         };
         let candidate = |(branch, waited): &(Entity, u64)| {
-            row![branch.name(), branch.text("branch_type"), *waited, branch.text("label")]
+            row![branch.name(), branch.as_branch().branch_type(), *waited, branch.as_branch().label()]
         };
         let reply = Reply::new(Status::Ok, sum).next(if self.unread.is_empty() { Next::None } else { look() });
         let reply = match &self.active {

@@ -18,16 +18,23 @@ pub fn row(entity: &Entity) -> Row {
 
 /// The same of something that is due, and why.
 pub fn row_with(entity: &Entity, due: Option<&String>) -> Row {
-    let title = ["title", "summary", "text", "kind", "label"].iter().find_map(|fact| entity.text(fact));
-    let holder = entity.text("holder").or(entity.text("agent_id")).or(entity.text("assigned_to"));
-    let until = lease_until(entity).or(entity.time("expires_at"));
+    let title = entity.title().or_else(|| match entity.subject.entity {
+        EntityType::Artifact => entity.as_artifact().kind(),
+        EntityType::Document => entity.as_document().kind(),
+        _ => None,
+    });
+    let (holder, until) = match entity.subject.entity {
+        EntityType::Task => (entity.as_task().last_holder(), lease_until(entity)),
+        EntityType::Session => (entity.agent_id(), entity.as_session().expires_at()),
+        _ => (entity.agent_id(), None),
+    };
     row![
         &entity.subject,
         entity.reference(),
         entity.phase.as_str(),
         title.map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS)),
         holder,
-        entity.text("project_id"),
+        entity.declared_project(),
         entity.created_at,
         until,
         due.map(String::as_str)
@@ -47,15 +54,19 @@ fn whole(entity: &Entity, due: Option<&String>) -> Json {
 
 /// Until when a claim holds, while somebody has one.
 pub fn lease_until(task: &Entity) -> Option<Timestamp> {
-    let held = matches!(task.phase, Phase::Assigned | Phase::Running) && task.count("lease_seconds") > 0;
+    let held = matches!(task.phase, Phase::Assigned | Phase::Running) && task.as_task().lease_seconds() > 0;
     held.then_some(())?;
-    let until = task.time("claimed_at")?.0.checked_add_unsigned(task.count("lease_seconds"))?;
+    let until = task.as_task().claimed_at()?.0.checked_add_unsigned(task.as_task().lease_seconds())?;
     Some(Timestamp(until))
 }
 
 /// `T-0001 is Ready: Login form`.
 pub fn sentence(entity: &Entity) -> String {
-    let title = ["title", "summary", "text", "activity", "filename", "label"].iter().find_map(|fact| entity.text(fact));
+    let title = entity.title().or_else(|| match entity.subject.entity {
+        EntityType::DeepWork => entity.as_deep_work().activity(),
+        EntityType::Artifact => entity.as_artifact().filename(),
+        _ => None,
+    });
     let title = title.map(|title| format!(": {}", text::cut(title, limits::SUMMARY_MAX_CHARS))).unwrap_or_default();
     format!("{} is {}{title}", entity.name(), entity.phase)
 }
@@ -122,9 +133,9 @@ impl Replies for ClaimOutcome {
             ClaimOutcome::Claimed(done) => {
                 let task = done.entity.as_ref();
                 done.told(Status::Claimed)
-                    .with_some(Key::Holder, task.and_then(|task| task.text("holder")))
+                    .with_some(Key::Holder, task.and_then(|task| task.as_task().last_holder()))
                     .with_some(Key::LeaseUntil, task.and_then(lease_until))
-                    .with_some(Key::Generation, task.map(|task| task.count("generation")))
+                    .with_some(Key::Generation, task.map(|task| task.as_task().generation()))
             }
         }
     }

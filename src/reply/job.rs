@@ -8,7 +8,7 @@ use crate::op::job::{
 };
 
 fn title(view: &crate::state::Entity) -> String {
-    text::cut(view.text("title").unwrap_or_default(), limits::SUMMARY_MAX_CHARS)
+    text::cut(view.as_task().title().unwrap_or_default(), limits::SUMMARY_MAX_CHARS)
 }
 
 /// To wait for a job.
@@ -91,7 +91,7 @@ fn job(view: &JobView) -> Row {
         view.logref.as_str(),
         title(&view.task),
         view.run_id.as_deref(),
-        view.task.text("holder"),
+        view.task.as_task().last_holder(),
         view.started_at,
         view.seconds,
         exit

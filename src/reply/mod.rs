@@ -115,11 +115,6 @@ impl Reply {
         }
     }
 
-    /// A moment that is kept as text.
-    pub fn with_time(self, key: Key, value: Option<&str>) -> Self {
-        self.with_some(key, value.map(Cell::time))
-    }
-
     /// A key that repeats, with a text each time.
     pub fn with_texts(self, key: Key, texts: impl IntoIterator<Item = impl ToString>) -> Self {
         let texts = texts.into_iter().map(|text| text.to_string()).collect();

@@ -16,7 +16,7 @@ fn held(done: &Recorded) -> Reply {
     let session = done.entity.as_ref();
     done.reply()
         .with_some(Key::SessionId, session.map(|session| session.subject.id()))
-        .with_time(Key::ExpiresAt, session.and_then(|session| session.text("expires_at")))
+        .with_some(Key::ExpiresAt, session.and_then(|session| session.as_session().expires_at()))
 }
 
 impl Replies for LoginOutcome {

@@ -26,7 +26,7 @@ pub struct Entity {
     /// How many seconds the machine had slept, and its clock had been moved, up to the last event about it.
     pub lost_seconds: i64,
     /// What its type's projection shows beyond this: title, requirement_id, …
-    pub facts: Map<String, Value>,
+    pub(super) facts: Map<String, Value>,
 }
 
 /// An entity as the index keeps it.
@@ -74,28 +74,33 @@ impl Entity {
         self.reference().map(|reference| ShortRef { tag: None, ..reference })
     }
 
+    /// Everything known beyond its phase, by the names in its projection.
+    pub fn facts(&self) -> &Map<String, Value> {
+        &self.facts
+    }
+
     /// A fact that is a text.
-    pub fn text(&self, fact: &str) -> Option<&str> {
+    pub(super) fn text(&self, fact: &str) -> Option<&str> {
         self.facts.get(fact).and_then(Value::as_str)
     }
 
     /// A fact that counts; 0 if there is none.
-    pub fn count(&self, fact: &str) -> u64 {
+    pub(super) fn count(&self, fact: &str) -> u64 {
         self.facts.get(fact).and_then(Value::as_u64).unwrap_or(0)
     }
 
     /// A fact that is a moment.
-    pub fn time(&self, fact: &str) -> Option<Timestamp> {
+    pub(super) fn time(&self, fact: &str) -> Option<Timestamp> {
         Timestamp::parse(self.text(fact)?)
     }
 
     /// A fact that names another entity by its id.
-    pub fn named(&self, fact: &str, entity: EntityType) -> Option<Subject> {
+    pub(super) fn named(&self, fact: &str, entity: EntityType) -> Option<Subject> {
         Some(Subject::new(entity, EntityId::parse(self.text(fact)?).ok()?))
     }
 
     /// A fact that lists texts.
-    pub fn texts(&self, fact: &str) -> impl Iterator<Item = &str> {
+    pub(super) fn texts<'a>(&'a self, fact: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         self.facts.get(fact).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 

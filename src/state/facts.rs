@@ -271,6 +271,12 @@ const FACTS: &[(EntityType, Kind, &str, From)] = &[
     (EntityType::Message, Kind::MessageRead, "read_at", Time),
 ];
 
+/// Whether some event gives an entity of this type this fact.
+#[cfg(test)]
+pub(super) fn is_written(entity: EntityType, fact: &str) -> bool {
+    FACTS.iter().any(|row| row.0 == entity && row.2 == fact)
+}
+
 /// Takes the facts of one event into an entity that it moved.
 pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
     for (_, _, name, from) in FACTS.iter().filter(|row| row.0 == entity.subject.entity && row.1 == kind) {

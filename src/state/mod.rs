@@ -10,6 +10,7 @@ mod entity;
 mod facts;
 mod resolve;
 mod tally;
+mod typed;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,6 +27,10 @@ pub use base::{Base, DeadlineQuery, Query};
 pub use deadline::{Deadline, LEASE, Timer};
 pub use entity::Entity;
 pub use tally::{Clock, Tally};
+pub use typed::{
+    Agent, Artifact, Branch, Constraint, Debate, Decision, DeepWork, Document, Job, Message, Mission, Project,
+    Requirement, Review, Run, Session, System, Task, Thread,
+};
 
 /// Everything that the log says, folded: what a base knows, and what was applied on top of it.
 #[derive(Clone, Debug, Default)]

@@ -197,7 +197,7 @@ impl Model {
 fn thread_of(lab: &Lab, branch: usize) -> Option<String> {
     let branch = lab.state.nth(EntityType::Branch, branch as u64 + 1).unwrap();
     let branch = lab.get(&branch.to_string());
-    Some(format!("thread:{}", branch.text("last_thread_id")?))
+    Some(format!("thread:{}", branch.as_branch().last_thread_id()?))
 }
 
 /// Fails unless everything is as the model says, and every persona is one mind.
@@ -212,17 +212,17 @@ fn compare(lab: &Lab, model: &Model, place: &str) {
             (false, false) => Phase::Suspended,
         };
         assert_eq!(found.phase, state, "{place}: {found:?}, {expected:?}");
-        assert_eq!(found.text("persona_id"), Some(expected.persona), "{place}");
+        assert_eq!(found.as_branch().persona_id(), Some(expected.persona), "{place}");
         *active.entry(expected.persona.to_owned()).or_default() += usize::from(found.phase == Phase::Active);
         // The chain, from its end to its beginning, without a gap.
-        let mut next = found.text("last_thread_id").map(str::to_owned);
+        let mut next = found.as_branch().last_thread_id().map(str::to_owned);
         for (number, how) in expected.threads.iter().enumerate().rev() {
             let thread = lab.get(&format!("thread:{}", next.expect("a thread")));
-            assert_eq!(thread.text("branch_id"), Some(found.subject.id()), "{place}");
-            assert_eq!(thread.count("number"), number as u64 + 1, "{place}");
+            assert_eq!(thread.as_thread().branch_id(), Some(found.subject.id()), "{place}");
+            assert_eq!(thread.as_thread().number(), number as u64 + 1, "{place}");
             let state = if *how == "open" { "active" } else { how };
             assert_eq!(thread.phase.as_str().to_lowercase(), state, "{place}: {thread:?}");
-            next = thread.text("anchor_id").map(str::to_owned);
+            next = thread.as_thread().anchor_id().map(str::to_owned);
         }
         assert_eq!(next, None, "{place}");
         let open = expected.threads.iter().filter(|how| **how == "open").count();
@@ -232,7 +232,7 @@ fn compare(lab: &Lab, model: &Model, place: &str) {
     assert!(active.values().all(|count| *count == 1), "{place}: {active:?}");
     for persona in PERSONAS {
         let root = lab.state.root(&EntityId::parse(persona).unwrap()).unwrap();
-        for anchor in root.texts("anchors") {
+        for anchor in root.as_branch().anchors() {
             assert_ne!(lab.get(&format!("thread:{anchor}")).phase, Phase::Active, "{place}");
         }
     }
@@ -251,7 +251,7 @@ fn any_sequence_of_steps_keeps_one_mind() {
             for _ in 0..2 {
                 // Whose is whose does not matter to the model: nobody tells them apart but by their persona.
                 let social = lab.state.nth(EntityType::Branch, model.branches.len() as u64 + 1).unwrap();
-                let of = lab.get(&social.to_string()).text("persona_id").unwrap().to_owned();
+                let of = lab.get(&social.to_string()).as_branch().persona_id().unwrap().to_owned();
                 model.begin(PERSONAS.into_iter().find(|name| *name == of).unwrap(), "social", None);
             }
         }

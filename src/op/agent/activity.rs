@@ -63,7 +63,7 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
         tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))?;
     }
     beat_for_held(ctx, &mut tx)?;
-    let duty = tx.state().entity(&agent).and_then(|agent| agent.text("duty").map(str::to_owned));
+    let duty = tx.state().entity(&agent).and_then(|agent| agent.as_agent().duty().map(str::to_owned));
     let mut warnings = tx.commit(asked.id)?.warnings;
     warnings.extend(fresh);
     let mut header = format!("---\nkind: {}\nheartbeat_id: {id}\nagent: {name}\n", request.kind);
@@ -73,7 +73,7 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     let file = dir.put_activity(&id, &format!("{header}---\n{body}"));
     let file =
         file.map_err(|e| warnings.push(format!("the log is recorded, but its file could not be written: {e}"))).ok();
-    if let Some(declared) = work.as_ref().and_then(|work| work.text("heartbeat_id"))
+    if let Some(declared) = work.as_ref().and_then(|work| work.as_deep_work().heartbeat_id())
         && let Err(error) = dir.end_declaration(declared, DeclarationEnd::Completed)
     {
         warnings.push(format!("the deep work is completed, but its file could not be renamed: {error}"));

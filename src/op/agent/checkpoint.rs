@@ -61,12 +61,12 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
         warnings.push(format!("the checkpoint is recorded, but its block could not be written: {error}"));
     }
     let now = ctx.now.timestamp();
-    let since = before.as_ref().and_then(|agent| agent.time("last_activity_at"));
+    let since = before.as_ref().and_then(|agent| agent.as_agent().last_activity_at());
     let long = seconds_between(now, since.or(before.as_ref().map(|agent| agent.created_at)).unwrap_or(now));
     Ok(CheckpointOutcome {
         heartbeat_id: id,
         elapsed_seconds: since.map(|then| seconds_between(now, then)),
-        previous: before.as_ref().and_then(|agent| agent.text("last_checkpoint").map(str::to_owned)),
+        previous: before.as_ref().and_then(|agent| agent.as_agent().last_checkpoint().map(str::to_owned)),
         suggest_deepwork: idle && long > config.count(Setting::SuggestDeepworkSeconds),
         warnings,
     })

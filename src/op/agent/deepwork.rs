@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Declaration, current_id, dir_of, me, one_line, open_work, said, subject};
-use crate::base::{EntityType, Error, HeartbeatId, Reason, Result, Timestamp};
+use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::View;
@@ -74,7 +74,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let recorded = tx.finish(&[asked])?;
     let mut warnings: Vec<String> = fresh.into_iter().collect();
     let declared = Declaration { mode, activity, minutes: request.strict_minutes };
-    let old = before.as_ref().and_then(|before| before.text("heartbeat_id"));
+    let old = before.as_ref().and_then(|before| before.as_deep_work().heartbeat_id());
     let written = old.map_or(Ok(()), |old| dir.end_declaration(old, DeclarationEnd::Completed));
     if let Err(error) = written.and_then(|()| dir.declare(&id, &declared.write(dir.is_works()))) {
         warnings.push(format!("the declaration is recorded, but its file could not be written: {error}"));
@@ -92,7 +92,7 @@ pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
     let (agent, vault) = (subject(&me(ctx)?), ctx.open()?);
     let view = View::open(ctx, &vault)?;
     let state = view.state();
-    let work = state.entity(&agent).and_then(|agent| agent.named("deepwork_id", EntityType::DeepWork));
+    let work = state.entity(&agent).and_then(|agent| agent.as_agent().deep_work());
     let work = work.and_then(|work| state.entity(&work).map(|work| work.into_owned()));
     Ok(DeepWorkStatusOutcome { work, now: ctx.now.timestamp() })
 }
@@ -108,7 +108,7 @@ pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     };
     let write = |dir: &AgentDir, work: &Entity| {
         let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
-        dir.end_declaration(work.text("heartbeat_id").unwrap_or_default(), end)
+        dir.end_declaration(work.as_deep_work().heartbeat_id().unwrap_or_default(), end)
     };
     on_open(ctx, ask, write)
 }
@@ -126,18 +126,18 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         let config = tx.config.for_agent(me(ctx)?.as_str());
         let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
-        if work.text("mode") != Some(Mode::Strict.as_str()) {
+        if work.as_deep_work().mode() != Some(Mode::Strict.as_str()) {
             return Err(Error::usage("a flexible deep work has no time to extend"));
         }
         if work.phase == Phase::Expired {
             let why = format!("the time of {} was over before: declare another", work.name());
             return Err(Error::refused(Reason::LimitReached, why));
         }
-        if work.count("extensions") >= times {
+        if work.as_deep_work().extensions() >= times {
             let why = format!("{} was extended {times} times, which is the most", work.name());
             return Err(Error::refused(Reason::LimitReached, why));
         }
-        if work.count("minutes").saturating_add(minutes) > most {
+        if work.as_deep_work().minutes().saturating_add(minutes) > most {
             return Err(Error::usage(format!("that would be longer than {most} minutes, which is the most")));
         }
         let payload = json!({"agent_id": me(ctx)?.as_str(), "minutes": minutes});
@@ -146,10 +146,10 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
     let write = |dir: &AgentDir, work: &Entity| {
         let declared = Declaration {
             mode: Mode::Strict,
-            activity: work.text("activity").unwrap_or_default().to_owned(),
-            minutes: Some(work.count("minutes") + minutes),
+            activity: work.as_deep_work().activity().unwrap_or_default().to_owned(),
+            minutes: Some(work.as_deep_work().minutes() + minutes),
         };
-        match work.text("heartbeat_id").and_then(HeartbeatId::parse) {
+        match work.as_deep_work().heartbeat_id().and_then(HeartbeatId::parse) {
             Some(id) => dir.declare(&id, &declared.write(dir.is_works())),
             None => Ok(()),
         }

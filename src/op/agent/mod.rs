@@ -116,7 +116,7 @@ fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
     let name = ctx.caller.actor.to_string();
     for task in tx.state().held_by(&name).iter().filter(|task| !task.is_job()) {
         let (kind, subject) = match task.phase {
-            Phase::Running => (Kind::Heartbeat, task.named("last_run_id", EntityType::Run)),
+            Phase::Running => (Kind::Heartbeat, task.as_task().last_run()),
             Phase::Assigned => (Kind::ClaimRenewed, Some(task.subject.clone())),
             _ => continue,
         };
@@ -130,7 +130,7 @@ fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
 /// The deep work that an agent is in.
 fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
     let agent = tx.state().entity(agent)?;
-    let work = agent.named("deepwork_id", EntityType::DeepWork)?;
+    let work = agent.as_agent().deep_work()?;
     tx.state().entity(&work).filter(|work| work.phase == Phase::Open).map(|work| work.into_owned())
 }
 

@@ -144,7 +144,7 @@ impl Memory<'_> {
 
     /// The last messages of a thread.
     fn tail(&self, thread: &Entity, wanted: usize) -> Result<Vec<Line>> {
-        let ids: Vec<Ulid> = thread.texts("tail").filter_map(parse_ulid).collect();
+        let ids: Vec<Ulid> = thread.as_thread().tail().filter_map(parse_ulid).collect();
         let line = |event: &Event| {
             let (at, who, said) = self.line(event, wanted);
             Line { place: (event.id, 0), at, who, text: words::cut(&said, wanted) }
@@ -154,7 +154,7 @@ impl Memory<'_> {
 
     /// What was said when a thread was left.
     pub fn left(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
-        if !thread.facts.contains_key("closed_at") {
+        if thread.as_thread().closed_at().is_none() {
             return Ok((None, Vec::new()));
         }
         let event = self.event(thread.last_event)?;
@@ -165,7 +165,7 @@ impl Memory<'_> {
     }
 
     fn anchor(&self, thread: Option<&Entity>, budget: usize, wanted: usize) -> Result<Anchor> {
-        let before = thread.and_then(|thread| thread.named("anchor_id", EntityType::Thread));
+        let before = thread.and_then(|thread| thread.as_thread().anchor());
         let Some(before) = before.and_then(|before| self.state.entity(&before)) else { return Ok(Anchor::default()) };
         let before = before.into_owned();
         let (summary, handed_in) = self.left(&before, budget)?;
@@ -174,7 +174,7 @@ impl Memory<'_> {
         for (n, line) in handed_in[from..].iter().enumerate() {
             lines.push(Line {
                 place: (before.last_event, n),
-                at: before.text("closed_at").unwrap_or_default().to_owned(),
+                at: before.as_thread().closed_at().unwrap_or_default().to_owned(),
                 who: String::new(),
                 text: words::cut(line, wanted),
             });
@@ -184,14 +184,16 @@ impl Memory<'_> {
 
     /// How the last threads of other branches ended.
     fn elsewhere(&self, root: &Entity, but: &Entity) -> Vec<Elsewhere> {
-        let ids = root.texts("anchors").filter_map(|id| EntityId::parse(id).ok());
+        let ids = root.as_branch().anchors().filter_map(|id| EntityId::parse(id).ok());
         let threads = ids.filter_map(|id| self.state.entity(&Subject::new(EntityType::Thread, id)));
-        let others = threads.filter(|thread| thread.text("branch_id") != Some(but.subject.id()));
-        let said = |thread: &Entity| thread.text("summary").or(thread.text("reason")).unwrap_or("-").to_owned();
+        let others = threads.filter(|thread| thread.as_thread().branch_id() != Some(but.subject.id()));
+        let said =
+            |thread: &Entity| thread.as_thread().summary().or(thread.as_thread().reason()).unwrap_or("-").to_owned();
         others
             .map(|thread| Elsewhere {
                 branch: thread
-                    .named("branch_id", EntityType::Branch)
+                    .as_thread()
+                    .branch()
                     .and_then(|branch| self.state.entity(&branch))
                     .map_or_else(String::new, |branch| branch.name()),
                 said: text::cut(&said(&thread), limits::BRIEF_MAX_CHARS),
@@ -245,7 +247,7 @@ pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: 
 
 /// The thread that a branch is in.
 fn thread_of(state: &State, branch: &Entity) -> Option<Entity> {
-    state.entity(&branch.named("current_thread_id", EntityType::Thread)?).map(|thread| thread.into_owned())
+    state.entity(&branch.as_branch().current_thread()?).map(|thread| thread.into_owned())
 }
 
 /// A text below a heading: none of its lines can be taken for one.
@@ -304,25 +306,25 @@ impl BranchContext {
             out.push_str(&text::escape(&line));
             out.push('\n');
         };
-        let label = words::cut(self.branch.text("label").unwrap_or_default(), LABEL_MAX_WORDS);
+        let label = words::cut(self.branch.as_branch().label().unwrap_or_default(), LABEL_MAX_WORDS);
         if !self.branch.is_root() {
             heading(&mut out, format!("Root {}", self.root.name()));
             say(&mut out, &self.root_lines);
         }
         for end in &self.elsewhere {
-            let lead = format!("{} thread {} {}: ", end.branch, end.thread.count("number"), end.thread.phase);
+            let lead = format!("{} thread {} {}: ", end.branch, end.thread.as_thread().number(), end.thread.phase);
             indented(&mut out, &lead, &end.said);
         }
         if let Some(thread) = &self.anchor.thread {
-            let closed = thread.text("closed_at").unwrap_or_default();
-            heading(&mut out, format!("Anchor thread {}, {} {closed}", thread.count("number"), thread.phase));
+            let closed = thread.as_thread().closed_at().unwrap_or_default();
+            heading(&mut out, format!("Anchor thread {}, {} {closed}", thread.as_thread().number(), thread.phase));
             if let Some(summary) = &self.anchor.summary {
                 indented(&mut out, "Summary: ", summary);
             }
             say(&mut out, &self.anchor.lines);
         }
-        let thread = self.thread.as_ref().map_or(0, |thread| thread.count("number"));
-        let since = self.thread.as_ref().and_then(|thread| thread.text("opened_at")).unwrap_or("-");
+        let thread = self.thread.as_ref().map_or(0, |thread| thread.as_thread().number());
+        let since = self.thread.as_ref().and_then(|thread| thread.as_thread().opened_at()).unwrap_or("-");
         heading(&mut out, format!("Now {} {label}, thread {thread} since {since}", self.branch.name()));
         say(&mut out, &self.lines);
         out
@@ -335,11 +337,11 @@ impl BranchContext {
             lines.iter().map(|line| json!({"at": line.at, "from": who(&line.who), "text": line.text})).collect()
         };
         let of_thread = |thread: &Entity| {
-            let fact = |name: &str| thread.facts.get(name).cloned().unwrap_or_default();
+            let thread = thread.as_thread();
             json!({
-                "thread_id": thread.subject.id(), "number": fact("number"),
-                "status": thread.phase.as_str().to_lowercase(), "opened_at": fact("opened_at"),
-                "closed_at": fact("closed_at"),
+                "thread_id": thread.subject.id(), "number": thread.number(),
+                "status": thread.phase.as_str().to_lowercase(), "opened_at": thread.opened_at(),
+                "closed_at": thread.closed_at(),
             })
         };
         let with = |mut object: Value, more: Value| {
@@ -364,9 +366,9 @@ impl BranchContext {
             "thread": thread,
             "branch": {
                 "branch_id": self.branch.subject.id(), "ref": self.branch.name(),
-                "branch_type": self.branch.text("branch_type"), "label": self.branch.text("label"),
-                "status": self.branch.phase.as_str().to_lowercase(), "task_id": self.branch.text("task_id"),
-                "partner_persona_id": self.branch.text("partner_persona_id"),
+                "branch_type": self.branch.as_branch().branch_type(), "label": self.branch.as_branch().label(),
+                "status": self.branch.phase.as_str().to_lowercase(), "task_id": self.branch.as_branch().task_id(),
+                "partner_persona_id": self.branch.as_branch().partner_id(),
             },
             "words": self.words(),
             "budget": self.budget,

@@ -84,9 +84,9 @@ pub struct Told {
 
 /// The unread messages of a persona, oldest first.
 pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
-    let some = state.root(persona).is_some_and(|root| root.count("unread") > 0);
+    let some = state.root(persona).is_some_and(|root| root.as_branch().unread() > 0);
     let all = if some { state.in_phase(EntityType::Message, Phase::Unread, usize::MAX) } else { Vec::new() };
-    all.into_iter().filter(|message| message.text("to") == Some(persona.as_str())).collect()
+    all.into_iter().filter(|message| message.as_message().to() == Some(persona.as_str())).collect()
 }
 
 /// What was told to a persona: what it has not read yet, or all of it.
@@ -117,7 +117,7 @@ pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
         };
         let memory = Memory { ctx, snapshot, state };
         let messages = found.into_iter().map(|message| memory.told(message)).collect::<Result<_>>()?;
-        let unread = state.root(&name).map_or(0, |root| root.count("unread"));
+        let unread = state.root(&name).map_or(0, |root| root.as_branch().unread());
         Ok(InboxOutcome { messages, unread, more, left })
     })
 }
@@ -154,7 +154,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     }
     let now = |message: Entity| tx.state().entity(&message.subject).map_or(message, |now| now.into_owned());
     let messages: Vec<Entity> = messages.into_iter().map(now).collect();
-    let unread = tx.state().root(&name).map_or(0, |root| root.count("unread"));
+    let unread = tx.state().root(&name).map_or(0, |root| root.as_branch().unread());
     let mut recorded = tx.finish(&asked)?;
     let told = with_view(&vault, |snapshot, state| {
         let memory = Memory { ctx, snapshot, state };
@@ -163,7 +163,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     // They are read whatever happens now: what is remembered of them has to do.
     let messages = told.unwrap_or_else(|error| {
         recorded.warnings.push(format!("long messages are cut, they could not be read: {error}"));
-        let cut = |message: Entity| Told { text: message.text("text").unwrap_or_default().to_owned(), message };
+        let cut = |message: Entity| Told { text: message.as_message().text().unwrap_or_default().to_owned(), message };
         messages.into_iter().map(cut).collect()
     });
     Ok(Some(ReadOutcome { recorded, messages, unread }))
@@ -172,7 +172,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
 fn own_message(state: &State, name: &EntityId, reference: &str) -> Result<Entity> {
     let subject = state.find(reference, EntityType::Message)?;
     let message = state.entity(&subject).expect("it was resolved").into_owned();
-    match message.text("to") == Some(name.as_str()) {
+    match message.as_message().to() == Some(name.as_str()) {
         true => Ok(message),
         false => Err(Error::refused(Reason::NotHolder, format!("{} was told to somebody else", message.name()))),
     }

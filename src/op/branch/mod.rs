@@ -183,7 +183,7 @@ fn keep_said(ctx: &Context, vault: &Vault, leaving: &Leaving) -> Result<Said> {
 /// Leaves the branch that the persona is at, if it is not the root.
 fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: Said) -> Result<Option<Asked>> {
     let Some(branch) = tx.state().active_branch(root) else { return Ok(None) };
-    let thread = branch.named("current_thread_id", EntityType::Thread);
+    let thread = branch.as_branch().current_thread();
     let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
     let mut payload = json!({
         "branch_id": branch.subject.id(), "tail": said.tail.text, "tail_artifact_id": said.tail.artifact,
@@ -262,7 +262,7 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Outcome<Recorded>
             .state()
             .made_for(task, EntityType::Branch)
             .into_iter()
-            .find(|branch| branch.text("persona_id") == Some(name.as_str())),
+            .find(|branch| branch.as_branch().persona_id() == Some(name.as_str())),
         (_, Some(partner)) => policy::social(tx.state(), &name, partner),
         _ => None,
     };
@@ -291,7 +291,7 @@ fn known(state: &State, name: &str) -> Result<EntityId> {
 fn own_branch(state: &State, persona: &EntityId, reference: &str) -> Result<Entity> {
     let subject = state.find(reference, EntityType::Branch)?;
     let branch = state.entity(&subject).expect("it was resolved").into_owned();
-    match branch.text("persona_id") == Some(persona.as_str()) {
+    match branch.as_branch().persona_id() == Some(persona.as_str()) {
         true => Ok(branch),
         false => {
             Err(Error::refused(Reason::NotHolder, format!("{} is not a branch of agent:{persona}", branch.name())))
@@ -441,7 +441,7 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
     let kept = keep(ctx, "the note", Some(&text))?;
     let (mut tx, root) = sit_down(ctx, &vault)?;
     let branch = at_branch(tx.state(), &root);
-    let thread = branch.named("current_thread_id", EntityType::Thread);
+    let thread = branch.as_branch().current_thread();
     let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
     let payload = json!({"branch_id": branch.subject.id(), "text": kept.text, "artifact_id": kept.artifact});
     let mut noted = Request { key, ..ctx.request(Kind::NoteRecorded, Some(&thread.to_string()), payload) };

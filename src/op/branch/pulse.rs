@@ -19,7 +19,7 @@ const WORKING_MAX: usize = 10;
 fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
     let agent = Subject::new(EntityType::Agent, persona.clone());
     let mut all = state.made_for(&agent, EntityType::Branch);
-    all.retain(|branch| branch.text("persona_id") == Some(persona.as_str()));
+    all.retain(|branch| branch.as_branch().persona_id() == Some(persona.as_str()));
     all.sort_by_key(|branch| branch.ordinal);
     all
 }
@@ -93,7 +93,9 @@ pub fn working(ctx: &Context) -> Result<WorkingOutcome> {
     with_view(&ctx.open()?, |_, state| {
         let mut open = all_of(state, &name);
         open.retain(|branch| branch.phase != Phase::Completed);
-        open.sort_by(|a, b| (b.text("last_activity"), b.ordinal).cmp(&(a.text("last_activity"), a.ordinal)));
+        open.sort_by(|a, b| {
+            (b.as_branch().last_activity(), b.ordinal).cmp(&(a.as_branch().last_activity(), a.ordinal))
+        });
         open.truncate(WORKING_MAX);
         let entries: Vec<Value> = open.iter().map(entry).collect();
         let count = entries.len();
@@ -105,11 +107,11 @@ fn entry(branch: &Entity) -> Value {
     json!({
         "branch_id": branch.subject.id(),
         "ref": branch.name(),
-        "branch_type": branch.text("branch_type"),
-        "label": branch.text("label"),
+        "branch_type": branch.as_branch().branch_type(),
+        "label": branch.as_branch().label(),
         "status": branch.phase.as_str().to_lowercase(),
-        "last_activity": branch.text("last_activity"),
-        "brief_state": branch.text("brief_state").unwrap_or_default(),
+        "last_activity": branch.as_branch().last_activity(),
+        "brief_state": branch.as_branch().brief_state().unwrap_or_default(),
     })
 }
 
@@ -138,7 +140,7 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
         let waiting = |branch: &Entity| branch.phase == Phase::Suspended && !branch.is_root();
         let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {
-            let since = branch.time("suspended_at").unwrap_or(branch.created_at);
+            let since = branch.as_branch().suspended_at().unwrap_or(branch.created_at);
             now.0.saturating_sub(since.0).max(0) as u64
         };
         let mut candidates: Vec<(Entity, u64)> = match unread.is_empty() {

@@ -50,7 +50,7 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
             None => {
                 let agent = Subject::new(EntityType::Agent, name.clone());
                 let mut all = state.made_for(&agent, EntityType::Branch);
-                all.retain(|branch| branch.text("persona_id") == Some(name.as_str()));
+                all.retain(|branch| branch.as_branch().persona_id() == Some(name.as_str()));
                 all.sort_by_key(|branch| branch.ordinal);
                 all
             }
@@ -62,12 +62,15 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
         for branch in branches {
             // A branch that was gone to names itself; the threads that name other threads are its own too.
             let mut threads = state.made_for(&branch.subject, EntityType::Thread);
-            threads.sort_by_key(|thread| thread.count("number"));
+            threads.sort_by_key(|thread| thread.as_thread().number());
             if let Some(number) = request.thread {
-                threads.retain(|thread| thread.count("number") == number);
+                threads.retain(|thread| thread.as_thread().number() == number);
                 if threads.is_empty() {
-                    let why =
-                        format!("{} has {} threads, and no thread {number}", branch.name(), branch.count("threads"));
+                    let why = format!(
+                        "{} has {} threads, and no thread {number}",
+                        branch.name(),
+                        branch.as_branch().threads()
+                    );
                     return Err(Error::not_found(why));
                 }
             }
@@ -115,11 +118,11 @@ fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<Recalled>)]) -> Result<
     for (b, (branch, threads)) in found.iter().enumerate() {
         for (t, recalled) in threads.iter().enumerate() {
             let thread = &recalled.thread;
-            missing += thread.count("messages");
+            missing += thread.as_thread().messages();
             by_thread.insert(thread.subject.to_string(), (b, t));
             begin = Some(begin.map_or(thread.first_event, |begin: Ulid| begin.min(thread.first_event)));
-            let persona = branch.text("persona_id").and_then(|name| EntityId::parse(name).ok());
-            let partner = branch.text("partner_persona_id").and_then(|name| EntityId::parse(name).ok());
+            let persona = branch.as_branch().persona_id().and_then(|name| EntityId::parse(name).ok());
+            let partner = branch.as_branch().partner_id().and_then(|name| EntityId::parse(name).ok());
             if let Some(persona) = persona.filter(|_| branch.is_root() || partner.is_some()) {
                 let to = (thread.phase != Phase::Active).then_some(thread.last_event);
                 talks.push(Talk { at: (b, t), from: thread.first_event, to, persona, partner });
@@ -162,17 +165,17 @@ impl RecallOutcome {
     pub fn plain(&self) -> String {
         let mut out = String::new();
         for (branch, threads) in &self.branches {
-            let label = text::escape(branch.text("label").unwrap_or_default());
-            let kind = branch.text("branch_type").unwrap_or_default();
+            let label = text::escape(branch.as_branch().label().unwrap_or_default());
+            let kind = branch.as_branch().branch_type().unwrap_or_default();
             out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.phase);
             for Recalled { thread, summary, said, tail } in threads {
-                let moment = |fact: &str| thread.text(fact).unwrap_or("-");
-                let (number, count) = (thread.count("number"), thread.count("messages"));
+                let thread = thread.as_thread();
+                let (number, count) = (thread.number(), thread.messages());
                 out += &format!(
                     "## Thread {number} {}, {} to {}, {count} messages\n",
                     thread.phase,
-                    moment("opened_at"),
-                    moment("closed_at")
+                    thread.opened_at().unwrap_or("-"),
+                    thread.closed_at().unwrap_or("-")
                 );
                 if let Some(summary) = summary {
                     indented(&mut out, "Summary: ", summary);
@@ -191,19 +194,19 @@ impl RecallOutcome {
     /// For a program.
     pub fn json(&self) -> Value {
         let of_thread = |recalled: &Recalled| {
-            let fact = |name: &str| recalled.thread.facts.get(name).cloned().unwrap_or_default();
+            let thread = recalled.thread.as_thread();
             let said = |(at, who, text): &(String, String, String)| json!({"at": at, "from": who, "text": text});
             json!({
-                "thread_id": recalled.thread.subject.id(), "number": fact("number"),
-                "status": recalled.thread.phase.as_str().to_lowercase(), "opened_at": fact("opened_at"),
-                "closed_at": fact("closed_at"), "summary": recalled.summary,
+                "thread_id": thread.subject.id(), "number": thread.number(),
+                "status": thread.phase.as_str().to_lowercase(), "opened_at": thread.opened_at(),
+                "closed_at": thread.closed_at(), "summary": recalled.summary,
                 "messages": recalled.said.iter().map(said).collect::<Vec<_>>(), "tail": recalled.tail,
             })
         };
         let of_branch = |(branch, threads): &(Entity, Vec<Recalled>)| {
             json!({
-                "branch_id": branch.subject.id(), "ref": branch.name(), "branch_type": branch.text("branch_type"),
-                "label": branch.text("label"), "status": branch.phase.as_str().to_lowercase(),
+                "branch_id": branch.subject.id(), "ref": branch.name(), "branch_type": branch.as_branch().branch_type(),
+                "label": branch.as_branch().label(), "status": branch.phase.as_str().to_lowercase(),
                 "threads": threads.iter().map(of_thread).collect::<Vec<_>>(),
             })
         };

@@ -237,8 +237,8 @@ impl Fire<'_> {
     fn take(&self, tx: &Transaction<'_>, reference: &str, destructive: bool) -> Result<Request> {
         let subject = tx.state().find(reference, EntityType::Task)?;
         let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
-        let allowed = task.facts.get("destructive") == Some(&Value::Bool(true));
-        if allowed && task.text("command_hash") != Some(&self.command_hash()) || destructive && !allowed {
+        let allowed = task.as_task().is_destructive();
+        if allowed && task.as_job().command_hash() != Some(&self.command_hash()) || destructive && !allowed {
             let why = format!("{} was not approved for this command", task.name());
             return Err(Error::refused(Reason::ApprovalRequired, why));
         }
@@ -303,7 +303,7 @@ impl Fire<'_> {
         let task = recorded.entity.clone().ok_or_else(gone)?;
         let job = JobDir::open(self.vault.path(), &super::id_of(&task))?;
         let first_run = || Some(job?.spec().ok()?.extra.get("run_id")?.as_str()?.to_owned());
-        let run_id = task.text("last_run_id").map(str::to_owned).or_else(first_run).unwrap_or_default();
+        let run_id = task.as_task().last_run_id().map(str::to_owned).or_else(first_run).unwrap_or_default();
         let logref = log_reference(&task, 1);
         let waits = waits_for(&self.vault.view()?.1, &task);
         let waits_for_approval =

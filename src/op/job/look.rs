@@ -55,9 +55,9 @@ impl JobView {
     /// One sentence for it: the job's own last line, or why it ended.
     pub fn summary(&self) -> String {
         let own = self.record.as_ref().and_then(end::summary);
-        let reason = || self.task.text("abort_reason").or(self.task.text("failure")).map(str::to_owned);
+        let reason = || self.task.as_task().abort_reason().or(self.task.as_task().failure()).map(str::to_owned);
         match self.standing {
-            JobStanding::Queued => match (self.task.phase, self.task.facts.contains_key("destructive")) {
+            JobStanding::Queued => match (self.task.phase, self.task.as_task().is_destructive()) {
                 (Phase::Proposed, true) => "Waiting for an operator's approval".to_owned(),
                 (Phase::Proposed, false) => "Waiting for another task".to_owned(),
                 _ => "Waiting for its turn".to_owned(),
@@ -100,8 +100,8 @@ struct Known {
 
 impl Known {
     fn of(state: &State, task: Entity) -> Self {
-        let run = task.named("last_run_id", EntityType::Run).and_then(|run| state.entity(&run).map(Cow::into_owned));
-        let started_at = run.and_then(|run| run.time("started_at"));
+        let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
+        let started_at = run.and_then(|run| run.as_run().started_at());
         Known { logref: newest_log(state, &task), task, started_at }
     }
 }
@@ -111,8 +111,8 @@ fn view(ctx: &Context, vault: &Vault, known: Known, standing: Option<JobLiveness
     let standing = match (task.phase, standing) {
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
-        (Phase::Archived, _) if task.facts.contains_key("succeeded_at") => JobStanding::Done,
-        (Phase::Aborted, _) if task.text("abort_reason") == Some("lost") => JobStanding::Lost,
+        (Phase::Archived, _) if task.as_task().succeeded_at().is_some() => JobStanding::Done,
+        (Phase::Aborted, _) if task.as_task().abort_reason() == Some("lost") => JobStanding::Lost,
         (Phase::Aborted | Phase::Archived | Phase::Failed, _) => JobStanding::Fail,
         (_, Some(JobLiveness::Lost)) => JobStanding::Lost,
         (Phase::Running, _) => JobStanding::Running,
@@ -226,7 +226,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let vault = ctx.open()?;
     let view = job_of(ctx, &vault, &reference)?;
     check_seat(ctx, &vault, &view.task)?;
-    let holder = view.task.text("holder").unwrap_or_default();
+    let holder = view.task.as_task().last_holder().unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
     }

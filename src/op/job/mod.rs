@@ -65,5 +65,5 @@ fn id_of(task: &Entity) -> EntityId {
 
 /// The id of the newest run of a task.
 fn run_of(task: &Entity) -> Option<EntityId> {
-    EntityId::parse(task.text("last_run_id")?).ok()
+    EntityId::parse(task.as_task().last_run_id()?).ok()
 }

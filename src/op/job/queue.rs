@@ -88,7 +88,7 @@ fn waiting(after: &After<'_>) -> Option<Told> {
     let followed = events.iter().filter(|e| e.event_type.known() == Some(Kind::RunCrashed) && e.actor == reactor);
     let end = followed.filter_map(|event| {
         let run = state.entity(&Subject::parse(&event.subject).ok()?)?.into_owned();
-        let task = state.entity(&run.named("task_id", EntityType::Task)?)?.into_owned();
+        let task = state.entity(&run.as_run().task()?)?.into_owned();
         task.is_job().then(|| super::id_of(&task))
     });
     Some(Told { end: end.collect(), look })

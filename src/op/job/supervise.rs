@@ -215,7 +215,7 @@ impl Supervisor<'_> {
         let words: Vec<&[u8]> = argv.iter().map(|word| word.as_os_str().as_bytes()).collect();
         let variables = env.iter().map(|(name, value)| (name.as_os_str().as_bytes(), value.as_os_str().as_bytes()));
         let hash = fire::command_hash(&words, cwd.as_os_str().as_bytes(), variables);
-        match task.text("command_hash") {
+        match task.as_job().command_hash() {
             Some(recorded) if recorded != hash => {
                 Err(Error::corrupt(format!("the command of {} is not the one that was recorded", task.name())))
             }

@@ -23,7 +23,7 @@ pub(super) fn seat(ctx: &Context, state: &State) -> Result<Seat> {
         let why = format!("there is no session '{}'", text::cut(name, 40));
         return Ok(Seat::Void(why));
     };
-    if let (Shell::Agents(me), Some(agent)) = (&ctx.caller.shell, session.text("agent_id"))
+    if let (Shell::Agents(me), Some(agent)) = (&ctx.caller.shell, session.as_session().agent())
         && me != agent
     {
         return Ok(Seat::Foreign(format!("{} is a session of agent {agent}", session.name())));

@@ -55,11 +55,11 @@ impl<'v> View<'v> {
     }
 
     /// An entity of this view whose last event is one of the log, not one that is only due.
-    pub fn shown(&self, entity: Entity) -> Entity {
-        match self.recorded.entity(&entity.subject) {
-            Some(recorded) => Entity { last_event: recorded.last_event, ..entity },
-            None => entity,
+    pub fn shown(&self, mut entity: Entity) -> Entity {
+        if let Some(recorded) = self.recorded.entity(&entity.subject) {
+            entity.last_event = recorded.last_event;
         }
+        entity
     }
 
     /// What is due of these, in words, by their subjects.
@@ -80,7 +80,7 @@ impl<'v> View<'v> {
     pub fn due_of(&self, subject: &Subject) -> Option<&Due> {
         let of_run = |due: &&Due| {
             let run = self.state().entity(&due.subject);
-            run.and_then(|run| run.named("task_id", crate::base::EntityType::Task)).as_ref() == Some(subject)
+            run.and_then(|run| run.as_run().task()).as_ref() == Some(subject)
         };
         self.due.iter().find(|due| due.subject == *subject).or_else(|| self.due.iter().find(of_run))
     }

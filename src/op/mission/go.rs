@@ -70,7 +70,7 @@ const STOPPED: &str = "emergency_stop";
 const ATTEMPTS_MAX_COUNT: u64 = 8;
 
 fn after(job: &JobView) -> After {
-    let reason = job.task.text("abort_reason").unwrap_or_default();
+    let reason = job.task.as_task().abort_reason().unwrap_or_default();
     match job.standing {
         JobStanding::Lost => After::Again,
         _ if reason == STOPPED => After::Again,
@@ -80,7 +80,7 @@ fn after(job: &JobView) -> After {
 }
 
 fn waits_for_approval(task: &Entity) -> bool {
-    task.phase == Phase::Proposed && task.facts.contains_key("destructive")
+    task.phase == Phase::Proposed && task.as_task().is_destructive()
 }
 
 /// The two commands of a round.
@@ -149,12 +149,12 @@ impl Going<'_> {
         }
         self.check_not_stopped()?;
         let bound = with_view(self.vault, |_, state| requirement(state, &mission))?;
-        let round = mission.count("round");
+        let round = mission.as_mission().round();
         if round == 0 {
             // Nothing is recorded for a mission that cannot begin.
             self.command(Part::Run)?;
         }
-        if mission.text("requirement_id") != Some(bound.id()) {
+        if mission.as_mission().requirement_id() != Some(bound.id()) {
             return self.bind(&mission, &bound).map(|()| None);
         }
         if round == 0 {
@@ -182,7 +182,7 @@ impl Going<'_> {
     /// Whether somebody took the mission elsewhere while a job was waited for.
     fn moved_on(&self, mission: &Entity) -> Result<bool> {
         let now = self.look()?;
-        Ok(now.phase != Phase::Running || now.count("round") != mission.count("round"))
+        Ok(now.phase != Phase::Running || now.as_mission().round() != mission.as_mission().round())
     }
 
     fn check_not_stopped(&self) -> Result<()> {
@@ -196,7 +196,7 @@ impl Going<'_> {
     fn ended(&self, mission: &Entity) -> Result<GoOutcome> {
         let standing = match mission.phase {
             Phase::Passed => GoStanding::Passed,
-            _ if mission.count("round") >= limits::ROUNDS_MAX_COUNT => GoStanding::OutOfRounds,
+            _ if mission.as_mission().round() >= limits::ROUNDS_MAX_COUNT => GoStanding::OutOfRounds,
             _ => GoStanding::GivenUp,
         };
         let run = match (standing, self.fired(mission, Part::Run)?) {
@@ -213,7 +213,7 @@ impl Going<'_> {
         if after == After::Again {
             self.check_not_cut_off(run)?;
         }
-        let round = mission.count("round");
+        let round = mission.as_mission().round();
         let why = format!("round {round} failed: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
         if round >= limits::ROUNDS_MAX_COUNT {
             self.finish(mission, false, why.clone())?;
@@ -245,7 +245,7 @@ impl Going<'_> {
     /// Refuses to go on while a stop that ended a job holds: its flag is up before its event is there.
     fn check_not_cut_off(&self, job: &JobView) -> Result<()> {
         self.check_not_stopped()?;
-        match self.vault.stop_flag()?.filter(|_| job.task.text("abort_reason") == Some(STOPPED)) {
+        match self.vault.stop_flag()?.filter(|_| job.task.as_task().abort_reason() == Some(STOPPED)) {
             Some(stop) => {
                 let why = format!("everything is stopped: {}", text::cut(&stop.reason, limits::SUMMARY_MAX_CHARS));
                 Err(Error::refused(Reason::SystemStopped, why))
@@ -298,7 +298,7 @@ impl Going<'_> {
     }
 
     fn begin_round(&mut self, mission: &Entity) -> Result<()> {
-        let key = Some(key(mission, "round", mission.count("round") + 1, 1));
+        let key = Some(key(mission, "round", mission.as_mission().round() + 1, 1));
         self.record(Request { key, ..next_round(&self.ctx, mission) })
     }
 
@@ -355,7 +355,7 @@ impl Going<'_> {
 
     /// The task of a part of the round, if it was fired, and how often it was.
     fn fired(&self, mission: &Entity, part: Part) -> Result<Option<(Subject, u64)>> {
-        let round = mission.count("round");
+        let round = mission.as_mission().round();
         with_view(self.vault, |snapshot, state| {
             let fired = |attempt| state.keyed(&key(mission, part.name(), round, attempt));
             let Some((attempt, id)) = (1..).map_while(|n| Some((n, fired(n)?))).last() else { return Ok(None) };
@@ -366,11 +366,11 @@ impl Going<'_> {
 
     fn fire(&mut self, mission: &Entity, part: Part, failed: Option<&JobView>, attempt: u64) -> Result<Subject> {
         let command = self.command(part)?;
-        let (round, name) = (mission.count("round"), mission.name());
+        let (round, name) = (mission.as_mission().round(), mission.name());
         let mut env = vec![
             ("HF_MISSION", name.clone()),
             ("HF_ROUND", round.to_string()),
-            ("HF_GOAL", mission.text("goal").unwrap_or_default().to_owned()),
+            ("HF_GOAL", mission.as_mission().goal().unwrap_or_default().to_owned()),
         ];
         let folder = std::path::absolute(self.vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
         if let Some(job) = failed {
@@ -391,7 +391,7 @@ impl Going<'_> {
         let argv = vec!["sh".into(), "-c".into(), script.into()];
         let request = FireRequest {
             title: Some(format!("{name} round {round}: {}", part.name())),
-            requirement: mission.text("requirement_id").map(str::to_owned).filter(|_| matches!(part, Part::Run)),
+            requirement: mission.as_mission().requirement_id().map(str::to_owned).filter(|_| matches!(part, Part::Run)),
             env: env.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
             key: Some(key(mission, part.name(), round, attempt)),
             ..FireRequest::new(argv, folder.parent().unwrap_or(&folder).to_owned())
@@ -404,14 +404,14 @@ impl Going<'_> {
     /// Lets the file name the job that is under way.
     fn note_task(&mut self, task: &Subject, part: Part) -> Result<()> {
         let mission = self.look()?;
-        if mission.phase != Phase::Running || mission.text("task_id") == Some(task.id()) {
+        if mission.phase != Phase::Running || mission.as_mission().task().as_ref() == Some(task) {
             return Ok(());
         }
         let (name, log) = with_view(self.vault, |_, state| {
             let task = state.entity(task).map(|task| task.into_owned());
             Ok((task.as_ref().map(Entity::name), task.map(|task| newest_log(state, &task))))
         })?;
-        let text = format!("round {}: {} is {}", mission.count("round"), part.name(), name.unwrap_or_default());
+        let text = format!("round {}: {} is {}", mission.as_mission().round(), part.name(), name.unwrap_or_default());
         let mut members = members(&mission);
         members.insert("task_id".to_owned(), task.id().into());
         members.extend(log.and_then(|log| log_name(&log).ok()).map(|log| ("logref".to_owned(), log.into())));
@@ -465,9 +465,8 @@ fn key(mission: &Entity, what: &str, round: u64, attempt: u64) -> String {
 
 /// The requirement that the mission is for, if an operator approved it.
 fn requirement(state: &State, mission: &Entity) -> Result<Subject> {
-    let named = mission.text("requirement_id").and_then(|id| EntityId::parse(id).ok());
-    let requirement = match named {
-        Some(id) => Some(Subject::new(EntityType::Requirement, id)),
+    let requirement = match mission.as_mission().requirement() {
+        Some(requirement) => Some(requirement),
         None => match state.in_phase(EntityType::Requirement, Phase::Approved, 2).as_slice() {
             [only] => Some(only.subject.clone()),
             _ => None,

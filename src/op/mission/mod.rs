@@ -58,7 +58,7 @@ fn view(state: &State) -> Result<MissionView> {
 }
 
 fn view_of(state: &State, mission: Entity) -> MissionView {
-    let task = mission.named("task_id", EntityType::Task).and_then(|task| state.entity(&task));
+    let task = mission.as_mission().task().and_then(|task| state.entity(&task));
     let at_it = |task: &Entity| match task.phase {
         Phase::Assigned | Phase::Running | Phase::Retrying => true,
         Phase::Proposed | Phase::Ready => task.is_job(),
@@ -159,7 +159,7 @@ fn not_a_pair(pair: &str) -> Error {
 /// The members that a change repeats.
 fn members(mission: &Entity) -> Map<String, Value> {
     let kept = LINES.iter().map(|(_, member)| *member).chain(["constraints", "requirement_id", "task_id"]);
-    kept.filter_map(|member| Some((member.to_owned(), mission.facts.get(member)?.clone()))).collect()
+    kept.filter_map(|member| Some((member.to_owned(), mission.facts().get(member)?.clone()))).collect()
 }
 
 fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<String, Value>) -> Result<()> {
@@ -244,7 +244,7 @@ pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
 }
 
 fn next_round(ctx: &Context, mission: &Entity) -> Request {
-    let payload = json!({"round": mission.count("round") + 1});
+    let payload = json!({"round": mission.as_mission().round() + 1});
     ctx.request(Kind::MissionRoundBegun, Some(&mission.subject.to_string()), payload)
 }
 
@@ -319,7 +319,7 @@ fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel:
     let same = match asked.kind {
         Kind::MissionChanged => members(&mission) == asked.payload,
         Kind::MissionStarted => {
-            let said = |member: &str| asked.payload.get(member) == mission.facts.get(member);
+            let said = |member: &str| asked.payload.get(member) == mission.facts().get(member);
             ["goal", "constraints", "requirement_id"].into_iter().all(said)
         }
         _ => false,

@@ -1,12 +1,12 @@
 //! `hf-task explain`: in one chain, why a task stands where it stands.
 
-use crate::base::{EntityType, Result, Subject, limits, text};
+use crate::base::{EntityType, Result, Subject, Timestamp, limits, text};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::View;
 use crate::policy::rules::{Wait, waits_for};
 use crate::policy::{approval, project};
-use crate::state::{Entity, LEASE, State};
+use crate::state::{Entity, State};
 
 /// Steps of a chain; a longer one is cut.
 const CHAIN_MAX: usize = 20;
@@ -36,13 +36,9 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
     let mut chain = Chain { view: &view, state, steps: Vec::new(), seen: Vec::new() };
     match (view.recorded().entity(&Subject::SYSTEM).filter(|system| system.phase == Phase::Stopped), flag) {
         (Some(system), _) => {
-            let fact = |name: &str| system.text(name).unwrap_or_default().to_owned();
-            chain.say(format!(
-                "everything is stopped since {} by {}: {}",
-                fact("stopped_at"),
-                fact("stopped_by"),
-                fact("stop_reason")
-            ));
+            let system = system.as_system();
+            let (by, why) = (system.stopped_by().unwrap_or_default(), system.stop_reason().unwrap_or_default());
+            chain.say(format!("everything is stopped since {} by {by}: {why}", moment(system.stopped_at())));
         }
         (None, Some(flag)) => chain.say(format!("everything is stopped by {}: {}", flag.by, flag.reason)),
         (None, None) => {}
@@ -55,6 +51,11 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
         because.push("… and so on".to_owned());
     }
     Ok(ExplainOutcome { task, because })
+}
+
+/// A moment as text; empty if it is not known.
+fn moment(time: Option<Timestamp>) -> String {
+    time.map(|time| time.to_string()).unwrap_or_default()
 }
 
 struct Chain<'a> {
@@ -83,13 +84,16 @@ impl Chain<'_> {
     fn project(&mut self, task: &Entity) {
         let project = project::of(task).and_then(|project| self.state.entity(&project));
         let Some(project) = project.filter(|project| project.phase != Phase::Active) else { return };
-        let fact = |name: &str| project.text(name).unwrap_or_default().to_owned();
-        let name = project.subject.id();
+        let (name, project) = (project.subject.id(), project.as_project());
         self.steps.push(match project.phase {
-            Phase::Archived => format!("project {name} is archived since {}", fact("archived_at")),
+            Phase::Archived => format!("project {name} is archived since {}", moment(project.archived_at())),
             _ => {
-                let (since, by, why) = (fact("paused_at"), fact("paused_by"), fact("pause_reason"));
-                format!("project {name} is paused since {since} by {by}: {why}")
+                let (since, by, why) = (moment(project.paused_at()), project.paused_by(), project.pause_reason());
+                format!(
+                    "project {name} is paused since {since} by {}: {}",
+                    by.unwrap_or_default(),
+                    why.unwrap_or_default()
+                )
             }
         });
     }
@@ -100,7 +104,7 @@ impl Chain<'_> {
         }
         self.seen.push(task.subject.clone());
         let since = self.since(task)?;
-        let (name, fact) = (task.name(), |name: &str| task.text(name).map(str::to_owned));
+        let (name, known) = (task.name(), task.as_task());
         match task.phase {
             Phase::Proposed | Phase::Ready => {
                 self.say(format!("{name} is {} since {since}", task.phase));
@@ -114,32 +118,28 @@ impl Chain<'_> {
             }
             Phase::Assigned => {
                 let until = self.until(task);
-                self.say(format!(
-                    "{name} is held by {}{until}, not started",
-                    fact("holder").unwrap_or("nobody".into())
-                ));
+                self.say(format!("{name} is held by {}{until}, not started", known.last_holder().unwrap_or("nobody")));
             }
             Phase::Running => {
                 let until = self.until(task);
-                self.say(format!("{name} is held by {}{until}", fact("holder").unwrap_or("nobody".into())));
-                let run = task.named("last_run_id", EntityType::Run).and_then(|run| self.state.entity(&run));
+                self.say(format!("{name} is held by {}{until}", known.last_holder().unwrap_or("nobody")));
+                let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
                 if let Some(run) = run {
-                    let time = |name: &str| run.text(name).unwrap_or_default().to_owned();
                     let step = format!(
                         "{} runs since {}, last heartbeat {}",
                         run.name(),
-                        time("started_at"),
-                        time("last_heartbeat_at")
+                        moment(run.as_run().started_at()),
+                        moment(run.as_run().last_heartbeat_at())
                     );
                     self.say(step);
                 }
             }
             state => {
-                let why = fact("abort_reason").map(|why| format!(": {why}")).unwrap_or_default();
+                let why = known.abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
                 self.say(format!("{name} is {state} since {since}{why}"));
-                if let Some(failure) = fact("failure") {
-                    let class = fact("error_class").unwrap_or_default();
-                    let retries = task.count("retry_count");
+                if let Some(failure) = known.failure() {
+                    let class = known.error_class().unwrap_or_default();
+                    let retries = known.retry_count();
                     self.say(format!("it failed ({class}): {failure}; it was tried again {retries} times"));
                 }
                 self.successor(task);
@@ -152,7 +152,7 @@ impl Chain<'_> {
         let project = project::of(task);
         match self.view.moment().held_until(task) {
             Some(until) => format!(" until {until}"),
-            None if task.facts.contains_key(LEASE)
+            None if task.as_task().has_lease()
                 && project.is_some_and(|project| project::standing(self.state, &project) == Phase::Paused) =>
             {
                 " until a lease after the resume".to_owned()
@@ -164,7 +164,7 @@ impl Chain<'_> {
     /// The task that took the place of one whose result was not good.
     fn successor(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
-        if let Some(next) = made.iter().find(|next| next.text("rework_of") == Some(task.subject.id())) {
+        if let Some(next) = made.iter().find(|next| next.as_task().rework_of().as_ref() == Some(&task.subject)) {
             self.say(format!("{} does it anew and is {}", next.name(), next.phase));
         }
     }
@@ -182,8 +182,9 @@ impl Chain<'_> {
     fn decisions(&mut self, target: &Subject) {
         for decision in self.state.made_for(target, EntityType::Decision) {
             if approval::OPEN.contains(&decision.phase) {
-                let summary = text::cut(decision.text("summary").unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
-                let since = decision.text("requested_at").unwrap_or_default().to_owned();
+                let summary =
+                    text::cut(decision.as_decision().summary().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+                let since = moment(decision.as_decision().requested_at());
                 self.say(format!("{} is open since {since}: {summary}", decision.name()));
             }
         }

@@ -199,8 +199,8 @@ pub struct StartTaskRequest {
 pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
     let StartTaskRequest { reference, timeout_seconds, key } = request;
     on_task(ctx, &reference, |tx, task| {
-        let run = task.named("last_run_id", EntityType::Run).and_then(|run| tx.state().entity(&run));
-        let mine = task.text("holder").is_none_or(|holder| holder == ctx.caller.actor.to_string());
+        let run = task.as_task().last_run().and_then(|run| tx.state().entity(&run));
+        let mine = task.as_task().last_holder().is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.phase == Phase::Running && mine && key.is_none()) {
             if ctx.caller.actor.kind == ActorKind::Agent {
                 project::check_going_on(tx.state(), task)?;
@@ -233,7 +233,7 @@ pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
         if ctx.caller.actor.kind == ActorKind::Agent {
             project::check_going_on(tx.state(), task)?;
         }
-        let run = task.named("last_run_id", EntityType::Run).filter(|_| task.phase == Phase::Running);
+        let run = task.as_task().last_run().filter(|_| task.phase == Phase::Running);
         let (kind, subject) = match run {
             Some(run) => (Kind::Heartbeat, run),
             None => (Kind::ClaimRenewed, task.subject.clone()),
@@ -301,7 +301,7 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
         }
         if let End::Succeeded { summary } = &end {
             let now = tx.state().entity(&task.subject).filter(|task| task.phase == Phase::Running);
-            let run = now.and_then(|task| task.named("last_run_id", EntityType::Run));
+            let run = now.and_then(|task| task.as_task().last_run());
             if let Some(run) = run.filter(|run| tx.state().phase_of(run) == Phase::Running) {
                 let finished = json!({"success": true, "summary": summary});
                 tx.ask(ctx.request(Kind::RunFinished, Some(&run.to_string()), finished))?;

@@ -36,7 +36,7 @@ pub fn look(tick: &mut Ticking<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -
     let mut watched = Vec::new();
     for agent in &agents {
         look_at(tick, tx, agent, held, &calendar)?;
-        let known = agent.facts.get("anomalies").and_then(|map| map.as_object()).into_iter().flatten();
+        let known = agent.as_agent().anomalies().into_iter().flatten();
         watched
             .push(Watched { subject: agent.subject.clone(), anomalies: known.map(|(code, _)| code.clone()).collect() });
     }
@@ -122,12 +122,12 @@ fn take_in(
         declared.minutes.is_none_or(|minutes| minutes <= most)
             && declared.activity.chars().count() <= DECLARED_MAX_CHARS
     };
-    let open = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| tx.state().entity(&work));
-    let open = open.and_then(|work| work.text("heartbeat_id").map(str::to_owned));
+    let open = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
+    let open = open.and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
     // Only a file that is not of the open one is looked for among all that there were.
     let over = |name: &str| {
         let works = tx.state().made_for(&agent.subject, EntityType::DeepWork);
-        works.into_iter().find(|work| work.text("heartbeat_id") == Some(name))
+        works.into_iter().find(|work| work.as_deep_work().heartbeat_id() == Some(name))
     };
     let mut fresh = Vec::new();
     for (name, text) in dir.declarations()? {
@@ -148,7 +148,7 @@ fn take_in(
         }
     }
     for (id, declared) in fresh {
-        let open = tx.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
+        let open = tx.state().entity(&agent.subject).and_then(|a| a.as_agent().deep_work());
         if let Some(open) = open {
             let by = json!({"agent_id": agent.subject.id(), "by": "declaration"});
             tick.record(tx, Kind::DeepWorkCompleted, &open, by)?;
@@ -185,20 +185,20 @@ fn take_in_log(
     offset: i64,
 ) -> Result<()> {
     let newest = logs.0.as_ref();
-    let named = agent.text("last_activity_id").and_then(HeartbeatId::parse);
+    let named = agent.as_agent().last_activity_id().and_then(HeartbeatId::parse);
     let Some(log) = newest.filter(|log| Some(&log.id) > named.as_ref() && log.id.at(offset) <= tick.now) else {
         return Ok(());
     };
     // Only what is younger than anything that was recorded is news.
-    if agent.time("last_activity_at").is_some_and(|last| log.id.at(offset) <= last) {
+    if agent.as_agent().last_activity_at().is_some_and(|last| log.id.at(offset) <= last) {
         return Ok(());
     }
     let kind = if log.introspection { "introspection" } else { "activity" };
     let said = json!({"heartbeat_id": log.id.as_str(), "kind": kind});
-    let open = tx.state().entity(&agent.subject).and_then(|a| a.named("deepwork_id", EntityType::DeepWork));
+    let open = tx.state().entity(&agent.subject).and_then(|a| a.as_agent().deep_work());
     tick.record(tx, Kind::ActivityLogged, &agent.subject, said)?;
     if let Some(open) = open {
-        let declared = tx.state().entity(&open).and_then(|work| work.text("heartbeat_id").map(str::to_owned));
+        let declared = tx.state().entity(&open).and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
         tick.record(tx, Kind::DeepWorkCompleted, &open, json!({"agent_id": agent.subject.id(), "by": "log"}))?;
         dir.end_declaration(declared.as_deref().unwrap_or_default(), DeclarationEnd::Completed)?;
     }
@@ -217,7 +217,7 @@ fn heed_files(
     if let Some(id) = dir.newest_checkpoint()? {
         let at = id.at(offset);
         newest.push(at);
-        let named = agent.text("last_checkpoint_id") == Some(id.as_str());
+        let named = agent.as_agent().last_checkpoint_id() == Some(id.as_str());
         if !named && at <= tick.now {
             life.last_checkpoint = life.last_checkpoint.max(Some(at));
         }
@@ -238,9 +238,9 @@ fn heed_files(
 
 /// A strict deep work past its time: its file says so, and the checks are back on.
 fn expire(tick: &Ticking<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
-    let work = agent.named("deepwork_id", EntityType::DeepWork).and_then(|work| tx.state().entity(&work));
+    let work = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
     let Some(work) = work.map(|work| work.into_owned()) else { return Ok(()) };
-    let declared = work.text("heartbeat_id").map(str::to_owned);
+    let declared = work.as_deep_work().heartbeat_id().map(str::to_owned);
     let due = tx.moment().due_of(&work);
     if let Some(due) = due.filter(|_| tick.mode == Mode::Write) {
         tx.add(due.draft())?;

@@ -229,7 +229,7 @@ impl<'a> Ticking<'a> {
     fn end_silent_jobs(&self, tx: &Transaction<'_>) {
         let alone = Machine { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Alone)).collect() };
         let silent = Moment { machine: &alone, ..tx.moment() }.due(&[Timer::Silence], None, usize::MAX);
-        let tasks = silent.iter().filter_map(|due| tx.state().entity(&due.subject)?.named("task_id", EntityType::Task));
+        let tasks = silent.iter().filter_map(|due| tx.state().entity(&due.subject)?.as_run().task());
         let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
         let supervised = ids.filter(|id| self.machine.jobs.get(id) == Some(&JobLife::Supervised));
         for id in supervised.filter(|_| self.mode == Mode::Write) {
@@ -335,9 +335,9 @@ impl<'a> Ticking<'a> {
         let Some(known) = tx.state().entity(&agent.subject).map(|agent| agent.into_owned()) else {
             return Ok(Vec::new());
         };
-        let (tries, tried_at) = (known.count("_tries"), known.time("_tried_at"));
+        let (tries, tried_at) = (known.as_agent().recovery_attempts(), known.as_agent().last_recovery_at());
         let waits = tried_at.is_some_and(|at| self.now.0.saturating_sub(at.0).max(0) as u64 <= wait);
-        if waits || known.facts.contains_key("_gave_up") {
+        if waits || known.as_agent().gave_up_on().is_some() {
             return Ok(Vec::new());
         }
         if tries < most {

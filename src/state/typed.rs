@@ -1,0 +1,441 @@
+//! Typed views: what is known about an entity of each type, by name.
+//!
+//! The fold keeps facts by their names in the projections, so that adding one is adding a row to `facts`. Nothing
+//! outside of this layer asks for a fact by such a name: it asks `task.as_task().lease_seconds()`, and a typing error
+//! does not compile. Invariant: every fact that a view reads is one that the fold writes
+//! (`every_field_of_a_view_is_a_fact_that_the_fold_writes`).
+
+use std::ops::Deref;
+
+use serde_json::{Map, Value};
+
+use super::{Entity, LEASE};
+use crate::base::{EntityId, EntityType, Subject, Timestamp};
+
+/// Declares the views: `field: shape = "fact"`. A shape is `text`, `texts`, `count`, `number`, `time`, `flag`, `id`,
+/// `value`, `object` or the type of entity that the fact names.
+macro_rules! views {
+    ($($(#[$doc:meta])* $View:ident of $Type:ident by $as_view:ident { $($(#[$field_doc:meta])* $field:ident: $shape:tt = $fact:literal,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub struct $View<'a>(&'a Entity);
+
+            impl<'a> $View<'a> {
+                $(views!(@field $(#[$field_doc])* $field $shape $fact);)*
+            }
+
+            impl Deref for $View<'_> {
+                type Target = Entity;
+
+                fn deref(&self) -> &Entity {
+                    self.0
+                }
+            }
+
+            impl Entity {
+                $(#[$doc])*
+                pub fn $as_view(&self) -> $View<'_> {
+                    debug_assert_eq!(self.subject.entity, EntityType::$Type, "{}", self.subject);
+                    $View(self)
+                }
+            }
+        )*
+
+        /// Which facts the views read, by type.
+        #[cfg(test)]
+        pub(super) const READ: &[(EntityType, &[&str])] = &[$((EntityType::$Type, &[$($fact),*])),*];
+    };
+    (@field $(#[$doc:meta])* $field:ident text $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<&'a str> {
+            self.0.text($fact)
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident texts $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> impl Iterator<Item = &'a str> + use<'a> {
+            self.0.texts($fact)
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident count $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> u64 {
+            self.0.count($fact)
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident number $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<u64> {
+            self.0.facts.get($fact)?.as_u64()
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident time $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<Timestamp> {
+            self.0.time($fact)
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident flag $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> bool {
+            self.0.facts.get($fact) == Some(&Value::Bool(true))
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident id $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<EntityId> {
+            EntityId::parse(self.0.text($fact)?).ok()
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident value $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<&'a Value> {
+            self.0.facts.get($fact)
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident object $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<&'a Map<String, Value>> {
+            self.0.facts.get($fact)?.as_object()
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident subject $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<Subject> {
+            Subject::parse(self.0.text($fact)?).ok()
+        }
+    };
+    (@field $(#[$doc:meta])* $field:ident $Named:ident $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<Subject> {
+            self.0.named($fact, EntityType::$Named)
+        }
+    };
+}
+
+views! {
+    /// The whole vault, as something that runs or is stopped.
+    System of System by as_system {
+        running_since: time = "running_since",
+        stopped_at: time = "stopped_at",
+        stopped_by: text = "stopped_by",
+        stop_reason: text = "stop_reason",
+    }
+
+    /// Something that is wanted.
+    Requirement of Requirement by as_requirement {
+        title: text = "title",
+        project_id: text = "project_id",
+        /// The digest of everything that was proposed and analyzed: what an approval is for.
+        content: text = "content",
+        /// How many of its tasks are neither done nor aborted.
+        open_tasks: count = "tasks_open",
+        succeeded_tasks: count = "tasks_succeeded",
+        blocked_at: time = "blocked_at",
+        /// How often verifying sent work back since it was approved.
+        returns: count = "returns",
+    }
+
+    /// A question and its answer.
+    Decision of Decision by as_decision {
+        /// What sort of question it is, by the name of a `policy::approval::Question`.
+        kind: text = "kind",
+        target: subject = "target",
+        /// What the target was when the question was asked.
+        target_hash: text = "target_hash",
+        summary: text = "summary",
+        options: texts = "options",
+        /// The change that an approval makes, for a question about a constraint.
+        change: value = "change",
+        requested_at: time = "requested_at",
+        timed_out_at: time = "timed_out_at",
+        rationale: text = "rationale",
+    }
+
+    /// A piece of work.
+    Task of Task by as_task {
+        title: text = "title",
+        project_id: text = "project_id",
+        /// The digest of what was proposed: what an approval is for.
+        content: text = "content",
+        requirement: Requirement = "requirement_id",
+        /// The ids of the tasks that must succeed first.
+        after: texts = "after",
+        is_destructive: flag = "destructive",
+        /// How often it may be retried, if its proposal says so.
+        max_retries: number = "max_retries",
+        retry_count: count = "retry_count",
+        /// The task that was done before and has to be done again.
+        rework_of: Task = "rework_of",
+        /// Who claimed it last and did not give it back; see `Entity::holder` for who holds it now.
+        last_holder: text = "holder",
+        past_holders: texts = "past_holders",
+        lease_seconds: count = "lease_seconds",
+        claimed_at: time = "claimed_at",
+        /// How often it was claimed.
+        generation: count = "generation",
+        last_run: Run = "last_run_id",
+        last_run_id: text = "last_run_id",
+        succeeded_at: time = "succeeded_at",
+        error_class: text = "error_class",
+        failure: text = "failure",
+        abort_reason: text = "abort_reason",
+    }
+
+    /// A task that is a command, started by a supervisor.
+    Job of Task by as_job {
+        command_hash: text = "command_hash",
+    }
+
+    /// One attempt at a task.
+    Run of Run by as_run {
+        task: Task = "task_id",
+        started_at: time = "started_at",
+        last_heartbeat_at: time = "last_heartbeat_at",
+    }
+
+    /// A file that a task made.
+    Artifact of Artifact by as_artifact {
+        task_id: text = "task_id",
+        task: Task = "task_id",
+        kind: text = "kind",
+        filename: text = "filename",
+        /// The digest of its content; missing until the content is stored.
+        sha256: text = "sha256",
+        size_bytes: count = "size_bytes",
+        path: text = "path",
+        corrupted_at: time = "corrupted_at",
+    }
+
+    /// A rule for all work, or a priority.
+    Constraint of Constraint by as_constraint {
+        text: text = "text",
+        /// What is to be done first.
+        priority: subject = "priority",
+    }
+
+    /// A program that acts on its own.
+    Agent of Agent by as_agent {
+        /// Whether it was made known by somebody else and has not acted yet.
+        is_announced: flag = "announced",
+        started_at: time = "started_at",
+        last_activity_at: time = "last_activity_at",
+        last_activity_id: text = "last_activity_id",
+        last_introspection_at: time = "last_introspection_at",
+        last_checkpoint_at: time = "last_checkpoint_at",
+        last_checkpoint_id: text = "last_checkpoint_id",
+        last_checkpoint: text = "last_checkpoint",
+        /// The deep work that it is in.
+        deep_work: DeepWork = "deepwork_id",
+        last_deep_work_end: time = "last_deepwork_end",
+        /// The introspection that is owed after deep work: how that stands.
+        duty: text = "duty",
+        /// Since when, and until when, strict deep work keeps it quiet; and until when the one before did.
+        quiet_since: time = "_quiet_since",
+        quiet_until: time = "_quiet_until",
+        quiet_before: time = "_quiet_before",
+        /// When each anomaly that is not cleared was found, by its code.
+        anomalies: object = "anomalies",
+        /// How often, and when last, it was tried to wake it.
+        recovery_attempts: count = "_tries",
+        last_recovery_at: time = "_tried_at",
+        /// The anomaly for which recovery was given up.
+        gave_up_on: text = "_gave_up",
+    }
+
+    /// A declared time of quiet work.
+    DeepWork of DeepWork by as_deep_work {
+        agent: text = "agent_id",
+        heartbeat_id: text = "heartbeat_id",
+        mode: text = "mode",
+        activity: text = "activity",
+        minutes: count = "minutes",
+        extensions: count = "extensions",
+        started_at: time = "started_at",
+        ended_at: time = "ended_at",
+    }
+
+    /// A goal that is worked on in rounds.
+    Mission of Mission by as_mission {
+        goal: text = "goal",
+        requirement: Requirement = "requirement_id",
+        requirement_id: text = "requirement_id",
+        task: Task = "task_id",
+        round: count = "round",
+    }
+
+    /// Reviews of one thing, until the reviewers agree.
+    Debate of Debate by as_debate {
+        reviewers: texts = "reviewers",
+        mission: Mission = "mission_id",
+        round: count = "round",
+        newest_review: Review = "newest",
+    }
+
+    /// What one reviewer found.
+    Review of Review by as_review {
+        fails: texts = "fails",
+    }
+
+    /// A file that agents should read.
+    Document of Document by as_document {
+        kind: text = "kind",
+        path: text = "path",
+        sha256: text = "sha256",
+    }
+
+    /// What work belongs to.
+    Project of Project by as_project {
+        paused_at: time = "paused_at",
+        paused_by: text = "paused_by",
+        pause_reason: text = "pause_reason",
+        /// When nothing was in progress any more.
+        drained_at: time = "drained_at",
+        archived_at: time = "archived_at",
+        resumed_at: time = "resumed_at",
+        /// When it was resumed the time before.
+        resumed_before: time = "_resumed_before",
+    }
+
+    /// The time between an agent's login and logout.
+    Session of Session by as_session {
+        agent: text = "agent_id",
+        project_id: text = "project_id",
+        expires_at: time = "expires_at",
+    }
+
+    /// One line of a persona's activity.
+    Branch of Branch by as_branch {
+        persona: id = "persona_id",
+        persona_id: text = "persona_id",
+        partner: id = "partner_persona_id",
+        partner_id: text = "partner_persona_id",
+        branch_type: text = "branch_type",
+        label: text = "label",
+        task: Task = "task_id",
+        task_id: text = "task_id",
+        /// How many threads it has had.
+        threads: count = "threads",
+        current_thread: Thread = "current_thread_id",
+        last_thread_id: text = "last_thread_id",
+        suspended_at: time = "suspended_at",
+        last_activity: text = "last_activity",
+        /// The first line of what was noted last.
+        brief_state: text = "brief_state",
+        /// How many messages a persona has not read; its root knows.
+        unread: count = "unread",
+        /// The message that interrupted the persona; its root knows.
+        interrupt: Message = "interrupt_id",
+        /// The ids of a persona's threads that ended last; its root knows.
+        anchors: texts = "anchors",
+    }
+
+    /// One stretch of a branch.
+    Thread of Thread by as_thread {
+        branch: Branch = "branch_id",
+        branch_id: text = "branch_id",
+        /// The thread that it continues.
+        anchor: Thread = "anchor_id",
+        anchor_id: text = "anchor_id",
+        /// The nth of its branch.
+        number: count = "number",
+        messages: count = "messages",
+        opened_at: text = "opened_at",
+        closed_at: text = "closed_at",
+        summary: text = "summary",
+        reason: text = "reason",
+        /// The ids of its last notes.
+        tail: texts = "tail",
+    }
+
+    /// A note to a persona.
+    Message of Message by as_message {
+        to: text = "to",
+        from: text = "from",
+        text: text = "text",
+        sent_at: text = "sent_at",
+    }
+}
+
+impl Entity {
+    /// What people call it by, if its type has such a text.
+    pub fn title(&self) -> Option<&str> {
+        match self.subject.entity {
+            EntityType::Requirement => self.as_requirement().title(),
+            EntityType::Task => self.as_task().title(),
+            EntityType::Decision => self.as_decision().summary(),
+            EntityType::Constraint => self.as_constraint().text(),
+            EntityType::Message => self.as_message().text(),
+            EntityType::Branch => self.as_branch().label(),
+            EntityType::Thread => self.as_thread().summary(),
+            _ => None,
+        }
+    }
+
+    /// The path of its file, if its type has one.
+    pub fn path(&self) -> Option<&str> {
+        match self.subject.entity {
+            EntityType::Artifact => self.as_artifact().path(),
+            EntityType::Document => self.as_document().path(),
+            _ => None,
+        }
+    }
+
+    /// The project that it was declared for, if it was: `project` is where it belongs in any case.
+    pub fn declared_project(&self) -> Option<&str> {
+        match self.subject.entity {
+            EntityType::Requirement => self.as_requirement().project_id(),
+            EntityType::Task => self.as_task().project_id(),
+            EntityType::Session => self.as_session().project_id(),
+            _ => None,
+        }
+    }
+
+    /// The agent that it belongs to, by its id, if its type names one.
+    pub fn agent_id(&self) -> Option<&str> {
+        match self.subject.entity {
+            EntityType::DeepWork => self.as_deep_work().agent(),
+            EntityType::Session => self.as_session().agent(),
+            _ => None,
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Whether its claim ends by itself.
+    pub fn has_lease(self) -> bool {
+        self.0.facts.contains_key(LEASE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts;
+    use super::*;
+
+    /// What the fold writes without a row in `facts`.
+    const OF_THE_FOLD: &[(EntityType, &[&str])] = &[
+        (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
+        (EntityType::Agent, &["anomalies", "_gave_up"]),
+        (EntityType::Branch, &["interrupt_id", "anchors"]),
+        (EntityType::Thread, &["number"]),
+    ];
+
+    #[test]
+    fn every_field_of_a_view_is_a_fact_that_the_fold_writes() {
+        for (entity, read) in READ {
+            for fact in *read {
+                let folded = OF_THE_FOLD.iter().any(|(of, facts)| of == entity && facts.contains(fact));
+                assert!(folded || facts::is_written(*entity, fact), "nothing writes {fact} of {entity}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_type_has_a_view() {
+        for entity in EntityType::ALL {
+            assert!(READ.iter().any(|(of, _)| of == entity), "{entity}");
+        }
+    }
+}
