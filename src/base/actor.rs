@@ -1,4 +1,4 @@
-//! Who does something: `user:NAME`, `agent:NAME`, `core:COMPONENT`, `external:SERVICE`.
+//! Actors, the full names of who acts: `user:NAME`, `agent:NAME`, `core:COMPONENT`, `external:SERVICE`.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// A part of the toolkit itself, such as `core:vault`.
+    /// A component of the toolkit itself, such as `core:vault`.
     pub fn core(component: &'static str) -> Self {
         Actor { kind: ActorKind::Core, name: component.to_owned() }
     }
@@ -28,13 +28,13 @@ impl Actor {
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             Error::usage(format!(
-                "'{}' is not an actor: write user:NAME, agent:NAME, core:NAME or external:NAME",
+                "invalid actor '{}'; must be user:NAME, agent:NAME, core:NAME or external:NAME",
                 text::cut(text, 80)
             ))
         };
         let (kind, name) = text.split_once(':').ok_or_else(wrong)?;
         let kind = ActorKind::parse(kind).ok_or_else(wrong)?;
-        // An agent is an entity too, so its name is an id; a login or a service may have dots.
+        // Agents are entities, so their names are ids; names of users and services may contain dots.
         let fits = match kind {
             ActorKind::Agent => EntityId::parse(name).is_ok(),
             _ => {
@@ -46,12 +46,12 @@ impl Actor {
         if fits { Ok(Actor { kind, name: name.to_owned() }) } else { Err(wrong()) }
     }
 
-    /// The agent behind this actor, if it is one.
+    /// The id of the agent, if this actor is one.
     pub fn agent(&self) -> Option<EntityId> {
         (self.kind == ActorKind::Agent).then(|| EntityId::parse(&self.name).ok()).flatten()
     }
 
-    /// Whether this is a program acting by itself: it may not do what is a person's to do.
+    /// Whether this is a program acting on its own, without an operator's authority.
     pub fn is_autonomous(&self) -> bool {
         matches!(self.kind, ActorKind::Agent | ActorKind::Core)
     }

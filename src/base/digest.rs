@@ -10,14 +10,15 @@ const PREFIX: &str = "sha256:";
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// What the first event names as its predecessor.
+    /// The `prev_hash` of the first event.
     pub const ZERO: Digest = Digest([0; 32]);
 
-    pub fn of(bytes: &[u8]) -> Self {
+    /// The digest of these bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// The digest of several pieces as if they stood behind each other.
+    /// The digest of several pieces, as if concatenated.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -26,7 +27,7 @@ impl Digest {
         Digest(hasher.finalize().into())
     }
 
-    /// Reads the exact written form: lower-case hex behind the prefix.
+    /// Parses the exact form that is written: the prefix, then lower-case hex.
     pub fn parse(text: &str) -> Option<Self> {
         let hex = text.strip_prefix(PREFIX)?.as_bytes();
         if hex.len() != 64 {
@@ -42,25 +43,25 @@ impl Digest {
         (wrong < NO_NIBBLE).then_some(Digest(bytes))
     }
 
-    /// The 64 hex digits without the prefix.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Digest(bytes)
     }
 
+    /// The 64 hex digits without the prefix.
     pub fn hex(&self) -> String {
         hex(&self.0)
     }
 
-    /// The four hex digits that short references carry.
+    /// The first four hex digits, as short references contain them.
     pub fn tag(&self) -> String {
         hex(&self.0[..2])
     }
 }
 
-/// More than any nibble.
+/// Marks a byte that is not a hex digit; larger than any nibble.
 const NO_NIBBLE: u8 = 16;
 
-/// What each byte stands for as a lower-case hex digit.
+/// The value of each byte as a lower-case hex digit.
 const NIBBLES: [u8; 256] = {
     let mut table = [NO_NIBBLE; 256];
     let mut n = 0;
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_digest_reads_back_as_written() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::of_bytes(b"abc");
         let known = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(digest.to_string(), known);
         assert_eq!(Digest::parse(known), Some(digest));

@@ -1,7 +1,7 @@
-//! The one error type of the library: a kind, which decides the exit code, and one sentence.
+//! The library's only error type: a kind, which decides the exit code, and a message of one line.
 //!
-//! Invariant: a message is one line that says what was wrong. The next step is chosen by `reply` from the kind, and
-//! names at most a validated reference, so nothing read from a log can steer it.
+//! Invariant: `reply` chooses the next command from the kind and a validated reference, never from the message, so
+//! text that was read from a log cannot steer an agent.
 
 use std::fmt;
 
@@ -9,35 +9,36 @@ use super::{ShortRef, names};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, as far as a caller must tell cases apart.
+/// What went wrong, as far as callers need to distinguish it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request itself is wrong.
+    /// The request is invalid.
     Usage,
-    /// A paging cursor that is no event of this log.
+    /// A paging cursor that is not an event of this log.
     InvalidCursor,
-    /// More was asked for than one reply may hold.
+    /// More than fits in one batch or one reply.
     LimitExceeded,
-    /// A rule forbids it.
+    /// A rule forbids the request.
     Refused(Reason),
-    /// An agent has to tidy up and leave.
+    /// The agent must finish up and leave.
     ExitRequested(Reason),
     /// The log is damaged; nothing was changed.
     Corrupt,
-    /// Somebody else holds the lock.
+    /// Another process holds the lock.
     Busy,
-    /// What the request names does not exist.
+    /// Something that the request names does not exist.
     NotFound,
-    /// There is no vault here.
+    /// No vault was found.
     NoVault,
-    /// The system failed; nothing was recorded.
+    /// A system call failed; nothing was recorded.
     System,
-    /// The system failed between writing and knowing; `key` makes a repetition safe.
+    /// A system call failed after the write began, so the events may or may not be recorded. Repeating the request
+    /// with `key` is safe.
     Uncertain { key: String },
 }
 
 names! {
-    /// Why a rule refused.
+    /// Why a rule refused a request.
     pub enum Reason {
         IllegalTransition = "illegal_transition",
         KeyConflict = "key_conflict",
@@ -50,27 +51,27 @@ names! {
         NotConfirmed = "not_confirmed",
         OperatorOnly = "operator_only",
         ReservedKind = "reserved_kind",
-        /// A decision of an operator has to come first.
+        /// An operator must approve it first.
         ApprovalRequired = "approval_required",
-        /// What was asked for is not what an operator saw.
+        /// The request differs from what the operator approved.
         Changed = "changed",
-        /// The lease of whoever asks has passed.
+        /// The caller's lease has expired.
         ClaimLost = "claim_lost",
-        /// Somebody else has it.
+        /// The task is held by someone else.
         NotHolder = "not_holder",
         SystemStopped = "system_stopped",
         NotReady = "not_ready",
         NotDue = "not_due",
         TooManyTasks = "too_many_tasks",
         LimitReached = "limit_reached",
-        /// Every round that there is has been used.
+        /// All rounds have been used.
         RoundLimit = "round_limit",
         NotYourTurn = "not_your_turn",
         ProjectPaused = "project_paused",
         ProjectArchived = "project_archived",
-        /// A session that is over, or was never there.
+        /// The session has ended or never existed.
         SessionVoid = "session_void",
-        /// Whoever leaves a branch says where it stands.
+        /// Leaving a branch requires a summary.
         SummaryRequired = "summary_required",
     }
 }
@@ -79,7 +80,7 @@ names! {
 pub struct Error {
     pub kind: ErrorKind,
     pub message: String,
-    /// What it is about, where the next step names it.
+    /// What the error is about, for the next command to name.
     pub about: Option<ShortRef>,
 }
 
@@ -108,13 +109,13 @@ impl Error {
         Self::new(ErrorKind::System, format!("{doing}: {error}"))
     }
 
-    /// The same error, about something that the next step may name.
+    /// The same error, about something that the next command may name.
     pub fn about(mut self, reference: Option<ShortRef>) -> Self {
         self.about = reference;
         self
     }
 
-    /// The same error with what it belongs to in front, as in `line 3: …`.
+    /// The same error with a location in front, as in `line 3: …`.
     pub fn at(mut self, place: impl fmt::Display) -> Self {
         self.message = format!("{place}: {}", self.message);
         self

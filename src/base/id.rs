@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Error, Result, limits, names};
 
 names! {
-    /// What an event can be about.
+    /// The types of entities that events are about.
     pub enum EntityType {
         System = "system",
         Requirement = "requirement",
@@ -28,66 +28,66 @@ names! {
     }
 }
 
-/// How an entity is known.
+/// How entities of a type are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
-    /// There is one, and it has no id.
-    Alone,
-    /// By a name of its own.
+enum Naming {
+    /// There is only one, without an id.
+    Single,
+    /// By a name that its author chooses.
     ByName,
-    /// By a number behind these letters.
+    /// By a number after this prefix.
     ByNumber(&'static str),
 }
 
-/// What is known about a type.
+/// The properties of a type.
 #[derive(Debug)]
-struct Row {
+struct EntityTypeRow {
     entity: EntityType,
     plural: &'static str,
-    known: Known,
+    naming: Naming,
     /// Default: `a`.
     article: &'static str,
     /// Default: no.
     incidental: bool,
 }
 
-const fn row(entity: EntityType, plural: &'static str, known: Known) -> Row {
-    Row { entity, plural, known, article: "a", incidental: false }
+const fn row(entity: EntityType, plural: &'static str, naming: Naming) -> EntityTypeRow {
+    EntityTypeRow { entity, plural, naming, article: "a", incidental: false }
 }
 
-impl Row {
-    const fn an(self) -> Row {
-        Row { article: "an", ..self }
+impl EntityTypeRow {
+    const fn an(self) -> EntityTypeRow {
+        EntityTypeRow { article: "an", ..self }
     }
 
-    const fn incidental(self) -> Row {
-        Row { incidental: true, ..self }
+    const fn incidental(self) -> EntityTypeRow {
+        EntityTypeRow { incidental: true, ..self }
     }
 }
 
 /// The types, in the order of `EntityType`.
-const TABLE: &[Row] = &[
-    row(EntityType::System, "system", Known::Alone),
-    row(EntityType::Requirement, "requirements", Known::ByNumber("REQ")),
-    row(EntityType::Decision, "decisions", Known::ByNumber("DEC")),
-    row(EntityType::Task, "tasks", Known::ByNumber("T")),
-    row(EntityType::Run, "runs", Known::ByNumber("RUN")),
-    row(EntityType::Artifact, "artifacts", Known::ByNumber("ART")).an(),
-    row(EntityType::Constraint, "constraints", Known::ByNumber("CON")),
-    row(EntityType::Agent, "agents", Known::ByName).an().incidental(),
-    row(EntityType::DeepWork, "deepworks", Known::ByNumber("DW")),
-    row(EntityType::Mission, "missions", Known::ByNumber("M")),
-    row(EntityType::Debate, "debates", Known::ByNumber("DB")),
-    row(EntityType::Review, "reviews", Known::ByName),
-    row(EntityType::Document, "documents", Known::ByName),
-    row(EntityType::Project, "projects", Known::ByName),
-    row(EntityType::Session, "sessions", Known::ByNumber("S")),
-    row(EntityType::Branch, "branches", Known::ByNumber("BR")).incidental(),
-    row(EntityType::Thread, "threads", Known::ByNumber("TH")).incidental(),
-    row(EntityType::Message, "messages", Known::ByNumber("MSG")),
+const TABLE: &[EntityTypeRow] = &[
+    row(EntityType::System, "system", Naming::Single),
+    row(EntityType::Requirement, "requirements", Naming::ByNumber("REQ")),
+    row(EntityType::Decision, "decisions", Naming::ByNumber("DEC")),
+    row(EntityType::Task, "tasks", Naming::ByNumber("T")),
+    row(EntityType::Run, "runs", Naming::ByNumber("RUN")),
+    row(EntityType::Artifact, "artifacts", Naming::ByNumber("ART")).an(),
+    row(EntityType::Constraint, "constraints", Naming::ByNumber("CON")),
+    row(EntityType::Agent, "agents", Naming::ByName).an().incidental(),
+    row(EntityType::DeepWork, "deepworks", Naming::ByNumber("DW")),
+    row(EntityType::Mission, "missions", Naming::ByNumber("M")),
+    row(EntityType::Debate, "debates", Naming::ByNumber("DB")),
+    row(EntityType::Review, "reviews", Naming::ByName),
+    row(EntityType::Document, "documents", Naming::ByName),
+    row(EntityType::Project, "projects", Naming::ByName),
+    row(EntityType::Session, "sessions", Naming::ByNumber("S")),
+    row(EntityType::Branch, "branches", Naming::ByNumber("BR")).incidental(),
+    row(EntityType::Thread, "threads", Naming::ByNumber("TH")).incidental(),
+    row(EntityType::Message, "messages", Naming::ByNumber("MSG")),
 ];
 
-// A type is the number of its row.
+// A type is the index of its row.
 const _: () = {
     assert!(TABLE.len() == EntityType::ALL.len());
     let mut n = 0;
@@ -98,7 +98,7 @@ const _: () = {
 };
 
 impl EntityType {
-    const fn row(self) -> &'static Row {
+    const fn row(self) -> &'static EntityTypeRow {
         &TABLE[self as usize]
     }
 
@@ -107,32 +107,32 @@ impl EntityType {
         format!("{} {self}", self.row().article)
     }
 
-    /// The letters of its short references; none for what has a name of its own.
+    /// The prefix of its short references; `None` for types that are referred to by name.
     pub const fn ref_prefix(self) -> Option<&'static str> {
-        match self.row().known {
-            Known::ByNumber(prefix) => Some(prefix),
-            Known::Alone | Known::ByName => None,
+        match self.row().naming {
+            Naming::ByNumber(prefix) => Some(prefix),
+            Naming::Single | Naming::ByName => None,
         }
     }
 
-    /// The name of its projection: several of them.
+    /// The plural, which is also the name of its projection.
     pub const fn plural(self) -> &'static str {
         self.row().plural
     }
 
-    /// Made along with nearly everything, so that a reply does not tell of it.
+    /// Whether entities of this type are created along with almost everything, so that replies leave them out.
     pub const fn is_incidental(self) -> bool {
         self.row().incidental
     }
 
-    /// Types that have a projection: all but the system.
+    /// The types that have a projection: all except the system.
     pub fn projected() -> impl Iterator<Item = EntityType> {
         EntityType::ALL.iter().copied().filter(|entity| entity.has_id())
     }
 
-    /// There is one system, and it has no id.
+    /// Whether entities of this type have ids; only the system has none.
     pub const fn has_id(self) -> bool {
-        !matches!(self.row().known, Known::Alone)
+        !matches!(self.row().naming, Naming::Single)
     }
 }
 
@@ -150,7 +150,7 @@ impl EntityId {
             Ok(EntityId(text.to_owned()))
         } else {
             Err(Error::usage(format!(
-                "'{}' is not an id: 1 to {} letters, digits, '_' or '-', the first a letter or digit",
+                "invalid id '{}'; must be 1 to {} letters, digits, '_' or '-', starting with a letter or digit",
                 super::text::cut(text, limits::ID_MAX_CHARS),
                 limits::ID_MAX_CHARS
             )))
@@ -178,7 +178,7 @@ pub struct Subject {
 impl Subject {
     pub const SYSTEM: Subject = Subject { entity: EntityType::System, id: None };
 
-    /// Panics for `System`, which has no id: the type of a subject is always known in the code.
+    /// Panics for `System`, which has no id: callers always know the type.
     pub fn new(entity: EntityType, id: EntityId) -> Self {
         assert!(entity.has_id(), "the system has no id");
         Subject { entity, id: Some(id) }
@@ -188,12 +188,16 @@ impl Subject {
         if text == EntityType::System.as_str() {
             return Ok(Subject::SYSTEM);
         }
-        let (entity, id) = text
-            .split_once(':')
-            .ok_or_else(|| Error::usage(format!("'{}' is not a subject: write TYPE:ID", super::text::cut(text, 80))))?;
+        let (entity, id) = text.split_once(':').ok_or_else(|| {
+            Error::usage(format!("invalid subject '{}'; must be TYPE:ID", super::text::cut(text, 80)))
+        })?;
         match EntityType::parse(entity) {
             Some(entity) if entity.has_id() => Ok(Subject::new(entity, EntityId::parse(id)?)),
-            _ => Err(Error::usage(format!("'{}' is not a kind of subject", super::text::cut(entity, 40)))),
+            _ => Err(Error::usage(format!(
+                "unknown type '{}' in subject '{}'",
+                super::text::cut(entity, 40),
+                super::text::cut(text, 80)
+            ))),
         }
     }
 
@@ -221,7 +225,7 @@ pub struct ShortRef {
 }
 
 impl ShortRef {
-    /// Reads either case; `None` if it has not the form of a reference.
+    /// Parses either case; `None` if the text is not a short reference.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, tag) = match text.split_once('@') {
             Some((name, tag)) => (name, Some(tag.to_ascii_lowercase())),
@@ -234,7 +238,7 @@ impl ShortRef {
         let hex = tag.as_ref().is_none_or(|t| t.len() == 4 && t.bytes().all(|b| b.is_ascii_hexdigit()));
         let ordinal = if plain && hex { digits.parse().ok()? } else { return None };
         let reference = ShortRef { entity, ordinal, tag };
-        // T-00001 is not another way to write T-0001.
+        // T-00001 is not an alternative spelling of T-0001.
         (ordinal > 0 && reference.name() == name.to_ascii_uppercase()).then_some(reference)
     }
 

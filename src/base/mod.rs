@@ -1,4 +1,4 @@
-//! What every other layer speaks in: closed names, ids, digests, time, text, limits, errors.
+//! The vocabulary of all other layers: closed lists of names, ids, digests, time, text, limits, errors.
 
 pub mod actor;
 pub mod digest;

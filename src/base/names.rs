@@ -1,4 +1,4 @@
-//! Closed lists of names: an enum whose spelling, list and parser come from one place.
+//! Closed lists of names: enums whose spelling, list of members and parser are declared in one place.
 
 /// Declares an enum with `ALL`, `as_str`, `parse` and `Display`.
 macro_rules! names {
@@ -8,15 +8,15 @@ macro_rules! names {
         $vis enum $Name { $($(#[$vmeta])* $Variant),* }
 
         impl $Name {
-            /// Every member, in the order of declaration.
+            /// All members, in order of declaration.
             pub const ALL: &'static [$Name] = &[$($Name::$Variant),*];
 
-            /// The name as it is written in events and replies.
+            /// The name as written in events and replies.
             pub const fn as_str(self) -> &'static str {
                 match self { $($Name::$Variant => $text),* }
             }
 
-            /// The member of this exact name.
+            /// The member with exactly this name.
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($text => Some($Name::$Variant),)* _ => None }
             }

@@ -1,6 +1,6 @@
-//! Small records on the disk: one JSON object that carries its own checksum.
+//! Small records on disk: a JSON object with a checksum of itself.
 //!
-//! Invariant: a record that is torn or changed in any byte is an error, never another record
+//! Invariant: a record that is torn or changed in any byte is an error, never a different record
 //! (`a_torn_or_changed_record_is_refused`).
 
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::{Digest, Error, Result};
 
 const CHECK: &str = "check";
 
-/// The bytes of a record, ending in a line end.
+/// The record as bytes, with a line end.
 pub fn seal(record: &impl Serialize) -> Vec<u8> {
     let mut value = serde_json::to_value(record).expect("a plain struct");
     let check = checksum(&value);
@@ -21,20 +21,20 @@ pub fn seal(record: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
-/// The record of these bytes. What stands behind it may be blank only.
+/// Parses a record. Only whitespace may follow it.
 pub fn open<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    let bad = |why: &str| Error::corrupt(format!("not a whole record: {why}"));
+    let bad = |why: &str| Error::corrupt(format!("damaged record: {why}"));
     let mut value: Value = serde_json::from_slice(bytes).map_err(|e| bad(&e.to_string()))?;
-    let check = value.as_object_mut().and_then(|object| object.remove(CHECK)).ok_or_else(|| bad("no checksum"))?;
+    let check = value.as_object_mut().and_then(|object| object.remove(CHECK)).ok_or_else(|| bad("missing checksum"))?;
     if check.as_str() != Some(&checksum(&value)) {
-        return Err(bad("the checksum differs"));
+        return Err(bad("checksum mismatch"));
     }
     serde_json::from_value(value).map_err(|e| bad(&e.to_string()))
 }
 
-/// Over the object without its own checksum.
+/// The checksum of the object without its `check` member.
 fn checksum(value: &Value) -> String {
-    Digest::of(value.to_string().as_bytes()).to_string()
+    Digest::of_bytes(value.to_string().as_bytes()).to_string()
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_record_reads_back_also_with_blanks_behind_it() {
+    fn a_record_reads_back_even_with_spaces_after_it() {
         let record = json!({"run_id": "r1", "code": 3, "line": "é\u{2028}\0"});
         let mut bytes = seal(&record);
         bytes.resize(4096, b' ');

@@ -1,8 +1,8 @@
-//! One value, one line: nothing that a value holds may make, hide or reorder a line of a reply.
+//! Text for replies: no value may add, hide or reorder a line of a reply.
 
 use std::fmt::Write as _;
 
-/// Characters that end a line somewhere, are invisible, or change the direction of what follows.
+/// Whether a character can end a line, is invisible, or changes the direction of the following text.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -15,8 +15,8 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Writes a value on one line. Reversible: a backslash is doubled, the rest is `\n`, `\t`, `\r`
-/// or `\u{hex}`.
+/// Escapes a value so that it fits on one line. Reversible: a backslash is doubled, other unsafe characters become
+/// `\n`, `\t`, `\r` or `\u{hex}`.
 pub fn escape(value: &str) -> String {
     let mut line = String::with_capacity(value.len());
     for c in value.chars() {
@@ -25,14 +25,14 @@ pub fn escape(value: &str) -> String {
             '\n' => line.push_str("\\n"),
             '\r' => line.push_str("\\r"),
             '\t' => line.push_str("\\t"),
-            c if is_unsafe(c) => write!(line, "\\u{{{:x}}}", c as u32).expect("a string takes all"),
+            c if is_unsafe(c) => write!(line, "\\u{{{:x}}}", c as u32).expect("writing to a string cannot fail"),
             c => line.push(c),
         }
     }
     line
 }
 
-/// The first `max` characters, with `…` where something was cut.
+/// The first `max` characters, followed by `…` if the text is longer.
 pub fn cut(value: &str, max: usize) -> String {
     match value.char_indices().nth(max) {
         None => value.to_owned(),
@@ -40,11 +40,28 @@ pub fn cut(value: &str, max: usize) -> String {
     }
 }
 
+/// `1 task`, `2 tasks`, `0 branches`.
+pub fn count_noun(count: impl std::fmt::Display, noun: &str) -> String {
+    match count.to_string().as_str() {
+        "1" => format!("1 {noun}"),
+        count => format!("{count} {}", plural(noun)),
+    }
+}
+
+/// The plural of a regular noun.
+fn plural(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if noun.ends_with("ch") || noun.ends_with("sh") || noun.ends_with(['s', 'x']) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Undoes `escape`, to show that nothing is lost.
+    /// Reverses `escape`, to show that nothing is lost.
     fn unescape(line: &str) -> String {
         let mut value = String::new();
         let mut rest = line.chars();
@@ -87,5 +104,19 @@ mod tests {
     fn cutting_counts_characters() {
         assert_eq!(cut("内省する", 2), "内省…");
         assert_eq!(cut("内省", 2), "内省");
+    }
+
+    #[test]
+    fn nouns_agree_with_their_number() {
+        for (count, noun, text) in [
+            (0, "task", "0 tasks"),
+            (1, "task", "1 task"),
+            (2, "branch", "2 branches"),
+            (1, "entity", "1 entity"),
+            (3, "entity", "3 entities"),
+            (2, "key", "2 keys"),
+        ] {
+            assert_eq!(count_noun(count, noun), text);
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! Time as events carry it: UTC seconds, written `YYYY-MM-DDTHH:MM:SSZ`.
+//! Time as events contain it: UTC seconds, written `YYYY-MM-DDTHH:MM:SSZ`.
 //!
-//! Nothing here reads a clock. `Now` is read once per process, in `cli`, and handed down.
+//! Nothing here reads a clock: `cli` does, and passes `Now` down.
 
 use std::fmt;
 
 use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 
-/// The moment a command acts at, in milliseconds since 1970.
+/// The time at which a command acts, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
     pub millis: u64,
@@ -23,16 +23,16 @@ impl Now {
     }
 }
 
-/// The machine's clocks at one moment. They count in milliseconds.
+/// The machine's clocks at one moment, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// Which start of which machine this is.
+    /// Identifies this boot of this machine.
     pub boot_id: [u8; 16],
-    /// The time of day, which anybody can set.
+    /// The wall clock, which can be set.
     pub real: Now,
-    /// Since the boot.
+    /// Time since boot, including suspension.
     pub since_boot_ms: u64,
-    /// Since the boot, without the time that it was suspended.
+    /// Time since boot, excluding suspension.
     pub awake_ms: u64,
 }
 
@@ -41,9 +41,9 @@ pub struct Clocks {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// Reads exactly the form that is written.
+    /// Parses exactly the form that is written.
     pub fn parse(text: &str) -> Option<Self> {
-        // Written out, because every event read passes here.
+        // Parsed by hand, because every event that is read goes through here.
         let bytes: &[u8; 20] = text.as_bytes().try_into().ok()?;
         let shape = bytes.iter().zip(b"dddd-dd-ddTdd:dd:ddZ").all(|(byte, form)| match form {
             b'd' => byte.is_ascii_digit(),
@@ -56,7 +56,7 @@ impl Timestamp {
         Some(Timestamp(moment.and_utc().timestamp()))
     }
 
-    /// Reads what a person may write: the exact form, any RFC 3339 time, or a day.
+    /// Parses what people write: the exact form, any RFC 3339 time, or a day.
     pub fn parse_lenient(text: &str) -> Option<Self> {
         Self::parse(text).or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|t| Timestamp(t.timestamp()))).or_else(
             || {
@@ -66,7 +66,7 @@ impl Timestamp {
         )
     }
 
-    /// Whether a text names a day and no time of it.
+    /// Whether the text is a day without a time.
     pub fn is_day(text: &str) -> bool {
         text.len() == "YYYY-MM-DD".len() && Self::parse_lenient(text).is_some()
     }

@@ -1,8 +1,9 @@
-//! The hash chain: what makes a line good, how lines follow each other, where a log ends.
+//! The hash chain: what makes a line valid, how lines follow each other, and where a log ends.
 //!
-//! Everything here is a pure function of bytes. This is also the reference check of the format:
-//! parse, canonicalise, hash, compare.
+//! Everything here is a pure function of bytes. `check_line` is also the reference check of the format: parse,
+//! canonicalize, hash, compare.
 
+mod offset;
 pub mod record;
 pub mod segment;
 pub mod strict;
@@ -11,8 +12,9 @@ pub mod tail;
 use serde_json::Value;
 
 use crate::base::{Digest, Ulid};
-use crate::event::Event;
+use crate::event::{BatchPosition, Event};
 
+pub use offset::LogOffset;
 pub use record::HeadRecord;
 pub use segment::SegmentName;
 
@@ -24,11 +26,12 @@ pub struct Head {
 }
 
 impl Head {
-    pub fn of(event: &Event) -> Self {
+    /// The head of a log whose last event is this one.
+    pub fn at(event: &Event) -> Self {
         Head { id: event.id, hash: event.hash }
     }
 
-    /// Reads `ID:HASH`, the form in which an anchor is kept elsewhere.
+    /// Parses `ID:HASH`, the form of a head anchor.
     pub fn parse(text: &str) -> Option<Self> {
         let (id, hash) = text.split_once(':')?;
         Some(Head { id: crate::event::parse_ulid(id)?, hash: Digest::parse(hash)? })
@@ -41,7 +44,7 @@ impl std::fmt::Display for Head {
     }
 }
 
-/// Checks one line by itself: JSON, canonical, all members there, hash right. `line` has no line end.
+/// Checks one line on its own: canonical JSON, all members present, correct hash. `line` has no line end.
 pub fn check_line(line: &[u8]) -> Result<Event, String> {
     let text = std::str::from_utf8(line).map_err(|e| format!("not UTF-8 at byte {}", e.valid_up_to()))?;
     let mut value: Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
@@ -54,96 +57,97 @@ pub fn check_line(line: &[u8]) -> Result<Event, String> {
     if let Value::Object(object) = &mut value {
         object.remove("hash");
     }
-    let computed = Digest::of(&serde_jcs::to_vec(&value).map_err(|e| format!("not canonical: {e}"))?);
+    let computed = Digest::of_bytes(&serde_jcs::to_vec(&value).map_err(|e| format!("not canonical: {e}"))?);
     if computed != event.hash {
-        return Err(format!("hash of event {} is {}, its bytes give {computed}", event.id, event.hash));
+        return Err(format!("hash of event {} is {}, but its content hashes to {computed}", event.id, event.hash));
     }
     Ok(event)
 }
 
-/// Checks that an event follows `prev`: linked to it, with a greater id, at the right place of its batch.
-pub fn check_link(prev: Option<&Head>, unit: &[Event], event: &Event) -> Result<(), String> {
+/// Checks that an event follows `prev`: linked to its hash, with a greater id, at the right position of its batch.
+/// `batch` are the events of the batch so far.
+pub fn check_link(prev: Option<&Head>, batch: &[Event], event: &Event) -> Result<(), String> {
     let expected = prev.map_or(Digest::ZERO, |head| head.hash);
     if event.prev_hash != expected {
         return Err(format!("prev_hash of event {} is {}, expected {expected}", event.id, event.prev_hash));
     }
     if let Some(prev) = prev.filter(|head| head.id >= event.id) {
-        return Err(format!("event_id {} is not greater than the one before, {}", event.id, prev.id));
+        return Err(format!("event_id {} is not greater than the previous one, {}", event.id, prev.id));
     }
-    let place = unit.last().and_then(|last| last.batch);
-    match (place, event.batch) {
+    let last = batch.last().and_then(|last| last.batch);
+    match (last, event.batch) {
         (None, None) => Ok(()),
-        (None, Some(batch)) if batch.no == 1 => Ok(()),
-        (Some(last), Some(batch)) if batch.of == last.of && batch.no == last.no + 1 => Ok(()),
+        (None, Some(position)) if position.no == 1 => Ok(()),
+        (Some(last), Some(position)) if position.of == last.of && position.no == last.no + 1 => Ok(()),
         _ => Err(format!("event {} is out of place in its batch", event.id)),
     }
 }
 
-/// Where and why a segment stops being good.
+/// Where and why a segment stops being valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Offset of the first byte that is not part of a good unit.
+    /// Offset of the first byte that is not part of a valid batch.
     pub offset: usize,
-    /// Offset of the line that could not be read; behind `offset` where a batch is cut short.
+    /// Offset of the first invalid line; greater than `offset` if it is inside a batch.
     pub line_offset: usize,
     pub message: String,
-    /// The batch that was cut short: how many of its lines are good, and how long it says it is.
+    /// The batch that was cut short: how many of its lines are valid, and how many it should have.
     pub batch: Option<(u64, u64)>,
 }
 
 /// What a scan of one segment found.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    /// End of the last good unit.
+    /// End of the last valid batch.
     pub end: usize,
     pub head: Option<Head>,
     pub count: u64,
     pub fault: Option<Fault>,
 }
 
-/// Reads a segment's bytes from `start` up to the first fault. `head` is the event before `start`.
-/// Each event of a complete unit is handed to `visit` with the offset of its line.
+/// Reads a segment's bytes from `start` up to the first fault. `head` is the event before `start`. Calls `visit` for
+/// each event of a complete batch, with the offset of its line.
 pub fn scan(bytes: &[u8], start: usize, head: Option<Head>, visit: &mut dyn FnMut(usize, &Event)) -> Scan {
     let mut done = Scan { end: start, head, count: 0, fault: None };
-    let mut unit: Vec<Event> = Vec::new();
+    let mut batch: Vec<Event> = Vec::new();
     let mut offsets: Vec<usize> = Vec::new();
     let mut at = start;
     while at < bytes.len() {
-        let prev = unit.last().map(Head::of).or(done.head);
+        let prev = batch.last().map(Head::at).or(done.head);
         let checked = match bytes[at..].iter().position(|&b| b == b'\n') {
-            None => Err("the last line has no end".to_owned()),
+            None => Err("the last line has no line end".to_owned()),
             Some(length) => check_line(&bytes[at..at + length])
-                .and_then(|event| check_link(prev.as_ref(), &unit, &event).map(|()| (event, length))),
+                .and_then(|event| check_link(prev.as_ref(), &batch, &event).map(|()| (event, length))),
         };
         match checked {
             Err(message) => {
-                let batch = unit.last().and_then(|e| e.batch).map(|b| (b.no, b.of));
-                done.fault = Some(Fault { offset: done.end, line_offset: at, message, batch });
+                let cut_short = batch.last().and_then(|e| e.batch).map(|position| (position.no, position.of));
+                done.fault = Some(Fault { offset: done.end, line_offset: at, message, batch: cut_short });
                 return done;
             }
             Ok((event, length)) => {
-                let ends = event.ends_unit();
-                unit.push(event);
+                let ends = event.ends_batch();
+                batch.push(event);
                 offsets.push(at);
                 at += length + 1;
                 if ends {
-                    for (event, offset) in unit.iter().zip(offsets.drain(..)) {
+                    for (event, offset) in batch.iter().zip(offsets.drain(..)) {
                         visit(offset, event);
                     }
                     done.end = at;
-                    done.count += unit.len() as u64;
-                    done.head = unit.last().map(Head::of);
-                    unit.clear();
+                    done.count += batch.len() as u64;
+                    done.head = batch.last().map(Head::at);
+                    batch.clear();
                 }
             }
         }
     }
-    if let Some(batch) = unit.last().and_then(|e| e.batch) {
+    if let Some(BatchPosition { no, of }) = batch.last().and_then(|e| e.batch) {
         done.fault = Some(Fault {
             offset: done.end,
             line_offset: at,
-            message: format!("a batch of {} ends after {}", batch.of, batch.no),
-            batch: Some((batch.no, batch.of)),
+            message: format!("a batch of {of} ends after {no}"),
+            batch: Some((no, of)),
         });
     }
     done
@@ -157,9 +161,9 @@ pub(crate) mod fixture {
 
     use super::*;
     use crate::base::{Actor, Subject, Timestamp};
-    use crate::event::{Batch, Draft, Kind};
+    use crate::event::{Draft, Kind};
 
-    /// A line with this payload, which is canonical already.
+    /// A line with this payload, which must be canonical.
     pub fn sealed(payload: &str) -> Vec<u8> {
         let draft = Draft {
             kind: Kind::EscalationRequired,
@@ -169,13 +173,13 @@ pub(crate) mod fixture {
             key: Some("a \"key\"".to_owned()),
             payload: serde_json::from_str(payload).unwrap(),
         };
-        Event::from_draft(draft, Ulid::from_parts(2, 1), Timestamp(0)).seal(Digest::of(b"x"), None)
+        Event::from_draft(draft, Ulid::from_parts(2, 1), Timestamp(0)).seal(Digest::of_bytes(b"x"), None)
     }
 
-    /// A log of units of the given lengths, and the offset at which each unit ends.
-    pub fn log(units: &[u64]) -> (Vec<u8>, Vec<usize>, Vec<Event>) {
+    /// A log of batches of the given lengths, the offset at which each batch ends, and its events.
+    pub fn log(batches: &[u64]) -> (Vec<u8>, Vec<usize>, Vec<Event>) {
         let (mut bytes, mut ends, mut events) = (Vec::new(), Vec::new(), Vec::<Event>::new());
-        for &of in units {
+        for &of in batches {
             for no in 1..=of {
                 let n = events.len() as u128;
                 let draft = Draft {
@@ -188,7 +192,7 @@ pub(crate) mod fixture {
                 };
                 let mut event = Event::from_draft(draft, Ulid::from_parts(1, n), Timestamp(0));
                 let prev = events.last().map_or(Digest::ZERO, |e| e.hash);
-                bytes.extend(event.seal(prev, (of > 1).then_some(Batch { no, of })));
+                bytes.extend(event.seal(prev, (of > 1).then_some(BatchPosition { no, of })));
                 bytes.push(b'\n');
                 events.push(event);
             }
@@ -209,7 +213,7 @@ mod tests {
         let mut seen = Vec::new();
         let scan = scan(&bytes, 0, None, &mut |_, event| seen.push(event.clone()));
         assert_eq!((scan.end, scan.count, scan.fault), (bytes.len(), 5, None));
-        assert_eq!(scan.head, events.last().map(Head::of));
+        assert_eq!(scan.head, events.last().map(Head::at));
         assert_eq!(seen, events);
     }
 
@@ -221,8 +225,8 @@ mod tests {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1 << bit;
                 let fault = scan(&damaged, 0, None, &mut |_, _| {}).fault.expect("damage passes");
-                let unit_start = ends.iter().copied().filter(|&end| end <= at).max().unwrap_or(0);
-                assert!(fault.offset <= at && fault.offset >= unit_start, "byte {at} bit {bit}: {fault:?}");
+                let batch_start = ends.iter().copied().filter(|&end| end <= at).max().unwrap_or(0);
+                assert!(fault.offset <= at && fault.offset >= batch_start, "byte {at} bit {bit}: {fault:?}");
             }
         }
     }

@@ -1,17 +1,15 @@
-//! The head record, `chain.json`: where the log ends, as far as somebody has said so.
+//! The head record, `chain.json`: where the published log ends.
 //!
-//! A small JSON object with a checksum, padded with spaces to a fixed size, so that it can be
-//! rewritten in place with one write. It is written after the log was synced: it may be behind the
-//! log, never ahead of it.
+//! A small JSON object with a checksum, padded with spaces to a fixed size, so that one write rewrites it in place. It
+//! is written after the log is synced: it may be behind the log, never ahead of it.
 
 use serde::{Deserialize, Serialize};
 
-use super::tail::Place;
-use super::{Head, SegmentName};
+use super::{Head, LogOffset, SegmentName};
 use crate::base::{Digest, limits};
 use crate::event::parse_ulid;
 
-/// The newest form of the record that this program reads.
+/// The newest version of the record that this program reads.
 pub const RECORD_VERSION: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +21,9 @@ pub struct HeadRecord {
     pub offset: u64,
 }
 
+/// The record as it is written.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct HeadRecordJson {
     event_count: u64,
     head_hash: String,
     latest_event_id: String,
@@ -35,23 +34,23 @@ struct Written {
     check: Option<String>,
 }
 
-/// Why a record's bytes cannot be used.
+/// Why a record cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadRecord {
-    /// Torn or damaged: as good as none.
+    /// Torn or damaged; treated like a missing record.
     Invalid,
-    /// Written by a newer version.
+    /// HeadRecordJson by a newer version.
     Newer,
 }
 
 impl HeadRecord {
     /// Where the head's line ends.
-    pub fn end(&self) -> Place {
-        Place { segment: self.segment, offset: self.offset }
+    pub fn end(&self) -> LogOffset {
+        LogOffset { segment: self.segment, offset: self.offset }
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let mut written = Written {
+        let mut json = HeadRecordJson {
             event_count: self.count,
             head_hash: self.head.hash.to_string(),
             latest_event_id: self.head.id.to_string(),
@@ -60,8 +59,8 @@ impl HeadRecord {
             version: RECORD_VERSION,
             check: None,
         };
-        written.check = Some(checksum(&written));
-        let mut bytes = serde_json::to_vec(&written).expect("a plain struct");
+        json.check = Some(checksum(&json));
+        let mut bytes = serde_json::to_vec(&json).expect("a plain struct");
         assert!(bytes.len() < limits::HEAD_RECORD_BYTES, "the head record outgrew its size");
         bytes.resize(limits::HEAD_RECORD_BYTES - 1, b' ');
         bytes.push(b'\n');
@@ -69,27 +68,27 @@ impl HeadRecord {
     }
 
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
-        let mut written: Written = serde_json::from_slice(bytes).map_err(|_| BadRecord::Invalid)?;
-        let check = written.check.take().ok_or(BadRecord::Invalid)?;
-        if check != checksum(&written) {
+        let mut json: HeadRecordJson = serde_json::from_slice(bytes).map_err(|_| BadRecord::Invalid)?;
+        let check = json.check.take().ok_or(BadRecord::Invalid)?;
+        if check != checksum(&json) {
             return Err(BadRecord::Invalid);
         }
-        if written.version > RECORD_VERSION {
+        if json.version > RECORD_VERSION {
             return Err(BadRecord::Newer);
         }
-        let head = parse_ulid(&written.latest_event_id).zip(Digest::parse(&written.head_hash));
-        match (head, SegmentName::parse(&written.segment)) {
+        let head = parse_ulid(&json.latest_event_id).zip(Digest::parse(&json.head_hash));
+        match (head, SegmentName::parse(&json.segment)) {
             (Some((id, hash)), Some(segment)) => {
-                Ok(HeadRecord { head: Head { id, hash }, count: written.event_count, segment, offset: written.offset })
+                Ok(HeadRecord { head: Head { id, hash }, count: json.event_count, segment, offset: json.offset })
             }
             _ => Err(BadRecord::Invalid),
         }
     }
 }
 
-/// Over the record without its own `check`.
-fn checksum(written: &Written) -> String {
-    Digest::of(&serde_json::to_vec(written).expect("a plain struct")).to_string()
+/// The checksum of the record without its `check` member.
+fn checksum(json: &HeadRecordJson) -> String {
+    Digest::of_bytes(&serde_json::to_vec(json).expect("a plain struct")).to_string()
 }
 
 #[cfg(test)]
@@ -99,7 +98,7 @@ mod tests {
 
     fn record() -> HeadRecord {
         HeadRecord {
-            head: Head { id: Ulid::from_parts(1, 2), hash: Digest::of(b"x") },
+            head: Head { id: Ulid::from_parts(1, 2), hash: Digest::of_bytes(b"x") },
             count: u64::MAX,
             segment: SegmentName::parse("2026-01/2026-01-31_1000.jsonl").unwrap(),
             offset: u64::MAX,

@@ -1,6 +1,6 @@
 //! Names of segments: `2026-01/2026-01-31.jsonl`, then `2026-01-31_001.jsonl` and so on.
 //!
-//! Their order is the order of the log: by day, then by number (`_10` comes after `_9`).
+//! They sort in the order of the log: by day, then by number (`_1000` comes after `_999`).
 
 use std::fmt;
 
@@ -22,12 +22,12 @@ impl SegmentName {
         SegmentName { number: self.number + 1, ..self }
     }
 
-    /// The folder of its month.
+    /// The directory of its month.
     pub fn month(self) -> String {
         format!("{:04}-{:02}", self.date.year(), self.date.month())
     }
 
-    /// The name of its file in that folder.
+    /// The name of its file in that directory.
     pub fn file(self) -> String {
         match self.number {
             0 => format!("{}.jsonl", self.date),
@@ -35,7 +35,7 @@ impl SegmentName {
         }
     }
 
-    /// Reads a file name; `None` for anything that this program would not have written.
+    /// Parses a file name; `None` for anything that this program would not write.
     pub fn parse_file(name: &str) -> Option<Self> {
         let stem = name.strip_suffix(".jsonl")?;
         let (day, number) = match stem.split_once('_') {
@@ -46,7 +46,7 @@ impl SegmentName {
         (segment.file() == name).then_some(segment)
     }
 
-    /// Reads `YYYY-MM/FILE`.
+    /// Parses `YYYY-MM/FILE`.
     pub fn parse(path: &str) -> Option<Self> {
         let segment = Self::parse_file(path.split_once('/')?.1)?;
         (segment.to_string() == path).then_some(segment)

@@ -1,36 +1,35 @@
-//! One strict pass over a line's bytes: proves it canonical, finds its members, hashes it as it stands.
+//! One strict pass over the bytes of a line: proves that it is canonical, finds its members, and hashes it.
 //!
-//! Far cheaper than parsing, because nothing is built. It accepts only what is certainly good: every
-//! member in its place, canonical to the byte, every value of its form, the hash right. Whatever is
-//! unusual (a key beyond the basic plane, a number with an exponent, a member that this version does
-//! not know) is left to `check_line`, which also says what is wrong.
+//! Much cheaper than parsing, because nothing is built. It accepts only what is certainly valid: every member in its
+//! place, canonical to the byte, every value well-formed, the hash correct. Anything unusual (a key beyond the basic
+//! plane, a number with an exponent, an unknown member) is left to `check_line`, which also says what is wrong.
 //!
-//! Invariant: a line that passes here passes `check_line` with the same answer
+//! Invariant: a line that passes here passes `check_line` with the same result
 //! (`strict_and_reference_agree`).
 
 use super::Head;
 use crate::base::{Digest, Timestamp, Ulid};
-use crate::event::{Batch, Event, parse_ulid};
+use crate::event::{BatchPosition, Event, parse_ulid};
 
-/// What following lines must know of a line.
+/// What is needed of a line to check the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     pub head: Head,
     pub prev_hash: Digest,
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchPosition>,
 }
 
-impl Link {
-    pub fn of(event: &Event) -> Self {
-        Link { head: Head::of(event), prev_hash: event.prev_hash, batch: event.batch }
+impl ChainLink {
+    pub fn from_event(event: &Event) -> Self {
+        ChainLink { head: Head::at(event), prev_hash: event.prev_hash, batch: event.batch }
     }
 
-    pub fn ends_unit(&self) -> bool {
+    pub fn ends_batch(&self) -> bool {
         self.batch.is_none_or(|batch| batch.no == batch.of)
     }
 
-    /// Whether this line may stand right behind `prev`.
-    pub fn follows(&self, prev: Option<&Link>) -> bool {
+    /// Whether this line may follow `prev`.
+    pub fn follows(&self, prev: Option<&ChainLink>) -> bool {
         let linked = match prev {
             None => self.prev_hash == Digest::ZERO,
             Some(prev) => self.prev_hash == prev.head.hash && self.head.id > prev.head.id,
@@ -46,18 +45,18 @@ impl Link {
     }
 }
 
-/// Deeper nesting is left to the reference.
+/// Deeper nesting is left to `check_line`.
 const DEPTH_MAX: usize = 100;
-/// Digits that are exact whatever they are.
+/// Numbers with this many digits are always exact.
 const EXACT_DIGITS: usize = 15;
 
-/// Reads a line without its end. `None` if it is not certainly good.
-pub fn check(line: &[u8]) -> Option<Link> {
+/// Checks a line without its line end. `None` if it is not certainly valid.
+pub fn check(line: &[u8]) -> Option<ChainLink> {
     check_text(std::str::from_utf8(line).ok()?)
 }
 
 /// The same for a line that is known to be UTF-8.
-pub fn check_text(line: &str) -> Option<Link> {
+pub fn check_text(line: &str) -> Option<ChainLink> {
     let line = line.as_bytes();
     let mut at = Reader { bytes: line, at: 0 };
     at.word(br#"{"$schema":"event.v1.schema.json","actor":"#)?;
@@ -69,7 +68,7 @@ pub fn check_text(line: &str) -> Option<Link> {
             at.word(br#","of":"#)?;
             let of = at.count()?;
             at.word(b"}")?;
-            ((1..=of).contains(&no)).then_some(Some(Batch { no, of }))?
+            ((1..=of).contains(&no)).then_some(Some(BatchPosition { no, of }))?
         }
     };
     at.word(br#","event_id":"#)?;
@@ -107,7 +106,7 @@ pub fn check_text(line: &str) -> Option<Link> {
     at.count()?;
     at.word(b"}")?;
     let whole = at.at == line.len() && Digest::of_parts(&[&line[..hash_begin], &line[hash_end..]]) == hash;
-    whole.then_some(Link { head: Head { id, hash }, prev_hash, batch })
+    whole.then_some(ChainLink { head: Head { id, hash }, prev_hash, batch })
 }
 
 struct Reader<'a> {
@@ -120,7 +119,7 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Exactly these bytes; nothing is taken if they do not stand here.
+    /// Consumes exactly these bytes, or nothing if they are not next.
     fn word(&mut self, word: &[u8]) -> Option<()> {
         self.bytes[self.at..].starts_with(word).then(|| self.at += word.len())
     }
@@ -145,7 +144,7 @@ impl<'a> Reader<'a> {
         Some(digest)
     }
 
-    /// A whole number that every reader takes for the same.
+    /// A non-negative integer that is exact in every JSON reader.
     fn count(&mut self) -> Option<u64> {
         let begin = self.at;
         while self.peek()?.is_ascii_digit() {
@@ -156,7 +155,7 @@ impl<'a> Reader<'a> {
         plain.then(|| digits.iter().fold(0, |n, digit| n * 10 + u64::from(digit - b'0')))
     }
 
-    /// A string in its one canonical form. Its characters are known to be UTF-8.
+    /// A string in canonical form. The bytes are known to be UTF-8.
     fn string(&mut self) -> Option<&'a [u8]> {
         self.word(b"\"")?;
         let begin = self.at;
@@ -172,7 +171,7 @@ impl<'a> Reader<'a> {
         Some(&self.bytes[begin..self.at - 1])
     }
 
-    /// Only what must be escaped, in the short form where there is one.
+    /// An escape sequence, only where one is required and in its shortest form.
     fn escape(&mut self) -> Option<()> {
         match self.bytes.get(self.at + 1)? {
             b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
@@ -191,7 +190,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Any value, canonical.
+    /// Any value in canonical form.
     fn value(&mut self, depth: usize) -> Option<()> {
         if depth > DEPTH_MAX {
             return None;
@@ -215,7 +214,7 @@ impl<'a> Reader<'a> {
         let mut last: Option<&[u8]> = None;
         loop {
             let key = self.string()?;
-            // Below U+E000 the order of bytes is the order of UTF-16; an escape hides a character.
+            // Below U+E000, byte order equals UTF-16 order; an escape hides a character.
             let plain = key.iter().all(|&b| b < 0xee && b != b'\\');
             (plain && last.is_none_or(|last| last < key)).then_some(())?;
             last = Some(key);
@@ -240,7 +239,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer; fractions and exponents are left to the reference.
+    /// An integer; fractions and exponents are left to `check_line`.
     fn number(&mut self) -> Option<()> {
         let negative = self.word(b"-").is_some();
         let count = self.count()?;
@@ -255,9 +254,9 @@ mod tests {
     use super::super::fixture::{log, sealed};
     use super::*;
 
-    /// What the reference says of a line.
-    fn reference(line: &[u8]) -> Option<Link> {
-        check_line(line).ok().map(|event| Link::of(&event))
+    /// The result of the reference check.
+    fn reference(line: &[u8]) -> Option<ChainLink> {
+        check_line(line).ok().map(|event| ChainLink::from_event(&event))
     }
 
     #[test]

@@ -1,127 +1,120 @@
-//! What may stand at the end of a log, and what it means.
+//! What the end of a log can look like, and what it means.
 //!
-//! A writer that died leaves bytes behind the published head. Everything that a crash or a power
-//! cut can leave is told apart here from damage that it cannot:
+//! A writer that dies can leave bytes after the published head. This table distinguishes what a crash or power failure
+//! can leave from damage:
 //!
-//! | record | log | behind the head | verdict |
+//! | record | log | after the head | class |
 //! |---|---|---|---|
 //! | valid | ends there | nothing | Clean |
-//! | valid | longer | good units | Adopt |
-//! | valid | longer | good units, then a bad part with no event of another unit in it | Torn |
-//! | valid | longer | a bad part with an event of another unit behind it | Damage |
+//! | valid | longer | valid batches | Adopt |
+//! | valid | longer | valid batches, then invalid bytes without an event of another batch | Torn |
+//! | valid | longer | invalid bytes with an event of another batch after them | Damage |
 //! | valid | head's line differs | anything | Damage |
 //! | valid | shorter | - | Missing |
 //! | none | empty | - | Empty |
-//! | none | good | - | Adopt |
-//! | none | bad in its last line or batch only | - | Torn |
-//! | none | bad before that | - | Damage |
+//! | none | valid | - | Adopt |
+//! | none | invalid only in its last line or batch | - | Torn |
+//! | none | invalid before that | - | Damage |
 //!
-//! The rows are tested one by one in `every_row_of_the_table`.
+//! `vault::log` checks whether the line of the published head is there (the rows with a head's line that differs and
+//! with a shorter log). `every_row_of_the_table` tests the other rows one by one.
 
-use super::{Fault, Head, Scan, SegmentName, check_line, scan};
+use super::{Fault, Head, LogOffset, Scan, SegmentName, check_line, scan};
 
 /// The bytes of one segment from `start` on.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct SegmentPart {
     pub segment: SegmentName,
     pub start: u64,
     pub bytes: Vec<u8>,
 }
 
-/// How much is known of where the log should end.
+/// How much of the log is to be classified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// The pieces begin right behind a published head: all of them is tail.
-    Published,
-    /// No record: the pieces are the whole log, and only its last line or batch may be tail.
-    Nothing,
-}
-
-/// A place in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub segment: SegmentName,
-    pub offset: u64,
+pub enum TailScope {
+    /// The parts begin right after a published head, so all of it is tail.
+    AfterHead,
+    /// There is no record: the parts are the whole log, and only its last line or batch may be tail.
+    WholeLog,
 }
 
 /// What the end of the log is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TailClass {
     /// No event at all.
     Empty,
     /// The log ends at the published head.
     Clean,
-    /// Good events that nobody published.
+    /// Valid events that were not published.
     Adopt,
-    /// A write that was not finished begins at `from`.
-    Torn { from: Place, why: String },
-    /// No crash leaves this. `at` is the first bad byte.
-    Damage { at: Place, why: String },
+    /// An unfinished write begins at `from`.
+    Torn { from: LogOffset, why: String },
+    /// Something that no crash can leave. `at` is the first invalid byte.
+    Damage { at: LogOffset, why: String },
 }
 
-/// The good part of the tail and the verdict on the rest.
+/// The valid part of the tail, and the class of the rest.
 #[derive(Clone, Debug)]
 pub struct Tail {
     pub head: Option<Head>,
-    /// Events in the good part.
+    /// Events in the valid part.
     pub count: u64,
-    /// End of the good part; `None` if it is empty and there is no head.
-    pub end: Option<Place>,
-    /// Where the part begins that nobody is known to have synced: all of the tail, or the last unit.
-    pub unsynced: Option<Place>,
-    /// The highest schema version in the good part.
+    /// End of the valid part; `None` if it is empty and there is no head.
+    pub end: Option<LogOffset>,
+    /// Start of the part that may not be synced: the whole tail, or the last batch.
+    pub unsynced: Option<LogOffset>,
+    /// The highest schema version in the valid part.
     pub newest_version: u64,
-    pub verdict: Verdict,
+    pub class: TailClass,
 }
 
-/// Reads the pieces behind `head`, which ends at `end`, one after the other. An error is that of
-/// whoever brings them.
+/// Classifies the parts after `head`, which ends at `end`. They are read one after the other; an error from the
+/// iterator is returned as it is.
 pub fn classify<E>(
-    known: Known,
+    scope: TailScope,
     head: Option<Head>,
-    end: Option<Place>,
-    pieces: impl IntoIterator<Item = Result<Piece, E>>,
+    end: Option<LogOffset>,
+    parts: impl IntoIterator<Item = Result<SegmentPart, E>>,
 ) -> Result<Tail, E> {
-    let mut pieces = pieces.into_iter();
-    let mut tail = Tail { head, count: 0, end, unsynced: end, newest_version: 0, verdict: Verdict::Clean };
-    while let Some(piece) = pieces.next().transpose()? {
-        let (mut last_unit, newest) = (None, &mut tail.newest_version);
-        let Scan { end, head, count, fault } = scan(&piece.bytes, 0, tail.head, &mut |offset, event| {
+    let mut parts = parts.into_iter();
+    let mut tail = Tail { head, count: 0, end, unsynced: end, newest_version: 0, class: TailClass::Clean };
+    while let Some(part) = parts.next().transpose()? {
+        let (mut last_batch, newest) = (None, &mut tail.newest_version);
+        let Scan { end, head, count, fault } = scan(&part.bytes, 0, tail.head, &mut |offset, event| {
             *newest = event.version.max(*newest);
-            if event.begins_unit() {
-                last_unit = Some(Place { segment: piece.segment, offset: piece.start + offset as u64 });
+            if event.begins_batch() {
+                last_batch = Some(LogOffset { segment: part.segment, offset: part.start + offset as u64 });
             }
         });
-        if known == Known::Nothing {
-            tail.unsynced = last_unit.or(tail.unsynced);
+        if scope == TailScope::WholeLog {
+            tail.unsynced = last_batch.or(tail.unsynced);
         }
         tail.head = head;
         tail.count += count;
         if count > 0 {
-            tail.end = Some(Place { segment: piece.segment, offset: piece.start + end as u64 });
+            tail.end = Some(LogOffset { segment: part.segment, offset: part.start + end as u64 });
         }
         if let Some(fault) = fault {
-            let at = Place { segment: piece.segment, offset: piece.start + fault.offset as u64 };
-            let why =
-                format!("{} at byte {}: {}", piece.segment, piece.start + fault.line_offset as u64, fault.message);
-            let later: Vec<Piece> = pieces.collect::<Result<_, _>>()?;
-            tail.verdict = match unfinished(known, &piece.bytes, &fault, &later) {
-                true => Verdict::Torn { from: at, why },
-                false => Verdict::Damage { at, why },
+            let at = LogOffset { segment: part.segment, offset: part.start + fault.offset as u64 };
+            let why = format!("{} at byte {}: {}", part.segment, part.start + fault.line_offset as u64, fault.message);
+            let later: Vec<SegmentPart> = parts.collect::<Result<_, _>>()?;
+            tail.class = match unfinished(scope, &part.bytes, &fault, &later) {
+                true => TailClass::Torn { from: at, why },
+                false => TailClass::Damage { at, why },
             };
             return Ok(tail);
         }
     }
-    tail.verdict = match (tail.head, tail.count, known) {
-        (None, ..) => Verdict::Empty,
-        (Some(_), 0, Known::Published) => Verdict::Clean,
-        _ => Verdict::Adopt,
+    tail.class = match (tail.head, tail.count, scope) {
+        (None, ..) => TailClass::Empty,
+        (Some(_), 0, TailScope::AfterHead) => TailClass::Clean,
+        _ => TailClass::Adopt,
     };
     Ok(tail)
 }
 
-/// Whether the bytes from the fault on can be one write that did not finish.
-fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece]) -> bool {
+/// Whether the bytes from the fault on can be one unfinished write.
+fn unfinished(scope: TailScope, bytes: &[u8], fault: &Fault, later: &[SegmentPart]) -> bool {
     let (mut last_no, mut of) = match fault.batch {
         Some((no, of)) => (no, Some(of)),
         None => (1, None),
@@ -136,7 +129,7 @@ fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece]) -> boo
                 bad_lines += 1;
                 of = of.or_else(|| batch_length_hint(line));
             }
-            // A later line of the same batch can be on the disk while an earlier one is not.
+            // A later line of the same batch can be on disk while an earlier one is not.
             Some(Ok(event)) => match event.batch {
                 Some(batch) if batch.no > last_no && of.is_none_or(|of| of == batch.of) => {
                     (last_no, of) = (batch.no, Some(batch.of));
@@ -145,11 +138,11 @@ fn unfinished(known: Known, bytes: &[u8], fault: &Fault, later: &[Piece]) -> boo
             },
         }
     }
-    known == Known::Published || (bad_lines <= of.unwrap_or(1) && later.iter().all(|p| p.bytes.is_empty()))
+    scope == TailScope::AfterHead || (bad_lines <= of.unwrap_or(1) && later.iter().all(|p| p.bytes.is_empty()))
 }
 
-/// How long the batch is that a bad line seems to belong to, from its first bytes. Only a hint: it
-/// can make the vault keep bytes in quarantine instead of refusing to go on, never the reverse.
+/// The length of the batch that an invalid line seems to belong to, from its first bytes. Only a hint: it can make the
+/// vault quarantine bytes instead of refusing to continue, never the reverse.
 fn batch_length_hint(line: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(line.get(..256.min(line.len()))?).unwrap_or_default();
     let rest = text.strip_prefix("{\"$schema\":\"event.v1.schema.json\",\"actor\":\"")?;
@@ -167,32 +160,37 @@ mod tests {
         SegmentName::parse("2026-01/2026-01-31.jsonl").unwrap()
     }
 
-    fn read(known: Known, head: Option<Head>, end: Option<Place>, pieces: &[Piece]) -> Tail {
-        let Ok(tail) = classify(known, head, end, pieces.iter().cloned().map(Ok::<_, std::convert::Infallible>));
+    fn read(scope: TailScope, head: Option<Head>, end: Option<LogOffset>, parts: &[SegmentPart]) -> Tail {
+        let Ok(tail) = classify(scope, head, end, parts.iter().cloned().map(Ok::<_, std::convert::Infallible>));
         tail
     }
 
-    /// Classifies a log as if its first `published` units had been published (`None`: no record).
-    fn verdict(units: &[u64], published: Option<usize>, bytes: &[u8]) -> Tail {
-        let (_, ends, events) = log(units);
-        let (known, start, head) = match published {
-            None => (Known::Nothing, 0, None),
+    /// Classifies a log as if its first `published` batches had been published (`None`: no record).
+    fn classified(batches: &[u64], published: Option<usize>, bytes: &[u8]) -> Tail {
+        let (_, ends, events) = log(batches);
+        let (scope, start, head) = match published {
+            None => (TailScope::WholeLog, 0, None),
             Some(n) => {
-                let count: u64 = units[..n].iter().sum();
-                (Known::Published, ends[n - 1], Some(Head::of(&events[count as usize - 1])))
+                let count: u64 = batches[..n].iter().sum();
+                (TailScope::AfterHead, ends[n - 1], Some(Head::at(&events[count as usize - 1])))
             }
         };
-        let end = head.map(|_| Place { segment: segment(), offset: start as u64 });
-        read(known, head, end, &[Piece { segment: segment(), start: start as u64, bytes: bytes[start..].to_vec() }])
+        let end = head.map(|_| LogOffset { segment: segment(), offset: start as u64 });
+        read(
+            scope,
+            head,
+            end,
+            &[SegmentPart { segment: segment(), start: start as u64, bytes: bytes[start..].to_vec() }],
+        )
     }
 
     fn kind(tail: &Tail) -> &'static str {
-        match tail.verdict {
-            Verdict::Empty => "Empty",
-            Verdict::Clean => "Clean",
-            Verdict::Adopt => "Adopt",
-            Verdict::Torn { .. } => "Torn",
-            Verdict::Damage { .. } => "Damage",
+        match tail.class {
+            TailClass::Empty => "Empty",
+            TailClass::Clean => "Clean",
+            TailClass::Adopt => "Adopt",
+            TailClass::Torn { .. } => "Torn",
+            TailClass::Damage { .. } => "Damage",
         }
     }
 
@@ -204,14 +202,14 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table() {
-        let units = [1, 1, 3, 1];
-        let (bytes, ends, _) = log(&units);
+        let batches = [1, 1, 3, 1];
+        let (bytes, ends, _) = log(&batches);
         let check = |name: &str, published, bytes: &[u8], expected: &str, count: u64| {
-            let tail = verdict(&units, published, bytes);
+            let tail = classified(&batches, published, bytes);
             assert_eq!((kind(&tail), tail.count), (expected, count), "{name}: {tail:?}");
         };
         check("ends at the head", Some(4), &bytes, "Clean", 0);
-        check("good units behind it", Some(1), &bytes, "Adopt", 5);
+        check("valid batches after it", Some(1), &bytes, "Adopt", 5);
         check("torn last line", Some(2), &bytes[..bytes.len() - 1], "Torn", 3);
         check("bad but terminated last line", Some(3), &flip(&bytes, ends[2] + 9), "Torn", 0);
         check("zeros", Some(4), &[&bytes[..], &[0; 9000]].concat(), "Torn", 0);
@@ -238,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_unit_cut_at_any_byte_is_torn_and_the_rest_is_kept() {
-        for units in [&[1, 1][..], &[1, 3]] {
-            let (bytes, ends, _) = log(units);
+    fn the_last_batch_cut_at_any_byte_is_torn_and_the_rest_is_kept() {
+        for batches in [&[1, 1][..], &[1, 3]] {
+            let (bytes, ends, _) = log(batches);
             for published in [Some(1), None] {
                 for cut in ends[0] + 1..bytes.len() {
-                    let tail = verdict(units, published, &bytes[..cut]);
-                    let Verdict::Torn { from, .. } = &tail.verdict else { panic!("cut at {cut}: {tail:?}") };
+                    let tail = classified(batches, published, &bytes[..cut]);
+                    let TailClass::Torn { from, .. } = &tail.class else { panic!("cut at {cut}: {tail:?}") };
                     assert_eq!(from.offset, ends[0] as u64);
                 }
             }
@@ -255,14 +253,14 @@ mod tests {
     fn an_unfinished_write_never_hides_a_later_segment() {
         let (bytes, ends, events) = log(&[1, 1, 1]);
         let next = segment().next();
-        let pieces = [
-            Piece { segment: segment(), start: 0, bytes: flip(&bytes[ends[0]..ends[1]], 9) },
-            Piece { segment: next, start: 0, bytes: bytes[ends[1]..].to_vec() },
+        let parts = [
+            SegmentPart { segment: segment(), start: 0, bytes: flip(&bytes[ends[0]..ends[1]], 9) },
+            SegmentPart { segment: next, start: 0, bytes: bytes[ends[1]..].to_vec() },
         ];
-        let end = Place { segment: segment(), offset: ends[0] as u64 };
-        let head = Some(Head::of(&events[0]));
-        assert_eq!(kind(&read(Known::Published, head, Some(end), &pieces)), "Damage");
-        let empty = Piece { bytes: Vec::new(), ..pieces[1].clone() };
-        assert_eq!(kind(&read(Known::Published, head, Some(end), &[pieces[0].clone(), empty])), "Torn");
+        let end = LogOffset { segment: segment(), offset: ends[0] as u64 };
+        let head = Some(Head::at(&events[0]));
+        assert_eq!(kind(&read(TailScope::AfterHead, head, Some(end), &parts)), "Damage");
+        let empty = SegmentPart { bytes: Vec::new(), ..parts[1].clone() };
+        assert_eq!(kind(&read(TailScope::AfterHead, head, Some(end), &[parts[0].clone(), empty])), "Torn");
     }
 }

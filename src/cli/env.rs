@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::flags::{Flags, Voice};
 use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result};
 use crate::job::Cancel;
-use crate::op::{self, Caller, Context, Host, Shell, Supervisor};
+use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
 use crate::policy::settings::Setting;
 use crate::vault::config;
 use crate::vault::{AKASHIC, CONFIG_FILE};
@@ -140,7 +140,7 @@ impl Outer {
             session: flags.session.clone().or_else(|| self.session.clone()),
             cancel: Cancel::never(),
             host: Arc::new(Host {
-                supervisor: self.supervisor.clone().map(|program| Supervisor { program }),
+                supervisor: self.supervisor.clone().map(|program| SupervisorProgram { program }),
                 check_cmd: self.check_cmd.clone(),
                 poll_as: self.poll_as.clone(),
                 search_path: self.search_path.clone(),

@@ -1,4 +1,4 @@
-//! The envelope: one event as one line of canonical JSON.
+//! The envelope: an event as one line of canonical JSON.
 //!
 //! Invariant: the bytes of a line without its `hash` member are exactly the bytes that were hashed
 //! (`a_sealed_line_is_the_canonical_form_of_its_event`).
@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::Kind;
 use crate::base::{Actor, Digest, Error, Result, Subject, Timestamp, Ulid, limits};
 
-/// The version of events that this program writes, and the newest that it understands.
+/// The version of the events that this program writes, and the newest it understands.
 pub const SCHEMA_VERSION: u64 = 1;
 
-/// What somebody wants to record; id, time and links come under the lock.
+/// An event to be recorded, before it gets its id, time and hashes under the lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     pub kind: Kind,
@@ -25,14 +25,14 @@ pub struct Draft {
     pub payload: Map<String, Value>,
 }
 
-/// The place of an event in a batch that was recorded as a whole.
+/// The position of an event in its batch: number `no`, from 1, of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Batch {
+pub struct BatchPosition {
     pub no: u64,
     pub of: u64,
 }
 
-/// The type of a recorded event: one of ours, or a name from a newer version.
+/// The type of a recorded event: a known kind, or a name from a newer version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventType {
     Known(Kind),
@@ -55,7 +55,8 @@ impl EventType {
     }
 }
 
-/// One recorded event. Subject and actor are kept as they stand, for types that are not known here.
+/// A recorded event. Subject and actor are kept as text, because a newer version may write types that this one does
+/// not know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub id: Ulid,
@@ -66,14 +67,14 @@ pub struct Event {
     pub subject: String,
     pub parents: Vec<Ulid>,
     pub key: Option<String>,
-    pub batch: Option<Batch>,
+    pub batch: Option<BatchPosition>,
     pub payload: Map<String, Value>,
     pub prev_hash: Digest,
     pub hash: Digest,
 }
 
 impl Event {
-    /// A draft with its id and time; the links are set by `seal`.
+    /// The event of a draft, with its id and time; `seal` sets the hashes.
     pub fn from_draft(draft: Draft, id: Ulid, timestamp: Timestamp) -> Self {
         Event {
             id,
@@ -91,16 +92,16 @@ impl Event {
         }
     }
 
-    /// When it happened in the log's own time: that of its id, which never goes back where a clock may.
+    /// When it happened in the log's own time. Ids never go back, while a clock can, so the later of the two counts.
     pub fn log_time(&self) -> Timestamp {
         self.timestamp.max(Timestamp((self.id.timestamp_ms() / 1000) as i64))
     }
 
-    /// Links the event behind `prev`, computes its hash, and gives its line without the line end.
+    /// Links the event to `prev` and computes its hash. Returns its line without the line end.
     ///
-    /// The text is made once, member by member in their canonical order, and hashed; then `hash`,
-    /// which sorts right behind `event_type`, is put in there.
-    pub fn seal(&mut self, prev: Digest, batch: Option<Batch>) -> Vec<u8> {
+    /// The text is built once, member by member in canonical order, and hashed; then `hash` is inserted at its place
+    /// in that order, right after `event_type`.
+    pub fn seal(&mut self, prev: Digest, batch: Option<BatchPosition>) -> Vec<u8> {
         self.prev_hash = prev;
         self.batch = batch;
         let mut line = String::with_capacity(512);
@@ -133,36 +134,35 @@ impl Event {
         line += "\",\"subject\":";
         push_text(&mut line, &self.subject);
         line += &format!(",\"timestamp\":\"{}\",\"version\":{}}}", self.timestamp, self.version);
-        self.hash = Digest::of(line.as_bytes());
+        self.hash = Digest::of_bytes(line.as_bytes());
         line.insert_str(hash_at, &format!("\"hash\":\"{}\",", self.hash));
         line.into_bytes()
     }
 
-    /// Reads a line's members. Says nothing about canonical form, hash or links: that is `chain`'s.
+    /// Parses a line. Does not check canonical form, hash or links; `chain` does.
     pub fn read(line: &[u8]) -> Result<Event, String> {
-        let line: Line<'_> = serde_json::from_slice(line).map_err(|e| format!("not an event: {e}"))?;
+        let line: EventLine<'_> = serde_json::from_slice(line).map_err(|e| format!("not an event: {e}"))?;
         line.try_into()
     }
 
-    /// Whether this event begins a unit: a single event, or the first of its batch.
-    pub fn begins_unit(&self) -> bool {
+    /// Whether this event is the first of its batch. A single event is.
+    pub fn begins_batch(&self) -> bool {
         self.batch.is_none_or(|batch| batch.no == 1)
     }
 
-    /// Whether this event is the last of its unit.
-    pub fn ends_unit(&self) -> bool {
+    /// Whether this event is the last of its batch. A single event is.
+    pub fn ends_batch(&self) -> bool {
         self.batch.is_none_or(|batch| batch.no == batch.of)
     }
 }
 
-/// The members of a line as they stand. Members that are not known are passed over: the hash covers
-/// them, and a newer version may have a use for them.
+/// The members of a line. Unknown members are ignored: the hash covers them, and a newer version may use them.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     #[serde(borrow)]
     actor: Cow<'a, str>,
     #[serde(default, deserialize_with = "present")]
-    batch: Option<Batch>,
+    batch: Option<BatchPosition>,
     #[serde(borrow)]
     event_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -183,19 +183,19 @@ struct Line<'a> {
     version: u64,
 }
 
-/// A member that may be absent, but not null.
+/// Deserializes a member that may be missing, but not null.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-impl TryFrom<Line<'_>> for Event {
+impl TryFrom<EventLine<'_>> for Event {
     type Error = String;
 
-    fn try_from(line: Line<'_>) -> Result<Event, String> {
+    fn try_from(line: EventLine<'_>) -> Result<Event, String> {
         let ulid = |name: &str, text: &str| parse_ulid(text).ok_or_else(|| format!("{name} is not a ULID"));
         let digest = |name: &str, text: &str| Digest::parse(text).ok_or_else(|| format!("{name} is not a digest"));
         if line.batch.is_some_and(|batch| !(1..=batch.of).contains(&batch.no)) {
-            return Err("batch.no is not within batch.of".to_owned());
+            return Err("batch.no is not between 1 and batch.of".to_owned());
         }
         Ok(Event {
             id: ulid("event_id", &line.event_id)?,
@@ -217,24 +217,24 @@ impl TryFrom<Line<'_>> for Event {
     }
 }
 
-/// A ULID in its one written form: 26 characters, upper case.
+/// Parses a ULID in its canonical form: 26 characters, upper case.
 pub fn parse_ulid(text: &str) -> Option<Ulid> {
     let id = Ulid::from_string(text).ok()?;
     (id.array_to_str(&mut [0; ulid::ULID_LEN]) == text).then_some(id)
 }
 
-/// An idempotency key: short, printable, on one line.
+/// Checks an idempotency key: short, printable, on one line.
 pub fn check_key(key: &str) -> Result<()> {
     if key.is_empty() || key.len() > limits::KEY_MAX_BYTES || key.chars().any(crate::base::text::is_unsafe) {
         return Err(Error::usage(format!(
-            "a key has 1 to {} bytes and no control or invisible characters",
+            "invalid key; must be 1 to {} bytes without control or invisible characters",
             limits::KEY_MAX_BYTES
         )));
     }
     Ok(())
 }
 
-/// Adds a string in its canonical form. Most need no escapes.
+/// Appends a string in canonical form. Most need no escapes.
 fn push_text(line: &mut String, text: &str) {
     if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
         line.push('"');
@@ -266,13 +266,13 @@ mod tests {
     #[test]
     fn a_sealed_line_is_the_canonical_form_of_its_event() {
         let payload = json!({"title": "é\u{1F600}\n\"", "n": 1e21, "\u{1F600}": -0.5, "\u{fb33}": [null, true], "hash": "sha256:0"});
-        for (key, batch) in [(None, None), (Some("k:\"1"), Some(Batch { no: 2, of: 3 }))] {
+        for (key, batch) in [(None, None), (Some("k:\"1"), Some(BatchPosition { no: 2, of: 3 }))] {
             let mut event = event(payload.clone(), key);
-            let line = event.seal(Digest::of(b"before"), batch);
+            let line = event.seal(Digest::of_bytes(b"before"), batch);
             let mut value: Value = serde_json::from_slice(&line).unwrap();
             assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), line);
             value.as_object_mut().unwrap().remove("hash");
-            assert_eq!(Digest::of(&serde_json_canonicalizer::to_vec(&value).unwrap()), event.hash);
+            assert_eq!(Digest::of_bytes(&serde_json_canonicalizer::to_vec(&value).unwrap()), event.hash);
             assert_eq!(Event::read(&line).unwrap(), event);
         }
     }

@@ -1,9 +1,9 @@
-//! Strict reading of JSON from outside.
+//! Strict parsing of JSON from outside.
 //!
-//! A document is measured before it is parsed (size, depth), then read with everything refused
-//! that readers disagree about: duplicate keys, NUL, lone surrogates, integers that are not exact.
+//! Size and depth are checked before parsing. Parsing then refuses everything that JSON readers disagree about:
+//! duplicate keys, NUL, lone surrogates, integers that are not exact.
 //!
-//! Invariant: what passes here is unchanged by canonicalisation and passes again
+//! Invariant: accepted text, made canonical, is accepted again and stays the same
 //! (`canonical_text_passes_intake_again`).
 
 use std::fmt;
@@ -13,29 +13,32 @@ use serde_json::{Map, Number, Value};
 
 use crate::base::{Error, Result, limits};
 
-/// Reads one JSON value. `outer` is how many levels already surround it in the event.
+/// Parses one JSON value. `outer` is the number of levels that surround it in the event.
 pub fn parse(bytes: &[u8], outer: usize) -> Result<Value> {
     if bytes.len() > limits::EVENT_MAX_BYTES {
         return Err(Error::usage(format!(
-            "too many bytes: an event has at most {}; store the content with hf-artifact and refer to it",
+            "too large: an event has at most {} bytes; store the content with hf-artifact and refer to it",
             limits::EVENT_MAX_BYTES
         )));
     }
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        return Err(Error::usage("not JSON: it begins with a byte order mark"));
+        return Err(Error::usage("not JSON: starts with a byte order mark"));
     }
     let text = std::str::from_utf8(bytes)
-        .map_err(|e| Error::usage(format!("not UTF-8: bad byte at offset {}", e.valid_up_to())))?;
+        .map_err(|e| Error::usage(format!("not UTF-8: invalid byte at offset {}", e.valid_up_to())))?;
     if depth(bytes) + outer > limits::EVENT_MAX_DEPTH {
-        return Err(Error::usage(format!("nested too deep: an event has at most {} levels", limits::EVENT_MAX_DEPTH)));
+        return Err(Error::usage(format!(
+            "nested too deeply: an event has at most {} levels",
+            limits::EVENT_MAX_DEPTH
+        )));
     }
     let strict: Strict = serde_json::from_str(text).map_err(|e| {
-        // A line of a batch has a number of its own, which this one would contradict.
+        // The caller numbers the lines of a batch; "line 1" would contradict that.
         let message = match bytes.contains(&b'\n') {
             true => e.to_string(),
             false => e.to_string().replace(" at line 1 column ", " at column "),
         };
-        // Our own refusals are sentences already; the parser's get a word in front.
+        // Our own messages are complete; the parser's get a prefix.
         match message.strip_prefix(REFUSAL) {
             Some(rest) => Error::usage(rest),
             None => Error::usage(format!("not JSON: {message}")),
@@ -44,15 +47,15 @@ pub fn parse(bytes: &[u8], outer: usize) -> Result<Value> {
     Ok(strict.0)
 }
 
-/// Reads a payload: an object inside the envelope.
+/// Parses a payload: an object inside the envelope.
 pub fn parse_payload(bytes: &[u8]) -> Result<Map<String, Value>> {
     match parse(bytes, 1)? {
         Value::Object(payload) => Ok(payload),
-        _ => Err(Error::usage("a payload is a JSON object")),
+        _ => Err(Error::usage("the payload must be a JSON object")),
     }
 }
 
-/// How deep containers nest, without parsing: brackets outside of strings.
+/// The nesting depth, from the brackets outside strings, without parsing.
 fn depth(bytes: &[u8]) -> usize {
     let (mut level, mut deepest) = (0usize, 0);
     let (mut in_string, mut escaped) = (false, false);
@@ -72,10 +75,10 @@ fn depth(bytes: &[u8]) -> usize {
     deepest
 }
 
-/// Marks a message of ours inside a parser error, whose text also carries the place.
+/// Marks our own messages inside a parser error, which adds the position.
 const REFUSAL: &str = "refused: ";
 
-/// A `Value` that was read strictly.
+/// A `Value` that was parsed strictly.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -118,7 +121,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        // Whole numbers below 1e21 are written without an exponent, that is as integers.
+        // In canonical form, whole numbers below 1e21 have no exponent, so they are integers.
         let integer = value.fract() == 0.0 && value.abs() < 1e21;
         if integer && value.abs() <= limits::INTEGER_MAX as f64 {
             return Ok(Value::Number((value as i64).into()));
@@ -145,7 +148,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
             text::<A::Error>(&key)?;
             let value = map.next_value_seed(self)?;
             if object.insert(key.clone(), value).is_some() {
-                return Err(de::Error::custom(format!("{REFUSAL}the key {key:?} stands twice")));
+                return Err(de::Error::custom(format!("{REFUSAL}duplicate key {key:?}")));
             }
         }
         Ok(Value::Object(object))
@@ -156,12 +159,12 @@ fn exact<E: de::Error>(fits: bool, shown: impl fmt::Display, number: Number) -> 
     if fits {
         Ok(Value::Number(number))
     } else {
-        Err(E::custom(format!("{REFUSAL}the integer {shown} is beyond ±(2^53−1); write it as a string")))
+        Err(E::custom(format!("{REFUSAL}integer {shown} is beyond ±(2^53−1); write it as a string")))
     }
 }
 
 fn text<E: de::Error>(value: &str) -> Result<&str, E> {
-    if value.contains('\0') { Err(E::custom(format!("{REFUSAL}a string holds a NUL character"))) } else { Ok(value) }
+    if value.contains('\0') { Err(E::custom(format!("{REFUSAL}a string contains a NUL character"))) } else { Ok(value) }
 }
 
 #[cfg(test)]
@@ -173,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_disagree_about_is_refused_with_its_reason() {
+    fn what_readers_disagree_about_is_refused_with_a_reason() {
         for (input, reason) in [
-            (&br#"{"a":1,"a":2}"#[..], "stands twice"),
-            (br#"{"x":[{"a":1,"b":2,"a":1}]}"#, "stands twice"),
+            (&br#"{"a":1,"a":2}"#[..], "duplicate key"),
+            (br#"{"x":[{"a":1,"b":2,"a":1}]}"#, "duplicate key"),
             (br#"{"a":"\u0000"}"#, "NUL"),
             (br#"{"\u0000":1}"#, "NUL"),
             (br#"{"a":"\ud800"}"#, "not JSON"),
@@ -203,9 +206,9 @@ mod tests {
     fn depth_and_size_are_measured_before_parsing() {
         let nested = |n: usize| [vec![b'['; n], vec![b']'; n]].concat();
         assert!(parse(&nested(limits::EVENT_MAX_DEPTH), 0).is_ok());
-        assert!(refusal(&nested(limits::EVENT_MAX_DEPTH + 1)).contains("too deep"));
-        assert!(refusal(&vec![b'['; 1 << 20]).contains("too deep"));
-        assert!(refusal(&vec![b' '; (1 << 20) + 1]).contains("too many"));
+        assert!(refusal(&nested(limits::EVENT_MAX_DEPTH + 1)).contains("too deeply"));
+        assert!(refusal(&vec![b'['; 1 << 20]).contains("too deeply"));
+        assert!(refusal(&vec![b' '; (1 << 20) + 1]).contains("too large"));
         assert!(parse(br#"["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[[["]"#, 0).is_ok());
     }
 

@@ -1,13 +1,16 @@
-//! The closed list of event kinds: what each is about, what its payload must hold, and what is known of it.
+//! The closed list of event kinds: the subject, payload and properties of each.
 //!
-//! Adding a kind is adding a row here (and its transitions to `machine`, its facts to `state::facts` and
-//! its consequences to `policy::react`). What rules have to know of a kind is a column of its row; the
-//! columns and their defaults are in `event::row`. Names of types that this version does not know are
-//! kept in the log byte for byte, verified, and left out of the state.
+//! To add a kind, add a row here, its transitions to `machine`, its facts to `state::facts` and its consequences to
+//! `policy::react`. Everything that rules need to know about a kind is a column of its row; `event::row` has the columns
+//! and their defaults. Events of unknown types, from a newer version, stay in the log byte for byte and are verified,
+//! but do not change the state.
 
 use serde_json::{Map, Value};
 
-pub use super::row::{Along, By, Cause, Claim, Ending, Leaving, Link, Opens, Row, SideEffect, SpeaksFor, Starts};
+pub use super::row::{
+    Cause, Claim, Ending, KindRow, LinkRule, LinkedEntity, Opens, RecordedBy, SideEffect, SpeaksFor, Starts,
+    WhenLeaving,
+};
 use super::row::{reserved, row};
 use crate::base::{Actor, EntityId, EntityType, Error, Result, Subject, Timestamp, names, text};
 
@@ -103,21 +106,21 @@ names! {
     }
 }
 
-/// What an event of a kind is about.
+/// What the subject of an event must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
-    /// One entity of this type.
+pub enum SubjectType {
+    /// An entity of this type.
     One(EntityType),
-    /// Any entity that exists.
+    /// Any existing entity.
     Any,
 }
 
-/// What a member of a payload must be.
+/// The type of a payload member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
-    /// A string that is not empty.
+pub enum FieldType {
+    /// A non-empty string.
     Text,
-    /// A whole number, zero or more.
+    /// A non-negative integer.
     Count,
     Bool,
     /// The id of an entity of this type.
@@ -137,304 +140,312 @@ pub enum Is {
     Time,
 }
 
-/// One member of a payload. Members that are not listed are kept as they are.
+/// A member of a payload. Members that are not listed are allowed and kept unchanged.
 #[derive(Clone, Copy, Debug)]
-pub struct Field {
+pub struct PayloadField {
     pub name: &'static str,
-    pub is: Is,
+    pub field_type: FieldType,
     pub required: bool,
-    /// Who says it. Default: the author of the event.
-    pub said: Said,
-    /// Whether two requests for the same state differ if they differ in this. Default: no.
-    pub tells_apart: bool,
+    /// Who fills it in. Default: the author of the event.
+    pub filled_by: FilledBy,
+    /// Whether two requests that lead to the same phase are different requests if they differ in this. Default: no.
+    pub distinguishes: bool,
 }
 
-/// Who says a member of a payload.
+/// Who fills in a payload member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum FilledBy {
     /// The author of the event.
-    ByAuthor,
-    /// The policy fills it in if the author does not.
-    ByPolicy,
-    /// `hf-job fire` alone. It binds a task to a command: anybody who could write it by hand could show
-    /// an operator one command and run another, or take a job from its supervisor.
-    ByJobs,
+    Author,
+    /// The author, or the policy if the author does not.
+    Policy,
+    /// Only `hf-job fire`. It binds a task to a command: anyone who could set it directly could show an operator one
+    /// command and run another, or take a job away from its supervisor.
+    Jobs,
 }
 
-const fn must(name: &'static str, is: Is) -> Field {
-    Field { name, is, required: true, said: Said::ByAuthor, tells_apart: false }
+const fn required(name: &'static str, field_type: FieldType) -> PayloadField {
+    PayloadField { name, field_type, required: true, filled_by: FilledBy::Author, distinguishes: false }
 }
 
-const fn may(name: &'static str, is: Is) -> Field {
-    Field { required: false, ..must(name, is) }
+const fn optional(name: &'static str, field_type: FieldType) -> PayloadField {
+    PayloadField { required: false, ..required(name, field_type) }
 }
 
-impl Field {
-    const fn said(self, said: Said) -> Field {
-        Field { said, ..self }
+impl PayloadField {
+    const fn filled_by(self, filled_by: FilledBy) -> PayloadField {
+        PayloadField { filled_by, ..self }
     }
 
-    const fn tells_apart(self) -> Field {
-        Field { tells_apart: true, ..self }
+    const fn distinguishes(self) -> PayloadField {
+        PayloadField { distinguishes: true, ..self }
     }
 }
 
-const SYSTEM: About = About::One(EntityType::System);
-const REQUIREMENT: About = About::One(EntityType::Requirement);
-const DECISION: About = About::One(EntityType::Decision);
-const TASK: About = About::One(EntityType::Task);
-const RUN: About = About::One(EntityType::Run);
-const ARTIFACT: About = About::One(EntityType::Artifact);
-const CONSTRAINT: About = About::One(EntityType::Constraint);
-const AGENT: About = About::One(EntityType::Agent);
-const DEEPWORK: About = About::One(EntityType::DeepWork);
-const MISSION: About = About::One(EntityType::Mission);
-const DEBATE: About = About::One(EntityType::Debate);
-const REVIEW: About = About::One(EntityType::Review);
-const DOCUMENT: About = About::One(EntityType::Document);
-const PROJECT: About = About::One(EntityType::Project);
-const SESSION: About = About::One(EntityType::Session);
-const BRANCH: About = About::One(EntityType::Branch);
-const THREAD: About = About::One(EntityType::Thread);
-const MESSAGE: About = About::One(EntityType::Message);
+const SYSTEM: SubjectType = SubjectType::One(EntityType::System);
+const REQUIREMENT: SubjectType = SubjectType::One(EntityType::Requirement);
+const DECISION: SubjectType = SubjectType::One(EntityType::Decision);
+const TASK: SubjectType = SubjectType::One(EntityType::Task);
+const RUN: SubjectType = SubjectType::One(EntityType::Run);
+const ARTIFACT: SubjectType = SubjectType::One(EntityType::Artifact);
+const CONSTRAINT: SubjectType = SubjectType::One(EntityType::Constraint);
+const AGENT: SubjectType = SubjectType::One(EntityType::Agent);
+const DEEPWORK: SubjectType = SubjectType::One(EntityType::DeepWork);
+const MISSION: SubjectType = SubjectType::One(EntityType::Mission);
+const DEBATE: SubjectType = SubjectType::One(EntityType::Debate);
+const REVIEW: SubjectType = SubjectType::One(EntityType::Review);
+const DOCUMENT: SubjectType = SubjectType::One(EntityType::Document);
+const PROJECT: SubjectType = SubjectType::One(EntityType::Project);
+const SESSION: SubjectType = SubjectType::One(EntityType::Session);
+const BRANCH: SubjectType = SubjectType::One(EntityType::Branch);
+const THREAD: SubjectType = SubjectType::One(EntityType::Thread);
+const MESSAGE: SubjectType = SubjectType::One(EntityType::Message);
 
-/// When the time was over, where the event says that it is.
-const DUE_AT: Field = may("due_at", Is::Time);
+/// When the time ran out, in events that say so.
+const DUE_AT: PayloadField = optional("due_at", FieldType::Time);
 
 pub const DECISION_KINDS: &[&str] = &["requirement_approval", "destructive_operation", "constraint_change"];
 pub const DEEPWORK_MODES: &[&str] = &["flexible", "strict"];
-/// What ends a deep work in time: an activity log, the agent's word, or another declaration.
+/// What ends deep work in time: an activity log, the agent's command, or another declaration.
 pub const DEEPWORK_ENDS: &[&str] = &["log", "word", "declaration"];
 pub const ERROR_CLASSES: &[&str] = &["transient", "permanent"];
-/// What a file can be that is known by a short reference.
+/// What a file with a short reference can be.
 pub const DOCUMENT_KINDS: &[&str] = &["design", "plan", "patch", "report"];
-/// The whole content of a mission's state file, but for what the tool keeps itself.
-const MISSION_FIELDS: &[Field] = &[
-    must("goal", Is::Text),
-    may("constraints", Is::Texts),
-    may("requirement_id", Is::Id(EntityType::Requirement)),
-    may("task_id", Is::Id(EntityType::Task)),
-    may("logref", Is::Text),
-    may("open_k", Is::Text),
-    may("last_action", Is::Text),
-    may("next_action", Is::Text),
+/// The content of a mission's state file, except for what the toolkit maintains.
+const MISSION_FIELDS: &[PayloadField] = &[
+    required("goal", FieldType::Text),
+    optional("constraints", FieldType::Texts),
+    optional("requirement_id", FieldType::Id(EntityType::Requirement)),
+    optional("task_id", FieldType::Id(EntityType::Task)),
+    optional("logref", FieldType::Text),
+    optional("open_k", FieldType::Text),
+    optional("last_action", FieldType::Text),
+    optional("next_action", FieldType::Text),
 ];
-/// What ends a session in time: the agent's word, another session in its place, or the end of its project.
+/// What ends a session in time: a logout, a new session that replaces it, or the archiving of its project.
 pub const SESSION_ENDS: &[&str] = &["logout", "replaced", "archived"];
 pub const ARTIFACT_KINDS: &[&str] = &["code", "text", "binary", "prompt", "response"];
 
-/// What a branch is for; that of the user is the root.
+/// What a branch is for; the `user` branch is the root.
 pub const BRANCH_TYPES: &[&str] = &["user", "task", "social", "free"];
 
-/// The list itself, in the order of `Kind`.
+/// The table, in the order of `Kind`.
 #[rustfmt::skip]
-pub const TABLE: &[Row] = &[
-    reserved(Kind::VaultInitialized, &[must("vault_id", Is::Text), must("schema_version", Is::Count), may("settings", Is::Object)], "the vault begins; binds its random id")
+pub const TABLE: &[KindRow] = &[
+    reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object)], "the vault was created; binds its random id")
         .side_effect(SideEffect::Settles),
-    reserved(Kind::TailQuarantined, &[must("segment", Is::Text), must("offset", Is::Count), must("bytes", Is::Count), must("file", Is::Text)], "an unfinished write was moved to quarantine"),
-    reserved(Kind::VaultRecovered, &[may("expected_head", Is::Text), may("found_head", Is::Text)], "an operator cut a damaged suffix off"),
-    reserved(Kind::SettingsChanged, &[must("settings", Is::Object)], "these settings are in force from here on")
+    reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text)], "an unfinished write was moved to quarantine"),
+    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text)], "an operator cut off a damaged end of the log"),
+    reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object)], "these settings apply from here on")
         .side_effect(SideEffect::Settles),
-    reserved(Kind::MachineSuspended, &[must("from", Is::Time), must("to", Is::Time), must("seconds", Is::Count)], "the machine was suspended for so many seconds"),
-    reserved(Kind::MachineBooted, &[must("at", Is::Time)], "the machine was started, or the vault is on another machine"),
-    reserved(Kind::ClockStepped, &[must("from", Is::Time), must("to", Is::Time)], "the clock was set: from the time that it should have shown, to the time that it shows"),
-    row(Kind::EmergencyStopIssued, SYSTEM, &[must("reason", Is::Text)], "everything stops")
-        .leaving(Leaving::Void).cause(Cause::Outside),
+    reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for this many seconds"),
+    reserved(Kind::MachineBooted, &[required("at", FieldType::Time)], "the machine was booted, or the vault is on another machine"),
+    reserved(Kind::ClockStepped, &[required("from", FieldType::Time), required("to", FieldType::Time)], "the clock was set: from the time it should have shown to the time it shows"),
+    row(Kind::EmergencyStopIssued, SYSTEM, &[required("reason", FieldType::Text)], "all work stops")
+        .leaving(WhenLeaving::Void).cause(Cause::Outside),
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again")
-        .by(By::Operator).wakes_jobs(),
-    row(Kind::EscalationRequired, About::Any, &[may("reason", Is::Text), may("code", Is::Text)], "a person must look")
-        .ending(Ending::End).leaving(Leaving::Paused),
-    row(Kind::HookFailed, About::Any, &[must("hook", Is::Text), must("reason", Is::Text)], "a hook did not do its work")
-        .ending(Ending::End).leaving(Leaving::Paused),
-    row(Kind::AnomalyDetected, About::Any, &[must("code", Is::Text), may("seconds", Is::Count)], "a rule of the watchdog began to fail")
-        .by(By::NotAgents).ending(Ending::End),
-    row(Kind::AnomalyCleared, About::Any, &[must("code", Is::Text)], "a rule of the watchdog holds again")
-        .by(By::NotAgents).ending(Ending::End),
-    row(Kind::AgentStarted, AGENT, &[may("announced", Is::Bool)], "an agent begins; announced if by its first command")
-        .leaving(Leaving::Paused).tells_presence(),
-    row(Kind::AgentStopped, AGENT, &[may("reason", Is::Text)], "an agent is gone for now, and nobody waits for it")
-        .by(By::NotAgents).speaks_for(SpeaksFor::Subject).leaving(Leaving::Paused).tells_presence(),
-    row(Kind::ActivityLogged, AGENT, &[must("heartbeat_id", Is::Text), must("kind", Is::Text), may("title", Is::Text), may("file", Is::Text), may("emergency", Is::Text)], "an agent wrote an activity log")
-        .speaks_for(SpeaksFor::Subject).leaving(Leaving::Paused),
-    row(Kind::CheckpointRecorded, AGENT, &[must("heartbeat_id", Is::Text), must("text", Is::Text)], "an agent says what it is doing")
-        .speaks_for(SpeaksFor::Subject).leaving(Leaving::Paused),
-    row(Kind::RecoveryAttempted, AGENT, &[must("code", Is::Text), must("attempt", Is::Count)], "somebody tried to wake an agent")
-        .by(By::NotAgents),
-    row(Kind::DeepWorkStarted, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), must("heartbeat_id", Is::Text), must("mode", Is::OneOf(DEEPWORK_MODES)), must("activity", Is::Text), may("minutes", Is::Count)], "an agent will be deep in work")
-        .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", Along::MustBeActive),
-    row(Kind::DeepWorkExtended, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), must("minutes", Is::Count)], "it takes longer than declared")
-        .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", Along::MustBeActive),
-    row(Kind::DeepWorkCompleted, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), may("by", Is::OneOf(DEEPWORK_ENDS))], "it is over")
-        .speaks_for(SpeaksFor::Linked).leaving(Leaving::Paused)
-        .moves(EntityType::Agent, "agent_id", Along::MustBeActive),
-    row(Kind::DeepWorkExpired, DEEPWORK, &[must("agent_id", Is::Id(EntityType::Agent)), DUE_AT], "its time is over and it is not")
-        .by(By::NotAgents).speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", Along::MustBeActive),
-    row(Kind::RequirementProposed, REQUIREMENT, &[must("title", Is::Text), may("description", Is::Text), may("project_id", Is::Id(EntityType::Project))], "a requirement was put in")
+        .by(RecordedBy::Operator).wakes_jobs(),
+    row(Kind::EscalationRequired, SubjectType::Any, &[optional("reason", FieldType::Text), optional("code", FieldType::Text)], "escalated to an operator")
+        .ending(Ending::End).leaving(WhenLeaving::Paused),
+    row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook failed")
+        .ending(Ending::End).leaving(WhenLeaving::Paused),
+    row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count)], "the watchdog found an anomaly")
+        .by(RecordedBy::NotAgents).ending(Ending::End),
+    row(Kind::AnomalyCleared, SubjectType::Any, &[required("code", FieldType::Text)], "the anomaly is gone")
+        .by(RecordedBy::NotAgents).ending(Ending::End),
+    row(Kind::AgentStarted, AGENT, &[optional("announced", FieldType::Bool)], "an agent started; announced if recorded automatically with its first command")
+        .leaving(WhenLeaving::Paused).tells_presence(),
+    row(Kind::AgentStopped, AGENT, &[optional("reason", FieldType::Text)], "an agent stopped; no sign of life is expected")
+        .by(RecordedBy::NotAgents).speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused).tells_presence(),
+    row(Kind::ActivityLogged, AGENT, &[required("heartbeat_id", FieldType::Text), required("kind", FieldType::Text), optional("title", FieldType::Text), optional("file", FieldType::Text), optional("emergency", FieldType::Text)], "an agent wrote an activity log")
+        .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
+    row(Kind::CheckpointRecorded, AGENT, &[required("heartbeat_id", FieldType::Text), required("text", FieldType::Text)], "an agent says what it is doing")
+        .speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused),
+    row(Kind::RecoveryAttempted, AGENT, &[required("code", FieldType::Text), required("attempt", FieldType::Count)], "an attempt was made to wake an agent")
+        .by(RecordedBy::NotAgents),
+    row(Kind::DeepWorkStarted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("heartbeat_id", FieldType::Text), required("mode", FieldType::OneOf(DEEPWORK_MODES)), required("activity", FieldType::Text), optional("minutes", FieldType::Count)], "an agent declared deep work")
+        .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
+    row(Kind::DeepWorkExtended, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("minutes", FieldType::Count)], "the deep work takes longer than declared")
+        .speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
+    row(Kind::DeepWorkCompleted, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), optional("by", FieldType::OneOf(DEEPWORK_ENDS))], "the deep work ended")
+        .speaks_for(SpeaksFor::Linked).leaving(WhenLeaving::Paused)
+        .moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
+    row(Kind::DeepWorkExpired, DEEPWORK, &[required("agent_id", FieldType::Id(EntityType::Agent)), DUE_AT], "the deep work did not end in time")
+        .by(RecordedBy::NotAgents).speaks_for(SpeaksFor::Linked).moves(EntityType::Agent, "agent_id", LinkRule::MustBeActive),
+    row(Kind::RequirementProposed, REQUIREMENT, &[required("title", FieldType::Text), optional("description", FieldType::Text), optional("project_id", FieldType::Id(EntityType::Project))], "a requirement was proposed")
         .opens(Opens::Named("project_id")).cause(Cause::Outside),
-    row(Kind::RequirementAnalyzed, REQUIREMENT, &[may("analysis", Is::Text)], "its analysis is recorded"),
-    row(Kind::RequirementApproved, REQUIREMENT, &[may("decision_id", Is::Id(EntityType::Decision))], "it may be built"),
-    row(Kind::RequirementRejected, REQUIREMENT, &[may("reason", Is::Text)], "it will not be built")
-        .by(By::Operator).ending(Ending::Consequence),
-    row(Kind::RequirementImplemented, REQUIREMENT, &[], "its tasks are done")
+    row(Kind::RequirementAnalyzed, REQUIREMENT, &[optional("analysis", FieldType::Text)], "its analysis was recorded"),
+    row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be implemented"),
+    row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text)], "it will not be implemented")
+        .by(RecordedBy::Operator).ending(Ending::Consequence),
+    row(Kind::RequirementImplemented, REQUIREMENT, &[], "all its tasks are done")
         .ending(Ending::Consequence),
-    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and holds"),
-    row(Kind::RequirementSuperseded, REQUIREMENT, &[may("by", Is::Id(EntityType::Requirement))], "another one took its place"),
-    row(Kind::OscillationDetected, REQUIREMENT, &[may("count", Is::Count)], "verifying and building went back and forth too often")
-        .by(By::NotAgents).depends_on_settings(),
-    row(Kind::DecisionRequested, DECISION, &[must("kind", Is::OneOf(DECISION_KINDS)), must("target", Is::Subject), must("summary", Is::Text), may("options", Is::Texts), may("change", Is::Object), may("target_hash", Is::Text).said(Said::ByPolicy)], "a person is asked"),
-    row(Kind::DecisionApproved, DECISION, &[may("chosen_option", Is::Text).tells_apart(), may("rationale", Is::Text), may("target_hash", Is::Text).said(Said::ByPolicy)], "the answer is yes")
-        .by(By::Operator),
-    row(Kind::DecisionRejected, DECISION, &[may("rationale", Is::Text)], "the answer is no")
-        .by(By::Operator).ending(Ending::Consequence).depends_on_settings(),
-    row(Kind::DecisionSuperseded, DECISION, &[may("by", Is::Id(EntityType::Decision))], "another decision took its place")
-        .by(By::NotAgents).ending(Ending::Consequence),
+    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and is met"),
+    row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another requirement replaced it"),
+    row(Kind::OscillationDetected, REQUIREMENT, &[optional("count", FieldType::Count)], "it went back and forth between approved and implemented too often")
+        .by(RecordedBy::NotAgents).depends_on_settings(),
+    row(Kind::DecisionRequested, DECISION, &[required("kind", FieldType::OneOf(DECISION_KINDS)), required("target", FieldType::Subject), required("summary", FieldType::Text), optional("options", FieldType::Texts), optional("change", FieldType::Object), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "an operator is asked to decide"),
+    row(Kind::DecisionApproved, DECISION, &[optional("chosen_option", FieldType::Text).distinguishes(), optional("rationale", FieldType::Text), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "the answer is yes")
+        .by(RecordedBy::Operator),
+    row(Kind::DecisionRejected, DECISION, &[optional("rationale", FieldType::Text)], "the answer is no")
+        .by(RecordedBy::Operator).ending(Ending::Consequence).depends_on_settings(),
+    row(Kind::DecisionSuperseded, DECISION, &[optional("by", FieldType::Id(EntityType::Decision))], "another decision replaced it")
+        .by(RecordedBy::NotAgents).ending(Ending::Consequence),
     row(Kind::ApprovalTimedOut, DECISION, &[DUE_AT], "nobody answered in time")
-        .by(By::NotAgents).ending(Ending::Consequence),
-    row(Kind::TaskProposed, TASK, &[must("title", Is::Text), may("requirement_id", Is::Id(EntityType::Requirement)), may("project_id", Is::Id(EntityType::Project)), may("after", Is::Ids(EntityType::Task)), may("destructive", Is::Bool), may("command", Is::Texts), may("command_hash", Is::Text).said(Said::ByJobs), may("job", Is::Bool), may("max_retries", Is::Count), may("rework_of", Is::Id(EntityType::Task))], "a piece of work was proposed")
-        .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", Along::IfLegal)
+        .by(RecordedBy::NotAgents).ending(Ending::Consequence),
+    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), optional("command_hash", FieldType::Text).filled_by(FilledBy::Jobs), optional("job", FieldType::Bool), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task))], "a task was proposed")
+        .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", LinkRule::IfLegal)
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")),
-    row(Kind::TaskReady, TASK, &[], "nothing stands in its way")
+    row(Kind::TaskReady, TASK, &[], "nothing blocks it")
         .ending(Ending::Consequence).wakes_jobs(),
-    row(Kind::TaskAssigned, TASK, &[may("holder", Is::Actor).tells_apart(), may("lease_seconds", Is::Count), may("job", Is::Bool).said(Said::ByJobs)], "somebody took it")
+    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs)], "it was claimed")
         .claim(Claim::Makes).starts(Starts::Claim),
-    row(Kind::ClaimRenewed, TASK, &[], "whoever took it is still at it")
-        .claim(Claim::Needs).leaving(Leaving::Paused),
-    row(Kind::ClaimExpired, TASK, &[DUE_AT], "whoever took it let the lease pass")
+    row(Kind::ClaimRenewed, TASK, &[], "its holder renewed the lease")
+        .claim(Claim::Needs).leaving(WhenLeaving::Paused),
+    row(Kind::ClaimExpired, TASK, &[DUE_AT], "its lease expired")
         .claim(Claim::NeedsIfAgent).ending(Ending::Consequence).wakes_jobs(),
     row(Kind::TaskSucceeded, TASK, &[], "it is done")
         .also_changes(&[EntityType::Requirement]).claim(Claim::Needs).ending(Ending::End).wakes_jobs(),
-    row(Kind::TaskFailed, TASK, &[must("error_class", Is::OneOf(ERROR_CLASSES)), must("reason", Is::Text), may("escalate", Is::Bool), may("released", Is::Bool)], "it failed")
+    row(Kind::TaskFailed, TASK, &[required("error_class", FieldType::OneOf(ERROR_CLASSES)), required("reason", FieldType::Text), optional("escalate", FieldType::Bool), optional("released", FieldType::Bool)], "it failed")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::TaskRetrying, TASK, &[may("released", Is::Bool)], "it will be tried again")
+    row(Kind::TaskRetrying, TASK, &[optional("released", FieldType::Bool)], "it will be retried")
         .starts(Starts::Retry),
-    row(Kind::TaskAborted, TASK, &[may("reason", Is::Text)], "it was given up")
+    row(Kind::TaskAborted, TASK, &[optional("reason", FieldType::Text)], "it was aborted")
         .also_changes(&[EntityType::Requirement]).claim(Claim::NeedsIfAgent).ending(Ending::End).wakes_jobs(),
-    row(Kind::TaskArchived, TASK, &[DUE_AT], "it left the projections")
-        .also_changes(&[EntityType::Run, EntityType::Branch]).by(By::NotAgents).ending(Ending::End),
-    row(Kind::RunStarted, RUN, &[must("task_id", Is::Id(EntityType::Task)), may("timeout_seconds", Is::Count)], "one attempt at a task began")
-        .side_effect(SideEffect::TakesLease).claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", Along::MustBeLegal)
+    row(Kind::TaskArchived, TASK, &[DUE_AT], "it was removed from the projections")
+        .also_changes(&[EntityType::Run, EntityType::Branch]).by(RecordedBy::NotAgents).ending(Ending::End),
+    row(Kind::RunStarted, RUN, &[required("task_id", FieldType::Id(EntityType::Task)), optional("timeout_seconds", FieldType::Count)], "an attempt at a task started")
+        .side_effect(SideEffect::TakesLease).claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", LinkRule::MustBeLegal)
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
-        .frequent().claim(Claim::Needs).ending(Ending::End).leaving(Leaving::Paused),
-    row(Kind::RunFinished, RUN, &[may("success", Is::Bool).tells_apart(), may("exit_code", Is::Count), may("summary", Is::Text)], "the run came to its end")
+        .frequent().claim(Claim::Needs).ending(Ending::End).leaving(WhenLeaving::Paused),
+    row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text)], "the run ended")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::RunCrashed, RUN, &[may("reason", Is::Text), may("transient", Is::Bool), may("escalate", Is::Bool)], "the run died")
+    row(Kind::RunCrashed, RUN, &[optional("reason", FieldType::Text), optional("transient", FieldType::Bool), optional("escalate", FieldType::Bool)], "the run crashed")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::RunTimedOut, RUN, &[may("reason", Is::Text), DUE_AT], "the run fell silent")
+    row(Kind::RunTimedOut, RUN, &[optional("reason", FieldType::Text), DUE_AT], "the run timed out")
         .claim(Claim::Needs).ending(Ending::End),
-    row(Kind::ArtifactDeclared, ARTIFACT, &[must("kind", Is::OneOf(ARTIFACT_KINDS)), may("filename", Is::Text), may("task_id", Is::Id(EntityType::Task))], "something will be made")
-        .leaving(Leaving::Paused).cause(Cause::Named(EntityType::Task, "task_id")),
-    row(Kind::ArtifactMaterialized, ARTIFACT, &[must("sha256", Is::Text), must("size_bytes", Is::Count), may("path", Is::Text)], "its content is stored")
-        .leaving(Leaving::Paused),
+    row(Kind::ArtifactDeclared, ARTIFACT, &[required("kind", FieldType::OneOf(ARTIFACT_KINDS)), optional("filename", FieldType::Text), optional("task_id", FieldType::Id(EntityType::Task))], "an artifact will be made")
+        .leaving(WhenLeaving::Paused).cause(Cause::Named(EntityType::Task, "task_id")),
+    row(Kind::ArtifactMaterialized, ARTIFACT, &[required("sha256", FieldType::Text), required("size_bytes", FieldType::Count), optional("path", FieldType::Text)], "its content was stored")
+        .leaving(WhenLeaving::Paused),
     row(Kind::ArtifactValidated, ARTIFACT, &[], "its content was checked and is good"),
-    row(Kind::ArtifactInvalidated, ARTIFACT, &[may("reason", Is::Text)], "its content was checked and is not good"),
-    row(Kind::ArtifactCorrupted, ARTIFACT, &[may("found_sha256", Is::Text)], "its content is no longer what was stored")
-        .ending(Ending::End).leaving(Leaving::Paused),
-    row(Kind::ConstraintApplied, CONSTRAINT, &[may("text", Is::Text), may("priority", Is::Subject), may("decision_id", Is::Id(EntityType::Decision))], "a constraint holds"),
-    row(Kind::ConstraintRemoved, CONSTRAINT, &[may("decision_id", Is::Id(EntityType::Decision))], "a constraint no longer holds"),
-    row(Kind::MissionStarted, MISSION, MISSION_FIELDS, "an autonomous piece of work begins")
+    row(Kind::ArtifactInvalidated, ARTIFACT, &[optional("reason", FieldType::Text)], "its content was checked and is bad"),
+    row(Kind::ArtifactCorrupted, ARTIFACT, &[optional("found_sha256", FieldType::Text)], "its content differs from what was stored")
+        .ending(Ending::End).leaving(WhenLeaving::Paused),
+    row(Kind::ConstraintApplied, CONSTRAINT, &[optional("text", FieldType::Text), optional("priority", FieldType::Subject), optional("decision_id", FieldType::Id(EntityType::Decision))], "a constraint applies"),
+    row(Kind::ConstraintRemoved, CONSTRAINT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "a constraint no longer applies"),
+    row(Kind::MissionStarted, MISSION, MISSION_FIELDS, "a mission started")
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")),
-    row(Kind::MissionChanged, MISSION, MISSION_FIELDS, "its state, rewritten whole"),
-    row(Kind::MissionRoundBegun, MISSION, &[must("round", Is::Count)], "its next round begins"),
-    row(Kind::MissionPassed, MISSION, &[may("last_action", Is::Text)], "it is done"),
-    row(Kind::MissionFailed, MISSION, &[may("last_action", Is::Text)], "it was given up"),
-    row(Kind::DebateOpened, DEBATE, &[must("reviewers", Is::Texts), may("mission_id", Is::Id(EntityType::Mission))], "reviewers take turns from here")
+    row(Kind::MissionChanged, MISSION, MISSION_FIELDS, "its whole state, rewritten"),
+    row(Kind::MissionRoundBegun, MISSION, &[required("round", FieldType::Count)], "its next round started"),
+    row(Kind::MissionPassed, MISSION, &[optional("last_action", FieldType::Text)], "it succeeded"),
+    row(Kind::MissionFailed, MISSION, &[optional("last_action", FieldType::Text)], "it was given up"),
+    row(Kind::DebateOpened, DEBATE, &[required("reviewers", FieldType::Texts), optional("mission_id", FieldType::Id(EntityType::Mission))], "reviewers take turns from here on")
         .cause(Cause::Named(EntityType::Mission, "mission_id")),
-    row(Kind::ReviewRecorded, REVIEW, &[must("debate_id", Is::Id(EntityType::Debate)), must("reviewer", Is::Text), must("text", Is::Text), must("fails", Is::Texts)], "a reviewer replied")
-        .moves(EntityType::Debate, "debate_id", Along::IfLegal).cause(Cause::Named(EntityType::Debate, "debate_id")),
-    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest found nothing"),
-    row(Kind::DebateExhausted, DEBATE, &[], "every round was used, and there is still something to fix"),
-    row(Kind::DebateClosed, DEBATE, &[], "what it was for is over")
-        .by(By::NotAgents),
-    row(Kind::DocumentAdded, DOCUMENT, &[must("kind", Is::OneOf(DOCUMENT_KINDS)), must("path", Is::Text), must("sha256", Is::Text), may("size_bytes", Is::Count)], "a file got a short reference"),
-    row(Kind::DocumentChanged, DOCUMENT, &[must("sha256", Is::Text), may("size_bytes", Is::Count)], "its file has another content"),
+    row(Kind::ReviewRecorded, REVIEW, &[required("debate_id", FieldType::Id(EntityType::Debate)), required("reviewer", FieldType::Text), required("text", FieldType::Text), required("fails", FieldType::Texts)], "a reviewer replied")
+        .moves(EntityType::Debate, "debate_id", LinkRule::IfLegal).cause(Cause::Named(EntityType::Debate, "debate_id")),
+    row(Kind::DebateConverged, DEBATE, &[], "every reviewer replied, and the newest reply found nothing"),
+    row(Kind::DebateExhausted, DEBATE, &[], "all rounds were used, and there is still something to fix"),
+    row(Kind::DebateClosed, DEBATE, &[], "it was closed because its mission ended or another one started")
+        .by(RecordedBy::NotAgents),
+    row(Kind::DocumentAdded, DOCUMENT, &[required("kind", FieldType::OneOf(DOCUMENT_KINDS)), required("path", FieldType::Text), required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "a file got a short reference"),
+    row(Kind::DocumentChanged, DOCUMENT, &[required("sha256", FieldType::Text), optional("size_bytes", FieldType::Count)], "the content of its file changed"),
     row(Kind::ProjectOpened, PROJECT, &[], "something belongs to it for the first time"),
-    row(Kind::ProjectPaused, PROJECT, &[must("reason", Is::Text), must("grace_seconds", Is::Count)], "nothing starts in it, and its agents are asked to leave")
-        .by(By::Operator).opens(Opens::Main),
-    row(Kind::PauseDrained, PROJECT, &[], "its last session and its last job are gone")
-        .by(By::NotAgents),
-    row(Kind::ProjectResumed, PROJECT, &[may("comment", Is::Text)], "its work goes on where it was")
-        .by(By::Operator).wakes_jobs(),
-    row(Kind::ProjectArchived, PROJECT, &[may("reason", Is::Text)], "it can only be read from now on")
-        .by(By::Operator).opens(Opens::Main),
-    row(Kind::SessionStarted, SESSION, &[must("agent_id", Is::Id(EntityType::Agent)), must("ttl_seconds", Is::Count), may("project_id", Is::Id(EntityType::Project))], "an agent comes to work")
+    row(Kind::ProjectPaused, PROJECT, &[required("reason", FieldType::Text), required("grace_seconds", FieldType::Count)], "nothing starts in it, and its agents are asked to leave")
+        .by(RecordedBy::Operator).opens(Opens::Main),
+    row(Kind::PauseDrained, PROJECT, &[], "its last session and its last job have ended")
+        .by(RecordedBy::NotAgents),
+    row(Kind::ProjectResumed, PROJECT, &[optional("comment", FieldType::Text)], "its work continues")
+        .by(RecordedBy::Operator).wakes_jobs(),
+    row(Kind::ProjectArchived, PROJECT, &[optional("reason", FieldType::Text)], "it is read-only from here on")
+        .by(RecordedBy::Operator).opens(Opens::Main),
+    row(Kind::SessionStarted, SESSION, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("ttl_seconds", FieldType::Count), optional("project_id", FieldType::Id(EntityType::Project))], "an agent logged in")
         .speaks_for(SpeaksFor::Owner("agent_id")).starts(Starts::Session).opens(Opens::Named("project_id")),
-    row(Kind::SessionRenewed, SESSION, &[must("ttl_seconds", Is::Count)], "it stays")
+    row(Kind::SessionRenewed, SESSION, &[required("ttl_seconds", FieldType::Count)], "the session was renewed")
         .speaks_for(SpeaksFor::Owner("agent_id")).starts(Starts::Session),
-    row(Kind::SessionCut, SESSION, &[must("seconds", Is::Count)], "it has so long to leave")
-        .by(By::NotAgents).ending(Ending::End),
-    row(Kind::SessionEnded, SESSION, &[must("reason", Is::OneOf(SESSION_ENDS))], "it left")
-        .speaks_for(SpeaksFor::Owner("agent_id")).ending(Ending::End).leaving(Leaving::Archived),
-    row(Kind::SessionExpired, SESSION, &[DUE_AT], "it stayed longer than it may")
-        .by(By::NotAgents).ending(Ending::End),
-    row(Kind::BranchCreated, BRANCH, &[must("persona_id", Is::Id(EntityType::Agent)), must("branch_type", Is::OneOf(BRANCH_TYPES)), must("label", Is::Text), may("task_id", Is::Id(EntityType::Task)), may("partner_persona_id", Is::Id(EntityType::Agent))], "an agent has one activity more")
+    row(Kind::SessionCut, SESSION, &[required("seconds", FieldType::Count)], "the session was shortened to this many seconds")
+        .by(RecordedBy::NotAgents).ending(Ending::End),
+    row(Kind::SessionEnded, SESSION, &[required("reason", FieldType::OneOf(SESSION_ENDS))], "the session ended")
+        .speaks_for(SpeaksFor::Owner("agent_id")).ending(Ending::End).leaving(WhenLeaving::Archived),
+    row(Kind::SessionExpired, SESSION, &[DUE_AT], "the session reached its limit")
+        .by(RecordedBy::NotAgents).ending(Ending::End),
+    row(Kind::BranchCreated, BRANCH, &[required("persona_id", FieldType::Id(EntityType::Agent)), required("branch_type", FieldType::OneOf(BRANCH_TYPES)), required("label", FieldType::Text), optional("task_id", FieldType::Id(EntityType::Task)), optional("partner_persona_id", FieldType::Id(EntityType::Agent))], "an agent has a new line of activity")
         .cause(Cause::Named(EntityType::Task, "task_id")).side_effect(SideEffect::CountsPersona),
-    row(Kind::BranchCompleted, BRANCH, &[], "an activity is over for good")
+    row(Kind::BranchCompleted, BRANCH, &[], "a line of activity ended for good")
         .also_changes(&[EntityType::Thread]).side_effect(SideEffect::ArchivesThread),
-    row(Kind::ThreadOpened, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), may("anchor_id", Is::Id(EntityType::Thread)).said(Said::ByPolicy)], "an agent is at a branch, from here on")
-        .moves(EntityType::Branch, "branch_id", Along::IfLegal).cause(Cause::Named(EntityType::Branch, "branch_id"))
+    row(Kind::ThreadOpened, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), optional("anchor_id", FieldType::Id(EntityType::Thread)).filled_by(FilledBy::Policy)], "an agent works on a branch from here on")
+        .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).cause(Cause::Named(EntityType::Branch, "branch_id"))
         .side_effect(SideEffect::OpensThread),
-    row(Kind::NoteRecorded, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), must("text", Is::Text), may("artifact_id", Is::Id(EntityType::Artifact))], "something was said or done in a thread")
-        .moves(EntityType::Branch, "branch_id", Along::IfLegal),
-    row(Kind::ThreadCompleted, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), must("summary", Is::Text), may("summary_artifact_id", Is::Id(EntityType::Artifact)), may("tail", Is::Text), may("tail_artifact_id", Is::Id(EntityType::Artifact))], "an agent left a branch, and said where it stands")
-        .moves(EntityType::Branch, "branch_id", Along::IfLegal).side_effect(SideEffect::ClosesThread),
-    row(Kind::ThreadAborted, THREAD, &[must("branch_id", Is::Id(EntityType::Branch)), may("reason", Is::Text), may("message_id", Is::Id(EntityType::Message)), may("tail", Is::Text), may("tail_artifact_id", Is::Id(EntityType::Artifact))], "an agent left a branch without a summary")
-        .moves(EntityType::Branch, "branch_id", Along::IfLegal).side_effect(SideEffect::ClosesThread),
-    row(Kind::MessageSent, MESSAGE, &[must("to", Is::Id(EntityType::Agent)), must("text", Is::Text), may("artifact_id", Is::Id(EntityType::Artifact))], "somebody told an agent something")
-        // The root of an agent has its name.
-        .also_changes(&[EntityType::Thread]).leaving(Leaving::Paused).moves(EntityType::Branch, "to", Along::IfLegal)
+    row(Kind::NoteRecorded, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "something was said or done in a thread")
+        .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal),
+    row(Kind::ThreadCompleted, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), required("summary", FieldType::Text), optional("summary_artifact_id", FieldType::Id(EntityType::Artifact)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent left a branch with a summary")
+        .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
+    row(Kind::ThreadAborted, THREAD, &[required("branch_id", FieldType::Id(EntityType::Branch)), optional("reason", FieldType::Text), optional("message_id", FieldType::Id(EntityType::Message)), optional("tail", FieldType::Text), optional("tail_artifact_id", FieldType::Id(EntityType::Artifact))], "an agent left a branch without a summary")
+        .moves(EntityType::Branch, "branch_id", LinkRule::IfLegal).side_effect(SideEffect::ClosesThread),
+    row(Kind::MessageSent, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent)), required("text", FieldType::Text), optional("artifact_id", FieldType::Id(EntityType::Artifact))], "a message was sent to an agent")
+        // An agent's root branch has the agent's name.
+        .also_changes(&[EntityType::Thread]).leaving(WhenLeaving::Paused).moves(EntityType::Branch, "to", LinkRule::IfLegal)
         .side_effect(SideEffect::DeliversMessage),
-    row(Kind::MessageRead, MESSAGE, &[must("to", Is::Id(EntityType::Agent))], "the agent has read it")
-        .leaving(Leaving::Paused).moves(EntityType::Branch, "to", Along::IfLegal)
+    row(Kind::MessageRead, MESSAGE, &[required("to", FieldType::Id(EntityType::Agent))], "the agent read it")
+        .leaving(WhenLeaving::Paused).moves(EntityType::Branch, "to", LinkRule::IfLegal)
         .side_effect(SideEffect::ArchivesMessage),
 ];
 
 impl Kind {
-    pub const fn row(self) -> &'static Row {
+    pub const fn row(self) -> &'static KindRow {
         &TABLE[self as usize]
     }
 
-    /// Whether an event of this kind can have this subject.
+    /// Whether an event of this kind may have this subject.
     pub fn fits(self, subject: &Subject) -> bool {
         match self.row().about {
-            About::One(entity) => subject.entity == entity,
-            About::Any => true,
+            SubjectType::One(entity) => subject.entity == entity,
+            SubjectType::Any => true,
         }
     }
 
-    /// The entities that a payload names and that must exist. Agents are named before their first command.
-    pub fn names(self, payload: &Map<String, Value>) -> Vec<Subject> {
-        let mut named = self.mentions(payload);
+    /// The entities named by the payload that must exist. Agents need not: they may be named before their first command.
+    pub fn required_references(self, payload: &Map<String, Value>) -> Vec<Subject> {
+        let mut named = self.references(payload);
         named.retain(|subject| subject.entity != EntityType::Agent);
         named
     }
 
-    /// The entities that a payload names.
-    pub fn mentions(self, payload: &Map<String, Value>) -> Vec<Subject> {
+    /// The entities named by the payload.
+    pub fn references(self, payload: &Map<String, Value>) -> Vec<Subject> {
         let id = |entity, value: &Value| Some(Subject::new(entity, EntityId::parse(value.as_str()?).ok()?));
         let mut named = Vec::new();
         for field in self.row().fields {
-            match (field.is, payload.get(field.name)) {
-                (Is::Id(entity), Some(value)) => named.extend(id(entity, value)),
-                (Is::Ids(entity), Some(Value::Array(list))) => {
+            match (field.field_type, payload.get(field.name)) {
+                (FieldType::Id(entity), Some(value)) => named.extend(id(entity, value)),
+                (FieldType::Ids(entity), Some(Value::Array(list))) => {
                     named.extend(list.iter().filter_map(|value| id(entity, value)));
                 }
-                (Is::Subject, Some(Value::String(text))) => named.extend(Subject::parse(text)),
+                (FieldType::Subject, Some(Value::String(text))) => named.extend(Subject::parse(text)),
                 _ => {}
             }
         }
         named
     }
 
-    /// Checks the members that this kind's row names.
+    /// Checks the payload members listed in this kind's row.
     pub fn check_payload(self, payload: &Map<String, Value>) -> Result<()> {
         for field in self.row().fields {
             match payload.get(field.name) {
                 None if field.required => {
-                    return Err(Error::usage(format!("{self} needs payload.{}: {}", field.name, field.is.wants())));
+                    return Err(Error::usage(format!(
+                        "{self}: missing payload.{}; must be {}",
+                        field.name,
+                        field.field_type.description()
+                    )));
                 }
-                Some(value) if !field.is.holds(value) => {
-                    return Err(Error::usage(format!("{self}: payload.{} must be {}", field.name, field.is.wants())));
+                Some(value) if !field.field_type.accepts(value) => {
+                    return Err(Error::usage(format!(
+                        "{self}: payload.{} must be {}",
+                        field.name,
+                        field.field_type.description()
+                    )));
                 }
                 _ => {}
             }
@@ -443,53 +454,53 @@ impl Kind {
     }
 }
 
-impl Is {
-    fn holds(self, value: &Value) -> bool {
+impl FieldType {
+    fn accepts(self, value: &Value) -> bool {
         match (self, value) {
-            (Is::Text, Value::String(s)) => !s.trim().is_empty(),
-            // More is not a whole number any more in the canonical form.
-            (Is::Count, Value::Number(n)) => n.as_u64().is_some_and(|n| n < 1 << 53),
-            (Is::Bool, Value::Bool(_)) => true,
-            (Is::Id(_), Value::String(s)) => EntityId::parse(s).is_ok(),
-            (Is::Subject, Value::String(s)) => Subject::parse(s).is_ok(),
-            (Is::OneOf(names), Value::String(s)) => names.contains(&s.as_str()),
-            (Is::Actor, Value::String(s)) => Actor::parse(s).is_ok(),
-            (Is::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
-            (Is::Ids(entity), Value::Array(list)) => list.iter().all(|id| Is::Id(entity).holds(id)),
-            (Is::Object, Value::Object(_)) => true,
-            (Is::Time, Value::String(s)) => Timestamp::parse(s).is_some(),
+            (FieldType::Text, Value::String(s)) => !s.trim().is_empty(),
+            // In canonical form, a larger number is no longer an exact integer.
+            (FieldType::Count, Value::Number(n)) => n.as_u64().is_some_and(|n| n < 1 << 53),
+            (FieldType::Bool, Value::Bool(_)) => true,
+            (FieldType::Id(_), Value::String(s)) => EntityId::parse(s).is_ok(),
+            (FieldType::Subject, Value::String(s)) => Subject::parse(s).is_ok(),
+            (FieldType::OneOf(names), Value::String(s)) => names.contains(&s.as_str()),
+            (FieldType::Actor, Value::String(s)) => Actor::parse(s).is_ok(),
+            (FieldType::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
+            (FieldType::Ids(entity), Value::Array(list)) => list.iter().all(|id| FieldType::Id(entity).accepts(id)),
+            (FieldType::Object, Value::Object(_)) => true,
+            (FieldType::Time, Value::String(s)) => Timestamp::parse(s).is_some(),
             _ => false,
         }
     }
 
-    /// In words, for an error and for the manual.
-    pub fn wants(self) -> String {
+    /// In words, for errors and the manual.
+    pub fn description(self) -> String {
         match self {
-            Is::Text => "a text that is not empty".to_owned(),
-            Is::Count => "a whole number, 0 or more".to_owned(),
-            Is::Bool => "true or false".to_owned(),
-            Is::Id(entity) => format!("the id of {}", entity.with_article()),
-            Is::Subject => "a subject, TYPE:ID".to_owned(),
-            Is::OneOf(names) => format!("one of {}", names.join(", ")),
-            Is::Actor => "an actor, KIND:NAME".to_owned(),
-            Is::Texts => "a list of texts".to_owned(),
-            Is::Ids(entity) => format!("a list of ids of {}", entity.plural()),
-            Is::Object => "a JSON object".to_owned(),
-            Is::Time => "a time, YYYY-MM-DDTHH:MM:SSZ".to_owned(),
+            FieldType::Text => "a non-empty string".to_owned(),
+            FieldType::Count => "a non-negative integer".to_owned(),
+            FieldType::Bool => "true or false".to_owned(),
+            FieldType::Id(entity) => format!("the id of {}", entity.with_article()),
+            FieldType::Subject => "a subject, TYPE:ID".to_owned(),
+            FieldType::OneOf(names) => format!("one of {}", names.join(", ")),
+            FieldType::Actor => "an actor, KIND:NAME".to_owned(),
+            FieldType::Texts => "a list of strings".to_owned(),
+            FieldType::Ids(entity) => format!("a list of ids of {}", entity.plural()),
+            FieldType::Object => "a JSON object".to_owned(),
+            FieldType::Time => "a time, YYYY-MM-DDTHH:MM:SSZ".to_owned(),
         }
     }
 }
 
-/// Whether the policy fills in members of this name, of any kind.
-pub fn is_filled_in(member: &str) -> bool {
-    TABLE.iter().flat_map(|row| row.fields).any(|field| field.name == member && field.said == Said::ByPolicy)
+/// Whether the policy fills in members with this name, in any kind.
+pub fn is_filled_by_policy(member: &str) -> bool {
+    TABLE.iter().flat_map(|row| row.fields).any(|field| field.name == member && field.filled_by == FilledBy::Policy)
 }
 
-/// Members that tell a reader what an event says, the best first. They go by name and not by kind, so
-/// that an event of a kind that this version does not know has a headline, too.
+/// Members that summarize an event, best first. They are looked up by name and not by kind, so that events of unknown
+/// types have a headline, too.
 const HEADLINES: &[&str] = &["title", "summary", "reason", "rationale", "text", "last_action", "goal"];
 
-/// The first short text that a payload offers to a reader.
+/// The first short text in a payload that summarizes it.
 pub fn headline(payload: &Map<String, Value>) -> Option<String> {
     HEADLINES
         .iter()
@@ -511,18 +522,18 @@ mod tests {
         }
     }
 
-    /// The kinds whose rows fit, to be compared with a list that is written by hand, apart from the table.
-    fn kinds(fits: impl Fn(&Row) -> bool) -> Vec<Kind> {
+    /// The kinds whose rows match, to be compared with a list that does not come from the table.
+    fn kinds(fits: impl Fn(&KindRow) -> bool) -> Vec<Kind> {
         TABLE.iter().filter(|row| fits(row)).map(|row| row.kind).collect()
     }
 
-    fn field(row: &Row, name: &str) -> Field {
+    fn field(row: &KindRow, name: &str) -> PayloadField {
         let found = row.fields.iter().find(|field| field.name == name);
         *found.unwrap_or_else(|| panic!("{} has no field {name}", row.kind))
     }
 
     #[test]
-    fn operators_alone_decide_resume_and_hold_projects() {
+    fn only_operators_decide_resume_pause_and_archive() {
         let operators = [
             Kind::SystemResumed,
             Kind::RequirementRejected,
@@ -532,11 +543,11 @@ mod tests {
             Kind::ProjectResumed,
             Kind::ProjectArchived,
         ];
-        assert_eq!(kinds(|row| row.by == By::Operator), operators);
+        assert_eq!(kinds(|row| row.by == RecordedBy::Operator), operators);
     }
 
     #[test]
-    fn agents_do_not_say_what_the_toolkit_finds() {
+    fn agents_do_not_record_what_the_toolkit_finds() {
         let found = [
             Kind::AnomalyDetected,
             Kind::AnomalyCleared,
@@ -552,7 +563,7 @@ mod tests {
             Kind::SessionCut,
             Kind::SessionExpired,
         ];
-        assert_eq!(kinds(|row| row.by == By::NotAgents), found);
+        assert_eq!(kinds(|row| row.by == RecordedBy::NotAgents), found);
     }
 
     #[test]
@@ -567,9 +578,9 @@ mod tests {
 
     #[test]
     fn an_agent_that_has_to_leave_starts_nothing_and_can_log_out_to_the_end() {
-        assert_eq!(kinds(|row| row.leaving == Leaving::Archived), [Kind::SessionEnded]);
-        assert_eq!(kinds(|row| row.leaving == Leaving::Void), [Kind::EmergencyStopIssued]);
-        assert_eq!(kinds(|row| row.leaving > Leaving::Refused && row.starts != Starts::Nothing), []);
+        assert_eq!(kinds(|row| row.leaving == WhenLeaving::Archived), [Kind::SessionEnded]);
+        assert_eq!(kinds(|row| row.leaving == WhenLeaving::Void), [Kind::EmergencyStopIssued]);
+        assert_eq!(kinds(|row| row.leaving > WhenLeaving::Refused && row.starts != Starts::Nothing), []);
     }
 
     #[test]
@@ -581,10 +592,10 @@ mod tests {
     fn a_link_names_a_field_of_its_row() {
         for row in TABLE {
             let Some(link) = row.moves else { continue };
-            // The root of an agent is the branch that has its name.
+            // The root of an agent is the branch with the agent's name.
             let named = if link.member == "to" { EntityType::Agent } else { link.entity };
-            assert_eq!(field(row, link.member).is, Is::Id(named), "{}", row.kind);
-            assert_ne!(row.about, About::One(link.entity), "{} moves its own subject twice", row.kind);
+            assert_eq!(field(row, link.member).field_type, FieldType::Id(named), "{}", row.kind);
+            assert_ne!(row.about, SubjectType::One(link.entity), "{} moves its own subject twice", row.kind);
         }
     }
 
@@ -592,31 +603,32 @@ mod tests {
     fn a_cause_names_a_field_of_its_row() {
         for row in TABLE {
             if let Cause::Named(entity, member) = row.cause {
-                assert_eq!(field(row, member).is, Is::Id(entity), "{}", row.kind);
+                assert_eq!(field(row, member).field_type, FieldType::Id(entity), "{}", row.kind);
             }
         }
     }
 
     #[test]
     fn whatever_names_a_project_opens_it() {
-        let names = |row: &Row| row.fields.iter().any(|field| field.is == Is::Id(EntityType::Project));
+        let names =
+            |row: &KindRow| row.fields.iter().any(|field| field.field_type == FieldType::Id(EntityType::Project));
         assert_eq!(kinds(|row| row.opens == Opens::Named("project_id")), kinds(names));
         assert!(kinds(|row| row.opens == Opens::Main).into_iter().all(|kind| kind.row().about == PROJECT));
     }
 
     #[test]
     fn whatever_moves_an_agent_speaks_for_it_and_needs_it_active() {
-        let moves_agent = |row: &Row| row.moves.is_some_and(|link| link.entity == EntityType::Agent);
-        let needs_active = |row: &Row| row.moves.is_some_and(|link| link.along == Along::MustBeActive);
+        let moves_agent = |row: &KindRow| row.moves.is_some_and(|link| link.entity == EntityType::Agent);
+        let needs_active = |row: &KindRow| row.moves.is_some_and(|link| link.rule == LinkRule::MustBeActive);
         assert_eq!(kinds(moves_agent), kinds(|row| row.speaks_for == SpeaksFor::Linked));
         assert_eq!(kinds(moves_agent), kinds(needs_active));
         for row in TABLE {
             match row.speaks_for {
                 SpeaksFor::Subject => assert_eq!(row.about, AGENT, "{}", row.kind),
-                // Its subject has the fact since the event that made it.
+                // The event that created the subject set the fact.
                 SpeaksFor::Owner(member) => {
                     let made = kinds(|other| other.about == row.about)[0].row();
-                    assert_eq!(field(made, member).is, Is::Id(EntityType::Agent), "{}", row.kind);
+                    assert_eq!(field(made, member).field_type, FieldType::Id(EntityType::Agent), "{}", row.kind);
                 }
                 SpeaksFor::Nobody | SpeaksFor::Linked => {}
             }
@@ -633,13 +645,15 @@ mod tests {
     }
 
     #[test]
-    fn what_the_author_does_not_say_is_optional() {
+    fn what_the_author_does_not_fill_in_is_optional() {
         for row in TABLE {
-            for field in row.fields.iter().filter(|field| field.said != Said::ByAuthor) {
+            for field in row.fields.iter().filter(|field| field.filled_by != FilledBy::Author) {
                 assert!(!field.required, "{}.{}", row.kind, field.name);
             }
         }
-        assert!(is_filled_in("target_hash") && is_filled_in("anchor_id") && !is_filled_in("title"));
+        assert!(
+            is_filled_by_policy("target_hash") && is_filled_by_policy("anchor_id") && !is_filled_by_policy("title")
+        );
     }
 
     #[test]
@@ -656,7 +670,7 @@ mod tests {
         for name in HEADLINES {
             let mut fields = TABLE.iter().flat_map(|row| row.fields).filter(|field| field.name == *name).peekable();
             assert!(fields.peek().is_some(), "no kind has a field {name}");
-            assert!(fields.all(|field| matches!(field.is, Is::Text | Is::OneOf(_))), "{name}");
+            assert!(fields.all(|field| matches!(field.field_type, FieldType::Text | FieldType::OneOf(_))), "{name}");
         }
     }
 

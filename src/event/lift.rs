@@ -1,19 +1,18 @@
-//! Older versions of events, lifted to the newest one before they are folded.
+//! Upgrades events of older versions to the newest one before they are folded.
 //!
-//! The log is never rewritten: a log of any age is read through this table.
+//! The log is never rewritten; old events are converted by this table when they are read.
 
 use std::borrow::Cow;
 
 use super::{Event, SCHEMA_VERSION};
 
-/// From which version, and how an event of it becomes one of the next.
+/// A version, and how an event of that version becomes one of the next.
 pub type Lift = (u64, fn(Event) -> Event);
 
-/// One row for every version that was ever written before the newest, oldest first. Version 1 is
-/// the first, so there is none yet.
+/// One row per version before the newest, oldest first. Version 1 is the first, so there are no rows yet.
 const LIFTS: &[Lift] = &[];
 
-/// The event as the newest version would have written it. What is newer still is left as it is.
+/// The event as the newest version would have written it. Events of a still newer version are left unchanged.
 pub fn lift(event: &Event) -> Cow<'_, Event> {
     match event.version < SCHEMA_VERSION {
         false => Cow::Borrowed(event),

@@ -1,4 +1,4 @@
-//! Events: the closed list of kinds, the envelope and its sealing, strict intake of JSON.
+//! Events: the closed list of kinds, the envelope and its hash, and strict parsing of JSON input.
 
 mod envelope;
 pub mod intake;
@@ -7,6 +7,6 @@ mod lift;
 mod row;
 pub mod schema;
 
-pub use envelope::{Batch, Draft, Event, EventType, SCHEMA_VERSION, check_key, parse_ulid};
+pub use envelope::{BatchPosition, Draft, Event, EventType, SCHEMA_VERSION, check_key, parse_ulid};
 pub use kind::Kind;
 pub use lift::lift;

@@ -1,204 +1,209 @@
-//! One row of the list of kinds: the columns, what their values mean, and their defaults.
+//! A row of the table of kinds: its columns, their values and their defaults.
 //!
-//! A column is data: which rule reads it, and what follows, is decided further out. `row` gives every
-//! column its default, and a row in the list names only what differs. Code that asks for a value of
-//! several matches on all of them, so that a new value cannot be overlooked.
+//! Columns are data; the layers above decide what follows from them. `row` gives every column its default, and a row
+//! of the table names only what differs. Code that branches on a column matches all its values, so that a new value
+//! cannot be overlooked.
 
-use super::kind::{About, Field, Kind};
+use super::kind::{Kind, PayloadField, SubjectType};
 use crate::base::EntityType;
 
-/// One row of the list.
+/// One row of the table.
 #[derive(Debug)]
-pub struct Row {
+pub struct KindRow {
     pub kind: Kind,
-    pub about: About,
-    /// Written by the toolkit alone. Default: no.
+    pub about: SubjectType,
+    /// Whether only the toolkit records it. Default: no.
     pub reserved: bool,
-    pub fields: &'static [Field],
+    pub fields: &'static [PayloadField],
     pub meaning: &'static str,
-    /// Who may record it. Default: anybody.
-    pub by: By,
-    /// Which agent it speaks for. Default: none.
+    /// Who may record it. Default: anyone.
+    pub by: RecordedBy,
+    /// The agent it speaks for. Default: none.
     pub speaks_for: SpeaksFor,
-    /// What it has to do with the claim on a task. Default: nothing.
+    /// Its relation to the claim on a task. Default: none.
     pub claim: Claim,
-    /// What starts with it, and must not start in a stop or a pause. Default: nothing.
+    /// What it starts, which is refused during a stop or pause. Default: nothing.
     pub starts: Starts,
-    /// Whether it is an end, which is recorded even if its project is over. Default: no end.
+    /// Whether it ends something and is therefore recorded even in an archived project. Default: no.
     pub ending: Ending,
-    /// Until when an agent that has to leave may record it. Default: not once it has to leave.
-    pub leaving: Leaving,
-    /// The project that it opens if nothing has named that project before. Default: none.
+    /// Whether an agent that was asked to leave may still record it. Default: no.
+    pub leaving: WhenLeaving,
+    /// The project that it opens if that project does not exist yet. Default: none.
     pub opens: Opens,
-    /// The second entity that it moves. Default: none.
-    pub moves: Option<Link>,
-    /// Where it comes from if its author names no parents. Default: the history of its subject.
+    /// The second entity whose phase it changes. Default: none.
+    pub moves: Option<LinkedEntity>,
+    /// Its cause if its author names no parents. Default: the history of its subject.
     pub cause: Cause,
-    /// What the fold keeps beside the entities that it moves. Default: nothing.
+    /// What the fold changes besides the entities that it moves. Default: nothing.
     pub side_effect: SideEffect,
-    /// Types of entities that it changes beside those that it is about and moves. Default: none.
+    /// Types of entities that it changes besides its subject and its second entity. Default: none.
     pub also_changes: &'static [EntityType],
-    /// Whether it comes so often that no projection file is rewritten for it. Default: no.
+    /// Whether it is so frequent that projection files are not rewritten for it. Default: no.
     pub is_frequent: bool,
-    /// Whether a job that waits may be able to start after it. Default: no.
+    /// Whether a waiting job may be able to start after it. Default: no.
     pub wakes_jobs: bool,
-    /// Whether it says itself that its agent is there or gone, so that nothing has to announce the
-    /// agent first. Default: no.
+    /// Whether it says by itself that its agent is present or gone, so that the agent need not be announced first.
+    /// Default: no.
     pub tells_presence: bool,
-    /// Whether it follows by itself under some settings only, so that its absence from a log proves
-    /// nothing. Default: no.
+    /// Whether it is a consequence only under some settings, so that its absence from a log proves nothing. Default:
+    /// no.
     pub depends_on_settings: bool,
 }
 
 /// Who may record an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    Anybody,
-    /// The toolkit, which finds it, or a person; no agent.
+pub enum RecordedBy {
+    Anyone,
+    /// The toolkit or an operator, but no agent.
     NotAgents,
-    /// A person.
+    /// An operator.
     Operator,
 }
 
-/// The agent that an event speaks for. No other agent can record it.
+/// The agent that an event speaks for. No other agent may record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpeaksFor {
     Nobody,
-    /// The agent that it is about.
+    /// The agent that is its subject.
     Subject,
-    /// The agent that it moves along with its subject.
+    /// The agent that is its second entity.
     Linked,
-    /// The agent that its subject belongs to: this fact, or this member of the payload that makes it.
+    /// The agent that owns its subject: this fact of the subject, or this member of the payload that creates it.
     Owner(&'static str),
 }
 
-/// What an event has to do with the claim on a task: the task that it is about, that it moves, or that
-/// its run belongs to.
+/// The relation of an event to the claim on a task: the task that is its subject or second entity, or that its run
+/// belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     Unneeded,
     /// It makes the claim.
     Makes,
-    /// The holder alone records it.
+    /// Only the holder may record it.
     Needs,
-    /// Of all agents, the holder alone records it. Others may end anything.
+    /// Of all agents, only the holder may record it. Operators and the toolkit may, too.
     NeedsIfAgent,
 }
 
-/// What starts with an event.
+/// What an event starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
     Nothing,
-    /// An agent's stay, which a pause ends.
+    /// An agent's session, which a pause ends.
     Session,
-    /// A task's turn. In a pause a person may still give a task to somebody.
+    /// A claim on a task. During a pause, an operator may still assign a task.
     Claim,
-    /// One attempt at a task.
+    /// An attempt at a task.
     Run,
-    /// Another attempt, at a task that was allowed to start before.
+    /// Another attempt at a task that was allowed to start before.
     Retry,
 }
 
-/// Whether an event is recorded even if its project is over.
+/// Whether an event ends something and is recorded even in an archived project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     NoEnd,
-    /// The end of something in progress, or a sign of it.
+    /// The end of something in progress, or a sign of it: an escalation, an anomaly, a failed hook.
     End,
-    /// What the toolkit itself records because something ended or ran out of time.
+    /// Recorded by the toolkit because something ended or timed out.
     Consequence,
 }
 
-/// Until when an agent that has to leave may record an event. Each value includes those before it.
+/// When an agent that was asked to leave may still record an event. Each value includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Leaving {
-    /// Not once it has to leave.
+pub enum WhenLeaving {
+    /// Never.
     Refused,
-    /// While its project is paused: it tidies up, and shows that it is there.
+    /// While its project is paused, to finish up and show signs of life.
     Paused,
-    /// Also when its session is void.
+    /// Also after its session has ended.
     Void,
-    /// Also when its project is archived.
+    /// Also after its project was archived.
     Archived,
 }
 
-/// The project that an event opens if nothing has named that project before.
+/// The project that an event opens if it does not exist yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opens {
     Nothing,
-    /// The one that this member of the payload names.
+    /// The project named by this member of the payload.
     Named(&'static str),
-    /// `main`, if the event is about it.
+    /// `main`, if it is the subject.
     Main,
 }
 
-/// The second entity that an event moves.
+/// The second entity that an event moves to another phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkedEntity {
     pub entity: EntityType,
-    /// The member of the payload that has its id.
+    /// The member of the payload that contains its id.
     pub member: &'static str,
-    pub along: Along,
+    pub rule: LinkRule,
 }
 
-/// How the second entity comes along.
+/// What must be true of the second entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Along {
-    /// It takes the step if the step is legal for it.
+pub enum LinkRule {
+    /// Nothing: it moves if its table allows the event.
     IfLegal,
-    /// The step must be legal for it, too.
+    /// Its table must allow the event.
     MustBeLegal,
     /// It must be active.
     MustBeActive,
 }
 
-/// Where an event comes from if its author names no parents.
+/// The cause of an event if its author names no parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The last change of its subject; of a new one, its target, or the start of its agent.
+    /// The last change of its subject; for a new subject, its target or the start of its agent.
     History,
-    /// The same; of a new subject, first the entity of this type that this member of the payload names.
+    /// The same, but for a new subject first the entity of this type that this member of the payload names.
     Named(EntityType, &'static str),
-    /// From outside the log.
+    /// None: it comes from outside the log.
     Outside,
 }
 
-/// What the fold keeps beside the entities that an event moves.
+/// What the fold changes besides the entities that an event moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideEffect {
     Nothing,
-    /// The settings that it carries are in force.
+    /// Puts the settings in its payload in force.
     Settles,
-    /// The run is kept alive by the claim of its task.
+    /// Keeps the run alive with the lease of its task.
     TakesLease,
-    /// A root makes its agent one of the personas.
+    /// Adds the agent of a new root to the personas.
     CountsPersona,
-    /// The thread before is archived, and the root is suspended.
+    /// Archives the previous thread and suspends the root.
     OpensThread,
-    /// The root is active again, and remembers the thread.
+    /// Activates the root again and adds the thread to it.
     ClosesThread,
-    /// The last thread of the branch is archived.
+    /// Archives the last thread of the branch.
     ArchivesThread,
-    /// The message joins the threads of those who talk.
+    /// Adds the message to the threads of sender and recipient.
     DeliversMessage,
-    /// The message is archived, and its reader has one fewer to read.
+    /// Archives the message and counts it as read.
     ArchivesMessage,
 }
 
 /// A row with the default in every column.
-pub(super) const fn row(kind: Kind, about: About, fields: &'static [Field], meaning: &'static str) -> Row {
-    Row {
+pub(super) const fn row(
+    kind: Kind,
+    about: SubjectType,
+    fields: &'static [PayloadField],
+    meaning: &'static str,
+) -> KindRow {
+    KindRow {
         kind,
         about,
         reserved: false,
         fields,
         meaning,
-        by: By::Anybody,
+        by: RecordedBy::Anyone,
         speaks_for: SpeaksFor::Nobody,
         claim: Claim::Unneeded,
         starts: Starts::Nothing,
         ending: Ending::NoEnd,
-        leaving: Leaving::Refused,
+        leaving: WhenLeaving::Refused,
         opens: Opens::Nothing,
         moves: None,
         cause: Cause::History,
@@ -211,70 +216,70 @@ pub(super) const fn row(kind: Kind, about: About, fields: &'static [Field], mean
     }
 }
 
-/// A row of what the vault itself writes.
-pub(super) const fn reserved(kind: Kind, fields: &'static [Field], meaning: &'static str) -> Row {
-    Row { reserved: true, ..row(kind, About::One(EntityType::System), fields, meaning) }
+/// A row of a kind that the vault itself records.
+pub(super) const fn reserved(kind: Kind, fields: &'static [PayloadField], meaning: &'static str) -> KindRow {
+    KindRow { reserved: true, ..row(kind, SubjectType::One(EntityType::System), fields, meaning) }
 }
 
-/// The columns, for a row that differs from the default.
-impl Row {
-    pub(super) const fn by(self, by: By) -> Row {
-        Row { by, ..self }
+/// Setters for columns that differ from their default.
+impl KindRow {
+    pub(super) const fn by(self, by: RecordedBy) -> KindRow {
+        KindRow { by, ..self }
     }
 
-    pub(super) const fn speaks_for(self, speaks_for: SpeaksFor) -> Row {
-        Row { speaks_for, ..self }
+    pub(super) const fn speaks_for(self, speaks_for: SpeaksFor) -> KindRow {
+        KindRow { speaks_for, ..self }
     }
 
-    pub(super) const fn claim(self, claim: Claim) -> Row {
-        Row { claim, ..self }
+    pub(super) const fn claim(self, claim: Claim) -> KindRow {
+        KindRow { claim, ..self }
     }
 
-    pub(super) const fn starts(self, starts: Starts) -> Row {
-        Row { starts, ..self }
+    pub(super) const fn starts(self, starts: Starts) -> KindRow {
+        KindRow { starts, ..self }
     }
 
-    pub(super) const fn ending(self, ending: Ending) -> Row {
-        Row { ending, ..self }
+    pub(super) const fn ending(self, ending: Ending) -> KindRow {
+        KindRow { ending, ..self }
     }
 
-    pub(super) const fn leaving(self, leaving: Leaving) -> Row {
-        Row { leaving, ..self }
+    pub(super) const fn leaving(self, leaving: WhenLeaving) -> KindRow {
+        KindRow { leaving, ..self }
     }
 
-    pub(super) const fn opens(self, opens: Opens) -> Row {
-        Row { opens, ..self }
+    pub(super) const fn opens(self, opens: Opens) -> KindRow {
+        KindRow { opens, ..self }
     }
 
-    pub(super) const fn moves(self, entity: EntityType, member: &'static str, along: Along) -> Row {
-        Row { moves: Some(Link { entity, member, along }), ..self }
+    pub(super) const fn moves(self, entity: EntityType, member: &'static str, rule: LinkRule) -> KindRow {
+        KindRow { moves: Some(LinkedEntity { entity, member, rule }), ..self }
     }
 
-    pub(super) const fn cause(self, cause: Cause) -> Row {
-        Row { cause, ..self }
+    pub(super) const fn cause(self, cause: Cause) -> KindRow {
+        KindRow { cause, ..self }
     }
 
-    pub(super) const fn side_effect(self, side_effect: SideEffect) -> Row {
-        Row { side_effect, ..self }
+    pub(super) const fn side_effect(self, side_effect: SideEffect) -> KindRow {
+        KindRow { side_effect, ..self }
     }
 
-    pub(super) const fn also_changes(self, also_changes: &'static [EntityType]) -> Row {
-        Row { also_changes, ..self }
+    pub(super) const fn also_changes(self, also_changes: &'static [EntityType]) -> KindRow {
+        KindRow { also_changes, ..self }
     }
 
-    pub(super) const fn frequent(self) -> Row {
-        Row { is_frequent: true, ..self }
+    pub(super) const fn frequent(self) -> KindRow {
+        KindRow { is_frequent: true, ..self }
     }
 
-    pub(super) const fn wakes_jobs(self) -> Row {
-        Row { wakes_jobs: true, ..self }
+    pub(super) const fn wakes_jobs(self) -> KindRow {
+        KindRow { wakes_jobs: true, ..self }
     }
 
-    pub(super) const fn tells_presence(self) -> Row {
-        Row { tells_presence: true, ..self }
+    pub(super) const fn tells_presence(self) -> KindRow {
+        KindRow { tells_presence: true, ..self }
     }
 
-    pub(super) const fn depends_on_settings(self) -> Row {
-        Row { depends_on_settings: true, ..self }
+    pub(super) const fn depends_on_settings(self) -> KindRow {
+        KindRow { depends_on_settings: true, ..self }
     }
 }

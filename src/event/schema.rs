@@ -1,8 +1,8 @@
-//! The JSON Schema of an event, made from the list of kinds.
+//! The JSON Schema of events, generated from the table of kinds.
 
 use serde_json::{Map, Value, json};
 
-use super::kind::{About, Field, Is, TABLE};
+use super::kind::{FieldType, PayloadField, SubjectType, TABLE};
 use crate::base::EntityType;
 
 pub const EVENT_SCHEMA_FILE: &str = "event.v1.schema.json";
@@ -12,7 +12,7 @@ const ULID: &str = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$";
 const ACTOR: &str = "^(user|agent|core|external):";
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
-/// `Akashic/schemas/event.v1.schema.json`, for tools that read the log without this library.
+/// The content of `Akashic/schemas/event.v1.schema.json`, for tools that read the log without this library.
 pub fn event_schema() -> Value {
     let rules: Vec<Value> = TABLE
         .iter()
@@ -52,26 +52,26 @@ pub fn event_schema() -> Value {
     })
 }
 
-fn subject_pattern(about: About) -> String {
+fn subject_pattern(about: SubjectType) -> String {
     match about {
-        About::One(EntityType::System) => "^system$".to_owned(),
-        About::One(entity) => format!("^{entity}:{ID}$"),
-        About::Any => format!("^(system|[a-z]+:{ID})$"),
+        SubjectType::One(EntityType::System) => "^system$".to_owned(),
+        SubjectType::One(entity) => format!("^{entity}:{ID}$"),
+        SubjectType::Any => format!("^(system|[a-z]+:{ID})$"),
     }
 }
 
-fn field(field: &Field) -> Value {
-    match field.is {
-        Is::Text => json!({"type": "string", "minLength": 1}),
-        Is::Count => json!({"type": "integer", "minimum": 0}),
-        Is::Bool => json!({"type": "boolean"}),
-        Is::Id(_) => json!({"type": "string", "pattern": format!("^{ID}$")}),
-        Is::Subject => json!({"type": "string", "pattern": subject_pattern(About::Any)}),
-        Is::OneOf(names) => json!({"enum": names}),
-        Is::Actor => json!({"type": "string", "pattern": ACTOR}),
-        Is::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        Is::Ids(_) => json!({"type": "array", "items": {"type": "string", "pattern": format!("^{ID}$")}}),
-        Is::Object => json!({"type": "object"}),
-        Is::Time => json!({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"}),
+fn field(field: &PayloadField) -> Value {
+    match field.field_type {
+        FieldType::Text => json!({"type": "string", "minLength": 1}),
+        FieldType::Count => json!({"type": "integer", "minimum": 0}),
+        FieldType::Bool => json!({"type": "boolean"}),
+        FieldType::Id(_) => json!({"type": "string", "pattern": format!("^{ID}$")}),
+        FieldType::Subject => json!({"type": "string", "pattern": subject_pattern(SubjectType::Any)}),
+        FieldType::OneOf(names) => json!({"enum": names}),
+        FieldType::Actor => json!({"type": "string", "pattern": ACTOR}),
+        FieldType::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        FieldType::Ids(_) => json!({"type": "array", "items": {"type": "string", "pattern": format!("^{ID}$")}}),
+        FieldType::Object => json!({"type": "object"}),
+        FieldType::Time => json!({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"}),
     }
 }

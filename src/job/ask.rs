@@ -1,4 +1,4 @@
-//! A short command beside us, such as a hook: input in, output and end back, within a time limit.
+//! Runs a short command, such as a hook, within a time limit: passes input, returns output and exit code.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -11,23 +11,23 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::clock;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, text};
 
-/// What is kept of its output.
+/// How much of its output is kept.
 const OUTPUT_MAX_BYTES: u64 = 1024 * 1024;
-/// How long its output is waited for after its end: something that it left behind may hold the pipe.
+/// How long to wait for output after its end: a process that it left behind may keep the pipe open.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// How a short command ended.
+/// The result of a short command.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its exit code; none if a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
 
-/// Runs a command with this input, and ends it, with all that it started in its group, after `max`.
+/// Runs a command with this input. After `max`, kills it with its process group.
 pub fn ask(mut command: Command, input: &[u8], max: Duration) -> Result<Answer> {
     let failed = |e: std::io::Error| Error::system("cannot run a command", e);
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -36,18 +36,21 @@ pub fn ask(mut command: Command, input: &[u8], max: Duration) -> Result<Answer> 
     let (stdout, stderr) = (collect(child.stdout.take())?, collect(child.stderr.take())?);
     let in_time = ends_within(&child, max)?;
     if !in_time && let Some(group) = Pid::from_raw(child.id() as i32) {
-        // It may have ended just now.
+        // It may have ended in the meantime.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let status = child.wait().map_err(failed)?;
     if !in_time {
-        return Err(Error::system("a command was ended", format!("it took longer than {} seconds", max.as_secs())));
+        return Err(Error::system(
+            "the command timed out",
+            format!("killed after {}", text::count_noun(max.as_secs(), "second")),
+        ));
     }
     let output = |end: Receiver<Vec<u8>>| end.recv_timeout(DRAIN).unwrap_or_default();
     Ok(Answer { code: status.code(), stdout: output(stdout), stderr: output(stderr) })
 }
 
-/// Writes the input from a thread of its own: the command need not read it.
+/// Writes the input in a separate thread, because the command need not read it.
 fn feed(child: &mut Child, input: Vec<u8>) -> Result<()> {
     let Some(mut stdin) = child.stdin.take() else { return Ok(()) };
     let write = move || drop(stdin.write_all(&input));
@@ -61,7 +64,7 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Result<Receiver<Vec<u8>>
         if let Some(mut pipe) = pipe {
             let _ = pipe.by_ref().take(OUTPUT_MAX_BYTES).read_to_end(&mut bytes);
             let _ = sender.send(bytes);
-            // What comes beyond is read and forgotten, so that the command can end.
+            // The rest is read and discarded, so that the command can finish.
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
     };
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_nothing_and_who_prints_too_much_both_come_to_an_end() {
+    fn a_command_that_reads_nothing_or_prints_too_much_still_ends() {
         let large = vec![b'x'; 4 * 1024 * 1024];
         assert_eq!(ask(shell("exit 0"), &large, Duration::from_secs(60)).unwrap().code, Some(0));
         let answer = ask(shell("cat"), &large, Duration::from_secs(60)).unwrap();
@@ -111,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_too_long_is_ended_with_all_that_he_started() {
+    fn a_command_that_takes_too_long_is_killed_with_its_group() {
         let error = ask(shell("sleep 1000 & sleep 1000"), b"", Duration::from_millis(50)).unwrap_err();
-        assert_eq!(error.message, "a command was ended: it took longer than 0 seconds");
+        assert_eq!(error.message, "the command timed out: killed after 0 seconds");
     }
 }

@@ -1,4 +1,4 @@
-//! The monotonic clock, for durations only; no record carries what it says.
+//! The monotonic clock, for durations only; its time is never recorded.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use rustix::io::Errno;
 
 use crate::base::{Error, Result};
 
-/// This moment.
+/// The current time of the monotonic clock.
 #[expect(
     clippy::disallowed_methods,
-    reason = "timers of a supervisor need a clock that nobody sets; it is read here only"
+    reason = "a supervisor's timers need a clock that nobody can set; it is read only here"
 )]
 pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Waits until a descriptor is ready or the moment has come. An interrupted wait is a short one.
+/// Waits until a descriptor is ready or `until`. A signal ends the wait early.
 pub fn poll_until(fds: &mut [PollFd<'_>], until: Option<Instant>) -> Result<()> {
     let timeout = until.map(|until| {
         let left = until.saturating_duration_since(now());
@@ -28,7 +28,7 @@ pub fn poll_until(fds: &mut [PollFd<'_>], until: Option<Instant>) -> Result<()> 
     }
 }
 
-/// A moment so far from now, or none if there is no such moment.
+/// The time `duration` after `from`; `None` if it cannot be represented.
 pub fn after(from: Instant, duration: Duration) -> Option<Instant> {
     from.checked_add(duration)
 }

@@ -1,8 +1,8 @@
-//! Starting a supervisor that nothing ties to its caller: a program that the front end names, in its own
-//! session, with nothing open but the lock that it takes over.
+//! Starts a supervisor that is independent of its caller: a program chosen by the front end, in its own session, with no
+//! open files except the lock that it takes over.
 //!
-//! The lock is its standard input. A flock belongs to the open file, not to the process, so it
-//! passes from the caller to the supervisor without a moment in which nobody has it.
+//! The lock is its standard input. A flock belongs to the open file, not to the process, so it passes from the caller to
+//! the supervisor without a gap.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -14,22 +14,22 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use super::birth::{self, Birth};
 use super::files::JobDir;
-use super::lock::Held;
+use super::lock::JobLock;
 use crate::base::{Error, Result};
-use crate::vault::lock::{self, Mode};
+use crate::vault::lock::{self, LockMode};
 
-/// The program that looks after a job: one that understands `supervise TASK --vault DIR`.
+/// The program that supervises a job; it must understand `supervise TASK --vault DIR`.
 #[derive(Clone, Debug)]
-pub struct Supervisor {
+pub struct SupervisorProgram {
     pub program: PathBuf,
 }
 
-/// What a supervisor is called in a list of processes.
+/// The name of a supervisor in a list of processes.
 const SUPERVISOR_NAME: &str = "hf-job";
 
-/// Starts the supervisor of the job whose lock is held, with the arguments given. They must name everything by absolute paths: it starts in `/`. Whoever starts it waits for it, or leaves that to
-/// whoever comes after them: a process that ended stays in the kernel's table until its parent has asked for it.
-pub fn start_supervisor(supervisor: &Supervisor, lock: Held, arguments: &[OsString]) -> Result<Child> {
+/// Starts the supervisor of the job whose lock is given. The arguments must contain absolute paths only, because it starts
+/// in `/`. The caller has to wait for the child or exit: otherwise it stays a zombie after its end.
+pub fn start_supervisor(supervisor: &SupervisorProgram, lock: JobLock, arguments: &[OsString]) -> Result<Child> {
     let failed = |e| Error::system("cannot start a supervisor", e);
     let stdin = lock.file().try_clone().map_err(failed)?;
     let mut command = Command::new(&supervisor.program);
@@ -39,29 +39,31 @@ pub fn start_supervisor(supervisor: &Supervisor, lock: Held, arguments: &[OsStri
     command.spawn().map_err(failed)
 }
 
-/// The other side: takes the lock from standard input, and makes this process the leader of its
-/// session and the parent of whatever the job leaves behind.
-pub fn take_over(job: &JobDir) -> Result<Held> {
+/// The supervisor's side: takes the lock from standard input and makes this process the leader of its session and the
+/// parent of processes that the job leaves behind.
+pub fn take_over(job: &JobDir) -> Result<JobLock> {
     let failed = |e| Error::system("cannot take over a job", e);
     let not_ours = || Error::usage(format!("standard input is not the lock of job {}", job.task()));
     let stdin = rustix::stdio::stdin();
     let file = std::fs::File::from(rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(|e| failed(e.into()))?);
     let lock = job.lock_file()?.ok_or_else(not_ours)?;
-    // Taking it again on the same open file changes nothing; on another it would be refused.
-    if !lock::is_same(&file, &lock).map_err(failed)? || !lock::try_hold(&file, Mode::Exclusive).map_err(failed)? {
+    // Locking the same open file again has no effect; on a different one it would fail.
+    if !lock::is_same(&file, &lock).map_err(failed)?
+        || !lock::try_acquire(&file, LockMode::Exclusive).map_err(failed)?
+    {
         return Err(not_ours());
     }
     let nothing = std::fs::File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(&nothing).map_err(|e| failed(e.into()))?;
-    // Who leads already may not lead anew. Asking for the session instead would not do: in a pid
-    // namespace whose session was begun outside of it, that is 0.
+    // EPERM: it is a leader already. Comparing session ids instead would not work: in a pid namespace whose session was
+    // started outside of it, the id is 0.
     if let Err(e) = setsid().map(drop)
         && e != Errno::PERM
     {
         return Err(failed(e.into()));
     }
-    // Or it would be called `exe` in a list of processes. Nothing depends on it.
+    // Otherwise it would be called `exe` in a list of processes. Nothing depends on it.
     let _ = std::fs::write("/proc/self/comm", SUPERVISOR_NAME);
     set_child_subreaper(Some(getpid())).map_err(|e| failed(e.into()))?;
-    Ok(Held::new(file))
+    Ok(JobLock::new(file))
 }

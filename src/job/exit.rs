@@ -1,7 +1,7 @@
-//! How a run ended: the record that stands before any event says so.
+//! How a run ended: a record that is written before any event.
 //!
-//! Its room on the disk is taken before the command starts, so that a full disk at the end loses
-//! nothing. Invariant: a reserved record that was not written is no record
+//! Its space on disk is reserved before the command starts, so that nothing is lost if the disk is full at the end.
+//! Invariant: a record that is reserved but not written counts as missing
 //! (`a_reserved_record_is_none_until_it_is_written`).
 
 use std::fs::File;
@@ -15,34 +15,34 @@ use crate::base::{EntityId, Error, Result, Timestamp, seal};
 /// More than the largest record: seven texts of 400 characters, each escaped to six bytes.
 pub const EXIT_RECORD_MAX_BYTES: usize = 32 * 1024;
 
-/// The way a run ended.
+/// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum Ended {
-    /// By itself, with this exit code.
+    /// On its own, with this exit code.
     Exited { code: i32 },
-    /// By a signal that was not ours.
+    /// By a signal that we did not send.
     Signalled { signal: i32 },
-    /// By us, because its time was up.
+    /// By us, because it timed out.
     TimedOut,
-    /// By us, because somebody said so.
+    /// By us, because it was cancelled or stopped.
     Halted { why: String },
-    /// It never began.
+    /// It did not start.
     NotStarted { reason: String },
 }
 
-/// What was printed, and what of it the log has.
+/// How much was printed, and how much of it is in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSize {
-    /// Bytes that came.
+    /// Bytes printed.
     pub bytes: u64,
-    /// Bytes of them that the log has not.
+    /// Bytes of them that are not in the log.
     pub cut: u64,
-    /// Why the log is not whole, if the system failed.
+    /// Why the log is incomplete, if writing failed.
     pub problem: Option<String>,
 }
 
-/// One run's end.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     pub run_id: String,
@@ -51,9 +51,9 @@ pub struct ExitRecord {
     pub started_at: Timestamp,
     #[serde(serialize_with = "write_time", deserialize_with = "read_time")]
     pub finished_at: Timestamp,
-    /// The last line of standard output that is not blank; untrusted.
+    /// The last non-blank line of standard output; untrusted.
     pub last_line: Option<String>,
-    /// The last five of standard error, oldest first; untrusted.
+    /// The last five non-blank lines of standard error, oldest first; untrusted.
     pub last5: Vec<String>,
     pub log: LogSize,
 }
@@ -64,11 +64,11 @@ fn write_time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S
 
 fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     let text = String::deserialize(deserializer)?;
-    Timestamp::parse(&text).ok_or_else(|| de::Error::custom(format!("'{text}' is not a time")))
+    Timestamp::parse(&text).ok_or_else(|| de::Error::custom(format!("invalid time '{text}'")))
 }
 
 impl ExitRecord {
-    /// The end of a run whose command was not even tried.
+    /// The record of a run whose command was not even tried.
     pub fn not_started(run_id: &EntityId, reason: String, at: Timestamp) -> Self {
         ExitRecord {
             run_id: run_id.to_string(),
@@ -82,7 +82,7 @@ impl ExitRecord {
     }
 }
 
-/// Reads a record; `None` if its room was reserved and nothing written.
+/// Parses a record; `None` if it is reserved but not written.
 pub fn read(bytes: &[u8]) -> Result<Option<ExitRecord>> {
     match bytes.iter().all(|&byte| byte == b' ') {
         true => Ok(None),
@@ -90,7 +90,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<ExitRecord>> {
     }
 }
 
-/// Room on the disk for one record.
+/// Reserved disk space for one record.
 #[derive(Debug)]
 pub struct ExitSlot {
     file: File,
@@ -98,7 +98,7 @@ pub struct ExitSlot {
 }
 
 impl ExitSlot {
-    /// Takes the room, durably but for the name.
+    /// Reserves the space, durably except for the file's name.
     pub fn reserve(file: File, path: PathBuf) -> Result<ExitSlot> {
         let slot = ExitSlot { file, path };
         let taken = slot.file.write_all_at(&[b' '; EXIT_RECORD_MAX_BYTES], 0).and_then(|()| slot.file.sync_all());
@@ -106,11 +106,11 @@ impl ExitSlot {
         Ok(slot)
     }
 
-    /// Writes the record into its room, durably.
+    /// Writes the record durably.
     pub fn write(&self, record: &ExitRecord) -> Result<()> {
         let bytes = seal::seal(record);
-        assert!(bytes.len() <= EXIT_RECORD_MAX_BYTES, "the exit record outgrew its room");
-        // The blanks behind it go last: at every moment the file is blank, torn, or this record.
+        assert!(bytes.len() <= EXIT_RECORD_MAX_BYTES, "the exit record outgrew its space");
+        // The spaces after it are cut off last: at any time, the file is blank, torn, or this record.
         let written = self.file.write_all_at(&bytes, 0).and_then(|()| self.file.set_len(bytes.len() as u64));
         written.and_then(|()| self.file.sync_all()).map_err(|e| self.failed(e))
     }

@@ -1,15 +1,15 @@
-//! The folder of one job, `Jobs/<task id>/`:
+//! The directory of a job, `Jobs/<task id>/`:
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `lock` | held by the caller, then by the supervisor, until after the exit record |
-//! | `alive` | held by whatever lives of the newest run; a new file for every run |
-//! | `control` | the order to this job, rewritten in place, so that it works on a full disk |
-//! | `spec.json` | what is to be run |
+//! | `lock` | held by the caller, then by the supervisor, until the exit record is written |
+//! | `alive` | held by the live processes of the newest run; a new file for every run |
+//! | `control` | a request to end, rewritten in place, so that it works on a full disk |
+//! | `spec.json` | what to run |
 //! | `identity.json` | the main process of the newest run |
 //! | `exit-<run id>.json` | how that run ended |
 //!
-//! Only who holds the lock writes here, but for `control`. Nothing is opened through a link.
+//! Only the holder of the lock writes here, except for `control`. Symbolic links are not followed.
 
 use std::fs::File;
 use std::io::Read;
@@ -22,70 +22,70 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
 use super::identity::Identity;
-use super::lock::Held;
+use super::lock::JobLock;
 use super::spec::Spec;
 use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
-use crate::vault::lock::{self, Mode};
+use crate::vault::lock::{self, LockMode};
 use crate::vault::{AKASHIC, Dir};
 
 const JOBS: &str = "Jobs";
-/// In `Akashic/`: the name of every job whose folder is made and whose task is not recorded yet.
+/// In `Akashic/`: the names of jobs that have a directory, but whose task is not recorded yet.
 const FIRING: &str = "firing";
 const LOCK: &str = "lock";
 const ALIVE: &str = "alive";
 const CONTROL: &str = "control";
-/// Made and removed to wake a supervisor that waits for its turn.
+/// Created and removed to wake a supervisor whose job is queued.
 const WORD: &str = "word";
 const SPEC: &str = "spec.json";
 const IDENTITY: &str = "identity.json";
 
-/// Arguments and variables can be as long as the kernel takes them, and are escaped here.
+/// Arguments and variables can be as long as the kernel allows, and are escaped here.
 const SPEC_MAX_BYTES: usize = 32 * 1024 * 1024;
 const IDENTITY_MAX_BYTES: usize = 4096;
-/// The order, padded with blanks to this size.
+/// The control record, padded with spaces to this size.
 const CONTROL_BYTES: usize = 256;
-/// Reading while somebody rewrites it can see half of each: look again this often.
+/// A read during a rewrite can see parts of both versions, so it is tried this often.
 const READ_ATTEMPTS: usize = 5;
 
-/// The order to a job, as it is written.
+/// The control record as it is written.
 #[derive(Serialize, Deserialize)]
-struct Control {
-    cancel: Option<Order>,
+struct JobControl {
+    cancel: Option<CancelReason>,
 }
 
 names! {
-    /// Why a job is to end.
-    pub enum Order {
-        /// Somebody wants it to.
+    /// Why a job is asked to end.
+    pub enum CancelReason {
+        /// By request.
         Cancelled = "cancelled",
-        /// It has printed nothing for too long.
+        /// It showed no sign of life for too long.
         Silent = "silent",
     }
 }
 
-impl Serialize for Order {
+impl Serialize for CancelReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Order {
+impl<'de> Deserialize<'de> for CancelReason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Order::parse(&name).ok_or_else(|| de::Error::custom("not an order"))
+        CancelReason::parse(&name).ok_or_else(|| de::Error::custom(format!("unknown reason '{name}'")))
     }
 }
 
-impl Control {
+impl JobControl {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = seal::seal(self);
-        assert!(bytes.len() <= CONTROL_BYTES, "the order outgrew its size");
+        assert!(bytes.len() <= CONTROL_BYTES, "the control record outgrew its size");
         bytes.resize(CONTROL_BYTES, b' ');
         bytes
     }
 }
 
-/// The folder of one job.
+/// The directory of a job.
 #[derive(Debug)]
 pub struct JobDir {
     vault: Dir,
@@ -94,7 +94,7 @@ pub struct JobDir {
 }
 
 impl JobDir {
-    /// Makes the folder with its lock and its control file, or finishes one that is there.
+    /// Creates the directory with its lock and control file, or completes an existing one.
     pub fn create(vault: &Path, task: &EntityId) -> Result<JobDir> {
         let root = open_vault(vault)?;
         let (jobs, made) = root.make_dir(JOBS)?;
@@ -106,7 +106,7 @@ impl JobDir {
         dir.make_file(LOCK)?;
         let job = JobDir { vault: root, dir, task: task.clone() };
         if job.dir.open_file(CONTROL)?.is_none() {
-            job.dir.put(CONTROL, &Control { cancel: None }.bytes())?;
+            job.dir.put(CONTROL, &JobControl { cancel: None }.bytes())?;
         }
         job.dir.sync()?;
         if made {
@@ -115,7 +115,7 @@ impl JobDir {
         Ok(job)
     }
 
-    /// The folder of a job, if there is one.
+    /// Opens the directory of a job, if it exists.
     pub fn open(vault: &Path, task: &EntityId) -> Result<Option<JobDir>> {
         let vault = open_vault(vault)?;
         let Some(jobs) = vault.dir(JOBS)? else { return Ok(None) };
@@ -127,28 +127,29 @@ impl JobDir {
         &self.task
     }
 
-    /// The vault that it is in.
+    /// The path of the vault.
     pub fn vault_path(&self) -> &Path {
         self.vault.path()
     }
 
-    /// Takes the lock, to start a supervisor or to write here. Busy if somebody else has it for
-    /// longer than `timeout`.
-    pub fn take_lock(&self, timeout: Duration) -> Result<Held> {
+    /// Takes the lock, to start a supervisor or to write here. `Busy` if another process holds it for longer than
+    /// `timeout`.
+    pub fn take_lock(&self, timeout: Duration) -> Result<JobLock> {
         let (file, _) = self.dir.make_file(LOCK)?;
-        let busy = || Error::new(ErrorKind::Busy, format!("job {} is supervised by somebody else", self.task));
-        Held::take(file, timeout)?.ok_or_else(busy)
+        let busy =
+            || Error::new(ErrorKind::Busy, format!("job {} is already supervised by another process", self.task));
+        JobLock::take(file, timeout)?.ok_or_else(busy)
     }
 
-    /// The lock's file, not locked; none if the job was never begun.
+    /// The lock file, not locked; `None` if the job never started.
     pub(super) fn lock_file(&self) -> Result<Option<File>> {
         self.dir.open_file(LOCK)
     }
 
-    /// Whether the vault still has this job, under the lock that is held. If it has lost the job or its log,
-    /// nobody can find the job any more, tell it to end, or record what becomes of it. Seen from the folder that
-    /// was opened: a vault that is moved takes its jobs along. What cannot be looked at now may be soon.
-    pub fn is_kept(&self, held: &Held) -> bool {
+    /// Whether the vault still contains this job, with the lock that is held. If the job or the log is gone, nobody can
+    /// find the job, ask it to end, or record its result. Checked from the opened directory, because a vault that is moved
+    /// takes its jobs along. If it cannot be checked, the job counts as kept.
+    pub fn is_kept(&self, held: &JobLock) -> bool {
         let lock = || -> Result<Option<File>> {
             let (Some(_), Some(jobs)) = (self.vault.dir(AKASHIC)?, self.vault.dir(JOBS)?) else { return Ok(None) };
             jobs.dir(self.task.as_str())?.map_or(Ok(None), |dir| dir.open_file(LOCK))
@@ -159,25 +160,25 @@ impl JobDir {
         }
     }
 
-    /// The file that whatever lives of the newest run holds.
+    /// The file that the live processes of the newest run hold.
     pub(super) fn alive_file(&self) -> Result<Option<File>> {
         self.dir.open_file(ALIVE)
     }
 
-    /// A new `alive`, locked. What an earlier run left running keeps the old one.
+    /// A new `alive` file, locked. Processes left by an earlier run keep the old one.
     pub(super) fn new_alive(&self) -> Result<File> {
         self.dir.remove(ALIVE)?;
         let (file, _) = self.dir.make_file(ALIVE)?;
-        lock::hold(&file, Mode::Exclusive).map_err(|e| Error::system("cannot lock a job's alive file", e))?;
+        lock::acquire(&file, LockMode::Exclusive).map_err(|e| Error::system("cannot lock a job's alive file", e))?;
         Ok(file)
     }
 
-    /// Writes down what is to be run, durably.
+    /// Writes what to run, durably.
     pub fn put_spec(&self, spec: &Spec) -> Result<()> {
         self.dir.put(SPEC, &seal::seal(spec))
     }
 
-    /// What is to be run.
+    /// What to run.
     pub fn spec(&self) -> Result<Spec> {
         let missing = || Error::not_found(format!("job {} has no {SPEC}", self.task));
         self.record(SPEC, SPEC_MAX_BYTES)?.ok_or_else(missing)
@@ -188,24 +189,24 @@ impl JobDir {
         self.dir.put(IDENTITY, &seal::seal(identity))
     }
 
-    /// The main process of the newest run that was published.
+    /// The main process of the newest published run.
     pub fn identity(&self) -> Result<Option<Identity>> {
         self.record(IDENTITY, IDENTITY_MAX_BYTES)
     }
 
-    /// How a run ended, if its end was recorded.
+    /// How a run ended, if its exit record was written.
     pub fn exit_record(&self, run_id: &EntityId) -> Result<Option<ExitRecord>> {
         let name = exit_name(run_id);
         let Some(bytes) = self.bytes(&name, EXIT_RECORD_MAX_BYTES)? else { return Ok(None) };
         match exit::read(&bytes).map_err(|e| e.at(self.dir.path().join(&name).display()))? {
             Some(record) if record.run_id != run_id.as_str() => {
-                Err(Error::corrupt(format!("{} is of another run", self.dir.path().join(&name).display())))
+                Err(Error::corrupt(format!("{} belongs to another run", self.dir.path().join(&name).display())))
             }
             record => Ok(record),
         }
     }
 
-    /// Takes the room for a run's exit record, durably. A run ends once.
+    /// Reserves the space for a run's exit record, durably. Refused if the run has ended already.
     pub(super) fn reserve_exit(&self, run_id: &EntityId) -> Result<ExitSlot> {
         let name = exit_name(run_id);
         if self.exit_record(run_id)?.is_some() {
@@ -217,28 +218,28 @@ impl JobDir {
         Ok(slot)
     }
 
-    /// Tells the job to end, durably. Needs neither the lock nor room on the disk.
-    pub fn cancel(&self, order: Order) -> Result<()> {
+    /// Asks the job to end, durably. Needs neither the lock nor disk space.
+    pub fn cancel(&self, reason: CancelReason) -> Result<()> {
         let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&Control { cancel: Some(order) }.bytes(), 0).and_then(|()| file.sync_data());
+        let done = file.write_all_at(&JobControl { cancel: Some(reason) }.bytes(), 0).and_then(|()| file.sync_data());
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
     }
 
-    /// Takes an order back that was carried out, before the next run.
-    pub fn clear_order(&self) -> Result<()> {
+    /// Withdraws a request to end that was carried out, before the next run.
+    pub fn clear_cancel(&self) -> Result<()> {
         let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&Control { cancel: None }.bytes(), 0).and_then(|()| file.sync_data());
+        let done = file.write_all_at(&JobControl { cancel: None }.bytes(), 0).and_then(|()| file.sync_data());
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
     }
 
-    /// Lets whoever waits in `wait_for_word` look again. Nothing is changed.
+    /// Makes a supervisor that waits in `ControlWatch::wait` look again. Changes nothing.
     pub fn poke(&self) -> Result<()> {
         self.dir.make_file(WORD)?;
         self.dir.remove(WORD)
     }
 
-    /// Says that a job's folder will be made for a task that is not recorded yet, so that `sweep` finds it if
-    /// we die in between.
+    /// Announces the directory of a job whose task is not recorded yet, so that `sweep` finds it if this process dies in
+    /// between.
     pub fn announce(vault: &Path, task: &EntityId) -> Result<()> {
         let (akashic, _) = open_vault(vault)?.make_dir(AKASHIC)?;
         let (firing, _) = akashic.make_dir(FIRING)?;
@@ -246,13 +247,13 @@ impl JobDir {
         firing.make_file(task.as_str()).map(drop)
     }
 
-    /// Says that its task is recorded, or that its folder is gone. If it cannot be said, `sweep` finds out.
+    /// Withdraws the announcement, because the task is recorded or the directory is gone. If this fails, `sweep` finds out.
     pub fn settle(vault: &Path, task: &EntityId) {
         let _ = announced(vault).and_then(|firing| firing.map_or(Ok(()), |firing| firing.remove(task.as_str())));
     }
 
-    /// Removes the folders of those who died before their job began. The caller holds the vault's lock, so
-    /// `is_recorded` is the last word.
+    /// Removes the directories of jobs whose caller died before they started. The caller holds the vault's lock, so that
+    /// `is_recorded` stays true.
     pub fn sweep(vault: &Path, is_recorded: &dyn Fn(&EntityId) -> bool) -> Result<()> {
         let Some(firing) = announced(vault)? else { return Ok(()) };
         for (name, _) in firing.list()? {
@@ -267,7 +268,7 @@ impl JobDir {
         Ok(())
     }
 
-    /// Removes a folder whose job never began.
+    /// Removes the directory of a job that never started.
     pub fn discard(self) -> Result<()> {
         for (name, _) in self.dir.list()? {
             self.dir.remove(&name)?;
@@ -278,12 +279,12 @@ impl JobDir {
         }
     }
 
-    /// The order that the job was given, if any.
-    pub fn order(&self) -> Result<Option<Order>> {
+    /// Why the job was asked to end, if it was.
+    pub fn cancel_reason(&self) -> Result<Option<CancelReason>> {
         let mut attempts = 0..READ_ATTEMPTS;
         loop {
             attempts.next();
-            match self.record::<Control>(CONTROL, CONTROL_BYTES) {
+            match self.record::<JobControl>(CONTROL, CONTROL_BYTES) {
                 Err(_) if !attempts.is_empty() => continue,
                 Err(e) => return Err(e),
                 Ok(control) => return Ok(control.and_then(|control| control.cancel)),
@@ -291,14 +292,15 @@ impl JobDir {
         }
     }
 
-    /// The files that tell a job to end: everybody's and its own.
+    /// The files that tell a job to end: the vault's and its own.
     pub(super) fn control_paths(&self) -> [PathBuf; 2] {
         [self.vault.path().join(AKASHIC).join(CONTROL), self.dir.path().join(CONTROL)]
     }
 
-    /// Makes a new file in the vault with the folders that lead to it, none of them through a link.
+    /// Creates a new file in the vault and its parent directories, without following links.
     pub(super) fn new_vault_file(&self, path: &Path) -> Result<File> {
-        let odd = || Error::usage(format!("'{}' is not a plain path inside the vault", path.display()));
+        let odd =
+            || Error::usage(format!("invalid path '{}'; must be a relative path inside the vault", path.display()));
         let mut names = Vec::new();
         for part in path.components() {
             match part {
@@ -313,7 +315,7 @@ impl JobDir {
         }
         match dir.as_ref().unwrap_or(&self.vault).make_file(name)? {
             (file, true) => Ok(file),
-            (_, false) => Err(Error::usage(format!("{} exists already", self.vault.path().join(path).display()))),
+            (_, false) => Err(Error::usage(format!("{} already exists", self.vault.path().join(path).display()))),
         }
     }
 
@@ -359,15 +361,15 @@ mod tests {
     #[test]
     fn cancelling_is_seen_and_garbage_is_an_error() {
         let fixture = Fixture::new();
-        assert_eq!(fixture.job.order().unwrap(), None);
-        fixture.job.cancel(Order::Cancelled).unwrap();
-        assert_eq!(fixture.job.order().unwrap(), Some(Order::Cancelled));
+        assert_eq!(fixture.job.cancel_reason().unwrap(), None);
+        fixture.job.cancel(CancelReason::Cancelled).unwrap();
+        assert_eq!(fixture.job.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
         let again = JobDir::create(fixture.vault(), fixture.job.task()).unwrap();
-        assert_eq!(again.order().unwrap(), Some(Order::Cancelled));
-        again.clear_order().unwrap();
-        assert_eq!(fixture.job.order().unwrap(), None);
+        assert_eq!(again.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
+        again.clear_cancel().unwrap();
+        assert_eq!(fixture.job.cancel_reason().unwrap(), None);
         std::fs::write(fixture.job.dir.path().join(CONTROL), "cancel\n").unwrap();
-        assert_eq!(fixture.job.order().unwrap_err().kind, ErrorKind::Corrupt);
+        assert_eq!(fixture.job.cancel_reason().unwrap_err().kind, ErrorKind::Corrupt);
     }
 
     #[test]
@@ -377,7 +379,7 @@ mod tests {
         assert_eq!(fixture.job.exit_record(&run).unwrap(), None);
         let slot = fixture.job.reserve_exit(&run).unwrap();
         assert_eq!(fixture.job.exit_record(&run).unwrap(), None);
-        // The largest there can be.
+        // The largest possible record.
         let text = "\u{1}".repeat(400) + "…";
         let record = ExitRecord {
             run_id: "r1".to_owned(),
@@ -421,8 +423,8 @@ mod tests {
 
     #[test]
     fn a_vault_that_is_moved_keeps_its_jobs_and_one_that_is_deleted_does_not() {
-        type Happens = fn(&Path);
-        let happens: [(bool, Happens); 8] = [
+        type Mishap = fn(&Path);
+        let mishaps: [(bool, Mishap); 8] = [
             (true, |_| {}),
             (true, |vault| fs::rename(vault, vault.with_extension("moved")).unwrap()),
             (false, |vault| fs::remove_dir_all(vault).unwrap()),
@@ -438,13 +440,13 @@ mod tests {
                 fs::write(vault.join("Jobs/t1/lock"), "").unwrap();
             }),
         ];
-        for (n, (kept, happens)) in happens.into_iter().enumerate() {
+        for (n, (kept, mishap)) in mishaps.into_iter().enumerate() {
             let folder = tempfile::tempdir().unwrap();
             let vault = folder.path().join("Vault");
             fs::create_dir_all(vault.join(AKASHIC)).unwrap();
             let job = JobDir::create(&vault, &EntityId::parse("t1").unwrap()).unwrap();
             let held = job.take_lock(Duration::ZERO).unwrap();
-            happens(&vault);
+            mishap(&vault);
             assert_eq!(job.is_kept(&held), kept, "{n}");
         }
     }

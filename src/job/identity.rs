@@ -1,5 +1,5 @@
-//! Who the main process of a run is: boot, pid and start time together, which no other process
-//! ever has. Its session and group tell what belongs to it.
+//! The identity of the main process of a run: boot, pid and start time together, which no other process ever shares. Its
+//! session and group tell which processes belong to it.
 
 use std::fs;
 
@@ -16,19 +16,19 @@ pub struct Identity {
     pub run_id: String,
     pub boot_id: String,
     pub pid: i32,
-    /// Clock ticks since the boot.
+    /// Its start, in clock ticks since boot.
     pub start_ticks: u64,
     pub group: i32,
     pub session: i32,
-    /// The process that supervises it.
+    /// The pid of its supervisor.
     pub supervisor: i32,
 }
 
 impl Identity {
-    /// The identity of a process that is there.
-    pub fn of(pid: Pid, run_id: &str) -> Result<Identity> {
+    /// The identity of an existing process.
+    pub fn of_process(pid: Pid, run_id: &str) -> Result<Identity> {
         let pid = pid.as_raw_nonzero().get();
-        let stat = Stat::read(pid).ok_or_else(|| Error::system("cannot look at a new process", "it is gone"))?;
+        let stat = Stat::read(pid).ok_or_else(|| Error::system("cannot identify a new process", "it is gone"))?;
         Ok(Identity {
             run_id: run_id.to_owned(),
             boot_id: boot_id()?,
@@ -40,25 +40,25 @@ impl Identity {
         })
     }
 
-    /// Whether it was of this boot.
+    /// Whether the process was started in this boot.
     pub fn is_of_this_boot(&self) -> Result<bool> {
         Ok(self.boot_id == boot_id()?)
     }
 
-    /// Whether this very process still runs. One that only waits to be reaped does not.
+    /// Whether this very process is still running. A zombie is not.
     pub fn lives(&self) -> Result<bool> {
         let runs = Stat::read(self.pid).is_some_and(|stat| stat.start_ticks == self.start_ticks && !stat.is_dead());
         Ok(runs && self.is_of_this_boot()?)
     }
 }
 
-/// Changes with every start of the machine.
+/// The id of this boot of the machine.
 pub fn boot_id() -> Result<String> {
     let text = fs::read_to_string(BOOT_ID).map_err(|e| Error::system(format!("cannot read {BOOT_ID}"), e))?;
     Ok(text.trim().to_owned())
 }
 
-/// What the kernel says of a process.
+/// What the kernel reports about a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Stat {
     state: char,
@@ -73,7 +73,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The second field is the program's name in brackets, whatever it holds: count from behind it.
+    /// The second field is the program's name in parentheses, which may contain anything, so fields are counted after it.
     fn parse(line: &str) -> Option<Stat> {
         let fields: Vec<&str> = line[line.rfind(')')? + 1..].split_ascii_whitespace().collect();
         Some(Stat {
@@ -84,7 +84,7 @@ impl Stat {
         })
     }
 
-    /// Dead, waiting to be reaped.
+    /// Whether the process is dead, at most a zombie.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_name_with_brackets_and_blanks_does_not_shift_the_fields() {
+    fn a_program_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let line = "77 (a) R 1 2) S 1 70 60 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1";
         let stat = Stat::parse(line).unwrap();
         assert_eq!((stat.group, stat.session, stat.start_ticks, stat.is_dead()), (70, 60, 12345, false));
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_identity_is_of_one_process_in_one_boot() {
-        let me = Identity::of(rustix::process::getpid(), "r1").unwrap();
+        let me = Identity::of_process(rustix::process::getpid(), "r1").unwrap();
         assert!(me.lives().unwrap());
         assert!(!Identity { start_ticks: me.start_ticks + 1, ..me.clone() }.lives().unwrap());
         assert!(!Identity { boot_id: "another".to_owned(), ..me }.lives().unwrap());

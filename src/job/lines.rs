@@ -1,25 +1,25 @@
-//! The last lines of a stream, in bounded memory whatever comes.
+//! The last lines of a stream, in bounded memory.
 //!
-//! A line is what a terminal would show of it: a carriage return begins it again. Blank lines are
-//! passed over. Invariant: memory does not grow with the stream (`ten_megabytes_without_a_line_end`).
+//! A line is what a terminal would show of it: a carriage return starts it over. Blank lines are skipped. Invariant:
+//! memory does not grow with the stream (`ten_megabytes_without_a_line_end`).
 
 use std::collections::VecDeque;
 
 use crate::base::text;
 
-/// A longer line is cut.
+/// Longer lines are cut.
 pub const LINE_MAX_CHARS: usize = 400;
-/// Bytes that hold more characters than that, whatever they are.
+/// Enough bytes for more than that many characters of any kind.
 const KEPT_MAX_BYTES: usize = 4 * (LINE_MAX_CHARS + 1);
 
-/// Takes bytes as they come and keeps the last lines of them.
+/// Takes the bytes of a stream and keeps its last lines.
 #[derive(Debug)]
 pub struct LastLines {
     keep: usize,
     lines: VecDeque<String>,
-    /// The beginning of the line that is not at its end yet.
+    /// The beginning of the current line.
     open: Vec<u8>,
-    /// A carriage return came, and nothing after it yet.
+    /// Whether the last byte was a carriage return.
     returned: bool,
 }
 
@@ -40,7 +40,7 @@ impl LastLines {
         self.add(bytes);
     }
 
-    /// The lines, oldest first, with one that has no line end.
+    /// The lines, oldest first, including an unterminated last one.
     pub fn finish(mut self) -> Vec<String> {
         self.end_line();
         self.lines.into()
@@ -59,7 +59,7 @@ impl LastLines {
 
     fn end_line(&mut self) {
         self.returned = false;
-        // Most lines of a long output are not among the last: no more is done for each than is needed.
+        // Most lines of a long output are not among the last, so as little as possible is done for each.
         if !self.open.iter().all(u8::is_ascii_whitespace) {
             if self.lines.len() == self.keep {
                 self.lines.pop_front();
@@ -74,7 +74,7 @@ impl LastLines {
 mod tests {
     use super::*;
 
-    /// The same whole, and byte by byte.
+    /// Checks the result for the bytes at once and byte by byte.
     fn check(bytes: &[u8], expected: &[&str]) {
         let mut whole = LastLines::new(5);
         whole.push(bytes);

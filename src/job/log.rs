@@ -1,16 +1,16 @@
-//! The log of a run: what it printed, as it came, within a fixed size.
+//! The log of a run: its output in order, within a fixed size.
 //!
-//! Up to its size the log is plain. Past it the first half stays as it is, a line says how much is
-//! missing, and the rest is a ring of the newest bytes, put in order when the run ends. All of
-//! that happens in place, so it needs no second file, no memory, and no room on the disk.
+//! Up to its size, the log is plain. Beyond it, the first half stays, a line says how much is missing, and the rest is a
+//! ring of the newest bytes, which is put in order when the run ends. All this happens in place and needs no second file,
+//! no memory and no disk space.
 //!
 //! ```text
 //! plain     0 ─────────────── half ───────────────────────── size
 //! capped    head              │ line │ ring: newest … oldest … │
 //! ```
 //!
-//! Invariant: the file is never larger than its size (`a_log_past_its_size_keeps_both_ends`). A log
-//! that cannot be written loses bytes, never the run.
+//! Invariant: the file is never larger than its size (`a_log_past_its_size_keeps_both_ends`). If the log cannot be
+//! written, bytes are lost, but the run continues.
 
 use std::fs::File;
 use std::io;
@@ -19,48 +19,48 @@ use std::os::unix::fs::FileExt;
 use super::exit::LogSize;
 use crate::base::text;
 
-/// A smaller log could not say what was cut.
+/// The minimum size: a smaller log has no room for the line.
 const LOG_MIN_BYTES: u64 = 1024;
-/// Moved at once when the ring is put in order.
+/// Bytes moved at a time when the ring is put in order.
 const CHUNK_BYTES: u64 = 64 * 1024;
 const PROBLEM_MAX_CHARS: usize = 200;
 
-/// The line between the two ends, of one length for any number.
+/// The line between the two ends; its length is the same for any number.
 fn cut_line(bytes: u64) -> String {
     format!("\n[hiveforge: {bytes:020} bytes were cut here]\n")
 }
 
 /// An open log.
 #[derive(Debug)]
-pub struct Log {
+pub struct JobLog {
     file: File,
     max: u64,
-    /// Bytes that came.
+    /// Bytes received.
     total: u64,
-    /// Bytes that were written, the line and what was overwritten not counted.
+    /// Bytes of output written, including those overwritten since.
     stored: u64,
-    /// Where the next byte of the ring goes; `None` while the log is plain.
+    /// The offset of the next byte in the ring; `None` while the log is plain.
     next: Option<u64>,
     problem: Option<String>,
 }
 
-impl Log {
-    /// A log in a new file, of at most `max_bytes`.
-    pub fn new(file: File, max_bytes: u64) -> Log {
-        Log { file, max: max_bytes.max(LOG_MIN_BYTES), total: 0, stored: 0, next: None, problem: None }
+impl JobLog {
+    /// A log in a new file, with at most `max_bytes`.
+    pub fn new(file: File, max_bytes: u64) -> JobLog {
+        JobLog { file, max: max_bytes.max(LOG_MIN_BYTES), total: 0, stored: 0, next: None, problem: None }
     }
 
-    /// Where the head ends.
+    /// The end of the first half.
     fn half(&self) -> u64 {
         self.max / 2
     }
 
-    /// Where the ring begins.
+    /// The start of the ring.
     fn ring(&self) -> u64 {
         self.half() + cut_line(0).len() as u64
     }
 
-    /// Adds what came. After the first failure nothing is written any more: what stands is in order.
+    /// Adds output. After the first failure, nothing more is written, so that the bytes in the file stay in order.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         if self.problem.is_none() {
@@ -82,7 +82,7 @@ impl Log {
                 Some(_) => self.ring(),
             };
             let room = (self.max - at).min(bytes.len() as u64);
-            // Counted by what the disk took: before it is full, it takes a part.
+            // Count what was really written: a disk that is almost full takes only a part.
             let written = match self.file.write_at(&bytes[..room as usize], at) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -97,7 +97,7 @@ impl Log {
         Ok(())
     }
 
-    /// Puts the log in order and on the disk, as well as that can be done.
+    /// Puts the log in order and syncs it, as far as possible.
     pub fn finish(mut self) -> LogSize {
         let ordered = self.order();
         self.note("finish", ordered);
@@ -110,7 +110,7 @@ impl Log {
         LogSize { bytes: self.total, cut: self.total - kept, problem: self.problem }
     }
 
-    /// Turns the ring so that its oldest byte stands first, and says how much was cut.
+    /// Rotates the ring so that its oldest byte comes first, and writes how much was cut.
     fn order(&mut self) -> io::Result<()> {
         let Some(next) = self.next else { return Ok(()) };
         let (ring, end) = (self.ring(), self.max);
@@ -123,7 +123,7 @@ impl Log {
         self.file.write_all_at(cut_line(self.total - kept).as_bytes(), self.half())
     }
 
-    /// Turns a part of the file round, from both its ends to the middle.
+    /// Reverses a part of the file, from both ends to the middle.
     fn reverse(&self, mut from: u64, mut to: u64) -> io::Result<()> {
         let mut front = vec![0; CHUNK_BYTES as usize];
         let mut back = front.clone();
@@ -134,7 +134,7 @@ impl Log {
             self.file.read_exact_at(back, to - size)?;
             front.reverse();
             back.reverse();
-            // A middle of odd length is in both, reversed the same way around its own centre.
+            // If the chunks overlap in the middle, both reversals write the same bytes there.
             self.file.write_all_at(back, from)?;
             self.file.write_all_at(front, to - size)?;
             (from, to) = (from + size, to - size);
@@ -142,7 +142,7 @@ impl Log {
         Ok(())
     }
 
-    /// Remembers the first failure.
+    /// Keeps the first failure.
     fn note(&mut self, doing: &str, result: io::Result<()>) {
         if let Err(error) = result
             && self.problem.is_none()
@@ -158,7 +158,7 @@ mod tests {
 
     fn logged(max: u64, pieces: &[&[u8]]) -> (Vec<u8>, LogSize) {
         let mut file = tempfile::tempfile().unwrap();
-        let mut log = Log::new(file.try_clone().unwrap(), max);
+        let mut log = JobLog::new(file.try_clone().unwrap(), max);
         pieces.iter().for_each(|piece| log.push(piece));
         let size = log.finish();
         let mut bytes = Vec::new();
@@ -199,9 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_written_says_so_and_counts_on() {
+    fn a_log_that_cannot_be_written_says_so_and_still_counts() {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut log = Log::new(full, 4096);
+        let mut log = JobLog::new(full, 4096);
         log.push(b"one");
         log.push(b"two");
         let size = log.finish();

@@ -1,36 +1,36 @@
-//! A command that outlives its caller. Knows processes and files, not events or tasks.
+//! Commands that outlive their caller. This layer knows processes and files, but not events.
 //!
 //! ```text
-//! caller        lock ──────────────┐ passed on as descriptor 0, without a gap
+//! caller        lock ──────────────┐ passed on as descriptor 0, held without a gap
 //! supervisor    lock held until after the exit record; session leader, child subreaper
 //!   command     `alive` held; own process group; TERM if the supervisor dies
 //! ```
 //!
-//! One attempt: reserve the exit record → make the log and `alive` → fork, held at a gate →
-//! publish the identity → look at the control files → open the gate → wait in one poll → write
-//! the exit record. The lock is let go by whoever called, after that.
+//! A run: reserve the exit record → create the log and `alive` → fork; the child waits at a gate → publish its identity
+//! → check the control files → open the gate → wait in one poll → write the exit record. After that, the supervisor
+//! releases the lock.
 //!
-//! | lock | exit record | `alive` or the main process | standing |
+//! | lock | exit record | `alive` or the main process | liveness |
 //! |---|---|---|---|
 //! | held | - | - | Supervised |
 //! | free | of this run | - | Ended |
-//! | free | none | lives, in this boot | Orphaned |
+//! | free | none | alive, in this boot | Orphaned |
 //! | free | none | - | Lost |
 //!
-//! | room | what is in it |
+//! | module | what it does |
 //! |---|---|
-//! | `files` | the folder `Jobs/<task id>/` |
-//! | `spec`, `identity`, `exit` | its records |
-//! | `lock` | the lock as a value |
-//! | `detach`, `birth` | starting a supervisor; what a new process does before it is another program |
-//! | `run`, `life` | one attempt, and its processes; `notice` tells it of control files, `signals` of signals |
-//! | `log`, `lines` | what the command printed |
-//! | `probe`, `orphan` | how a job stands; ending what lost its supervisor |
-//! | `wait` | waiting for the end of jobs |
-//! | `ask` | a short command beside us, such as a hook |
-//! | `clock` | durations |
+//! | `files` | the directory `Jobs/<task id>/` |
+//! | `spec`, `identity`, `exit` | the records in it |
+//! | `lock` | the lock of a job |
+//! | `detach`, `birth` | start a supervisor; what a new process does between fork and exec |
+//! | `run`, `processes` | a run and its processes; `notice` watches control files, `signals` catches signals |
+//! | `log`, `lines` | the output of the command |
+//! | `probe`, `orphan` | find out whether a job is alive; end one that lost its supervisor |
+//! | `wait` | waits for jobs to end |
+//! | `ask` | runs a short command, such as a hook |
+//! | `clock` | the monotonic clock |
 //!
-//! **Invariant: a job is judged by locks that the kernel lets go, never by a pid alone**
+//! **Invariant: whether a job is alive is decided by locks that the kernel releases, never by a pid alone**
 //! (`a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended`).
 
 mod ask;
@@ -40,13 +40,13 @@ mod detach;
 mod exit;
 mod files;
 mod identity;
-mod life;
 mod lines;
 mod lock;
 mod log;
 mod notice;
 mod orphan;
 mod probe;
+mod processes;
 mod run;
 mod signals;
 mod spec;
@@ -56,14 +56,14 @@ mod wait;
 
 pub use ask::{Answer, ask};
 pub use clock::now as moment;
-pub use detach::{Supervisor, start_supervisor, take_over};
+pub use detach::{SupervisorProgram, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
-pub use files::{JobDir, Order};
+pub use files::{CancelReason, JobDir};
 pub use identity::Identity;
-pub use lock::Held;
+pub use lock::JobLock;
 pub use orphan::kill_orphan;
-pub use probe::{Standing, probe};
-pub use run::{Halt, Observer, Outcome, Run};
+pub use probe::{JobLiveness, probe};
+pub use run::{Halt, Observer, Run, RunOutcome};
 pub use signals::{Cancel, Signals};
 pub use spec::{Beat, RawText, Spec};
-pub use wait::{Need, Waited, Words, wait_for_end};
+pub use wait::{ControlWatch, Need, Waited, wait_for_end};

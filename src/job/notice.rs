@@ -1,11 +1,11 @@
-//! Being told that a control file changed. Best effort: who waits looks once a second anyway.
+//! Notifications about changed control files. Best effort: waiting processes also look once a second.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-/// A watch on the files and, for one that is not there yet, on its folder.
+/// An inotify watch on files and on their directories, for files that do not exist yet.
 #[derive(Debug)]
 pub struct Notice {
     kernel: Option<OwnedFd>,
@@ -13,20 +13,20 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Begins to watch. Make it before looking, so that nothing falls in between.
-    pub fn of(paths: impl Into<Vec<PathBuf>>) -> Notice {
+    /// Starts watching these paths. Call this before reading the files, so that no change is missed.
+    pub fn watching(paths: impl Into<Vec<PathBuf>>) -> Notice {
         let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         let notice = Notice { kernel, paths: paths.into() };
         notice.arm();
         notice
     }
 
-    /// Ready when something changed; nothing if the kernel has no watch to give.
+    /// Becomes readable when something changed; `None` if inotify is not available.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.kernel.as_ref().map(AsFd::as_fd)
     }
 
-    /// Forgets what was told, and watches files that have come since.
+    /// Discards pending notifications and watches files that were created since.
     pub fn clear(&self) {
         let Some(kernel) = &self.kernel else { return };
         let mut buffer = [0; 4096];
@@ -34,8 +34,8 @@ impl Notice {
         self.arm();
     }
 
-    /// Watching what is watched already changes nothing. The folder tells of new names only: the
-    /// head record beside a control file is rewritten with every event.
+    /// Adding a watch twice has no effect. Directories are watched only for new names, because the head record next to a
+    /// control file is rewritten with every event.
     fn arm(&self) {
         let Some(kernel) = &self.kernel else { return };
         for path in &self.paths {
@@ -52,27 +52,27 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
     use std::fs;
 
-    /// Blocks until it is told.
-    fn told(notice: &Notice) {
+    /// Blocks until there is a notification.
+    fn await_notice(notice: &Notice) {
         let mut fds = [PollFd::from_borrowed_fd(notice.descriptor().unwrap(), PollFlags::IN)];
         rustix::io::retry_on_intr(|| poll(&mut fds, None)).unwrap();
         notice.clear();
     }
 
     #[test]
-    fn a_file_is_noticed_when_it_comes_and_when_it_is_rewritten_in_place() {
+    fn a_file_is_noticed_when_it_is_created_and_when_it_is_rewritten_in_place() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old"), folder.path().join("new"));
         fs::write(&old, "1").unwrap();
-        let notice = Notice::of([old.clone(), new.clone()]);
+        let notice = Notice::watching([old.clone(), new.clone()]);
         for path in [&old, &new, &old, &new] {
             fs::write(path, "2").unwrap();
-            told(&notice);
+            await_notice(&notice);
         }
-        // A neighbour that is rewritten, as the head record is with every event, is not.
+        // A rewritten neighbour, such as the head record, causes no notification.
         let neighbour = folder.path().join("neighbour");
         fs::write(&neighbour, "1").unwrap();
-        told(&notice);
+        await_notice(&notice);
         fs::write(&neighbour, "2").unwrap();
         let mut buffer = [0; 4096];
         assert!(rustix::io::read(notice.descriptor().unwrap(), &mut buffer).is_err());

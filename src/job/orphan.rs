@@ -1,9 +1,8 @@
-//! Ending what lives on of a run whose supervisor is gone.
+//! Ends the processes of a run whose supervisor is gone.
 //!
-//! A process belongs to the run if it is the main process, or if its environment names the run and
-//! it is in the recorded session: a supervisor started by the job names the run too, but has a
-//! session of its own. It is held by a pidfd before it is looked at, so that no signal can reach
-//! another process that got its number.
+//! A process belongs to the run if it is the main process, or if its environment names the run and it is in the recorded
+//! session: a supervisor that was started by the job names the run, too, but has its own session. Each process is opened
+//! as a pidfd before it is checked, so that no signal can reach another process that reuses its pid.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,44 +14,44 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::clock;
 use super::files::JobDir;
 use super::identity::{Identity, Stat};
-use super::probe::{Standing, probe};
+use super::probe::{JobLiveness, probe};
 use super::run::RUN_ID_VAR;
 use crate::base::{EntityId, Error, Result};
 
-/// New processes may come while old ones are killed: look again this often.
+/// New processes may appear while old ones are killed: this many attempts are made.
 const ROUNDS: usize = 10;
-/// How long the kernel may take to end what was killed.
+/// How long killed processes may take to disappear.
 const KILLED_WAIT: Duration = Duration::from_secs(2);
 
-/// Ends an orphaned run: TERM, then KILL after `grace`. Gives the number of processes that were
-/// told; none if the run is not an orphan.
+/// Ends an orphaned run: TERM, then KILL after `grace`. Returns the number of processes signalled; 0 if the run is not
+/// orphaned.
 pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<usize> {
-    let Standing::Orphaned(identity) = probe(job, Some(run_id))? else { return Ok(0) };
+    let JobLiveness::Orphaned(identity) = probe(job, Some(run_id))? else { return Ok(0) };
     let asked = members(&identity)?;
-    let mut told = asked.len();
+    let mut signalled = asked.len();
     signal(&asked, Signal::TERM);
     signal(&asked, Signal::CONT);
     wait_for(asked, grace)?;
     for _ in 0..ROUNDS {
         let left = members(&identity)?;
         if left.is_empty() {
-            return Ok(told);
+            return Ok(signalled);
         }
-        told = told.max(left.len());
+        signalled = signalled.max(left.len());
         signal(&left, Signal::KILL);
         wait_for(left, KILLED_WAIT)?;
     }
-    Err(Error::system(format!("cannot end run {run_id}"), "processes of it are still there"))
+    Err(Error::system(format!("cannot end run {run_id}"), "some of its processes are still alive"))
 }
 
-/// The living processes of a run.
+/// The live processes of a run.
 fn members(identity: &Identity) -> Result<Vec<OwnedFd>> {
     let names = fs::read_dir("/proc").map_err(|e| Error::system("cannot list processes", e))?;
     let pids = names.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(pids.filter_map(|pid| member(pid, identity)).collect())
 }
 
-/// A process, if it lives and belongs to the run.
+/// The process, if it is alive and belongs to the run.
 fn member(pid: i32, identity: &Identity) -> Option<OwnedFd> {
     let held = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let stat = Stat::read(pid)?;
@@ -68,12 +67,12 @@ fn member(pid: i32, identity: &Identity) -> Option<OwnedFd> {
 
 fn signal(processes: &[OwnedFd], signal: Signal) {
     for process in processes {
-        // One that is gone needs none.
+        // Fails only if the process is gone.
         let _ = pidfd_send_signal(process, signal);
     }
 }
 
-/// Waits until all of them have ended, at most so long.
+/// Waits until all of them have ended, for `max` at most.
 fn wait_for(mut processes: Vec<OwnedFd>, max: Duration) -> Result<()> {
     let until = clock::after(clock::now(), max);
     while !processes.is_empty() && until.is_none_or(|until| clock::now() < until) {

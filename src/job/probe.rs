@@ -1,55 +1,56 @@
-//! How a job stands, by its locks and records. The table is in `super`.
+//! Whether a job is alive, according to its locks and records. The table is in `super`.
 
 use super::exit::ExitRecord;
 use super::files::JobDir;
 use super::identity::Identity;
 use crate::base::{EntityId, Error, ErrorKind, Result};
-use crate::vault::lock::{self, Mode};
+use crate::vault::lock::{self, LockMode};
 
-/// How a job stands.
+/// Whether a job is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// A supervisor has it, or its caller is about to start one.
+pub enum JobLiveness {
+    /// It has a supervisor, or its caller is about to start one.
     Supervised,
-    /// The run ended, and its end was recorded.
+    /// The run has ended, and its exit record was written.
     Ended(ExitRecord),
-    /// The supervisor is gone and something of the run lives on.
+    /// The supervisor is gone, but processes of the run are alive.
     Orphaned(Identity),
-    /// Nothing is left of the run, and nobody recorded its end.
+    /// Nothing is left of the run, and there is no exit record.
     Lost,
 }
 
-/// Looks at a job. `run_id` is the run in question; without one, the newest that was published.
-pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<Standing> {
-    let failed = |e| Error::system("cannot look at a job's lock", e);
-    let Some(lock) = job.lock_file()? else { return Ok(Standing::Lost) };
-    // Shared, so that probes do not see each other. Held to the end: nobody begins a run meanwhile.
-    if !lock::try_hold(&lock, Mode::Shared).map_err(failed)? {
-        return Ok(Standing::Supervised);
+/// Checks a job. `run_id` is the run in question; without one, the newest published run.
+pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<JobLiveness> {
+    let failed = |e| Error::system("cannot check a job's lock", e);
+    let Some(lock) = job.lock_file()? else { return Ok(JobLiveness::Lost) };
+    // Shared, so that probes do not block each other. Held to the end, so that no run starts in the meantime.
+    if !lock::try_acquire(&lock, LockMode::Shared).map_err(failed)? {
+        return Ok(JobLiveness::Supervised);
     }
     let identity = whole(job.identity())?;
     let newest = identity.as_ref().map(|identity| EntityId::parse(&identity.run_id)).transpose()?;
-    let Some(run_id) = run_id.or(newest.as_ref()) else { return Ok(Standing::Lost) };
+    let Some(run_id) = run_id.or(newest.as_ref()) else { return Ok(JobLiveness::Lost) };
     if let Some(record) = whole(job.exit_record(run_id))? {
-        return Ok(Standing::Ended(record));
+        return Ok(JobLiveness::Ended(record));
     }
     match identity.filter(|identity| identity.run_id == run_id.as_str()) {
-        Some(identity) if identity.is_of_this_boot()? && lives(job, &identity)? => Ok(Standing::Orphaned(identity)),
-        _ => Ok(Standing::Lost),
+        Some(identity) if identity.is_of_this_boot()? && lives(job, &identity)? => Ok(JobLiveness::Orphaned(identity)),
+        _ => Ok(JobLiveness::Lost),
     }
 }
 
-/// Whether something of the newest run lives: it holds `alive`, or it is the main process itself,
-/// which may have closed every descriptor that it did not know.
+/// Whether a process of the newest run is alive: it holds `alive`, or it is the main process itself, which may have closed
+/// inherited descriptors.
 fn lives(job: &JobDir, identity: &Identity) -> Result<bool> {
     let held = match job.alive_file()? {
-        Some(alive) => !lock::try_hold(&alive, Mode::Shared).map_err(|e| Error::system("cannot look at a job", e))?,
+        Some(alive) => !lock::try_acquire(&alive, LockMode::Shared)
+            .map_err(|e| Error::system("cannot check a job's alive file", e))?,
         None => false,
     };
     Ok(held || identity.lives()?)
 }
 
-/// A record that a power cut tore is no record.
+/// Treats a record that was torn by a power failure as missing.
 fn whole<T>(record: Result<Option<T>>) -> Result<Option<T>> {
     match record {
         Err(e) if e.kind == ErrorKind::Corrupt => Ok(None),

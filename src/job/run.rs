@@ -1,8 +1,7 @@
-//! One attempt at a job: from nothing to its exit record.
+//! One run of a job, from the start to its exit record.
 //!
-//! Everything is waited for in one poll: the main process, what it prints, signals, control
-//! files, and the nearest timer. The end of the main process is the end of the run; what it left
-//! behind may go on, unless the run was ended by us.
+//! One poll waits for everything: the main process, its output, signals, control files and the next timer. The run ends
+//! with its main process; processes that it leaves behind may continue, unless we ended the run.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,75 +18,74 @@ use super::clock;
 use super::exit::{Ended, ExitRecord, LogSize};
 use super::files::JobDir;
 use super::identity::Identity;
-use super::life::{Life, Stream};
 use super::lines::{LINE_MAX_CHARS, LastLines};
-use super::log::Log;
+use super::log::JobLog;
 use super::notice::Notice;
+use super::processes::{RunProcesses, Stream};
 use super::signals::Signals;
 use super::spec::{Beat, Spec};
-use super::wait::Words;
+use super::wait::ControlWatch;
 use crate::base::{EntityId, Error, Now, Result, text};
 
-/// Notices get lost: control files are looked at this often anyway.
+/// How often control files are checked anyway, because notifications can get lost.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// If the system cannot even wait, it is asked again after this.
+/// The delay before the next attempt if poll itself fails.
 const POLL_FAILED_WAIT: Duration = Duration::from_millis(100);
 const LAST_STDERR_LINES: usize = 5;
 
-/// Variables that every command has.
+/// Environment variables of every command.
 pub const RUN_ID_VAR: &str = "HF_RUN_ID";
 const AGENT_VAR: &str = "HF_AGENT";
 const TASK_ID_VAR: &str = "HF_TASK_ID";
 
-/// The order to end a run, and why.
+/// A request to end a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Halt {
     pub why: String,
 }
 
-/// Who is told what happens, always from the thread that runs. While it works, nothing else is
-/// watched: it must not wait for long.
+/// Called about what happens in a run, always from the thread of the run. Nothing else is watched in the meantime, so it
+/// must not block for long.
 pub trait Observer {
-    /// The command runs.
+    /// The command has started.
     fn started(&mut self, identity: &Identity);
     /// A heartbeat is due.
     fn beat(&mut self);
-    /// Whether the run must end. Asked before the command starts, whenever a control file changed,
-    /// and once a second.
+    /// Whether the run must end. Called before the command starts, whenever a control file changes, and once a second.
     fn halt(&mut self) -> Option<Halt>;
 }
 
-/// How an attempt ended, and whether that is on the disk.
+/// How a run ended, and whether its exit record was written.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub record: ExitRecord,
-    /// The exit record was written, durably.
+    /// Whether the exit record is on disk.
     pub written: Result<()>,
 }
 
-/// One attempt.
+/// One run of a job.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "the clock is a function")]
 pub struct Run<'a> {
     pub job: &'a JobDir,
     pub spec: &'a Spec,
     pub run_id: &'a EntityId,
-    /// Its log, a new file, by its path inside the vault.
+    /// The path of its log inside the vault; a new file.
     pub log: &'a Path,
     pub signals: &'a Signals,
-    /// Told of control files. The caller's, because closing a watch takes the kernel milliseconds:
-    /// nobody who waits for the lock should have to wait for that too.
-    pub words: &'a Words,
-    /// The time of day, for the record.
+    /// Watches the control files. Owned by the caller, because closing a watch takes milliseconds, which should not delay
+    /// the release of the lock.
+    pub control: &'a ControlWatch,
+    /// The wall clock, for the exit record.
     pub now: &'a dyn Fn() -> Now,
 }
 
 impl Run<'_> {
     /// Runs the command to its end. The caller holds the job's lock.
-    pub fn run(&self, watch: &mut dyn Observer) -> Outcome {
+    pub fn run(&self, watch: &mut dyn Observer) -> RunOutcome {
         let started_at = (self.now)().timestamp();
         let slot = self.job.reserve_exit(self.run_id);
-        let mut output = Output::default();
+        let mut output = CapturedOutput::default();
         let attempt = match &slot {
             Ok(_) => self.attempt(watch, &mut output),
             Err(e) => Err(e.clone()),
@@ -109,13 +107,13 @@ impl Run<'_> {
             log,
         };
         let written = slot.and_then(|slot| slot.write(&record));
-        Outcome { record, written }
+        RunOutcome { record, written }
     }
 
-    /// Starts the command and follows it. An error means that it did not start.
-    fn attempt(&self, watch: &mut dyn Observer, output: &mut Output) -> Result<Ended> {
+    /// Starts the command and waits for its end. An error means that it did not start.
+    fn attempt(&self, watch: &mut dyn Observer, output: &mut CapturedOutput) -> Result<Ended> {
         let mut command = self.command()?;
-        output.log = Some(Log::new(self.job.new_vault_file(self.log)?, self.spec.log_max_bytes));
+        output.log = Some(JobLog::new(self.job.new_vault_file(self.log)?, self.spec.log_max_bytes));
         let (mut gate, child_gate) = Gate::new().map_err(cannot_start)?;
         let birth = Birth::Command { alive: self.job.new_alive()?, gate: child_gate };
         birth::prepare(&mut command, birth).map_err(cannot_start)?;
@@ -124,21 +122,21 @@ impl Run<'_> {
             let (_over, over) = mpsc::channel::<()>();
             let fork = move || {
                 let child = command.spawn();
-                // With it go our side of `alive` and the command's side of the gate.
+                // Closes our copies of `alive` and of the command's side of the gate.
                 drop(command);
                 let _ = sender.send(child);
-                // The command gets TERM when the thread that forked it ends: not before the run does.
+                // The command gets TERM when the thread that forked it ends, so this thread must live as long as the run.
                 let _ = over.recv();
             };
             thread::Builder::new().spawn_scoped(scope, fork).map_err(cannot_start)?;
             let mut halted = None;
-            let mut identity = Err(Error::system("cannot start the command", "it did not come up"));
+            let mut identity = Err(Error::system("cannot start the command", "the process ended before it was ready"));
             if let Some(pid) = gate.arrival() {
-                identity = Identity::of(pid, self.run_id.as_str())
+                identity = Identity::of_process(pid, self.run_id.as_str())
                     .and_then(|identity| self.job.put_identity(&identity).map(|()| identity));
                 halted = identity.is_ok().then(|| self.halt_now(watch)).flatten();
                 if identity.is_ok() && halted.is_none() {
-                    // If it is gone by now, the end of its process tells.
+                    // If the process is gone, its exit status will tell.
                     let _ = gate.open();
                 } else {
                     drop(gate);
@@ -151,14 +149,14 @@ impl Run<'_> {
             match (child, identity) {
                 (Ok(child), Ok(identity)) => {
                     watch.started(&identity);
-                    Ok(self.follow(child, self.words.notice(), watch, output))
+                    Ok(self.follow(child, self.control.notice(), watch, output))
                 }
-                // Killed by somebody on its way to the gate.
+                // Killed before it reached the gate.
                 (Ok(mut child), Err(e)) => {
                     let _ = child.wait();
                     Err(e)
                 }
-                // It was us who kept the gate shut.
+                // We kept the gate closed.
                 (Err(shut), Err(e)) if shut.raw_os_error() == Some(Errno::CANCELED.raw_os_error()) => Err(e),
                 (Err(e), _) => Err(self.why_not(&e)),
             }
@@ -167,18 +165,18 @@ impl Run<'_> {
 
     fn command(&self) -> Result<Command> {
         let mut argv = self.spec.argv.iter();
-        let program = argv.next().ok_or_else(|| Error::usage("there is no command to run"))?;
+        let program = argv.next().ok_or_else(|| Error::usage("missing command"))?;
         let cwd = self.spec.cwd.as_path();
         match fs::metadata(cwd) {
             Ok(found) if found.is_dir() => {}
-            Ok(_) => return Err(Error::usage(format!("the working directory {} is not a folder", cwd.display()))),
-            Err(e) => return Err(Error::usage(format!("the working directory {} is gone: {e}", cwd.display()))),
+            Ok(_) => return Err(Error::usage(format!("the working directory {} is not a directory", cwd.display()))),
+            Err(e) => return Err(Error::usage(format!("cannot use the working directory {}: {e}", cwd.display()))),
         }
         let mut command = Command::new(program.as_os_str());
         command.args(argv.map(|argument| argument.as_os_str())).current_dir(cwd).process_group(0);
         command.envs(self.spec.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
         command.env(RUN_ID_VAR, self.run_id.as_str()).env(TASK_ID_VAR, self.job.task().as_str());
-        // An agent's job is an agent's shell, whatever it was fired with.
+        // A job of an agent runs as that agent, whatever variables it was started with.
         let actor = self.spec.extra.get("actor").and_then(|actor| actor.as_str());
         if let Some(agent) = actor.and_then(|actor| actor.strip_prefix("agent:")) {
             command.env(AGENT_VAR, agent);
@@ -187,61 +185,61 @@ impl Run<'_> {
         Ok(command)
     }
 
-    /// Why the command did not start, as far as the system tells.
+    /// Why the command did not start.
     fn why_not(&self, error: &io::Error) -> Error {
         let program = self.spec.argv.first().map_or(Path::new(""), |program| program.as_path());
         let name = program.display();
         let by_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
         Error::usage(match error.kind() {
             io::ErrorKind::NotFound if by_path && self.spec.cwd.as_path().join(program).exists() => {
-                format!("the interpreter that {name} names does not exist")
+                format!("the interpreter of {name} was not found")
             }
-            io::ErrorKind::NotFound => format!("the command {name} does not exist"),
-            io::ErrorKind::PermissionDenied => format!("the command {name} is not executable"),
-            io::ErrorKind::ArgumentListTooLong => format!("the arguments of {name} are too long"),
-            _ => format!("the command {name} cannot be started: {error}"),
+            io::ErrorKind::NotFound => format!("command not found: {name}"),
+            io::ErrorKind::PermissionDenied => format!("permission denied: {name} is not executable"),
+            io::ErrorKind::ArgumentListTooLong => format!("argument list too long: {name}"),
+            _ => format!("cannot start {name}: {error}"),
         })
     }
 
-    /// A signal to us is an order too.
+    /// Whether the run must end now; a signal to this process is a request, too.
     fn halt_now(&self, watch: &mut dyn Observer) -> Option<Halt> {
         match self.signals.asked() {
-            Some(number) => Some(Halt { why: format!("the supervisor was told to end (signal {number})") }),
+            Some(number) => Some(Halt { why: format!("the supervisor was terminated (signal {number})") }),
             None => watch.halt(),
         }
     }
 
-    /// From the start of the command to its end.
-    fn follow(&self, child: Child, notice: &Notice, watch: &mut dyn Observer, output: &mut Output) -> Ended {
-        let mut life = Life::of(child);
+    /// Follows the command from its start to its end.
+    fn follow(&self, child: Child, notice: &Notice, watch: &mut dyn Observer, output: &mut CapturedOutput) -> Ended {
+        let mut processes = RunProcesses::of_child(child);
         let began = clock::now();
         let timeout_at = self.spec.timeout.and_then(|timeout| clock::after(began, timeout));
         let mut beats = Beats::new(self.spec, began);
         let mut look_at = began;
         loop {
             let now = clock::now();
-            let goes_on = life.look(now);
-            if let Some(ended) = life.over(now) {
+            let continues = processes.look(now);
+            if let Some(ended) = processes.over(now) {
                 return ended;
             }
             let mut halt = None;
-            if goes_on && (now >= look_at || self.signals.asked().is_some()) {
+            if continues && (now >= look_at || self.signals.asked().is_some()) {
                 look_at = now + LOOK_EVERY;
                 halt = self.halt_now(watch);
             }
             match halt {
-                Some(halt) => life.stop(Ended::Halted { why: halt.why }, self.spec.kill_grace, now),
-                None if goes_on && timeout_at.is_some_and(|at| now >= at) => {
-                    life.stop(Ended::TimedOut, self.spec.kill_grace, now);
+                Some(halt) => processes.stop(Ended::Halted { why: halt.why }, self.spec.kill_grace, now),
+                None if continues && timeout_at.is_some_and(|at| now >= at) => {
+                    processes.stop(Ended::TimedOut, self.spec.kill_grace, now);
                 }
-                None if goes_on && beats.due(now, output.bytes) => watch.beat(),
+                None if continues && beats.due(now, output.bytes) => watch.beat(),
                 None => {}
             }
-            // Past the moment in which the run goes on, its own timers mean nothing.
-            let timers = [timeout_at, beats.next, Some(look_at)].into_iter().filter(|_| goes_on).flatten();
-            let until = timers.chain(life.next_at(now)).chain([now + LOOK_EVERY]).min();
-            let Ok(ready) = life.wait(until, self.signals, notice) else {
-                // Whatever happens to us, the job goes on.
+            // Once the run is ending, its own timers no longer matter.
+            let timers = [timeout_at, beats.next, Some(look_at)].into_iter().filter(|_| continues).flatten();
+            let until = timers.chain(processes.next_at(now)).chain([now + LOOK_EVERY]).min();
+            let Ok(ready) = processes.wait(until, self.signals, notice) else {
+                // Whatever happens here, the job continues.
                 thread::sleep(POLL_FAILED_WAIT);
                 continue;
             };
@@ -250,7 +248,7 @@ impl Run<'_> {
                 look_at = now;
             }
             for stream in Stream::ALL {
-                output.push(stream, life.read(stream, ready));
+                output.push(stream, processes.read(stream, ready));
             }
         }
     }
@@ -260,22 +258,22 @@ fn cannot_start(error: impl std::fmt::Display) -> Error {
     Error::system("cannot start the command", error)
 }
 
-/// What came from the command.
+/// The output of the command.
 #[derive(Debug)]
-struct Output {
-    log: Option<Log>,
+struct CapturedOutput {
+    log: Option<JobLog>,
     stdout: LastLines,
     stderr: LastLines,
     bytes: u64,
 }
 
-impl Default for Output {
+impl Default for CapturedOutput {
     fn default() -> Self {
-        Output { log: None, stdout: LastLines::new(1), stderr: LastLines::new(LAST_STDERR_LINES), bytes: 0 }
+        CapturedOutput { log: None, stdout: LastLines::new(1), stderr: LastLines::new(LAST_STDERR_LINES), bytes: 0 }
     }
 }
 
-impl Output {
+impl CapturedOutput {
     fn push(&mut self, stream: Stream, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         if let Some(log) = &mut self.log {
@@ -288,34 +286,34 @@ impl Output {
     }
 
     fn finish(self) -> (Option<String>, Vec<String>, LogSize) {
-        let log = self.log.map(Log::finish).unwrap_or_default();
+        let log = self.log.map(JobLog::finish).unwrap_or_default();
         (self.stdout.finish().pop(), self.stderr.finish(), log)
     }
 }
 
-/// When heartbeats are due: at most one an interval.
+/// When heartbeats are due: at most one per interval.
 struct Beats {
     every: Option<Duration>,
     beat: Beat,
     next: Option<Instant>,
-    /// Output that earlier beats have told of.
-    told: u64,
+    /// The number of bytes of output at the last heartbeat.
+    reported: u64,
 }
 
 impl Beats {
     fn new(spec: &Spec, began: Instant) -> Beats {
         let every = spec.heartbeat.filter(|every| !every.is_zero());
-        Beats { every, beat: spec.beat, next: every.and_then(|every| clock::after(began, every)), told: 0 }
+        Beats { every, beat: spec.beat, next: every.and_then(|every| clock::after(began, every)), reported: 0 }
     }
 
     fn due(&mut self, now: Instant, output: u64) -> bool {
         if self.next.is_none_or(|next| now < next) {
             return false;
         }
-        // From now on, not from when it was due: after a suspended machine there is one, not a hundred.
+        // Counted from now, not from when it was due: after a suspension, there is one heartbeat, not a hundred.
         self.next = self.every.and_then(|every| clock::after(now, every));
-        let printed = output > self.told;
-        self.told = output;
+        let printed = output > self.reported;
+        self.reported = output;
         self.beat == Beat::Timer || printed
     }
 }

@@ -1,4 +1,4 @@
-//! Signals as something that a poll can wait for.
+//! Signals that a poll can wait for.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,8 +14,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use super::clock;
 use crate::base::{Error, Result};
 
-/// Signals that ask this process to end. Caught for as long as this value lives; once caught, they
-/// do not end the process any more.
+/// Signals that ask this process to end. They are caught as long as this value lives, and then no longer end the process
+/// by themselves.
 #[derive(Debug)]
 pub struct Signals {
     caught: UnixStream,
@@ -26,8 +26,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// For a supervisor: TERM, INT and QUIT ask it to end its job. HUP is none of its business. What
-    /// it starts has the default for all of them, whatever its own caller ignored.
+    /// For a supervisor: TERM, INT and QUIT ask it to end its job; HUP is ignored. The command it starts has the default
+    /// action for all of them, whatever its caller ignored.
     pub fn of_supervisor() -> Result<Signals> {
         let mut signals = Self::catch(&[SIGTERM, SIGINT, SIGQUIT])?;
         let ignored = signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)));
@@ -40,7 +40,7 @@ impl Signals {
         Self::catch(&[SIGTERM, SIGINT, SIGHUP])
     }
 
-    /// Nothing is caught.
+    /// Catches nothing.
     pub fn none() -> Result<Signals> {
         Self::catch(&[])
     }
@@ -54,7 +54,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The number first, then the byte that wakes: whoever wakes finds the number.
+    /// Registers the number before the byte that wakes the poll, so that it is set when the poll returns.
     fn add(&mut self, number: i32) -> io::Result<()> {
         let newest = Arc::clone(&self.newest);
         self.ids.push(signal_hook::flag::register_usize(number, newest, number as usize)?);
@@ -62,7 +62,7 @@ impl Signals {
         Ok(())
     }
 
-    /// Waits so long, or until a signal comes.
+    /// Waits for `max`, or until a signal arrives.
     pub fn pause(&self, max: Duration) -> Result<()> {
         let until = clock::after(clock::now(), max);
         while self.asked().is_none() && until.is_none_or(|until| clock::now() < until) {
@@ -71,13 +71,13 @@ impl Signals {
         Ok(())
     }
 
-    /// Asks to end, as a signal would: for a caller that is a thread.
+    /// Asks to end as a signal would, for a caller in another thread.
     pub fn ask(&self) -> Result<()> {
         self.newest.store(SIGTERM as usize, Ordering::SeqCst);
         (&self._end).write_all(&[0]).map_err(|e| failed(&e))
     }
 
-    /// The newest signal that came, if any did. It is remembered: who asked to end does not take it back.
+    /// The last signal that arrived, if any. It stays set: a request to end is not withdrawn.
     pub fn asked(&self) -> Option<i32> {
         match self.newest.load(Ordering::SeqCst) {
             0 => None,
@@ -86,22 +86,22 @@ impl Signals {
     }
 }
 
-/// Whether whoever asked for something no longer waits for it: never, when a signal comes, or when they say so.
+/// Whether a request is cancelled: never, or when a signal arrives or is simulated.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Option<Arc<Signals>>);
 
 impl Cancel {
-    /// Nobody gives it up.
+    /// Never cancelled.
     pub fn never() -> Cancel {
         Cancel(None)
     }
 
-    /// Given up when one of these comes.
+    /// Cancelled when one of these signals arrives.
     pub fn on(signals: Signals) -> Cancel {
         Cancel(Some(Arc::new(signals)))
     }
 
-    /// What a poll can wait for.
+    /// The signals to wait for.
     pub fn signals(&self) -> Result<Arc<Signals>> {
         match &self.0 {
             Some(signals) => Ok(Arc::clone(signals)),

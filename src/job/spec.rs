@@ -1,7 +1,7 @@
-//! What is to be run, as the caller wrote it down for the supervisor.
+//! What to run, as the caller writes it for the supervisor.
 //!
-//! Invariant: the bytes of arguments, variables and folder come back as they were given, also when
-//! they are no text (`bytes_that_are_no_text_come_back`).
+//! Invariant: the bytes of arguments, variables and the directory are preserved, even if they are not UTF-8
+//! (`bytes_that_are_no_text_come_back`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,13 +13,14 @@ use serde_json::{Map, Value};
 
 use crate::base::names;
 
-/// Bytes from a command line: written as a text where they are one, else as numbers.
+/// Bytes from a command line: written as a string if they are UTF-8, else as a list of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawText(pub OsString);
 
+/// The text as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum RawTextJson {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -43,8 +44,8 @@ impl<T: Into<OsString>> From<T> for RawText {
 impl Serialize for RawText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.to_str() {
-            Some(text) => Written::Text(text.to_owned()),
-            None => Written::Bytes(self.0.as_bytes().to_owned()),
+            Some(text) => RawTextJson::Text(text.to_owned()),
+            None => RawTextJson::Bytes(self.0.as_bytes().to_owned()),
         }
         .serialize(serializer)
     }
@@ -52,17 +53,17 @@ impl Serialize for RawText {
 
 impl<'de> Deserialize<'de> for RawText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Text(text) => RawText(text.into()),
-            Written::Bytes(bytes) => RawText(OsString::from_vec(bytes)),
+        Ok(match RawTextJson::deserialize(deserializer)? {
+            RawTextJson::Text(text) => RawText(text.into()),
+            RawTextJson::Bytes(bytes) => RawText(OsString::from_vec(bytes)),
         })
     }
 }
 
 names! {
-    /// What makes a heartbeat.
+    /// What causes a heartbeat.
     pub enum Beat {
-        /// The process lives.
+        /// The process is alive.
         Timer = "timer",
         /// The process printed something.
         Output = "output",
@@ -78,29 +79,29 @@ impl Serialize for Beat {
 impl<'de> Deserialize<'de> for Beat {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Beat::parse(&name).ok_or_else(|| de::Error::custom(format!("'{name}' is not a kind of heartbeat")))
+        Beat::parse(&name).ok_or_else(|| de::Error::custom(format!("unknown heartbeat '{name}'; one of timer, output")))
     }
 }
 
-/// One job.
+/// A job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The command and its arguments.
     pub argv: Vec<RawText>,
-    /// Where it runs.
+    /// The working directory.
     pub cwd: RawText,
-    /// Variables beside those that the supervisor inherits.
+    /// Variables in addition to those that the supervisor inherits.
     pub env: Vec<(RawText, RawText)>,
-    /// How long it may run; no end if absent.
+    /// How long it may run; unlimited if missing.
     pub timeout: Option<Duration>,
-    /// How long it may go on after TERM.
+    /// The time between TERM and KILL.
     pub kill_grace: Duration,
-    /// The size of its log.
+    /// The maximum size of its log.
     pub log_max_bytes: u64,
-    /// How often a heartbeat may come; none if absent.
+    /// The minimum time between heartbeats; none are recorded if missing.
     pub heartbeat: Option<Duration>,
     pub beat: Beat,
-    /// What the caller wants to find again in the supervisor.
+    /// Data of the caller for the supervisor.
     #[serde(default)]
     pub extra: Map<String, Value>,
 }

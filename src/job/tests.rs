@@ -1,5 +1,5 @@
-//! Jobs with real processes, signals and files. Nothing here waits by time: it blocks on a pipe, a
-//! lock or an exit.
+//! Jobs with real processes, signals and files. No test sleeps to wait for something: it blocks on a pipe, a lock or an
+//! exit.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::identity::Stat;
 use super::*;
 use crate::base::{EntityId, Now, Timestamp};
-use crate::vault::lock::{Mode, hold, try_hold};
+use crate::vault::lock::{LockMode, acquire, try_acquire};
 
 const LOG: &str = "Autonomous/logs/L-0001.txt";
 const LONG: Duration = Duration::from_secs(600);
@@ -41,7 +41,7 @@ impl Fixture {
         self.folder.path()
     }
 
-    /// A spec that runs a script of the shell in the vault.
+    /// A spec that runs a shell script in the vault.
     fn script(&self, text: &str) -> Spec {
         self.command(&["bash", "-c", text])
     }
@@ -60,7 +60,7 @@ impl Fixture {
         }
     }
 
-    /// Runs it here as run `r1`.
+    /// Runs it in this process as run `r1`.
     fn run(&self, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
         self.run_as("r1", LOG, spec, watch)
     }
@@ -68,9 +68,9 @@ impl Fixture {
     fn run_as(&self, run_id: &str, log: &str, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
         let signals = Signals::none().unwrap();
         let run_id = &id(run_id);
-        let words = Words::of(&self.job);
+        let control = ControlWatch::of_job(&self.job);
         let run =
-            Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, words: &words, now: &noon };
+            Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, control: &control, now: &noon };
         let outcome = run.run(watch);
         outcome.written.unwrap();
         assert_eq!(self.job.exit_record(run_id).unwrap(), Some(outcome.record.clone()));
@@ -81,7 +81,7 @@ impl Fixture {
         fs::read(self.vault().join(LOG)).unwrap()
     }
 
-    /// A pipe with a name in the vault, held open at both ends so that opening it never blocks.
+    /// A named pipe in the vault, open at both ends so that opening it never blocks.
     fn fifo(&self, name: &str) -> File {
         let path = self.vault().join(name);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -89,36 +89,36 @@ impl Fixture {
         File::options().read(true).write(true).open(path).unwrap()
     }
 
-    /// Starts a supervisor for it in a process of its own, as run `r1`.
+    /// Starts a supervisor for it in a separate process, as run `r1`.
     fn fire(&self, spec: &Spec) -> Pid {
         self.job.put_spec(spec).unwrap();
         let lock = self.job.take_lock(Duration::ZERO).unwrap();
         let words: [OsString; 4] =
             ["job::tests::as_supervisor".into(), "--exact".into(), "--ignored".into(), self.vault().into()];
-        let supervisor = Supervisor { program: "/proc/self/exe".into() };
+        let supervisor = SupervisorProgram { program: "/proc/self/exe".into() };
         Pid::from_child(&start_supervisor(&supervisor, lock, &words).unwrap())
     }
 
-    /// Waits until nobody supervises it.
+    /// Waits until it is no longer supervised.
     fn wait(&self) {
         let waited = wait_for_end(&[&self.job], Need::All, LONG, &Signals::none().unwrap()).unwrap();
         assert_eq!(waited, Waited::Ended);
     }
 
-    fn probe(&self) -> Standing {
+    fn probe(&self) -> JobLiveness {
         probe(&self.job, Some(&id("r1"))).unwrap()
     }
 }
 
 impl Drop for Fixture {
-    /// A test that fails takes along what it started: whatever works in its vault, or supervises there.
+    /// A failing test kills what it started: processes that work in its vault or supervise there.
     fn drop(&mut self) {
         let is_ours = |pid: i32| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             words.split(|byte| *byte == 0).any(|word| word == self.vault().as_os_str().as_bytes())
                 || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(self.vault()))
         };
-        // New ones may come while old ones go.
+        // New processes may appear while old ones are killed.
         let mut left = thread::panicking();
         while left {
             let all = fs::read_dir("/proc").into_iter().flatten();
@@ -152,7 +152,7 @@ fn lives(pid: i32) -> bool {
     Stat::read(pid).is_some_and(|stat| !stat.is_dead())
 }
 
-/// One line from a named pipe.
+/// Reads a line from a named pipe.
 fn line(mut fifo: &File) -> String {
     let mut text = String::new();
     let mut byte = [0];
@@ -162,13 +162,13 @@ fn line(mut fifo: &File) -> String {
     text
 }
 
-/// Remembers what it was told, and says what it was made to say.
+/// An observer that counts its calls and halts the run when told to.
 #[derive(Default)]
 struct Watcher {
     started: Option<Identity>,
     beats: usize,
     looks: usize,
-    /// Written to at this beat.
+    /// A file to write to at this heartbeat.
     at_beat: Option<(usize, File)>,
     /// The run is halted once this exists.
     halt_if: Option<PathBuf>,
@@ -221,7 +221,7 @@ fn a_run_is_recorded_with_its_code_its_lines_and_its_log() {
     let identity = watch.started.unwrap();
     assert_eq!(fixture.job.identity().unwrap(), Some(identity.clone()));
     assert_eq!(identity.group, identity.pid);
-    assert_eq!(fixture.probe(), Standing::Ended(record));
+    assert_eq!(fixture.probe(), JobLiveness::Ended(record));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_log_is_private_and_within_its_size() {
 }
 
 #[test]
-fn a_signal_that_is_not_ours_is_told() {
+fn a_signal_that_is_not_ours_is_recorded() {
     let fixture = Fixture::new();
     let record = fixture.run(&fixture.script("kill -USR1 $$"), &mut Watcher::default());
     assert_eq!(record.ended, Ended::Signalled { signal: 10 });
@@ -261,7 +261,7 @@ fn bytes_that_are_no_text_reach_the_command() {
 }
 
 #[test]
-fn a_run_whose_time_is_up_is_ended() {
+fn a_run_that_times_out_is_ended() {
     let fixture = Fixture::new();
     let mut spec = fixture.script("sleep 600");
     spec.timeout = Some(Duration::from_millis(20));
@@ -281,7 +281,7 @@ fn a_stopped_command_is_ended_too() {
 #[test]
 fn a_halted_command_that_ignores_term_is_killed_with_all_of_its_group() {
     let fixture = Fixture::new();
-    // The control file that it makes itself is noticed.
+    // It creates the control file itself, which is noticed.
     let script = "trap '' TERM; sleep 600 & echo $!; echo x > Akashic/control; wait; sleep 600";
     let mut spec = fixture.script(script);
     spec.kill_grace = Duration::from_millis(20);
@@ -295,7 +295,7 @@ fn a_halted_command_that_ignores_term_is_killed_with_all_of_its_group() {
 #[test]
 fn what_is_left_of_a_halted_run_has_the_same_grace() {
     let fixture = Fixture::new();
-    // The main process ends with TERM at once; another one of its group tidies up first.
+    // TERM ends the main process immediately; another process of its group cleans up first.
     let script = "(trap 'echo tidy; exit' TERM; echo x > Akashic/control; while :; do sleep 0.01; done) & wait";
     let spec = fixture.script(script);
     let mut watch = Watcher { halt_if: Some(fixture.vault().join("Akashic/control")), ..Watcher::default() };
@@ -307,7 +307,7 @@ fn what_is_left_of_a_halted_run_has_the_same_grace() {
 #[test]
 fn what_is_left_of_a_halted_run_is_killed_after_it() {
     let fixture = Fixture::new();
-    // It ignores TERM and holds no pipe: only its group tells that it is there.
+    // It ignores TERM and has no pipe open: only its group shows that it is alive.
     let script =
         "(trap '' TERM; echo $BASHPID; exec > /dev/null 2>&1; echo x > Akashic/control; exec sleep 600) & wait";
     let mut spec = fixture.script(script);
@@ -326,7 +326,7 @@ fn a_halt_before_the_start_starts_nothing() {
     assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
     assert_eq!((watch.started, watch.looks), (None, 1));
     assert!(!fixture.vault().join("ran").exists());
-    assert_eq!(fixture.probe(), Standing::Ended(record));
+    assert_eq!(fixture.probe(), JobLiveness::Ended(record));
 }
 
 #[test]
@@ -338,13 +338,13 @@ fn what_cannot_start_says_why() {
     fs::set_permissions(fixture.vault().join("odd"), fs::Permissions::from_mode(0o700)).unwrap();
     let gone = Spec { cwd: "/no/such/folder".into(), ..fixture.command(&["true"]) };
     let cases = [
-        (fixture.command(&["no-such-command"]), LOG, "the command no-such-command does not exist"),
-        (fixture.command(&["./plain"]), "l2", "the command ./plain is not executable"),
-        (fixture.command(&["./odd"]), "l3", "the interpreter that ./odd names does not exist"),
-        (fixture.command(&[]), "l4", "there is no command to run"),
-        (gone, "l5", "the working directory /no/such/folder is gone"),
+        (fixture.command(&["no-such-command"]), LOG, "command not found: no-such-command"),
+        (fixture.command(&["./plain"]), "l2", "permission denied: ./plain is not executable"),
+        (fixture.command(&["./odd"]), "l3", "the interpreter of ./odd was not found"),
+        (fixture.command(&[]), "l4", "missing command"),
+        (gone, "l5", "cannot use the working directory /no/such/folder"),
         (fixture.command(&["true"]), "plain/log", "cannot open"),
-        (fixture.command(&["true"]), LOG, "exists already"),
+        (fixture.command(&["true"]), LOG, "already exists"),
     ];
     for (n, (spec, log, why)) in cases.iter().enumerate() {
         let mut watch = Watcher::default();
@@ -362,11 +362,11 @@ fn a_grandchild_that_keeps_a_pipe_open_holds_nothing_and_is_left_alone() {
     assert_eq!(record.ended, exited(0));
     let left: i32 = record.last_line.as_ref().unwrap().parse().unwrap();
     assert!(lives(left));
-    assert_eq!(fixture.probe(), Standing::Ended(record));
-    // Another run of the same job is not held by it either.
+    assert_eq!(fixture.probe(), JobLiveness::Ended(record));
+    // It does not block another run of the same job either.
     let again = fixture.run_as("r2", "again", &fixture.script("exit 3"), &mut Watcher::default());
     assert_eq!(again.ended, exited(3));
-    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), Standing::Ended(again));
+    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), JobLiveness::Ended(again));
     assert!(lives(left));
     kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
 }
@@ -381,9 +381,9 @@ fn a_command_inherits_its_alive_file_and_nothing_else() {
     assert_eq!(record.ended, exited(0));
     let text = String::from_utf8(fixture.log()).unwrap();
     let mut open: Vec<String> = text.lines().filter_map(|line| Some(line.split_once(" -> ")?.1.to_owned())).collect();
-    // The folder that it lists is open while it does.
+    // The directory that it lists is open in the meantime.
     open.retain(|target| !(target.starts_with("/proc/") && target.ends_with("/fd")));
-    // By kind, whatever their numbers.
+    // Sorted by kind, whatever their numbers are.
     open.sort_by_key(|target| (target.ends_with("/alive"), target.starts_with("pipe:")));
     assert_eq!(open.len(), 4, "{text}");
     assert_eq!(open[0], "/dev/null");
@@ -410,7 +410,7 @@ fn output_beats_once_an_interval_and_silence_never() {
     (spec.beat, spec.heartbeat) = (Beat::Output, Some(Duration::from_millis(100)));
     let mut watch = Watcher { at_beat: Some((1, fifo)), ..Watcher::default() };
     assert_eq!(fixture.run(&spec, &mut watch).ended, exited(0));
-    assert!(watch.beats < 10, "a beat an interval, not one a line: {}", watch.beats);
+    assert!(watch.beats < 10, "one heartbeat per interval, not per line: {}", watch.beats);
     let mut silent = fixture.script("sleep 600");
     (silent.beat, silent.heartbeat) = (Beat::Output, Some(Duration::from_millis(1)));
     silent.timeout = Some(Duration::from_millis(50));
@@ -420,23 +420,23 @@ fn output_beats_once_an_interval_and_silence_never() {
 }
 
 #[test]
-fn a_job_without_a_run_stands_by_its_lock_and_its_boot() {
+fn a_job_without_a_run_is_judged_by_its_lock_and_its_boot() {
     let fixture = Fixture::new();
-    assert_eq!(probe(&fixture.job, None).unwrap(), Standing::Lost);
+    assert_eq!(probe(&fixture.job, None).unwrap(), JobLiveness::Lost);
     let held = fixture.job.take_lock(Duration::ZERO).unwrap();
-    assert_eq!(fixture.probe(), Standing::Supervised);
+    assert_eq!(fixture.probe(), JobLiveness::Supervised);
     let alive = fixture.job.new_alive().unwrap();
-    let mut identity = Identity::of(rustix::process::getpid(), "r1").unwrap();
+    let mut identity = Identity::of_process(rustix::process::getpid(), "r1").unwrap();
     fixture.job.put_identity(&identity).unwrap();
     drop(held);
     fixture.wait();
-    assert_eq!(fixture.probe(), Standing::Orphaned(identity.clone()));
-    // Of another run nothing is known.
-    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), Standing::Lost);
-    // The same process number in another boot is somebody else, and so is who holds the lock there.
+    assert_eq!(fixture.probe(), JobLiveness::Orphaned(identity.clone()));
+    // Nothing is known about another run.
+    assert_eq!(probe(&fixture.job, Some(&id("r2"))).unwrap(), JobLiveness::Lost);
+    // In another boot, the same pid is a different process, and so is the holder of the lock.
     identity.boot_id = "another".to_owned();
     fixture.job.put_identity(&identity).unwrap();
-    assert_eq!(fixture.probe(), Standing::Lost);
+    assert_eq!(fixture.probe(), JobLiveness::Lost);
     drop(alive);
 }
 
@@ -444,22 +444,22 @@ fn a_job_without_a_run_stands_by_its_lock_and_its_boot() {
 fn a_supervisor_runs_a_job_whose_caller_is_gone() {
     let fixture = Fixture::new();
     let (up, go) = (fixture.fifo("up"), fixture.fifo("go"));
-    // What a caller's shell left open must not be kept open by the supervisor.
+    // The supervisor must not keep descriptors open that the caller's shell left open.
     let (mut reader, writer) = io::pipe().unwrap();
     rustix::io::fcntl_setfd(&writer, FdFlags::empty()).unwrap();
     let supervisor = fixture.fire(&fixture.script("echo $$ $PPID > up; read line < go; echo $line; exit 4"));
-    // From its first moment on.
+    // From the start, it has its own session.
     let own = supervisor.as_raw_nonzero().get();
     assert_eq!(Stat::read(own).unwrap().session, own);
     drop(writer);
     assert_eq!(reader.read(&mut [0]).unwrap(), 0);
     let pids = line(&up);
     let (main, parent) = pids.split_once(' ').unwrap();
-    assert_eq!(fixture.probe(), Standing::Supervised);
+    assert_eq!(fixture.probe(), JobLiveness::Supervised);
     assert_eq!(parent, supervisor.as_raw_nonzero().to_string());
     let identity = fixture.job.identity().unwrap().unwrap();
     assert_eq!(identity.pid.to_string(), main);
-    // A session and groups of their own: no signal of the caller's terminal or group reaches them.
+    // Own session and groups: no signal from the caller's terminal or group reaches them.
     assert_eq!(identity.session, supervisor.as_raw_nonzero().get());
     assert_eq!(Stat::read(identity.supervisor).unwrap().group, identity.session);
     assert_eq!(
@@ -468,7 +468,7 @@ fn a_supervisor_runs_a_job_whose_caller_is_gone() {
     );
     (&go).write_all(b"done\n").unwrap();
     fixture.wait();
-    let Standing::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
+    let JobLiveness::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
     assert_eq!((record.ended, record.last_line.as_deref()), (exited(4), Some("done")));
     waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
     let mut left: Vec<_> =
@@ -478,19 +478,19 @@ fn a_supervisor_runs_a_job_whose_caller_is_gone() {
 }
 
 #[test]
-fn a_supervisor_ends_its_job_when_it_is_cancelled_or_told_to_end() {
-    for told_by_signal in [false, true] {
+fn a_supervisor_ends_its_job_when_it_is_cancelled_or_terminated() {
+    for by_signal in [false, true] {
         let fixture = Fixture::new();
         let up = fixture.fifo("up");
         let supervisor = fixture.fire(&fixture.script("echo up > up; sleep 600"));
         line(&up);
-        match told_by_signal {
+        match by_signal {
             true => kill_process(supervisor, Signal::TERM).unwrap(),
-            false => fixture.job.cancel(Order::Cancelled).unwrap(),
+            false => fixture.job.cancel(CancelReason::Cancelled).unwrap(),
         }
         fixture.wait();
-        let Standing::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
-        let why = if told_by_signal { "the supervisor was told to end (signal 15)" } else { "cancelled" };
+        let JobLiveness::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };
+        let why = if by_signal { "the supervisor was terminated (signal 15)" } else { "cancelled" };
         assert_eq!(record.ended, Ended::Halted { why: why.to_owned() });
         waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
     }
@@ -500,7 +500,7 @@ fn a_supervisor_ends_its_job_when_it_is_cancelled_or_told_to_end() {
 fn a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended() {
     let fixture = Fixture::new();
     let (up, down, _never) = (fixture.fifo("up"), fixture.fifo("down"), fixture.fifo("never"));
-    // It is told of its supervisor's end by TERM, and goes on.
+    // It gets TERM when its supervisor dies, and continues.
     let script = "trap 'echo term > down' TERM; echo up > up; while :; do read line < never; done";
     let supervisor = fixture.fire(&fixture.script(script));
     line(&up);
@@ -509,19 +509,19 @@ fn a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended() {
     assert_eq!(line(&down), "term");
     fixture.wait();
     let identity = fixture.job.identity().unwrap().unwrap();
-    assert_eq!(fixture.probe(), Standing::Orphaned(identity.clone()));
+    assert_eq!(fixture.probe(), JobLiveness::Orphaned(identity.clone()));
     assert_eq!(kill_orphan(&fixture.job, &id("r2"), LONG).unwrap(), 0);
     assert!(identity.lives().unwrap());
     assert_eq!(kill_orphan(&fixture.job, &id("r1"), Duration::from_millis(20)).unwrap(), 1);
     assert!(!identity.lives().unwrap());
-    assert_eq!(fixture.probe(), Standing::Lost);
+    assert_eq!(fixture.probe(), JobLiveness::Lost);
 }
 
 #[test]
 fn a_supervisor_reaps_what_its_job_leaves_to_it() {
     let fixture = Fixture::new();
     let (up, go) = (fixture.fifo("up"), fixture.fifo("go"));
-    // A process whose parent is gone, in a session of its own: it falls to the supervisor.
+    // A process in its own session whose parent is gone: the supervisor adopts it.
     let script = "(setsid bash -c 'echo $$ > up; read line < go; echo $PPID > up' &) ; read line < go2";
     let go2 = fixture.fifo("go2");
     let supervisor = fixture.fire(&fixture.script(script));
@@ -535,7 +535,7 @@ fn a_supervisor_reaps_what_its_job_leaves_to_it() {
     }
     (&go2).write_all(b"x\n").unwrap();
     fixture.wait();
-    assert!(Stat::read(orphan).is_none(), "it is still there as a zombie");
+    assert!(Stat::read(orphan).is_none(), "it is still a zombie");
     waitpid(Some(supervisor), WaitOptions::empty()).unwrap();
 }
 
@@ -544,7 +544,7 @@ fn a_wait_is_interrupted_by_a_signal() {
     let fixture = Fixture::new();
     let _held = fixture.job.take_lock(Duration::ZERO).unwrap();
     let up = fixture.fifo("up");
-    // In a process of its own: a signal once caught does not end this one any more.
+    // In a separate process: signals that were caught once would no longer end this one.
     let mut waiter = Command::new("/proc/self/exe")
         .args(["job::tests::as_waiter", "--exact", "--ignored"])
         .arg(fixture.vault())
@@ -556,7 +556,7 @@ fn a_wait_is_interrupted_by_a_signal() {
     assert!(waiter.wait().unwrap().success());
 }
 
-/// Not a test: the process that the one above interrupts.
+/// Not a test: the process that the test above interrupts.
 #[test]
 #[ignore = "the process that another test interrupts"]
 fn as_waiter() {
@@ -585,21 +585,21 @@ fn many_wait_for_one_and_one_for_many() {
 }
 
 #[test]
-fn a_lock_is_not_taken_over_by_who_does_not_hold_it() {
+fn a_lock_that_is_not_held_is_not_taken_over() {
     let fixture = Fixture::new();
-    // Standard input of a test is no lock.
+    // The standard input of a test is not a lock.
     assert!(take_over(&fixture.job).is_err());
 }
 
 #[test]
-fn a_new_alive_file_is_held_at_once() {
+fn a_new_alive_file_is_locked_immediately() {
     let fixture = Fixture::new();
     let first = fixture.job.new_alive().unwrap();
     let second = fixture.job.new_alive().unwrap();
     let found = fixture.job.alive_file().unwrap().unwrap();
-    assert!(!try_hold(&found, Mode::Shared).unwrap());
+    assert!(!try_acquire(&found, LockMode::Shared).unwrap());
     drop((first, second));
-    hold(&found, Mode::Shared).unwrap();
+    acquire(&found, LockMode::Shared).unwrap();
 }
 
 /// Not a test: the process that `Fixture::fire` starts.
@@ -612,14 +612,15 @@ fn as_supervisor() {
         fn started(&mut self, _: &Identity) {}
         fn beat(&mut self) {}
         fn halt(&mut self) -> Option<Halt> {
-            self.0.order().unwrap().is_some().then(|| Halt { why: "cancelled".to_owned() })
+            self.0.cancel_reason().unwrap().is_some().then(|| Halt { why: "cancelled".to_owned() })
         }
     }
     let job = JobDir::open(Path::new(&vault), &id("t1")).unwrap().unwrap();
     let _held = take_over(&job).unwrap();
     let signals = Signals::of_supervisor().unwrap();
     let (spec, run_id) = (job.spec().unwrap(), &id("r1"));
-    let words = Words::of(&job);
-    let run = Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, words: &words, now: &noon };
+    let control = ControlWatch::of_job(&job);
+    let run =
+        Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, control: &control, now: &noon };
     run.run(&mut Own(&job)).written.unwrap();
 }

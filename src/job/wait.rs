@@ -1,5 +1,5 @@
-//! Waiting for the end of jobs: a thread blocked in flock for each, one poll for all of them, for
-//! signals and for the time. Nothing is looked at in between.
+//! Waiting for jobs to end: one thread per job, blocked in flock, and one poll for all of them, for signals and for the
+//! timeout. There is no busy waiting.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::lock::CANNOT_WAIT;
 use super::notice::Notice;
 use super::signals::Signals;
 use crate::base::{Error, Result, names};
-use crate::vault::lock::{self, Mode, Waiter};
+use crate::vault::lock::{self, LockMode, Waiter};
 
 names! {
     /// How many of several jobs must end.
@@ -22,34 +22,34 @@ names! {
     }
 }
 
-/// Why a wait is over.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Nobody supervises the jobs any more that were waited for.
+    /// The jobs, or one of them, are no longer supervised.
     Ended,
-    /// The time is up.
+    /// The timeout passed.
     TimeUp,
-    /// A signal came.
+    /// A signal arrived.
     Interrupted,
 }
 
-/// What a supervisor hears: orders, a stop, and, while its job waits for its turn, pokes. Make it
-/// before looking, so that nothing falls in between.
+/// Watches the control files of a job: cancellation, a stop and, while the job is queued, pokes. Create it before reading
+/// the files, so that no change is missed.
 #[derive(Debug)]
-pub struct Words {
+pub struct ControlWatch {
     notice: Notice,
 }
 
-impl Words {
-    pub fn of(job: &JobDir) -> Words {
-        Words { notice: Notice::of(job.control_paths()) }
+impl ControlWatch {
+    pub fn of_job(job: &JobDir) -> ControlWatch {
+        ControlWatch { notice: Notice::watching(job.control_paths()) }
     }
 
     pub(super) fn notice(&self) -> &Notice {
         &self.notice
     }
 
-    /// Waits for the next word, a signal, or the end of `max`.
+    /// Waits for a change, a signal, or the end of `max`.
     pub fn wait(&self, max: Duration, signals: &Signals) -> Result<()> {
         let until = clock::after(clock::now(), max);
         let mut fds = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
@@ -60,15 +60,15 @@ impl Words {
     }
 }
 
-/// Waits until jobs are not supervised any more. How they stand then, `probe` says.
+/// Waits until jobs are no longer supervised. `probe` tells how they ended.
 pub fn wait_for_end(jobs: &[&JobDir], need: Need, max: Duration, signals: &Signals) -> Result<Waited> {
     let until = clock::after(clock::now(), max);
     let mut waiters = Vec::new();
     for job in jobs {
         let Some(lock) = job.lock_file()? else { continue };
-        match lock::try_hold(&lock, Mode::Shared).map_err(|e| Error::system("cannot look at a job's lock", e))? {
+        match lock::try_acquire(&lock, LockMode::Shared).map_err(|e| Error::system("cannot check a job's lock", e))? {
             true => drop(lock),
-            false => waiters.push(Waiter::start(lock, Mode::Shared).map_err(|e| Error::system(CANNOT_WAIT, e))?),
+            false => waiters.push(Waiter::start(lock, LockMode::Shared).map_err(|e| Error::system(CANNOT_WAIT, e))?),
         }
     }
     loop {
@@ -91,7 +91,7 @@ pub fn wait_for_end(jobs: &[&JobDir], need: Need, max: Duration, signals: &Signa
         clock::poll_until(&mut fds, until)?;
         let ended: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let mut ended = ended.into_iter();
-        // With the waiter goes its lock.
+        // Dropping a waiter releases its lock.
         waiters.retain(|_| !ended.next().unwrap_or_default());
     }
 }

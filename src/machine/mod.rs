@@ -1,6 +1,6 @@
-//! The state machines: one table per entity, every legal (state, event) → state.
+//! The state machines: one table per entity type with every legal (phase, event) → phase.
 //!
-//! What is not listed is not legal. The manual's tables and diagrams are rendered from these.
+//! Anything not listed is illegal. The tables and diagrams in the manual are rendered from these tables.
 
 use crate::base::{EntityType, names};
 use crate::event::Kind;
@@ -55,7 +55,7 @@ names! {
     }
 }
 
-/// One legal step.
+/// A legal transition: from a phase, by an event of a kind, to a phase.
 pub type Transition = (Phase, Kind, Phase);
 
 use Kind::*;
@@ -205,8 +205,8 @@ const SESSION: &[Transition] = &[
     (Active, SessionEnded, Ended),
     (Active, SessionExpired, Expired),
 ];
-/// A branch is where its threads take it. The root steps back while another branch of its persona is
-/// active: see `state::branch`.
+/// Threads activate and suspend their branch. The root is suspended while another branch of its persona is active; see
+/// `state::branch`.
 const BRANCH: &[Transition] = &[
     (Absent, BranchCreated, Suspended),
     (Suspended, ThreadOpened, Active),
@@ -230,7 +230,7 @@ const THREAD: &[Transition] = &[
 
 const MESSAGE: &[Transition] = &[(Absent, MessageSent, Unread), (Unread, MessageRead, Read)];
 
-/// The table of an entity.
+/// The table of an entity type.
 pub const fn table(entity: EntityType) -> &'static [Transition] {
     match entity {
         EntityType::System => SYSTEM,
@@ -254,29 +254,29 @@ pub const fn table(entity: EntityType) -> &'static [Transition] {
     }
 }
 
-/// Where an event leads from a state; `None` if it is not legal there.
+/// The phase that an event leads to; `None` if the event is illegal in this phase.
 pub fn step(entity: EntityType, from: Phase, on: Kind) -> Option<Phase> {
     table(entity).iter().find(|rule| rule.0 == from && rule.1 == on).map(|rule| rule.2)
 }
 
-/// The events that are legal in a state.
+/// The kinds of events that are legal in a phase.
 pub fn legal(entity: EntityType, from: Phase) -> Vec<Kind> {
     table(entity).iter().filter(|rule| rule.0 == from).map(|rule| rule.1).collect()
 }
 
-/// Whether an event of this kind can bring the entity it is about into being.
+/// Whether an event of this kind can create its subject.
 pub fn creates(kind: Kind) -> bool {
     EntityType::ALL
         .iter()
-        .any(|&e| kind.row().about == crate::event::kind::About::One(e) && step(e, Absent, kind).is_some())
+        .any(|&e| kind.row().about == crate::event::kind::SubjectType::One(e) && step(e, Absent, kind).is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::kind::About;
+    use crate::event::kind::SubjectType;
 
-    /// Reference states of every entity, written down by hand, apart from the tables.
+    /// The final phases of every entity type, listed independently of the tables.
     fn expected_terminals(entity: EntityType) -> &'static [Phase] {
         match entity {
             EntityType::System => &[],
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn every_kind_moves_what_it_is_about() {
         for &kind in Kind::ALL {
-            if let About::One(entity) = kind.row().about {
+            if let SubjectType::One(entity) = kind.row().about {
                 assert!(table(entity).iter().any(|rule| rule.1 == kind), "{kind} moves nothing");
             }
         }

@@ -95,7 +95,7 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     let vault = ctx.open()?;
     let kept = kept_path(&vault, &full)?;
     // One number for one path, whoever adds it.
-    let key = format!("document:{}", Digest::of(kept.as_bytes()));
+    let key = format!("document:{}", Digest::of_bytes(kept.as_bytes()));
     let mut tx = Transaction::begin(ctx, &vault)?;
     let known = match tx.state().keyed(&key) {
         Some(id) => tx.log.find(id)?.map(|event| Subject::parse(&event.subject)).transpose()?,

@@ -50,7 +50,7 @@ pub use append::{
 };
 pub use backup::{BackupOutcome, BackupRequest, backup};
 pub use init::{InitOutcome, init};
-pub use kernel::{Caller, Context, Host, Mode, Recorded, Shell, Supervisor, check_actor};
+pub use kernel::{Caller, Context, Host, Mode, Recorded, Shell, SupervisorProgram, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, PageStart, follow, log};
 pub use project::{ListEntry, ListOutcome, ListRequest, Projection};

@@ -10,7 +10,7 @@ use crate::op::kernel::Transaction;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
-use crate::vault::Stop;
+use crate::vault::StopFlag;
 
 /// Stops of others that may be lifted under our hands before we give up.
 const RAISED_AGAIN_MAX_COUNT: usize = 100;
@@ -45,7 +45,7 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     let vault = ctx.open()?;
     let before = vault.stop_flag()?;
     let flag =
-        Stop { id: random_ulid(ctx.now)?.to_string(), reason: reason.to_owned(), by: ctx.caller.actor.to_string() };
+        StopFlag { id: random_ulid(ctx.now)?.to_string(), reason: reason.to_owned(), by: ctx.caller.actor.to_string() };
     // Looked at before anything is aborted: jobs are ended by their supervisors, who see the flag.
     let under_way = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
     if let Err(error) = vault.raise_stop(&flag)

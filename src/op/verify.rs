@@ -7,7 +7,7 @@ use super::{Context, artifact, project, random_id};
 use crate::base::{Error, Reason, Result, Ulid};
 use crate::chain::Head;
 use crate::policy::audit::Audit;
-use crate::vault::{Checked, HeadVerdict, Method, Position, Progress, Recovered, Scope, Vault, Verified};
+use crate::vault::{ChainVerdict, HeadVerdict, Method, Position, Progress, Recovered, Scope, Vault, Verified};
 
 /// What is to be checked.
 #[derive(Clone, Debug)]
@@ -60,8 +60,8 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     let scope = Scope { method: request.method, anchors: &request.expected_heads, since: request.since };
     let verified = vault.verify(scope, progress)?;
     // On a log whose bytes are not good, state and rules would only repeat that.
-    let good =
-        verified.chain == Checked::Ok && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);
+    let good = verified.chain == ChainVerdict::Ok
+        && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);
     let differences =
         (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;

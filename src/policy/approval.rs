@@ -82,7 +82,7 @@ pub fn bound_to(state: &State, question: Question, target: &Subject, change: Opt
     match question {
         Question::Constraint => {
             let text = serde_jcs::to_string(change?).expect("parsed JSON always has a canonical form");
-            Some(Digest::of(text.as_bytes()).to_string())
+            Some(Digest::of_bytes(text.as_bytes()).to_string())
         }
         Question::Requirement => state.entity(target)?.as_requirement().content().map(str::to_owned),
         Question::Destructive => state.entity(target)?.as_task().content().map(str::to_owned),

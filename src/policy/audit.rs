@@ -80,7 +80,7 @@ impl Audit {
             self.settings = Settings::recorded(&self.state);
         }
         self.unit.push(event.clone());
-        if event.ends_unit() {
+        if event.ends_batch() {
             wrong.extend(self.missing());
         }
         wrong

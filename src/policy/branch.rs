@@ -22,9 +22,9 @@ pub const INTERRUPTED: &str = "interrupted";
 
 /// Whether an event of this kind is about branches, threads or messages.
 pub fn is_of_branches(kind: Kind) -> bool {
-    use crate::event::kind::About;
+    use crate::event::kind::SubjectType;
     let of = [EntityType::Branch, EntityType::Thread, EntityType::Message];
-    of.iter().any(|entity| kind.row().about == About::One(*entity))
+    of.iter().any(|entity| kind.row().about == SubjectType::One(*entity))
 }
 
 /// The thread that a new one goes on from.

@@ -37,7 +37,7 @@ pub mod settings;
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid};
-use crate::event::kind::{About, is_filled_in};
+use crate::event::kind::{SubjectType, is_filled_by_policy};
 use crate::event::{Draft, Event, Kind};
 use crate::machine;
 use crate::state::{Entity, State};
@@ -148,7 +148,7 @@ fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<Str
     let mut rules = machine::table(subject.entity).iter().filter(|rule| rule.1 == kind);
     let arrives = rules.any(|rule| rule.2 == entity.phase && rule.0 != rule.2 && rule.0 != machine::Phase::Absent);
     let differs = |entity: &Entity| {
-        let mut choices = kind.row().fields.iter().filter(|field| field.tells_apart);
+        let mut choices = kind.row().fields.iter().filter(|field| field.distinguishes);
         choices.any(|field| payload.get(field.name) != entity.facts().get(field.name))
     };
     let stays = machine::step(subject.entity, entity.phase, kind).is_none();
@@ -168,8 +168,8 @@ fn check_room(state: &State, settings: &Settings, kind: Kind, subject: &Subject)
 /// Whether a request says the same as the event that has its key.
 pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<()> {
     let wanted = match request.kind.row().about {
-        About::One(entity) => Some(entity),
-        About::Any => None,
+        SubjectType::One(entity) => Some(entity),
+        SubjectType::Any => None,
     };
     let same_subject = match &request.subject {
         None => true,
@@ -178,7 +178,7 @@ pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<
         }
     };
     let mut said = first.payload.clone();
-    said.retain(|member, _| request.payload.contains_key(member) || !is_filled_in(member));
+    said.retain(|member, _| request.payload.contains_key(member) || !is_filled_by_policy(member));
     if first.event_type.known() == Some(request.kind) && said == request.payload && same_subject {
         return Ok(());
     }
@@ -194,19 +194,19 @@ pub(crate) fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut(
     let creates = machine::creates(kind);
     let Some(text) = &request.subject else {
         return match kind.row().about {
-            About::One(EntityType::System) => Ok(Subject::SYSTEM),
-            About::One(EntityType::Agent) => request
+            SubjectType::One(EntityType::System) => Ok(Subject::SYSTEM),
+            SubjectType::One(EntityType::Agent) => request
                 .actor
                 .agent()
                 .map(|agent| Subject::new(EntityType::Agent, agent))
                 .ok_or_else(|| Error::usage(format!("{kind} needs --subject agent:NAME"))),
-            About::One(entity) if creates => Ok(Subject::new(entity, EntityId::parse(&mint().to_string())?)),
+            SubjectType::One(entity) if creates => Ok(Subject::new(entity, EntityId::parse(&mint().to_string())?)),
             _ => Err(Error::usage(format!("{kind} needs --subject"))),
         };
     };
     let wanted = match kind.row().about {
-        About::One(entity) => Some(entity),
-        About::Any => None,
+        SubjectType::One(entity) => Some(entity),
+        SubjectType::Any => None,
     };
     let subject = match state.resolve(text, wanted) {
         Ok(subject) => subject,

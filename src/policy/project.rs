@@ -11,7 +11,7 @@ use super::rules::Step;
 use super::{Request, rules};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, Timestamp, text};
-use crate::event::kind::{Ending, Leaving, Opens, Starts};
+use crate::event::kind::{Ending, Opens, Starts, WhenLeaving};
 use crate::event::{Draft, Kind};
 use crate::machine::Phase;
 use crate::state::{Entity, MAIN_PROJECT, State};
@@ -54,7 +54,7 @@ fn project_of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
 
 /// What an agent may do although its project is paused: tidy up, show that it is there, and leave.
 fn is_tidying(kind: Kind) -> bool {
-    kind.row().leaving >= Leaving::Paused
+    kind.row().leaving >= WhenLeaving::Paused
 }
 
 /// Whether an event is the end of a job, or of what the toolkit itself ends.
@@ -190,7 +190,7 @@ impl Membership {
         let project = match self {
             Membership::Free => return Ok(()),
             Membership::Foreign(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
-            Membership::Void(_) if kind.row().leaving >= Leaving::Void => return Ok(()),
+            Membership::Void(_) if kind.row().leaving >= WhenLeaving::Void => return Ok(()),
             Membership::Void(why) => {
                 return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone()));
             }
@@ -201,7 +201,7 @@ impl Membership {
         };
         match phase(state, project) {
             Phase::Paused if !is_tidying(kind) => Err(leave(state, project)),
-            Phase::Archived if kind.row().leaving < Leaving::Archived => {
+            Phase::Archived if kind.row().leaving < WhenLeaving::Archived => {
                 let why = format!("project {} is archived: leave", project.id());
                 Err(Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why))
             }

@@ -8,7 +8,7 @@ use super::{mission, project, review};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Reason, Result, Subject};
 use crate::event::Kind;
-use crate::event::kind::{About, Along, By, Claim, SpeaksFor, Starts};
+use crate::event::kind::{Claim, LinkRule, RecordedBy, SpeaksFor, Starts, SubjectType};
 use crate::machine;
 use crate::state::{Entity, State, linked};
 
@@ -53,13 +53,13 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
 
 /// What only a person may do.
 pub fn is_operators(kind: Kind) -> bool {
-    kind.row().by == By::Operator
+    kind.row().by == RecordedBy::Operator
 }
 
 /// What the payload names must exist; only the constraint that a decision is about comes later.
 fn names_exist(state: &State, step: &Step<'_>) -> Result<()> {
     let later = |named: &Subject| step.kind == Kind::DecisionRequested && named.entity == EntityType::Constraint;
-    for named in step.kind.names(step.payload) {
+    for named in step.kind.required_references(step.payload) {
         if named == *step.subject {
             return Err(Error::usage(format!("{named} cannot name itself")));
         }
@@ -106,7 +106,7 @@ fn speaks_for_itself(state: &State, step: &Step<'_>) -> Result<()> {
 /// The own step of the subject, and that of the entity which moves along.
 fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
     let Step { kind, subject, .. } = *step;
-    if kind.row().about == About::Any {
+    if kind.row().about == SubjectType::Any {
         return match state.entity(subject) {
             Some(_) => Ok(()),
             None => Err(Error::not_found(format!("{subject} does not exist"))),
@@ -120,14 +120,14 @@ fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
         });
     }
     let Some((link, other)) = kind.row().moves.zip(linked(kind, step.payload)) else { return Ok(()) };
-    match link.along {
-        Along::MustBeLegal if machine::step(other.entity, state.phase_of(&other), kind).is_none() => {
+    match link.rule {
+        LinkRule::MustBeLegal if machine::step(other.entity, state.phase_of(&other), kind).is_none() => {
             Err(illegal(state, &other, kind))
         }
-        Along::MustBeActive if state.phase_of(&other) != machine::Phase::Active => {
+        LinkRule::MustBeActive if state.phase_of(&other) != machine::Phase::Active => {
             Err(Error::not_found(format!("{other} is not at work")))
         }
-        Along::MustBeLegal | Along::MustBeActive | Along::IfLegal => Ok(()),
+        LinkRule::MustBeLegal | LinkRule::MustBeActive | LinkRule::IfLegal => Ok(()),
     }
 }
 
@@ -166,9 +166,9 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
         _ => false,
     };
     let refused = match kind.row().by {
-        By::Anybody => false,
-        By::NotAgents => actor.kind == ActorKind::Agent,
-        By::Operator => actor.is_autonomous() && !follows,
+        RecordedBy::Anyone => false,
+        RecordedBy::NotAgents => actor.kind == ActorKind::Agent,
+        RecordedBy::Operator => actor.is_autonomous() && !follows,
     };
     if refused {
         return Err(Error::refused(Reason::OperatorOnly, format!("{kind} is for an operator, not for {actor}")));
@@ -234,7 +234,7 @@ fn project_is_at_work(state: &State, step: &Step<'_>) -> Result<()> {
 /// A mission's state can be read at a glance, and its rounds are counted.
 fn stays_short(state: &State, step: &Step<'_>) -> Result<()> {
     match step.subject.entity {
-        EntityType::Mission if step.kind.row().about == About::One(EntityType::Mission) => {
+        EntityType::Mission if step.kind.row().about == SubjectType::One(EntityType::Mission) => {
             mission::check(state, step.kind, step.subject, step.payload)
         }
         _ => Ok(()),
@@ -372,7 +372,7 @@ impl Step<'_> {
     pub(super) fn claimed_task(&self, state: &State) -> Option<Entity> {
         let row = self.kind.row();
         let task = match (row.about, row.moves) {
-            (About::One(EntityType::Task), _) => Some(self.subject.clone()),
+            (SubjectType::One(EntityType::Task), _) => Some(self.subject.clone()),
             (_, Some(_)) => linked(self.kind, self.payload),
             (_, None) => state.entity(self.subject).and_then(|run| run.as_run().task()),
         };

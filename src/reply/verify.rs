@@ -2,14 +2,14 @@
 
 use super::{Key, Next, Replies, Reply, Status, project};
 use crate::op::{RecoverOutcome, VerifyOutcome};
-use crate::vault::{Checked, HeadVerdict};
+use crate::vault::{ChainVerdict, HeadVerdict};
 
 impl VerifyOutcome {
     /// Everything that is wrong, one sentence each.
     fn findings(&self) -> Vec<String> {
         let verified = &self.verified;
         let mut findings = Vec::new();
-        if let Checked::Broken { why, .. } = &verified.chain {
+        if let ChainVerdict::Broken { why, .. } = &verified.chain {
             findings.push(why.clone());
         }
         match verified.head_verdict {
@@ -53,7 +53,7 @@ impl Replies for VerifyOutcome {
         };
         let reply = Reply::new(status, sum)
             .next(next)
-            .with(Key::Chain, if verified.chain == Checked::Ok { "OK" } else { "BROKEN" })
+            .with(Key::Chain, if verified.chain == ChainVerdict::Ok { "OK" } else { "BROKEN" })
             .with(Key::Tail, verified.tail.as_str())
             .with(Key::Head, verified.head_verdict.as_str())
             .with(Key::Anchor, anchor)

@@ -392,7 +392,7 @@ fn former_holders(task: &Entity, event: &Event) -> Option<Value> {
 /// What an approval is bound to: everything that was said about the entity so far.
 fn content(entity: &Entity, event: &Event) -> Digest {
     let payload = serde_jcs::to_string(&event.payload).expect("parsed JSON always has a canonical form");
-    Digest::of(format!("{}{payload}", entity.text("content").unwrap_or_default()).as_bytes())
+    Digest::of_bytes(format!("{}{payload}", entity.text("content").unwrap_or_default()).as_bytes())
 }
 
 /// Where an agent's duty stands: the log that closes a deep work is followed by an introspection.

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
-use crate::event::kind::{About, SideEffect};
+use crate::event::kind::{SideEffect, SubjectType};
 use crate::event::{Event, Kind, lift};
 use crate::machine;
 
@@ -126,8 +126,8 @@ impl State {
         }
         let (Some(kind), Ok(subject)) = (event.event_type.known(), Subject::parse(&event.subject)) else { return };
         match kind.row().about {
-            About::Any => self.note(kind, subject, event),
-            About::One(_) => self.advance(kind, subject, event),
+            SubjectType::Any => self.note(kind, subject, event),
+            SubjectType::One(_) => self.advance(kind, subject, event),
         }
         if let Some(linked) = linked(kind, &event.payload) {
             self.advance(kind, linked, event);
@@ -221,7 +221,7 @@ impl State {
         let entity = entities.entry(subject).or_insert_with_key(|subject| {
             let ordinal = tally.make(subject.entity);
             made.insert((subject.entity, ordinal), subject.clone());
-            links.extend(kind.mentions(&event.payload).into_iter().map(|named| (named, subject.clone())));
+            links.extend(kind.references(&event.payload).into_iter().map(|named| (named, subject.clone())));
             Entity { project, ..Entity::new(subject.clone(), ordinal, event) }
         });
         entity.lost_seconds = tally.clock.lost_seconds;

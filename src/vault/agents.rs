@@ -1,12 +1,12 @@
-//! An agent's files: `Agents/<name>/` in the vault, or an `ai-works/` tree that is served in place.
+//! An agent's files: `Agents/<name>/` in the vault, or an existing `ai-works/` tree.
 //!
-//! | here | in a works tree |
+//! | in the vault | in a works tree |
 //! |---|---|
 //! | `current_heartbeat_id.txt`, `checkpoints/`, `deep_work/` | the same under `stats/` |
 //! | `activity/<id>.md` | `artifacts/*/histories/<id>*.md` |
 //!
-//! They are for the agents and for whoever used files before. The log is the truth; a file that no
-//! event names is taken in by the watchdog. Nothing is followed through a link.
+//! They are for agents and for programs that work with files. The log is authoritative; the watchdog records files that
+//! no event mentions yet. Symbolic links are not followed.
 
 use std::path::Path;
 
@@ -18,62 +18,63 @@ const AGENTS: &str = "Agents";
 const CURRENT_ID: &str = "current_heartbeat_id.txt";
 const CHECKPOINTS: &str = "checkpoints";
 const DEEP_WORK: &str = "deep_work";
-/// What `deep_work/` was called before.
+/// The former name of `deep_work/`.
 const EXTENDED: &str = "extended_processing";
 const ACTIVITY: &str = "activity";
 const STATS: &str = "stats";
 const ARTIFACTS: &str = "artifacts";
 const HISTORIES: &str = "histories";
-/// A file with more than this is not one of ours.
+/// A larger file is not one of ours.
 const FILE_MAX_BYTES: usize = 1024 * 1024;
-/// How the name of a log begins.
+/// The length of the heartbeat id at the start of a log's name.
 const HEARTBEAT_ID_CHARS: usize = 14;
-/// Logs that are read to find the newest introspection.
+/// How many logs are read at most to find the newest introspection.
 const READ_BACK_MAX: usize = 200;
 
-/// How a declaration ended; its file is renamed to say so.
+/// How a declaration of deep work ended; its file is renamed accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum DeclarationEnd {
     Completed,
     Expired,
-    /// It could not be read.
+    /// It could not be parsed.
     Malformed,
 }
 
-impl End {
+impl DeclarationEnd {
     const fn suffix(self) -> &'static str {
         match self {
-            End::Completed => ".completed.txt",
-            End::Expired => ".expired.txt",
-            End::Malformed => ".malformed.txt",
+            DeclarationEnd::Completed => ".completed.txt",
+            DeclarationEnd::Expired => ".expired.txt",
+            DeclarationEnd::Malformed => ".malformed.txt",
         }
     }
 }
 
-/// A log that is there as a file.
+/// An activity log that exists as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFile {
     pub id: HeartbeatId,
     pub introspection: bool,
 }
 
-/// An agent's folder.
+/// The directory of an agent.
 #[derive(Debug)]
 pub struct AgentDir {
     stats: Dir,
-    logs: Logs,
+    logs: ActivityLogs,
 }
 
+/// Where the activity logs are.
 #[derive(Debug)]
-enum Logs {
-    /// In a folder beside the others.
+enum ActivityLogs {
+    /// In a directory next to the other files.
     Own,
-    /// In the works tree, under the name of the agent; read from wherever they are.
+    /// In the works tree. Written under the agent's name, read from all projects.
     Works { artifacts: Dir, name: String },
 }
 
 impl Vault {
-    /// The folder of an agent, made if it is missing.
+    /// The directory of an agent, created if it is missing.
     pub fn agent_dir(&self, name: &EntityId) -> Result<AgentDir> {
         self.check_private()?;
         let (agents, _) = self.root.make_dir(AGENTS)?;
@@ -81,40 +82,40 @@ impl Vault {
         if made {
             agents.sync()?;
         }
-        Ok(AgentDir { stats, logs: Logs::Own })
+        Ok(AgentDir { stats, logs: ActivityLogs::Own })
     }
 
-    /// The folder of an agent, if it is there.
+    /// The directory of an agent, if it exists.
     pub fn agent_dir_there(&self, name: &EntityId) -> Result<Option<AgentDir>> {
         let Some(agents) = self.root.dir(AGENTS)? else { return Ok(None) };
-        Ok(agents.dir(name.as_str())?.map(|stats| AgentDir { stats, logs: Logs::Own }))
+        Ok(agents.dir(name.as_str())?.map(|stats| AgentDir { stats, logs: ActivityLogs::Own }))
     }
 }
 
 impl AgentDir {
-    /// A works tree that somebody else's programs write too.
+    /// A works tree, which other programs write to as well.
     pub fn in_works(works: &Path, name: &EntityId) -> Result<AgentDir> {
-        let gone = || Error::usage(format!("{} is not a folder", works.display()));
+        let gone = || Error::usage(format!("{} is not a directory", works.display()));
         let root = Dir::open_root(works)?.ok_or_else(gone)?;
         let (stats, _) = root.make_dir(STATS)?;
         let (artifacts, _) = root.make_dir(ARTIFACTS)?;
-        Ok(AgentDir { stats, logs: Logs::Works { artifacts, name: name.to_string() } })
+        Ok(AgentDir { stats, logs: ActivityLogs::Works { artifacts, name: name.to_string() } })
     }
 
-    /// The same, if its folders are there.
+    /// The same, if its directories exist.
     pub fn there_in_works(works: &Path, name: &EntityId) -> Result<Option<AgentDir>> {
-        let gone = || Error::usage(format!("{} is not a folder", works.display()));
+        let gone = || Error::usage(format!("{} is not a directory", works.display()));
         let root = Dir::open_root(works)?.ok_or_else(gone)?;
         let (Some(stats), Some(artifacts)) = (root.dir(STATS)?, root.dir(ARTIFACTS)?) else { return Ok(None) };
-        Ok(Some(AgentDir { stats, logs: Logs::Works { artifacts, name: name.to_string() } }))
+        Ok(Some(AgentDir { stats, logs: ActivityLogs::Works { artifacts, name: name.to_string() } }))
     }
 
-    /// Whether this is somebody else's tree, in whose words files are written.
+    /// Whether this is a works tree, whose files have their own wording.
     pub fn is_works(&self) -> bool {
-        matches!(self.logs, Logs::Works { .. })
+        matches!(self.logs, ActivityLogs::Works { .. })
     }
 
-    /// The current beat; an error says what stands there instead.
+    /// The current heartbeat id; the inner error is the text found instead of an id.
     pub fn current_id(&self) -> Result<Option<Result<HeartbeatId, String>>> {
         let Some(bytes) = self.stats.read(CURRENT_ID)? else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).trim().to_owned();
@@ -130,11 +131,11 @@ impl AgentDir {
         dir.replace(&format!("{id}.txt"), format!("{text}\n").as_bytes())
     }
 
-    /// Writes an activity log under a name that is free: `<id>.md`, `<id>_2.md`, … Gives its name.
+    /// Writes an activity log under a free name: `<id>.md`, `<id>_2.md`, … Returns the name.
     pub fn put_activity(&self, id: &HeartbeatId, text: &str) -> Result<String> {
         let dir = match &self.logs {
-            Logs::Own => self.stats.make_dir(ACTIVITY)?.0,
-            Logs::Works { artifacts, name } => artifacts.make_dir(name)?.0.make_dir(HISTORIES)?.0,
+            ActivityLogs::Own => self.stats.make_dir(ACTIVITY)?.0,
+            ActivityLogs::Works { artifacts, name } => artifacts.make_dir(name)?.0.make_dir(HISTORIES)?.0,
         };
         let mut name = format!("{id}.md");
         let mut n = 2;
@@ -152,8 +153,8 @@ impl AgentDir {
         dir.put(&format!("{id}.txt"), text.as_bytes())
     }
 
-    /// Renames a declaration to say how it ended. One that is not there is none.
-    pub fn end_declaration(&self, name: &str, end: End) -> Result<()> {
+    /// Renames a declaration to say how it ended, if it exists.
+    pub fn end_declaration(&self, name: &str, end: DeclarationEnd) -> Result<()> {
         let Some(dir) = self.stats.dir(DEEP_WORK)? else { return Ok(()) };
         match dir.open_file(&format!("{name}.txt"))? {
             Some(_) => dir.rename(&format!("{name}.txt"), &format!("{name}{}", end.suffix())),
@@ -161,7 +162,7 @@ impl AgentDir {
         }
     }
 
-    /// The declarations that did not end, by name, with what they say.
+    /// The names and contents of the open declarations.
     pub fn declarations(&self) -> Result<Vec<(String, String)>> {
         let Some(dir) = self.stats.dir(DEEP_WORK)? else { return Ok(Vec::new()) };
         let mut open = Vec::new();
@@ -174,18 +175,18 @@ impl AgentDir {
         Ok(open)
     }
 
-    /// The newest checkpoint that is there as a file.
+    /// The newest checkpoint that exists as a file.
     pub fn newest_checkpoint(&self) -> Result<Option<HeartbeatId>> {
         let Some(dir) = self.stats.dir(CHECKPOINTS)? else { return Ok(None) };
         Ok(dir.list()?.iter().filter_map(|(name, _)| HeartbeatId::parse(name.strip_suffix(".txt")?)).max())
     }
 
-    /// The newest activity log that is there as a file, and the newest introspection.
+    /// The newest activity log that exists as a file, and the newest introspection.
     pub fn newest_logs(&self) -> Result<(Option<LogFile>, Option<LogFile>)> {
         let mut all: Vec<(HeartbeatId, String, usize)> = Vec::new();
         let folders: Vec<Dir> = match &self.logs {
-            Logs::Own => self.stats.dir(ACTIVITY)?.into_iter().collect(),
-            Logs::Works { artifacts, .. } => {
+            ActivityLogs::Own => self.stats.dir(ACTIVITY)?.into_iter().collect(),
+            ActivityLogs::Works { artifacts, .. } => {
                 let mut folders = Vec::new();
                 for (name, _) in artifacts.list()?.into_iter().filter(|(_, is_dir)| *is_dir) {
                     let project = artifacts.dir(&name)?;
@@ -217,14 +218,14 @@ impl AgentDir {
         Ok((newest, introspection))
     }
 
-    /// By its header; in a works tree also by the word.
+    /// Whether its header says so; in a works tree, also whether it contains the word.
     fn is_introspection(&self, text: &str) -> bool {
         let header = text.lines().take(10).any(|line| line.trim() == "kind: introspection");
         header || self.is_works() && text.contains("内省")
     }
 
-    /// Renames what an older version left: the folder, and files by their prefix. Gives what was done;
-    /// a second time there is nothing.
+    /// Renames files of an older version: the directory, and files by their prefix. Returns the old and new names; when
+    /// repeated, there are none.
     pub fn migrate(&self) -> Result<Vec<(String, String)>> {
         let mut did = Vec::new();
         if let (Some(old), None) = (self.stats.dir(EXTENDED)?, self.stats.dir(DEEP_WORK)?) {
@@ -244,7 +245,7 @@ impl AgentDir {
         }
         let Some(dir) = self.stats.dir(DEEP_WORK)? else { return Ok(did) };
         for (name, is_dir) in dir.list()? {
-            for (prefix, end) in [("processed.", End::Completed), ("expired.", End::Expired)] {
+            for (prefix, end) in [("processed.", DeclarationEnd::Completed), ("expired.", DeclarationEnd::Expired)] {
                 let Some(rest) = name.strip_prefix(prefix).filter(|rest| !is_dir && !rest.is_empty()) else { continue };
                 let stem = rest.strip_suffix(".txt").unwrap_or(rest);
                 let target = format!("{stem}{}", end.suffix());

@@ -1,11 +1,11 @@
 //! `Artifacts/<id>/content.*` and `manifest.json`: contents that are too large for an event.
 //!
-//! A content is streamed into `.incoming/<id>/new/`, hashed on the way, and takes its name only when it is
-//! whole and synced. The same content again is a second name for the same bytes.
+//! A content is streamed into `.incoming/<id>/new/` and hashed on the way, and gets its final name only when it is
+//! complete and synced. Storing the same content again creates a hard link to the same bytes.
 //!
-//! `.incoming/<id>` is held locked by whoever brings the content, and goes when its event is recorded. One
-//! that nobody holds was left by somebody who died: the next one to store something removes it, with the
-//! content if the log does not know it.
+//! The process that stores a content keeps `.incoming/<id>` locked and removes it when the event is recorded. One that is
+//! not locked was left by a process that died: the next one to store something removes it, and also the content if the
+//! log does not mention it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -20,25 +20,25 @@ use crate::base::{Digest, Error, Result};
 pub const ARTIFACTS: &str = "Artifacts";
 const MANIFEST: &str = "manifest.json";
 const INCOMING: &str = ".incoming";
-/// What will take its place, in the folder of an incoming content.
+/// The future directory of the artifact, inside the directory of an incoming content.
 const NEW: &str = "new";
-/// Bytes that are held at a time.
+/// Bytes in memory at a time.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// A content that was taken in and has no name yet.
+/// A content that was read in and does not have its final name yet.
 #[derive(Debug)]
 pub struct Incoming {
     id: String,
     pub filename: String,
     pub sha256: Digest,
     pub size_bytes: u64,
-    /// How many lines, if it is text.
+    /// The number of lines, if it is text.
     pub lines: Option<u64>,
-    /// Its folder, locked.
+    /// Its directory, locked.
     folder: Dir,
 }
 
-/// Hands a reader's bytes on in pieces. Gives their hash and count.
+/// Passes a reader's bytes on in pieces. Returns their hash and number.
 fn pump(from: &mut dyn Read, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(Digest, u64)> {
     let (mut hash, mut size, mut piece) = (Sha256::new(), 0, vec![0; PIECE_BYTES]);
     loop {
@@ -55,7 +55,7 @@ fn pump(from: &mut dyn Read, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<
     Ok((Digest::from_bytes(hash.finalize().into()), size))
 }
 
-/// Whether bytes are text, told from the pieces as they come: UTF-8 without NUL.
+/// Checks piece by piece whether bytes are text: UTF-8 without NUL.
 #[derive(Debug)]
 struct TextCheck {
     text: bool,
@@ -86,7 +86,7 @@ impl TextCheck {
 }
 
 impl Vault {
-    /// Streams a content in, to be kept under this id.
+    /// Reads a content in, to be stored under this id.
     pub fn take_in(&self, id: &str, filename: &str, from: &mut dyn Read) -> Result<Incoming> {
         self.check_private()?;
         let (artifacts, _) = self.root.make_dir(ARTIFACTS)?;
@@ -100,7 +100,7 @@ impl Vault {
                 Ok(Incoming { id: id.to_owned(), filename: filename.to_owned(), sha256, size_bytes, lines, folder })
             }
             Err(error) => {
-                // Best effort: the error that matters is the first one.
+                // Best effort: the first error is the one that matters.
                 let _ = forget_incoming(&incoming, id);
                 Err(error)
             }
@@ -119,16 +119,16 @@ impl Vault {
         Ok((sha256, size, text.lines()))
     }
 
-    /// Gives a content its name, with its manifest. `same` is an artifact that has these bytes already:
-    /// then they are kept once.
+    /// Gives a content its final name, with its manifest. `same` is an artifact with the same bytes, so that they are
+    /// stored once.
     pub fn keep(&self, incoming: &Incoming, manifest: &Value, same: Option<(&str, &str)>) -> Result<()> {
         let artifacts = self.artifacts()?;
-        let gone = || Error::system("cannot keep the content", "it is gone");
+        let gone = || Error::system("cannot store the content", "it was removed");
         let dir = incoming.folder.dir(NEW)?.ok_or_else(gone)?;
         if let Some((id, filename)) = same
             && let Some(other) = artifacts.dir(id)?
         {
-            // A file system without hard links keeps two copies.
+            // A file system without hard links stores two copies.
             let _ = dir.replace_by_link(&other, filename, &incoming.filename);
         }
         let mut text = serde_json::to_string_pretty(manifest).expect("a JSON value");
@@ -138,19 +138,19 @@ impl Vault {
         artifacts.sync()
     }
 
-    /// Says that the event of a content is recorded. If it cannot be said, the next one finds out.
+    /// Marks the event of a content as recorded. If this fails, the next sweep finds out.
     pub fn settle(&self, incoming: &Incoming) {
         let _ =
             self.incoming().and_then(|folder| folder.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id)));
     }
 
-    /// Removes what was taken in and is not wanted after all, kept already or not.
+    /// Removes a content that is not needed after all, whether it has its final name or not.
     pub fn discard(&self, incoming: &Incoming) -> Result<()> {
         forget(&self.artifacts()?, &incoming.id)?;
         self.incoming()?.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id))
     }
 
-    /// Removes what was left by those who died. The caller holds the vault's lock, so `is_recorded` is the last word.
+    /// Removes what processes that died have left. The caller holds the vault's lock, so that `is_recorded` stays true.
     pub fn sweep_incoming(&self, is_recorded: &dyn Fn(&str) -> bool) -> Result<()> {
         let Some(incoming) = self.incoming()? else { return Ok(()) };
         for (id, is_dir) in incoming.list()? {
@@ -174,7 +174,7 @@ impl Vault {
         self.root.dir(ARTIFACTS)?.ok_or_else(|| Error::not_found("this vault has no artifacts"))
     }
 
-    /// The file of a content; nothing if it is gone.
+    /// The file of a content; `None` if it is missing.
     pub fn content(&self, id: &str, filename: &str) -> Result<Option<File>> {
         match self.root.dir(ARTIFACTS)?.map(|dir| dir.dir(id)).transpose()?.flatten() {
             Some(dir) => dir.open_file(filename),
@@ -183,7 +183,7 @@ impl Vault {
     }
 }
 
-/// Removes a folder of files.
+/// Removes a directory and the files in it.
 fn forget(parent: &Dir, name: &str) -> Result<()> {
     let Some(dir) = parent.dir(name)? else { return Ok(()) };
     for (file, _) in dir.list()? {
@@ -199,7 +199,7 @@ fn forget_incoming(incoming: &Dir, id: &str) -> Result<()> {
     incoming.remove_dir(id)
 }
 
-/// Reads a content through, handing its bytes on. Gives their hash.
+/// Reads a content and passes its bytes on. Returns their hash.
 pub fn hash_content(file: &mut File, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Digest> {
     pump(file, to).map(|(hash, _)| hash)
 }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_told_apart_wherever_the_pieces_end() {
+    fn text_is_recognized_wherever_the_pieces_end() {
         let check = |bytes: &[u8], piece: usize| {
             let mut check = TextCheck { text: true, lines: 0, rest: Vec::new() };
             bytes.chunks(piece).for_each(|piece| check.see(piece));

@@ -1,9 +1,8 @@
-//! `Autonomous/`: the files that agents of a workflow read. All but `CHECKPOINTS.md` can be made again
-//! from the log.
+//! `Autonomous/`: the files that agents of a workflow read. All except `CHECKPOINTS.md` can be rebuilt from the log.
 //!
-//! `M1.md` has a layout that leaves no room for a checksum, so the hashes of what is written and of what
-//! was there before are put into `Akashic/m1.json` first: whenever a writer is killed, the file is one of
-//! the two. One that is neither, nor what it should be, was edited by hand.
+//! The format of `M1.md` has no room for a checksum, so the hashes of the new and the previous content are written to
+//! `Akashic/m1.json` first: whenever a writer is killed, the file is one of the two. A file that is neither, and not the
+//! expected content either, was edited by someone else.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -18,25 +17,26 @@ const STATE: &str = "state";
 const REVIEWS: &str = "reviews";
 const M1: &str = "M1.md";
 const M1_SEAL: &str = "m1.json";
-/// A file with more than this is not one of ours.
+/// A larger file is not one of ours.
 const FILE_MAX_BYTES: u64 = 64 * 1024;
 
+/// The hashes in `m1.json`.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct M1Record {
     sha256: String,
-    /// What it takes the place of.
+    /// The hash of the content that it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before: Option<String>,
 }
 
-/// What `M1.md` is.
+/// The content of `M1.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum M1File {
-    /// What it should be.
+    /// As expected.
     Current,
-    /// Not there, or what was written before.
+    /// Missing, or an earlier content of ours.
     Old,
-    /// Nothing that was ever written by us.
+    /// Something that we did not write.
     Edited,
 }
 
@@ -64,20 +64,20 @@ impl Vault {
         if made { state.sync() } else { Ok(()) }
     }
 
-    /// How `M1.md` stands, if it should be this.
+    /// Compares `M1.md` with its expected content.
     pub fn look_at_m1(&self, wanted: Option<&str>) -> Result<M1File> {
         Ok(match (self.read_m1()?, wanted) {
             (None, None) => M1File::Current,
             (Some(found), Some(wanted)) if found == wanted.as_bytes() => M1File::Current,
             (None, Some(_)) => M1File::Old,
-            (Some(found), _) => match self.is_ours(&Digest::of(&found).to_string())? {
+            (Some(found), _) => match self.is_ours(&Digest::of_bytes(&found).to_string())? {
                 true => M1File::Old,
                 false => M1File::Edited,
             },
         })
     }
 
-    /// The beginning of `M1.md`, which is all of it if it is ours.
+    /// The beginning of `M1.md`, which is the whole file if it is ours.
     fn read_m1(&self) -> Result<Option<Vec<u8>>> {
         let state = self.root.dir(AUTONOMOUS)?.map(|autonomous| autonomous.dir(STATE)).transpose()?.flatten();
         let Some(file) = state.as_ref().map(|state| state.open_file(M1)).transpose()?.flatten() else {
@@ -89,35 +89,35 @@ impl Vault {
         Ok(Some(bytes))
     }
 
-    fn m1_written(&self) -> Result<Option<Written>> {
+    fn m1_record(&self) -> Result<Option<M1Record>> {
         Ok(self.akashic.read(M1_SEAL)?.and_then(|bytes| seal::open(&bytes).ok()))
     }
 
-    /// Whether a content of `M1.md` with this hash was written by us.
+    /// Whether we wrote a content of `M1.md` with this hash.
     fn is_ours(&self, sha256: &str) -> Result<bool> {
-        let written = self.m1_written()?;
-        Ok(written.is_some_and(|w| w.sha256 == sha256 || w.before.as_deref() == Some(sha256)))
+        let record = self.m1_record()?;
+        Ok(record.is_some_and(|record| record.sha256 == sha256 || record.before.as_deref() == Some(sha256)))
     }
 
-    /// Rewrites `M1.md` whole. What is there now is ours, or was set aside.
+    /// Rewrites `M1.md`. Its current content must be ours, or have been set aside.
     pub fn put_m1(&self, text: &str) -> Result<()> {
-        let before = self.read_m1()?.map(|found| Digest::of(&found).to_string());
-        let sha256 = Digest::of(text.as_bytes()).to_string();
+        let before = self.read_m1()?.map(|found| Digest::of_bytes(&found).to_string());
+        let sha256 = Digest::of_bytes(text.as_bytes()).to_string();
         let state = self.autonomous(STATE)?;
-        self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before }))?;
+        self.akashic.replace(M1_SEAL, &seal::seal(&M1Record { sha256, before }))?;
         state.put(M1, text.as_bytes())
     }
 
-    /// Keeps the hash of what `M1.md` says now.
+    /// Records the hash of the current content of `M1.md`.
     pub fn seal_m1(&self, text: &str) -> Result<()> {
-        let sha256 = Digest::of(text.as_bytes()).to_string();
+        let sha256 = Digest::of_bytes(text.as_bytes()).to_string();
         match self.is_ours(&sha256)? {
             true => Ok(()),
-            false => self.akashic.replace(M1_SEAL, &seal::seal(&Written { sha256, before: None })),
+            false => self.akashic.replace(M1_SEAL, &seal::seal(&M1Record { sha256, before: None })),
         }
     }
 
-    /// Gives `M1.md` another name, and tells it.
+    /// Renames `M1.md` to a free name and returns the new path.
     pub fn set_m1_aside(&self, now: Timestamp) -> Result<String> {
         let state = self.autonomous(STATE)?;
         let time = now.to_string().replace(['-', ':'], "");
@@ -132,20 +132,20 @@ impl Vault {
         Ok(format!("{AUTONOMOUS}/{STATE}/{name}"))
     }
 
-    /// Whether the file of a reply is there.
+    /// Whether the file of a review exists.
     pub fn has_review(&self, id: &str) -> Result<bool> {
         let reviews = self.root.dir(AUTONOMOUS)?.map(|autonomous| autonomous.dir(REVIEWS)).transpose()?.flatten();
         Ok(reviews.map(|reviews| reviews.open_file(&format!("{id}.md"))).transpose()?.flatten().is_some())
     }
 
-    /// Writes a reply of a reviewer. Gives where, relative to `Autonomous/`.
+    /// Writes a review. Returns its path, relative to `Autonomous/`.
     pub fn put_review(&self, id: &str, text: &str) -> Result<String> {
         self.autonomous(REVIEWS)?.put(&format!("{id}.md"), text.as_bytes())?;
         Ok(review_path(id))
     }
 }
 
-/// Where a reply is, relative to `Autonomous/`.
+/// The path of a review, relative to `Autonomous/`.
 pub fn review_path(id: &str) -> String {
     format!("{REVIEWS}/{id}.md")
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::files::{self, Dir, failed};
-use super::lock::Mode;
+use super::lock::LockMode;
 use super::{Scope, Vault, layout};
 use crate::base::{Error, Reason, Result};
 use crate::chain::Head;
@@ -20,31 +20,34 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
-/// Copies the vault to `target`, which must not exist or be empty. The copy is made beside it,
-/// verified, and only then takes its name: there is never half a backup there.
+/// Copies the vault to `target`, which must not exist or must be empty. The copy is made next to it, verified, and
+/// renamed only then, so that `target` is never an incomplete backup.
 pub fn backup(vault: &Vault, target: &Path, unique: &str) -> Result<BackedUp> {
     refuse_target(vault, target)?;
-    let mut name = target.file_name().ok_or_else(|| Error::usage("the backup needs a folder's name"))?.to_owned();
+    let mut name = target
+        .file_name()
+        .ok_or_else(|| Error::usage("invalid target for a backup; must be a directory name"))?
+        .to_owned();
     name.push(format!("{PARTIAL}{unique}"));
     let beside = target.with_file_name(name);
     files::make_parents(target)?;
     sweep(target)?;
     let copied = begin(&beside).and_then(|_held| copy_and_verify(vault, &beside, target));
     if copied.is_err() {
-        // Our own half-made copy, under a name that only we use.
+        // Our own incomplete copy, under a name that only we use.
         let _ = fs::remove_dir_all(&beside);
     }
     copied
 }
 
-/// What stands between the name of a backup and the random end of its half-made copy's.
+/// Separates the name of a backup from the random suffix of its incomplete copy.
 const PARTIAL: &str = ".partial-";
 const UNIQUE_CHARS: usize = 8;
 
-/// Makes the folder of the copy, locked for as long as we are at it: one that nobody holds was left by
-/// somebody who died.
+/// Creates the directory of the copy and locks it while the copy is made: one that is not locked was left by a process
+/// that died.
 fn begin(beside: &Path) -> Result<Dir> {
-    // Somebody who sweeps can take a new folder for a left one, until it is locked.
+    // Until it is locked, another backup can mistake the new directory for an abandoned one and remove it.
     for _ in 0..3 {
         DirBuilder::new().mode(0o700).create(beside).map_err(|e| failed("create", beside, e))?;
         if let Some(held) = Dir::open_root(beside)?.filter(|dir| dir.try_lock().unwrap_or(false))
@@ -53,10 +56,10 @@ fn begin(beside: &Path) -> Result<Dir> {
             return Ok(held);
         }
     }
-    Err(Error::system("cannot make the backup", "its folder is gone"))
+    Err(Error::system("cannot make the backup", "its directory was removed"))
 }
 
-/// Removes half-made copies for this target that nobody is at.
+/// Removes abandoned incomplete copies for this target.
 fn sweep(target: &Path) -> Result<()> {
     let (Some(parent), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else {
         return Ok(());
@@ -82,19 +85,19 @@ fn sweep(target: &Path) -> Result<()> {
 fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<BackedUp> {
     let mut done = BackedUp { head: None, events: 0, files: 0, bytes: 0 };
     {
-        // Shared: readers and other backups go on, writers wait.
-        let _guard = vault.lock_if_possible(Mode::Shared)?;
+        // Shared: readers and other backups continue, writers wait.
+        let _guard = vault.lock_if_possible(LockMode::Shared)?;
         copy_dir(&vault.root, beside, Path::new(""), &mut done)?;
     }
     let copy = Vault::open(beside)?;
     let verified = copy.verify(Scope::ALL, &mut |_, _| {})?;
     if !verified.passed_but_for_tail() {
-        return Err(Error::corrupt(format!("{} does not verify, so no backup was made", vault.path().display())));
+        return Err(Error::corrupt(format!("{} failed verification; no backup was made", vault.path().display())));
     }
     (done.head, done.events) = (verified.head, verified.count);
     fs::rename(beside, target).map_err(|e| failed("rename", target, e))?;
     if let Err(error) = files::sync_parent(target) {
-        // It may be gone after a power cut, so it was not made; what was not made is not there.
+        // It may be gone after a power failure, so it does not count as made and must not be left there.
         let _ = fs::remove_dir_all(target);
         return Err(error);
     }
@@ -102,16 +105,16 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
 }
 
 fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result<()> {
-    // The outermost one is there already, and held.
+    // The outermost directory already exists and is locked.
     if !inside.as_os_str().is_empty() {
         DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
     }
     for (name, is_dir) in from.list_all()? {
         let odd =
-            || Error::refused(Reason::OddName, format!("{} holds a name that is not UTF-8", from.path().display()));
+            || Error::refused(Reason::OddName, format!("{} contains a name that is not UTF-8", from.path().display()));
         let name = name.ok_or_else(odd)?;
         let place: PathBuf = inside.join(&name);
-        // What is derived, or of this machine alone.
+        // Derived, or only meaningful on this machine.
         let local = [super::index::INDEX, super::clock::CLOCK_FILE].map(|name| Path::new(layout::AKASHIC).join(name));
         if local.contains(&place) {
             continue;
@@ -141,26 +144,26 @@ fn refuse_target(vault: &Vault, target: &Path) -> Result<()> {
         if !dir.list()?.is_empty() {
             return Err(Error::refused(
                 Reason::NotEmpty,
-                format!("{} is not empty: choose a new folder for the backup", target.display()),
+                format!("{} is not empty; choose a new directory for the backup", target.display()),
             ));
         }
     } else if target.exists() {
-        return Err(Error::refused(Reason::NotEmpty, format!("{} exists and is no folder", target.display())));
+        return Err(Error::refused(Reason::NotEmpty, format!("{} exists and is not a directory", target.display())));
     }
     match whole(target)?.starts_with(whole(vault.path())?) {
-        true => Err(Error::usage("a backup inside the vault itself would not survive it")),
+        true => Err(Error::usage("a backup must not be inside the vault")),
         false => Ok(()),
     }
 }
 
-/// The whole name of the part of a path that is there.
+/// The canonical form of the existing part of a path.
 fn whole(path: &Path) -> Result<PathBuf> {
     for part in path.ancestors() {
         match fs::canonicalize(part) {
             Ok(whole) => return Ok(whole),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(failed("look at", part, e)),
+            Err(e) => return Err(failed("resolve", part, e)),
         }
     }
-    fs::canonicalize(".").map_err(|e| failed("look at", Path::new("."), e))
+    fs::canonicalize(".").map_err(|e| failed("resolve", Path::new("."), e))
 }

@@ -1,5 +1,5 @@
-//! `Akashic/clock`: the machine's clocks when the log was last written to. 64 bytes, in place; of this machine alone, and
-//! derived: without it the next writer only knows that it does not know.
+//! `Akashic/clock`: the machine's clocks at the last write to the log. A record of 64 bytes, rewritten in place. It is only
+//! meaningful on this machine, and optional: without it, the next writer cannot tell whether the clock was set.
 
 use std::os::unix::fs::FileExt;
 
@@ -9,7 +9,7 @@ use crate::base::{Clocks, Digest, Now, Result};
 
 pub(super) const CLOCK_FILE: &str = "clock";
 const RECORD_BYTES: usize = 64;
-/// What comes before the checksum.
+/// The bytes before the checksum.
 const BODY_BYTES: usize = 40;
 
 fn encode(clocks: &Clocks) -> [u8; RECORD_BYTES] {
@@ -39,18 +39,18 @@ fn decode(record: &[u8]) -> Option<Clocks> {
 }
 
 fn checksum(body: &[u8]) -> [u8; 8] {
-    let digest = Digest::of(body).to_string();
+    let digest = Digest::of_bytes(body).to_string();
     let hex = digest.rsplit(':').next().unwrap_or_default().as_bytes();
-    hex[..8].try_into().expect("a digest has more")
+    hex[..8].try_into().expect("a digest is longer")
 }
 
 impl Vault {
-    /// The clocks when they were last seen; a record that is damaged is none.
+    /// The clocks at the last write; `None` if they are unknown or the record is damaged.
     pub fn clock_seen(&self) -> Result<Option<Clocks>> {
         Ok(self.akashic.read(CLOCK_FILE)?.and_then(|record| decode(&record)))
     }
 
-    /// Remembers the clocks. The caller holds the lock. Nothing depends on it but the next look.
+    /// Records the clocks. The caller holds the lock.
     pub fn remember_clock(&self, clocks: &Clocks) -> Result<()> {
         let (file, _) = self.akashic.make_file(CLOCK_FILE)?;
         let written = file.write_all_at(&encode(clocks), 0).and_then(|()| file.set_len(RECORD_BYTES as u64));

@@ -1,7 +1,7 @@
-//! `hiveforge.config.yaml`: the file that says what the settings are to be.
+//! `hiveforge.config.yaml`: the settings file.
 //!
-//! The table of settings feeds the reader, the commented file that `hf-init` writes, and the warning for keys
-//! that are not known.
+//! The table of settings drives the parser, the commented file that `hf-init` writes, and the warnings about unknown
+//! keys.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,24 +16,24 @@ use crate::base::{Error, Reason, Result, limits};
 use crate::policy::settings::{Setting, Settings};
 use crate::state::State;
 
-/// The section whose members are agents, each with settings of `liveness` of its own.
+/// The section whose members are agents, each with its own `liveness` settings.
 const AGENTS: &str = "agents";
 const LIVENESS: &str = "liveness";
 
-/// The section whose members that are sections are reviewers, each with its command.
+/// The section whose subsections are reviewers, each with its command.
 const REVIEWERS: &str = "reviewers";
 const COMMAND: &str = "command";
 
-/// Sections that other programs of the family use.
+/// Sections that belong to related programs.
 const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
 
-/// The settings that are in force, and whether the commands that they name may be run.
+/// The settings in force, and whether the commands in them may be run.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     pub settings: Settings,
-    /// The file that says so, if there is one.
+    /// The file they come from, if there is one.
     pub file: Option<PathBuf>,
-    /// Why its commands must not be run, if it is not the user's own.
+    /// Why its commands must not be run, if the file is not trusted.
     foreign: Option<String>,
 }
 
@@ -46,12 +46,12 @@ impl Deref for Config {
 }
 
 impl Config {
-    /// A command to run. Refused if the file is not the user's own.
+    /// A command to run. Refused if the file is not trusted.
     pub fn command(&self, setting: Setting) -> Result<Option<String>> {
         self.own(setting.as_str(), &self.settings.text(setting))
     }
 
-    /// The command that asks a reviewer. Refused as above.
+    /// The command of a reviewer. Refused if the file is not trusted.
     pub fn reviewer(&self, name: &str) -> Result<Option<String>> {
         let command = self.settings.reviewers.get(name).map(String::as_str).unwrap_or_default();
         self.own(&format!("{REVIEWERS}.{name}.{COMMAND}"), command)
@@ -60,21 +60,23 @@ impl Config {
     fn own(&self, setting: &str, command: &str) -> Result<Option<String>> {
         match (command.trim(), &self.foreign) {
             ("", _) => Ok(None),
-            (_, Some(why)) => Err(Error::refused(Reason::NotOwner, format!("{setting} is not run: {why}"))),
+            (_, Some(why)) => {
+                Err(Error::refused(Reason::NotOwner, format!("the command in {setting} is not run: {why}")))
+            }
             (command, None) => Ok(Some(command.to_owned())),
         }
     }
 }
 
-/// What is in force where the file cannot be used: what was recorded last.
+/// The settings in force if the file cannot be used: those recorded last.
 pub fn instead_of(error: &Error, state: &State) -> (Config, Vec<String>) {
     let settings = Settings::recorded(state).unwrap_or_default();
-    let why = format!("cannot use the settings file; the settings recorded last stay in force: {error}");
+    let why = format!("cannot use the settings file; the settings recorded last remain in force: {error}");
     (Config { settings, file: None, foreign: Some(error.message.clone()) }, vec![why])
 }
 
-/// Reads the file in the vault, else the one beside it. No file is a file that says nothing; one that others can write is
-/// as good as one that cannot be read.
+/// Reads the file in the vault, or else the one next to the vault. A missing file is an empty one; a file that others can
+/// write to is an error.
 pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
     let beside = || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(Path::to_owned));
     let (text, file, private) = match root.read(CONFIG_FILE)? {
@@ -96,19 +98,21 @@ pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
         },
     };
     let text = String::from_utf8(text).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
-    // What others can write says nothing.
+    // Settings that others can write must not be used.
     private?;
     let (settings, warnings) = parse(&text)?;
-    // They are put on the record, where there is not room for everything.
+    // Settings are recorded in an event, which has a limited size.
     let size = settings.to_json().to_string().len();
     if size > limits::SETTINGS_MAX_BYTES {
-        let most = limits::SETTINGS_MAX_BYTES;
-        return Err(Error::usage(format!("{CONFIG_FILE}: settings of {size} bytes are too large: at most {most}")));
+        let max = limits::SETTINGS_MAX_BYTES;
+        return Err(Error::usage(format!(
+            "{CONFIG_FILE}: settings of {size} bytes are too large; at most {max} are allowed"
+        )));
     }
     Ok((Config { settings, file: Some(file), foreign: None }, warnings))
 }
 
-/// Reads the text of a file; the second part are warnings.
+/// Parses the text of a file. Returns the settings and the warnings.
 pub fn parse(text: &str) -> Result<(Settings, Vec<String>)> {
     let (mut config, mut warnings) = (Settings::default(), Vec::new());
     let blank = text.lines().all(|line| matches!(line.trim_start().chars().next(), None | Some('#')));
@@ -117,12 +121,12 @@ pub fn parse(text: &str) -> Result<(Settings, Vec<String>)> {
     }
     let wrong = |why: String| Error::usage(format!("{CONFIG_FILE}: {}", why.lines().next().unwrap_or_default()));
     let file: Value = serde_saphyr::from_str(text).map_err(|e| wrong(e.to_string()))?;
-    let Value::Object(sections) = file else { return Err(wrong("it is not a map of sections".to_owned())) };
+    let Value::Object(sections) = file else { return Err(wrong("must be a map of sections".to_owned())) };
     for (section, members) in sections {
         if FOREIGN_SECTIONS.contains(&section.as_str()) || members.is_null() {
             continue;
         }
-        let Value::Object(mut members) = members else { return Err(wrong(format!("{section} is not a section"))) };
+        let Value::Object(mut members) = members else { return Err(wrong(format!("{section} must be a section"))) };
         if section == REVIEWERS {
             config.reviewers = reviewers(&mut members, &mut warnings).map_err(wrong)?;
         }
@@ -134,7 +138,7 @@ pub fn parse(text: &str) -> Result<(Settings, Vec<String>)> {
     Ok((config, warnings))
 }
 
-/// Takes the settings of a section and of what is nested in it. `shown` stands before a path in messages.
+/// Takes the settings of a section and its subsections. `shown` is put before a path in messages.
 fn walk(
     section: &str,
     shown: &str,
@@ -149,13 +153,13 @@ fn walk(
             (Some(_), Value::Null) => {}
             (Some(setting), _) => return Err(format!("{shown}{path} must be {}", setting.fallback().wants())),
             (None, Value::Object(nested)) => walk(&path, shown, nested, values, warnings)?,
-            (None, _) => warnings.push(format!("{CONFIG_FILE}: {shown}{path} is not a setting")),
+            (None, _) => warnings.push(format!("{CONFIG_FILE}: unknown setting {shown}{path}")),
         }
     }
     Ok(())
 }
 
-/// The settings of single agents.
+/// The settings of individual agents.
 fn agents(
     members: Map<String, Value>,
     warnings: &mut Vec<String>,
@@ -165,7 +169,7 @@ fn agents(
         let settings = match value {
             Value::Object(settings) => settings,
             Value::Null => Map::new(),
-            _ => return Err(format!("{AGENTS}.{name} is not a section")),
+            _ => return Err(format!("{AGENTS}.{name} must be a section")),
         };
         let mut values = BTreeMap::new();
         walk(LIVENESS, &format!("{AGENTS}.{name}: "), settings, &mut values, warnings)?;
@@ -174,7 +178,7 @@ fn agents(
     Ok(all)
 }
 
-/// Takes the reviewers out of their section, each with its command.
+/// Takes the reviewers and their commands out of their section.
 fn reviewers(members: &mut Map<String, Value>, warnings: &mut Vec<String>) -> Result<BTreeMap<String, String>, String> {
     let mut all = BTreeMap::new();
     let names: Vec<String> = members.iter().filter(|(_, value)| value.is_object()).map(|(n, _)| n.clone()).collect();
@@ -184,17 +188,17 @@ fn reviewers(members: &mut Map<String, Value>, warnings: &mut Vec<String>) -> Re
             match (setting.as_str(), value) {
                 (COMMAND, Value::String(command)) => drop(all.insert(name.clone(), command)),
                 (COMMAND, Value::Null) => {}
-                (COMMAND, _) => return Err(format!("{REVIEWERS}.{name}.{COMMAND} must be a text")),
-                _ => warnings.push(format!("{CONFIG_FILE}: {REVIEWERS}.{name}.{setting} is not a setting")),
+                (COMMAND, _) => return Err(format!("{REVIEWERS}.{name}.{COMMAND} must be a string")),
+                _ => warnings.push(format!("{CONFIG_FILE}: unknown setting {REVIEWERS}.{name}.{setting}")),
             }
         }
     }
     Ok(all)
 }
 
-/// A file that names every setting and says nothing: each one is commented out.
+/// A settings file in which every setting is commented out.
 pub fn commented() -> String {
-    let mut text = String::from("# HiveForge settings. Every line is optional; what stands here is the default.\n");
+    let mut text = String::from("# HiveForge settings. Every line is optional; the values shown are the defaults.\n");
     let mut above: Vec<&str> = Vec::new();
     for setting in Setting::ALL {
         let mut path: Vec<&str> = setting.as_str().split('.').collect();
@@ -202,13 +206,13 @@ pub fn commented() -> String {
         let same = path.iter().zip(&above).take_while(|(a, b)| a == b).count();
         for (depth, section) in path.iter().enumerate().skip(same) {
             let gap = if depth == 0 { "\n" } else { "" };
-            writeln!(text, "{gap}# {}{section}:", "  ".repeat(depth)).expect("a string takes all");
+            writeln!(text, "{gap}# {}{section}:", "  ".repeat(depth)).expect("writing to a string cannot fail");
         }
         let (indent, value) = ("  ".repeat(path.len()), setting.fallback().value());
-        writeln!(text, "# {indent}{name}: {value}  # {}", setting.meaning()).expect("a string takes all");
+        writeln!(text, "# {indent}{name}: {value}  # {}", setting.meaning()).expect("writing to a string cannot fail");
         above = path;
     }
-    text + "\n# agents:\n#   NAME:  # settings of liveness for this agent alone\n#     inactive_error_seconds: 600\n"
+    text + "\n# agents:\n#   NAME:  # liveness settings for this agent only\n#     inactive_error_seconds: 600\n"
 }
 
 #[cfg(test)]
@@ -238,7 +242,7 @@ mod tests {
         let (config, warnings) = parse("governance:\n  max_retries: 7\n  max_retires: 8\nllm:\n  model: x\n").unwrap();
         assert_eq!(config.count(Setting::MaxRetries), 7);
         assert_eq!(config.count(Setting::MaxOscillations), 5);
-        assert_eq!(warnings, ["hiveforge.config.yaml: governance.max_retires is not a setting"]);
+        assert_eq!(warnings, ["hiveforge.config.yaml: unknown setting governance.max_retires"]);
         for wrong in [
             "governance: 3\n",
             "governance:\n  max_retries: -1\n",

@@ -1,4 +1,4 @@
-//! Files of the vault, opened relative to their directory and never through a link.
+//! Files of the vault, opened relative to their directory and never through a symbolic link.
 //!
 //! Invariant: no function here follows a symbolic link, whatever the name (`a_link_inside_the_vault_is_refused`).
 
@@ -15,10 +15,17 @@ use crate::base::{Error, Reason, Result};
 
 const DIR_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// What no part of a vault may have: write permission for group or others.
+/// Write permission for group or others, which nothing in a vault may have.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// An open directory. The path is for messages only.
+/// Whether a file is on the disk before it gets its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+    Synced,
+    Unsynced,
+}
+
+/// An open directory. The path is only for messages.
 #[derive(Debug)]
 pub struct Dir {
     fd: OwnedFd,
@@ -26,7 +33,7 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// Opens a directory by its path; links that lead to it are the caller's own.
+    /// Opens a directory by its path, following symbolic links: the path is the caller's choice.
     pub fn open_root(path: &Path) -> Result<Option<Dir>> {
         match sys::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
             Ok(fd) => Ok(Some(Dir { fd, path: path.to_owned() })),
@@ -46,7 +53,7 @@ impl Dir {
         sys::renameat(&self.fd, name, &to.fd, to_name).map_err(|e| failed("rename", &self.path.join(name), e))
     }
 
-    /// Opens a directory in this one, making it if it is missing. Says whether it was made.
+    /// Opens a directory in this one, creating it if it is missing. Returns whether it was created.
     pub fn make_dir(&self, name: &str) -> Result<(Dir, bool)> {
         let made = match sys::mkdirat(&self.fd, name, DIR_MODE) {
             Ok(()) => true,
@@ -71,7 +78,7 @@ impl Dir {
         Ok(file)
     }
 
-    /// Opens a file for writing, making it if it is missing. Says whether it was made.
+    /// Opens a file for writing, creating it if it is missing. Returns whether it was created.
     pub fn make_file(&self, name: &str) -> Result<(File, bool)> {
         if let Some(file) = self.open_file_to_write(name)? {
             return Ok((file, false));
@@ -79,7 +86,7 @@ impl Dir {
         match self.file(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
             Ok(Some(file)) => Ok((file, true)),
             Ok(None) => Err(failed("create", &self.path.join(name), Errno::NOENT)),
-            // Somebody else made it in between.
+            // Another process created it in the meantime.
             Err(e) => match self.open_file_to_write(name)? {
                 Some(file) => Ok((file, false)),
                 None => Err(e),
@@ -88,14 +95,14 @@ impl Dir {
     }
 
     fn file(&self, name: &str, flags: OFlags) -> Result<Option<File>> {
-        // NONBLOCK: a FIFO in the place of a file must not hang us.
+        // NONBLOCK: opening a FIFO instead of a file must not block.
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let Some(fd) = self.openat(name, flags)? else { return Ok(None) };
-        let stat = sys::fstat(&fd).map_err(|e| failed("look at", &self.path.join(name), e))?;
+        let stat = sys::fstat(&fd).map_err(|e| failed("stat", &self.path.join(name), e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Error::refused(
                 Reason::Symlink,
-                format!("{} is not a plain file", self.path.join(name).display()),
+                format!("{} is not a regular file", self.path.join(name).display()),
             ));
         }
         Ok(Some(File::from(fd)))
@@ -110,7 +117,7 @@ impl Dir {
                 match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => Err(Error::refused(
                         Reason::Symlink,
-                        format!("{} is a symbolic link; nothing in a vault may be one", path().display()),
+                        format!("{} is a symbolic link; a vault must not contain any", path().display()),
                     )),
                     _ => Err(failed("open", &path(), e)),
                 }
@@ -127,37 +134,37 @@ impl Dir {
         Ok(Some(bytes))
     }
 
-    /// Puts a whole file in place: written beside, synced, renamed, directory synced.
+    /// Writes a whole file durably: to a temporary file, synced and renamed, then the directory synced.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.put_by_rename(name, bytes, true)?;
+        self.put_by_rename(name, bytes, Durability::Synced)?;
         self.sync()
     }
 
-    /// The same for what can be made again: whole for every reader, but not synced.
+    /// The same for a file that can be rebuilt: complete for every reader, but not synced.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.put_by_rename(name, bytes, false)
+        self.put_by_rename(name, bytes, Durability::Unsynced)
     }
 
-    fn put_by_rename(&self, name: &str, bytes: &[u8], sync: bool) -> Result<()> {
+    fn put_by_rename(&self, name: &str, bytes: &[u8], durability: Durability) -> Result<()> {
         let beside = format!(".{name}.tmp");
         let put = || -> Result<()> {
-            let left_over = || failed("create", &self.path.join(&beside), Errno::NOENT);
-            let mut file = self.file(&beside, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?.ok_or_else(left_over)?;
+            let gone = || failed("create", &self.path.join(&beside), Errno::NOENT);
+            let mut file = self.file(&beside, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?.ok_or_else(gone)?;
             file.write_all(bytes).map_err(|e| failed("write", &self.path.join(name), e))?;
-            if sync {
+            if durability == Durability::Synced {
                 file.sync_all().map_err(|e| failed("sync", &self.path.join(name), e))?;
             }
             sys::renameat(&self.fd, &beside, &self.fd, name).map_err(|e| failed("rename", &self.path.join(name), e))
         };
         let result = put();
         if result.is_err() {
-            // Best effort: the error that matters is the first one.
+            // Best effort: the first error is the one that matters.
             let _ = self.remove(&beside);
         }
         result
     }
 
-    /// Removes what was written beside its place by somebody who died. Only where one writes at a time.
+    /// Removes temporary files left by a process that died. Only for directories with one writer at a time.
     pub fn sweep(&self) -> Result<()> {
         for (name, _) in self.list()?.iter().filter(|(name, _)| name.starts_with('.') && name.ends_with(".tmp")) {
             self.remove(name)?;
@@ -165,7 +172,7 @@ impl Dir {
         Ok(())
     }
 
-    /// Removes a file if it is there.
+    /// Removes a file if it exists.
     pub fn remove(&self, name: &str) -> Result<()> {
         match sys::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -173,7 +180,7 @@ impl Dir {
         }
     }
 
-    /// Removes an empty directory.
+    /// Removes an empty directory if it exists.
     pub fn remove_dir(&self, name: &str) -> Result<()> {
         match sys::unlinkat(&self.fd, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -181,12 +188,12 @@ impl Dir {
         }
     }
 
-    /// Gives a file or directory in this one another name.
+    /// Renames a file or directory in this directory.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         sys::renameat(&self.fd, from, &self.fd, to).map_err(|e| failed("rename", &self.path.join(from), e))
     }
 
-    /// Replaces a file by another name of a file elsewhere.
+    /// Replaces a file by a hard link to a file elsewhere.
     pub fn replace_by_link(&self, from: &Dir, from_name: &str, name: &str) -> Result<()> {
         let beside = format!(".{name}.tmp");
         self.remove(&beside)?;
@@ -195,13 +202,13 @@ impl Dir {
         self.rename(&beside, name)
     }
 
-    /// Names in this directory, sorted, with whether each is a directory. A link is refused. Names
-    /// that are not UTF-8 are none of ours and are passed over.
+    /// The names in this directory, sorted, each with whether it is a directory. Symbolic links are refused. Names that
+    /// are not UTF-8 are not ours and are skipped.
     pub fn list(&self) -> Result<Vec<(String, bool)>> {
         Ok(self.list_all()?.into_iter().filter_map(|(name, is_dir)| Some((name?, is_dir))).collect())
     }
 
-    /// The same, with nothing in the place of a name that is not UTF-8.
+    /// The same, with `None` for each name that is not UTF-8.
     pub fn list_all(&self) -> Result<Vec<(Option<String>, bool)>> {
         let mut names = Vec::new();
         for entry in sys::Dir::read_from(&self.fd).map_err(|e| failed("read", &self.path, e))? {
@@ -216,13 +223,13 @@ impl Dir {
             let kind = match entry.file_type() {
                 FileType::Unknown => sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)
                     .map(|stat| FileType::from_raw_mode(stat.st_mode))
-                    .map_err(|e| failed("look at", &self.path.join(name), e))?,
+                    .map_err(|e| failed("stat", &self.path.join(name), e))?,
                 known => known,
             };
             if kind == FileType::Symlink {
                 return Err(Error::refused(
                     Reason::Symlink,
-                    format!("{} is a symbolic link; nothing in a vault may be one", self.path.join(name).display()),
+                    format!("{} is a symbolic link; a vault must not contain any", self.path.join(name).display()),
                 ));
             }
             names.push((Some(name.to_owned()), kind == FileType::Directory));
@@ -231,7 +238,7 @@ impl Dir {
         Ok(names)
     }
 
-    /// Makes names in this directory durable.
+    /// Makes the names in this directory durable.
     pub fn sync(&self) -> Result<()> {
         if leaves_out(Sabotage::DirectorySync) {
             return Ok(());
@@ -239,7 +246,7 @@ impl Dir {
         sys::fsync(&self.fd).map_err(|e| failed("sync", &self.path, e))
     }
 
-    /// Takes the lock of the directory itself for as long as this value lives; says whether it was free.
+    /// Locks the directory itself as long as this value lives. Returns whether the lock was free.
     pub fn try_lock(&self) -> Result<bool> {
         match sys::flock(&self.fd, sys::FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
@@ -248,14 +255,14 @@ impl Dir {
         }
     }
 
-    /// Refuses a directory that belongs to somebody else or that others can write.
+    /// Refuses a directory that belongs to another user or that others can write to.
     pub fn check_private(&self) -> Result<()> {
         check_mode(&self.fd, &self.path)
     }
 
-    /// Closes a folder to others that was there before us.
+    /// Makes an existing directory private.
     pub fn make_private(&self) -> Result<()> {
-        sys::fchmod(&self.fd, DIR_MODE).map_err(|e| failed("close to others", &self.path, e))
+        sys::fchmod(&self.fd, DIR_MODE).map_err(|e| failed("change the mode of", &self.path, e))
     }
 
     /// The same check for a file in it.
@@ -272,29 +279,29 @@ impl Dir {
 }
 
 fn check_mode(fd: impl AsFd, path: &Path) -> Result<()> {
-    let stat = sys::fstat(fd).map_err(|e| failed("look at", path, e))?;
+    let stat = sys::fstat(fd).map_err(|e| failed("stat", path, e))?;
     let me = rustix::process::geteuid().as_raw();
     if stat.st_uid != me {
         return Err(Error::refused(
             Reason::NotOwner,
-            format!("{} belongs to user {}, not to user {me}: it can only be read", path.display(), stat.st_uid),
+            format!("{} belongs to user {}, not to user {me}; it is read-only", path.display(), stat.st_uid),
         ));
     }
     if stat.st_mode & OTHERS_WRITE != 0 {
         return Err(Error::refused(
             Reason::NotPrivate,
-            format!("{} can be written by others (mode {:o})", path.display(), stat.st_mode & 0o777),
+            format!("{} is writable by others (mode {:o})", path.display(), stat.st_mode & 0o777),
         ));
     }
     Ok(())
 }
 
-/// A system call that failed, in one line.
+/// The error for a failed system call, in one line.
 pub fn failed(doing: &str, path: &Path, error: impl Into<io::Error>) -> Error {
     Error::system(format!("cannot {doing} {}", path.display()), error.into())
 }
 
-/// Makes the folders that lead to a path, each of them durable.
+/// Creates the parent directories of a path, durably.
 pub fn make_parents(path: &Path) -> Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) else {
         return Ok(());

@@ -8,10 +8,10 @@ use crate::chain::record::{BadRecord, HeadRecord};
 
 pub const HEAD_FILE: &str = "chain.json";
 
-/// Reading while somebody rewrites it can see half of each: look again this often.
+/// A read during a rewrite can see parts of both versions, so it is tried this often.
 const READ_ATTEMPTS: usize = 5;
 
-/// What the record's file says.
+/// The content of the head record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     Valid(HeadRecord),
@@ -33,7 +33,7 @@ pub fn read(akashic: &Dir) -> Result<Published> {
     Ok(last)
 }
 
-/// Publishes a head that is already durable. Not synced: it may be behind after a power cut.
+/// Publishes a head that is already durable. Not synced: after a power failure, the record may be behind the log.
 pub fn publish(akashic: &Dir, record: &HeadRecord) -> Result<()> {
     let (file, _) = akashic.make_file(HEAD_FILE)?;
     file.write_all_at(&record.encode(), 0).map_err(|e| failed("write", &akashic.path().join(HEAD_FILE), e))

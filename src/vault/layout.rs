@@ -1,4 +1,4 @@
-//! The vault's layout, and making a new one.
+//! The layout of a vault, and creating one.
 
 use std::path::Path;
 
@@ -16,25 +16,26 @@ pub(super) const LOCK_FILE: &str = ".lock";
 pub(super) const EVENTS: &str = "events";
 pub(super) const QUARANTINE: &str = "quarantine";
 const SCHEMAS: &str = "schemas";
-/// Folders of `Akashic/`.
+/// Directories in `Akashic/`.
 const AKASHIC_DIRS: &[&str] = &[EVENTS, QUARANTINE, "projections", SCHEMAS, "snapshots"];
-/// Folders of the vault itself.
+/// Directories in the vault.
 const ROOT_DIRS: &[&str] = &["Agents", "Artifacts", "Autonomous", "Context", "Jobs"];
 
-/// What `create` found or did.
+/// The result of `create`.
 #[derive(Debug)]
 pub enum Created {
     /// A new vault, with its first event.
     New(Box<Event>),
-    /// It was there already; nothing was changed.
+    /// It already existed; nothing was changed.
     Existed,
 }
 
 impl Vault {
-    /// Makes a vault at `path`, or finishes one whose making was interrupted.
+    /// Creates a vault at `path`, or completes one whose creation was interrupted.
     pub fn create(path: &Path, actor: Actor, vault_id: &str, options: WriteOptions) -> Result<(Vault, Created)> {
         make_root(path)?;
-        let root = Dir::open_root(path)?.ok_or_else(|| Error::usage(format!("{} is not a folder", path.display())))?;
+        let root =
+            Dir::open_root(path)?.ok_or_else(|| Error::usage(format!("{} is not a directory", path.display())))?;
         refuse_foreign(&root)?;
         root.check_private()?;
         let (akashic, made) = root.make_dir(AKASHIC)?;
@@ -43,7 +44,7 @@ impl Vault {
             root.sync()?;
         }
         let vault = Vault { path: path.to_owned(), root, akashic, lock_timeout: options.lock_timeout, store: None };
-        // Looked at as a reader does: a writer would mend a torn tail, and nothing is to be changed.
+        // Opened as a reader: a writer would repair a torn tail, but nothing must be changed.
         if vault.snapshot()?.head.is_some() {
             return Ok((vault, Created::Existed));
         }
@@ -68,7 +69,7 @@ impl Vault {
         vault.akashic.sync()?;
         vault.root.sync()?;
         files::sync_parent(path)?;
-        // A file that cannot be read is found by the first command that needs it.
+        // The first command that needs the settings file reports it if it cannot be read.
         let settings = vault.config_file().map(|(config, _)| config.settings).unwrap_or_default();
         let event = writer.append_one(first_event(actor, vault_id, &settings))?;
         drop(writer);
@@ -76,7 +77,7 @@ impl Vault {
     }
 }
 
-/// The event that begins every log.
+/// The first event of every log.
 pub(super) fn first_event(actor: Actor, vault_id: &str, settings: &Settings) -> Draft {
     let payload = json!({"vault_id": vault_id, "schema_version": SCHEMA_VERSION, "settings": settings.to_json()});
     Draft {
@@ -89,7 +90,7 @@ pub(super) fn first_event(actor: Actor, vault_id: &str, settings: &Settings) -> 
     }
 }
 
-/// Makes the folder itself, private from the start, with its parents.
+/// Creates the directory, private from the start, and its parents.
 fn make_root(path: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     if path.exists() {
@@ -102,13 +103,13 @@ fn make_root(path: &Path) -> Result<()> {
     }
 }
 
-/// A folder with something else in it is not turned into a vault.
+/// Refuses a directory that contains something else.
 fn refuse_foreign(root: &Dir) -> Result<()> {
     let ours = |name: &str| name == AKASHIC || name == CONFIG_FILE || ROOT_DIRS.contains(&name);
     match root.list()?.into_iter().find(|(name, _)| !ours(name)) {
         Some((name, _)) if root.dir(AKASHIC)?.is_none() => Err(Error::refused(
             Reason::NotEmpty,
-            format!("{} holds '{name}' and is not a vault: choose a new or empty folder", root.path().display()),
+            format!("{} contains '{name}' and is not a vault; choose a new or empty directory", root.path().display()),
         )),
         _ => Ok(()),
     }

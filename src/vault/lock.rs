@@ -1,8 +1,8 @@
-//! flock, with an end to the wait. `Akashic/.lock` is held by whoever appends and is never unlinked;
-//! a job's files are locked the same way.
+//! flock with a timeout. A process that appends holds `Akashic/.lock`, which is never unlinked; a job's files are locked
+//! the same way.
 //!
-//! Waiting is done by a thread that blocks in flock, so that nothing spins. It lets go of a pipe when
-//! it is through, so that one poll can wait for many locks, for signals and for an end.
+//! A thread that blocks in flock does the waiting, so that nothing spins. It closes a pipe when it is done, so that one
+//! poll can wait for many locks, for signals and for a deadline.
 
 use std::fs::File;
 use std::io::{self, PipeReader};
@@ -12,62 +12,65 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, text};
 
-/// Enough for a thread that makes one system call; hundreds may wait.
+/// Enough for a thread that makes one system call; there may be hundreds.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// How a lock is held.
+/// Whether others can hold a lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum LockMode {
     Exclusive,
     Shared,
 }
 
-/// What is said when a lock cannot be taken, by whose lock it is.
+/// The error messages when a lock cannot be taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Failures {
+pub struct LockMessages {
     /// flock itself failed.
     pub lock: &'static str,
-    /// There was nothing to wait with.
+    /// The waiting thread could not be started.
     pub wait: &'static str,
 }
 
-const OF_VAULT: Failures = Failures { lock: "cannot lock the vault", wait: "cannot wait for the vault's lock" };
+const OF_VAULT: LockMessages = LockMessages { lock: "cannot lock the vault", wait: "cannot wait for the vault's lock" };
 
-/// A lock of the vault, held for as long as this value lives; the kernel lets go when the process dies.
+/// A lock of the vault, held as long as this value lives. The kernel releases it when the process dies.
 #[derive(Debug)]
 pub struct LockGuard {
     _file: File,
 }
 
-/// Takes a lock of the vault. Busy if somebody else has it for longer than `timeout`.
-pub fn take(file: File, mode: Mode, timeout: Duration) -> Result<LockGuard> {
+/// Takes a lock of the vault. `Busy` if another process holds it for longer than `timeout`.
+pub fn take(file: File, mode: LockMode, timeout: Duration) -> Result<LockGuard> {
     match take_within(file, mode, timeout, OF_VAULT)? {
         Some(file) => Ok(LockGuard { _file: file }),
         None => Err(Error::new(
             ErrorKind::Busy,
-            format!("another command has held the vault's lock for {} seconds", timeout.as_secs()),
+            format!(
+                "the vault is in use: another command has held its lock for {}",
+                text::count_noun(timeout.as_secs(), "second")
+            ),
         )),
     }
 }
 
-/// Takes a lock, waiting at most `timeout`; `None` if it was held for longer.
-pub fn take_within(file: File, mode: Mode, timeout: Duration, failures: Failures) -> Result<Option<File>> {
-    let failed = |e| Error::system(failures.lock, e);
-    if try_hold(&file, mode).map_err(failed)? {
+/// Takes a lock, waiting at most `timeout`; `None` if it is held for longer.
+pub fn take_within(file: File, mode: LockMode, timeout: Duration, messages: LockMessages) -> Result<Option<File>> {
+    let failed = |e| Error::system(messages.lock, e);
+    if try_acquire(&file, mode).map_err(failed)? {
         return Ok(Some(file));
     }
-    let waiter = Waiter::start(file, mode).map_err(|e| Error::system(failures.wait, e))?;
+    let waiter = Waiter::start(file, mode).map_err(|e| Error::system(messages.wait, e))?;
     waiter.finish_within(timeout).map_err(failed)
 }
 
 /// Takes a lock if it is free now.
-pub fn try_hold(file: &File, mode: Mode) -> io::Result<bool> {
-    // Named in full: `File` has methods of its own for this, and of the same names.
+pub fn try_acquire(file: &File, mode: LockMode) -> io::Result<bool> {
+    // Fully qualified, because `File` has methods with the same names.
     let tried = uninterrupted(|| match mode {
-        Mode::Exclusive => fs2::FileExt::try_lock_exclusive(file),
-        Mode::Shared => fs2::FileExt::try_lock_shared(file),
+        LockMode::Exclusive => fs2::FileExt::try_lock_exclusive(file),
+        LockMode::Shared => fs2::FileExt::try_lock_shared(file),
     });
     match tried {
         Ok(()) => Ok(true),
@@ -76,21 +79,21 @@ pub fn try_hold(file: &File, mode: Mode) -> io::Result<bool> {
     }
 }
 
-/// Takes a lock, however long that lasts.
-pub fn hold(file: &File, mode: Mode) -> io::Result<()> {
+/// Takes a lock, waiting as long as it takes.
+pub fn acquire(file: &File, mode: LockMode) -> io::Result<()> {
     uninterrupted(|| match mode {
-        Mode::Exclusive => fs2::FileExt::lock_exclusive(file),
-        Mode::Shared => fs2::FileExt::lock_shared(file),
+        LockMode::Exclusive => fs2::FileExt::lock_exclusive(file),
+        LockMode::Shared => fs2::FileExt::lock_shared(file),
     })
 }
 
-/// Whether two open files are the same one.
+/// Whether two open files are the same file.
 pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
     let (one, other) = (one.metadata()?, other.metadata()?);
     Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
-/// A call that a signal interrupts is made again.
+/// Repeats a call that is interrupted by a signal.
 fn uninterrupted(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
     loop {
         match call() {
@@ -100,8 +103,8 @@ fn uninterrupted(call: impl Fn() -> io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A thread that is blocked in flock. Its descriptor hangs up when it is through. Dropped before
-/// that, it lets go of the lock as soon as it has it.
+/// A thread that is blocked in flock. Its descriptor hangs up when the thread is done. If this value is dropped before
+/// that, the thread releases the lock as soon as it gets it.
 #[derive(Debug)]
 pub struct Waiter {
     through: PipeReader,
@@ -109,12 +112,12 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    pub fn start(file: File, mode: Mode) -> io::Result<Waiter> {
+    pub fn start(file: File, mode: LockMode) -> io::Result<Waiter> {
         let (through, hang_up) = io::pipe()?;
         let (sender, result) = mpsc::channel();
         let block = move || {
-            let held = hold(&file, mode);
-            // If nobody waits any more, the file is dropped here and with it the lock.
+            let held = acquire(&file, mode);
+            // If nobody is waiting anymore, the file is dropped here, which releases the lock.
             let _ = sender.send(held.map(|()| file));
             drop(hang_up);
         };
@@ -122,7 +125,7 @@ impl Waiter {
         Ok(Waiter { through, result })
     }
 
-    /// The locked file, at once where the descriptor has hung up; `None` if it took longer than `timeout`.
+    /// The locked file, immediately if the descriptor has hung up; `None` if it takes longer than `timeout`.
     pub fn finish_within(self, timeout: Duration) -> io::Result<Option<File>> {
         match self.result.recv_timeout(timeout) {
             Ok(held) => held.map(Some),
@@ -149,7 +152,7 @@ mod tests {
         File::options().create(true).truncate(false).write(true).open(dir.path().join(name)).unwrap()
     }
 
-    /// Which of them are through: now, or without a limit as soon as one is.
+    /// Which of the waiters are done; without a limit, blocks until one is.
     fn through(waiters: &[&Waiter], limit: Option<&Timespec>) -> Vec<bool> {
         let mut fds: Vec<_> = waiters.iter().map(|one| PollFd::new(*one, PollFlags::IN)).collect();
         rustix::io::retry_on_intr(|| poll(&mut fds, limit)).unwrap();
@@ -160,12 +163,12 @@ mod tests {
     fn a_held_lock_is_busy_and_a_released_one_is_taken() {
         let dir = tempfile::tempdir().unwrap();
         let open = || open(&dir, "lock");
-        let held = take(open(), Mode::Exclusive, Duration::ZERO).unwrap();
-        let busy = take(open(), Mode::Exclusive, Duration::from_millis(1)).unwrap_err();
+        let held = take(open(), LockMode::Exclusive, Duration::ZERO).unwrap();
+        let busy = take(open(), LockMode::Exclusive, Duration::from_millis(1)).unwrap_err();
         assert_eq!(busy.kind, ErrorKind::Busy);
         let waiting = thread::spawn({
             let file = open();
-            move || take(file, Mode::Shared, Duration::from_secs(60)).map(drop)
+            move || take(file, LockMode::Shared, Duration::from_secs(60)).map(drop)
         });
         drop(held);
         waiting.join().unwrap().unwrap();
@@ -176,15 +179,15 @@ mod tests {
         const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let dir = tempfile::tempdir().unwrap();
         let (first, second) = (open(&dir, "first"), open(&dir, "second"));
-        hold(&first, Mode::Exclusive).unwrap();
-        hold(&second, Mode::Shared).unwrap();
-        let of_first = Waiter::start(open(&dir, "first"), Mode::Shared).unwrap();
-        let of_second = Waiter::start(open(&dir, "second"), Mode::Exclusive).unwrap();
+        acquire(&first, LockMode::Exclusive).unwrap();
+        acquire(&second, LockMode::Shared).unwrap();
+        let of_first = Waiter::start(open(&dir, "first"), LockMode::Shared).unwrap();
+        let of_second = Waiter::start(open(&dir, "second"), LockMode::Exclusive).unwrap();
         assert_eq!(through(&[&of_first, &of_second], Some(&NOW)), [false, false]);
         drop(second);
         assert_eq!(through(&[&of_first, &of_second], None), [false, true]);
         let taken = of_second.finish_within(Duration::ZERO).unwrap().unwrap();
-        assert!(!try_hold(&open(&dir, "second"), Mode::Shared).unwrap());
+        assert!(!try_acquire(&open(&dir, "second"), LockMode::Shared).unwrap());
         drop((first, taken));
         assert_eq!(through(&[&of_first], None), [true]);
         assert!(is_same(&of_first.finish_within(Duration::ZERO).unwrap().unwrap(), &open(&dir, "first")).unwrap());
@@ -194,10 +197,10 @@ mod tests {
     fn a_waiter_that_is_dropped_keeps_no_lock() {
         let dir = tempfile::tempdir().unwrap();
         let held = open(&dir, "lock");
-        hold(&held, Mode::Exclusive).unwrap();
-        drop(Waiter::start(open(&dir, "lock"), Mode::Exclusive).unwrap());
+        acquire(&held, LockMode::Exclusive).unwrap();
+        drop(Waiter::start(open(&dir, "lock"), LockMode::Exclusive).unwrap());
         drop(held);
-        // Through the thread that nobody waits for, whichever of the two is first.
-        hold(&open(&dir, "lock"), Mode::Exclusive).unwrap();
+        // Whichever thread gets the lock first, the other gets it afterwards.
+        acquire(&open(&dir, "lock"), LockMode::Exclusive).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! The log's files: which segments there are, and reading them up to a known end.
+//! The files of the log: its segments, its published end, and its tail.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -7,30 +7,30 @@ use std::os::unix::fs::FileExt;
 
 use super::files::Dir;
 use super::head::{self, Published};
-use super::lock::{self, LockGuard, Mode};
+use super::lock::{self, LockGuard, LockMode};
 use super::snapshot::{Position, Snapshot, Visited};
 use super::{Vault, layout};
 use crate::base::{Error, Result, limits};
-use crate::chain::tail::{self, Known, Piece, Place, Tail};
-use crate::chain::{Head, HeadRecord, SegmentName, check_line, strict};
+use crate::chain::tail::{self, SegmentPart, Tail, TailClass, TailScope};
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, check_line, strict};
 use crate::event::Event;
 
 impl Vault {
-    /// The log as far as it was published. Takes no lock unless the head cannot be read without.
+    /// The published log. Takes no lock unless the head record cannot be read without it.
     pub fn snapshot(&self) -> Result<Snapshot> {
         if let Published::Valid(record) = head::read(&self.akashic)? {
             return self.published(&record);
         }
-        // A writer may be at work on the record: look again when there is none.
-        let _guard = self.lock_if_possible(Mode::Shared)?;
+        // A writer may be rewriting the record: read it again while none is active.
+        let _guard = self.lock_if_possible(LockMode::Shared)?;
         match head::read(&self.akashic)? {
             Published::Valid(record) => self.published(&record),
             _ => self.scanned(),
         }
     }
 
-    /// The lock, or nothing on a copy or a mount where it cannot be had.
-    pub(super) fn lock_if_possible(&self, mode: Mode) -> Result<Option<LockGuard>> {
+    /// Takes the lock; `None` if there is no lock file, as in a copy.
+    pub(super) fn lock_if_possible(&self, mode: LockMode) -> Result<Option<LockGuard>> {
         match self.akashic.open_file(layout::LOCK_FILE)? {
             Some(file) => lock::take(file, mode, self.lock_timeout).map(Some),
             None => Ok(None),
@@ -54,11 +54,11 @@ impl Vault {
         Ok(Snapshot { events, end, segments: OnceCell::new(), head: Some(record.head), count: record.count })
     }
 
-    /// Without a record: everything up to the first byte that is not good.
+    /// The log without a record: everything up to the first invalid byte.
     pub(super) fn scanned(&self) -> Result<Snapshot> {
-        let Tail { head, count, end, verdict, .. } = self.tail(None)?;
-        match verdict {
-            tail::Verdict::Damage { why, .. } => Err(Error::corrupt(why)),
+        let Tail { head, count, end, class, .. } = self.tail(None)?;
+        match class {
+            TailClass::Damage { why, .. } => Err(Error::corrupt(why)),
             _ => Ok(Snapshot { events: self.events()?, end, segments: OnceCell::new(), head, count }),
         }
     }
@@ -72,7 +72,7 @@ impl Vault {
         self.segments_since("")
     }
 
-    /// Segments of the months from `month` on.
+    /// The segments of `month` and later, oldest first.
     pub(super) fn segments_since(&self, month: &str) -> Result<Vec<SegmentName>> {
         match self.events()? {
             Some(events) => segments_since(&events, month),
@@ -80,13 +80,13 @@ impl Vault {
         }
     }
 
-    /// Hands the events from one place to another to `visit`, each with the place where its line
-    /// ends. Lists no more folders than it must.
+    /// Visits the events between two offsets, each with the offset where its line ends. Lists no more directories than
+    /// necessary.
     pub(super) fn events_between(
         &self,
-        from: Option<Place>,
-        to: Place,
-        visit: &mut dyn FnMut(Place, Event) -> Visited,
+        from: Option<LogOffset>,
+        to: LogOffset,
+        visit: &mut dyn FnMut(LogOffset, Event) -> Visited,
     ) -> Result<()> {
         let mut segments = self.segments_since(&from.map_or(String::new(), |from| from.segment.month()))?;
         segments.retain(|name| from.is_none_or(|from| *name >= from.segment) && *name <= to.segment);
@@ -100,39 +100,39 @@ impl Vault {
             count: 0,
         };
         part.events(Position { index: 0, offset }, &mut |position, event, line| {
-            visit(Place { segment: names[position.index], offset: position.offset + line.len() as u64 + 1 }, event)
+            visit(LogOffset { segment: names[position.index], offset: position.offset + line.len() as u64 + 1 }, event)
         })
     }
 
     /// Opens a segment for reading.
     pub(super) fn open_segment(&self, name: SegmentName) -> Result<File> {
-        let events = self.events()?.ok_or_else(|| Error::corrupt("the vault has no events folder"))?;
+        let events = self.events()?.ok_or_else(|| Error::corrupt("the events directory is missing"))?;
         open_segment(&events, name)
     }
 
-    /// What stands behind the record's head, or the whole log without a record.
+    /// Classifies what comes after the record's head, or the whole log if there is no record.
     pub(super) fn tail(&self, record: Option<&HeadRecord>) -> Result<Tail> {
         let month = record.map_or(String::new(), |r| r.segment.month());
         let mut segments = self.segments_since(&month)?;
         segments.retain(|name| record.is_none_or(|record| *name >= record.segment));
-        // One at a time: without a record this is the whole log.
-        let pieces = segments.into_iter().map(|segment| {
+        // One segment at a time: without a record, this is the whole log.
+        let parts = segments.into_iter().map(|segment| {
             let start = record.filter(|record| record.segment == segment).map_or(0, |record| record.offset);
             let mut bytes = Vec::new();
             let mut file = self.open_segment(segment)?;
             let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_to_end(&mut bytes));
             read.map_err(|e| Error::system(format!("cannot read {segment}"), e))?;
-            Ok(Piece { segment, start, bytes })
+            Ok(SegmentPart { segment, start, bytes })
         });
-        let (known, head) = match record {
-            Some(record) => (Known::Published, Some(record.head)),
-            None => (Known::Nothing, None),
+        let (scope, head) = match record {
+            Some(record) => (TailScope::AfterHead, Some(record.head)),
+            None => (TailScope::WholeLog, None),
         };
         let end = record.map(|r| r.end());
-        tail::classify(known, head, end, pieces)
+        tail::classify(scope, head, end, parts)
     }
 
-    /// Whether the line that ends at the record's offset is the head that the record names.
+    /// The line that ends at the record's offset: is it the head that the record names?
     pub(super) fn head_line(&self, record: &HeadRecord) -> Result<HeadLine> {
         if !self.segments_since(&record.segment.month())?.contains(&record.segment) {
             return Ok(HeadLine::Missing);
@@ -156,17 +156,17 @@ impl Vault {
                     continue;
                 }
             };
-            // Certainly good, or good by the book.
+            // The fast check, or else the reference check.
             let good = strict::check(line).is_some() || check_line(line).is_ok();
             return Ok(match Event::read(line) {
-                Ok(event) if good && Head::of(&event) == record.head => HeadLine::Good(Box::new(event)),
+                Ok(event) if good && Head::at(&event) == record.head => HeadLine::Good(Box::new(event)),
                 _ => HeadLine::Other,
             });
         }
     }
 }
 
-/// Segments of the months from `month` on, oldest first.
+/// The segments of `month` and later, oldest first.
 pub(super) fn segments_since(events: &Dir, month: &str) -> Result<Vec<SegmentName>> {
     let mut segments = Vec::new();
     for (name, is_dir) in events.list()? {
@@ -182,15 +182,17 @@ pub(super) fn segments_since(events: &Dir, month: &str) -> Result<Vec<SegmentNam
     Ok(segments)
 }
 
-/// How long a segment is now.
+/// The current size of a segment.
 pub(super) fn size(file: &File) -> Result<u64> {
-    Ok(file.metadata().map_err(|e| Error::system("cannot look at the log", e))?.len())
+    Ok(file.metadata().map_err(|e| Error::system("cannot read the size of the log", e))?.len())
 }
 
-/// What stands where a record says the head is.
+/// What is in the log where a record says the head is.
 #[derive(Debug)]
 pub(super) enum HeadLine {
+    /// The head.
     Good(Box<Event>),
+    /// Something else.
     Other,
     /// The log ends before it.
     Missing,

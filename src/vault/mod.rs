@@ -1,32 +1,33 @@
-//! The vault: one directory, the only state. Keeps records and files, and the state that they fold to; what may be
-//! recorded next is none of its business.
+//! The vault: one directory, which holds all state. This layer stores events and files and folds them to a state. It does
+//! not decide what may be recorded; of `policy`, it knows only the settings.
 //!
-//! | room | what is in it |
+//! | module | what it does |
 //! |---|---|
-//! | `files` | opening without following links, private modes, whole files by rename |
-//! | `lock` | flock, with an end to the wait: who may append, who has a job |
-//! | `log` | segments, where the published log ends, what stands behind it |
-//! | `seam` | what the rest of the toolkit knows of the log, wherever it is kept |
-//! | `snapshot` | reading the log up to a known end |
+//! | `files` | opens files without following links, with private modes; replaces whole files by rename |
+//! | `lock` | flock with a timeout, for the vault and for jobs |
+//! | `log` | segments, where the published log ends, and what comes after it |
+//! | `seam` | the traits by which the rest of the toolkit uses the log, wherever it is stored |
+//! | `snapshot` | reads the log up to a known end |
 //! | `head` | `chain.json` |
-//! | `unit`, `write` | appending: what is recorded together, and recording it |
-//! | `recover` | the tail after a crash, the suffix after damage |
-//! | `index` | an earlier part of the log, folded, in LMDB |
-//! | `agents` | what agents show as files |
-//! | `autonomous` | the state file of a mission, replies of reviewers |
+//! | `batch`, `write` | collect events that are recorded together, and append them |
+//! | `recover` | repairs the tail after a crash and cuts off damage |
+//! | `index` | the folded state of an earlier part of the log, in LMDB |
+//! | `agents` | the files of agents |
+//! | `autonomous` | the state file of a mission and the replies of reviewers |
 //! | `artifacts` | contents that are too large for an event |
 //! | `projections` | JSON files for other programs |
-//! | `verify`, `backup` | proving and copying |
-//! | `layout`, `config` | what `hf-init` makes, and settings |
-//! | `sabotage` | what a debug build can be told to leave out, to test the tests |
-//! | `control`, `tick` | the stop flag, and when the watchdog last looked |
-//! | `clock` | the machine's clocks when the log was last written to |
-//! | `watch` | waiting for the log to grow |
+//! | `verify`, `backup` | check and copy the vault |
+//! | `layout`, `config` | what `hf-init` creates, and the settings file |
+//! | `sabotage` | what a debug build can be told to skip, to test the tests |
+//! | `control`, `tick` | the stop flag, and the watchdog's last tick |
+//! | `clock` | the machine's clocks at the last write |
+//! | `watch` | waits for the log to grow |
 
 mod agents;
 mod artifacts;
 mod autonomous;
 mod backup;
+mod batch;
 mod clock;
 pub mod config;
 mod control;
@@ -42,7 +43,6 @@ mod sabotage;
 mod seam;
 mod snapshot;
 mod tick;
-mod unit;
 mod verify;
 mod watch;
 mod write;
@@ -54,38 +54,38 @@ use std::time::Duration;
 use crate::base::{Error, ErrorKind, Result, limits};
 use crate::state::State;
 
-pub use agents::{AgentDir, End, LogFile};
+pub use agents::{AgentDir, DeclarationEnd, LogFile};
 pub use artifacts::{ARTIFACTS, Incoming, hash_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
-pub use control::Stop;
+pub use batch::Batch;
+pub use control::StopFlag;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use recover::Recovered;
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;
-pub use seam::{Append, Log, Store, View, Watching, moved};
+pub use seam::{Append, Log, LogStore, LogView, LogWatch, head_moved};
 pub use snapshot::{Position, Snapshot, Visited};
 pub use tick::Tick;
-pub use unit::Unit;
-pub use verify::{Checked, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
-pub use watch::Watch;
+pub use verify::{ChainVerdict, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
+pub use watch::VaultWatch;
 pub use write::Writer;
 
-/// A vault that exists, opened for reading.
+/// An existing vault.
 #[derive(Debug)]
 pub struct Vault {
     path: PathBuf,
     root: Dir,
     akashic: Dir,
-    /// How long a reader waits for the lock where it needs it.
+    /// How long a reader waits for the lock, if it needs it.
     lock_timeout: Duration,
-    /// Where the log is kept, if not in this folder.
-    store: Option<Arc<dyn Store>>,
+    /// Where the log is stored, if not in this directory.
+    store: Option<Arc<dyn LogStore>>,
 }
 
 impl Vault {
-    /// Opens an existing vault. The path itself may lead through links, nothing inside may.
+    /// Opens an existing vault. The path itself may contain symbolic links; the vault may not.
     pub fn open(path: &Path) -> Result<Vault> {
         let none = || Error::new(ErrorKind::NoVault, format!("no vault at {}", path.display()));
         let root = Dir::open_root(path)?.ok_or_else(none)?;
@@ -98,8 +98,8 @@ impl Vault {
         Vault { lock_timeout, ..self }
     }
 
-    /// The same vault, whose log is kept somewhere else.
-    pub fn with_store(self, store: Option<Arc<dyn Store>>) -> Vault {
+    /// The same vault with its log stored elsewhere.
+    pub fn with_store(self, store: Option<Arc<dyn LogStore>>) -> Vault {
         Vault { store, ..self }
     }
 
@@ -107,12 +107,12 @@ impl Vault {
         &self.path
     }
 
-    /// What the configuration file says, with a warning for each setting that is not known.
+    /// The settings in the file, with a warning for each unknown setting.
     pub fn config_file(&self) -> Result<(config::Config, Vec<String>)> {
         config::load(&self.root, &self.path)
     }
 
-    /// The settings in force: what the file says; where it cannot be used, what was recorded last, with a warning.
+    /// The settings in force: those in the file, or if it cannot be used, those recorded last, with a warning.
     pub fn config(&self) -> Result<(config::Config, Vec<String>)> {
         match self.config_file() {
             Ok(loaded) => Ok(loaded),
@@ -120,7 +120,7 @@ impl Vault {
         }
     }
 
-    /// A file of the vault, by its path inside, none of it through a link; nothing if it is not there.
+    /// Opens a file by its path inside the vault, without following links; `None` if it does not exist.
     pub fn open_file(&self, path: &Path) -> Result<Option<std::fs::File>> {
         let mut names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
         let Some(name) = names.pop() else { return Ok(None) };
@@ -134,13 +134,13 @@ impl Vault {
         dir.as_ref().unwrap_or(&self.root).open_file(name)
     }
 
-    /// Why this vault must not be written to or trusted as private, if others can write it.
+    /// Refuses a vault that belongs to another user or that others can write to.
     pub fn check_private(&self) -> Result<()> {
         self.root.check_private()?;
         self.akashic.check_private()
     }
 
-    /// The same for every part of the log.
+    /// The same check for every directory and file of the log.
     pub fn check_log_private(&self) -> Result<()> {
         self.check_private()?;
         let Some(events) = self.events()? else { return Ok(()) };
@@ -155,47 +155,47 @@ impl Vault {
         Ok(())
     }
 
-    /// The log and what it folds to, for a command that only reads.
-    pub fn view(&self) -> Result<View> {
+    /// The log and its state, for a command that only reads.
+    pub fn view(&self) -> Result<LogView> {
         match &self.store {
             Some(store) => store.view(),
-            None => Store::view(self),
+            None => LogStore::view(self),
         }
     }
 
-    /// The right to append to the log, wherever it is kept.
+    /// The right to append to the log, wherever it is stored.
     pub fn append(&self, options: WriteOptions) -> Result<Box<dyn Append + '_>> {
         match &self.store {
             Some(store) => store.append(options),
-            None => Store::append(self, options),
+            None => LogStore::append(self, options),
         }
     }
 
-    /// Whether the state can be had without reading the whole log.
+    /// Whether the state is available without reading the whole log.
     pub fn has_index(&self) -> bool {
         self.index().is_some()
     }
 
-    /// The log of this folder and what it folds to.
+    /// The log in this directory and its state.
     pub fn files_view(&self) -> Result<(Snapshot, State)> {
-        // The index first: a merge in between may only make the snapshot newer than the mark.
+        // The index first: a merge in between may then only make the snapshot newer than the index.
         let index = self.index();
         let snapshot = self.snapshot()?;
         let state = index::state(index, self, &snapshot)?;
         Ok((snapshot, state))
     }
 
-    /// Takes the lock, mends what a crash left, and gives the right to append.
+    /// Takes the lock, repairs what a crash left, and returns the right to append.
     pub fn write(&self, options: WriteOptions) -> Result<Writer<'_>> {
         Writer::open(self, options)
     }
 }
 
-/// How to write.
+/// Options for writing.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptions {
     pub lock_timeout: Duration,
     pub now: crate::base::Now,
-    /// A segment that has reached this size is followed by another.
+    /// A segment that has reached this size is followed by a new one.
     pub segment_max_bytes: u64,
 }

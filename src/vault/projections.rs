@@ -1,15 +1,15 @@
-//! Projection files: one JSON map per type, for `jq` and whoever else reads files.
+//! Projection files: one JSON map per type, for `jq` and other programs.
 //!
-//! They are rewritten by rename when an event touches their type, as long as they are small; a large
-//! one is left to the next hf-project. `meta.json` says up to which event each one is current.
-//! Nothing in the toolkit reads them for an answer: the log and the index have it.
+//! A small file is rewritten by rename when an event changes its type; large ones are left to the next hf-project.
+//! `meta.json` says up to which event each file is current. The toolkit answers nothing from them: it uses the log and
+//! the index.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::Vault;
-use super::lock::Mode;
+use super::lock::LockMode;
 use crate::base::{EntityType, Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::machine;
@@ -21,14 +21,14 @@ const CONTEXT: &str = "Context";
 const ACTIVE_CONSTRAINTS: &str = "active_constraints.json";
 const SNAPSHOTS: &str = "snapshots";
 const LATEST: &str = "latest.json";
-/// Entities that are read at a time.
+/// Entities read at a time.
 const PAGE_ENTITIES: usize = 1000;
-/// The same while a file may turn out not to be small.
+/// The same as long as a file may turn out to be large.
 const SMALL_PAGE_ENTITIES: usize = 64;
-/// A type with more live entities than this is not even tried on an append.
+/// The file of a type with more live entities is not small, without looking.
 const SMALL_ENTITIES: u64 = 256;
 
-/// The map of one type: id → what its projection shows.
+/// The map of one type, from id to projection.
 pub fn map(state: &State, entity: EntityType) -> Map<String, Value> {
     let mut map = Map::new();
     let mut after: Option<String> = None;
@@ -43,7 +43,7 @@ pub fn map(state: &State, entity: EntityType) -> Map<String, Value> {
     }
 }
 
-/// Every idempotency key with its event's id.
+/// All idempotency keys with the ids of their events.
 pub fn idempotency(state: &State) -> Map<String, Value> {
     let mut map = Map::new();
     let mut after: Option<String> = None;
@@ -58,7 +58,7 @@ pub fn idempotency(state: &State) -> Map<String, Value> {
     }
 }
 
-/// A map as text: one entry a line, so that line tools can read it too.
+/// A map as text with one entry per line, so that line tools can read it, too.
 #[derive(Default)]
 struct Rendered {
     bytes: Vec<u8>,
@@ -67,9 +67,9 @@ struct Rendered {
 impl Rendered {
     fn add(&mut self, id: &str, value: &Value) {
         self.bytes.extend(if self.bytes.is_empty() { b"{\n".as_slice() } else { b",\n" });
-        serde_json::to_writer(&mut self.bytes, id).expect("a vector takes all");
+        serde_json::to_writer(&mut self.bytes, id).expect("writing to a vector cannot fail");
         self.bytes.push(b':');
-        serde_json::to_writer(&mut self.bytes, value).expect("a vector takes all");
+        serde_json::to_writer(&mut self.bytes, value).expect("writing to a vector cannot fail");
     }
 
     fn end(mut self) -> Vec<u8> {
@@ -88,16 +88,15 @@ fn file(entity: EntityType) -> String {
     format!("{}.json", entity.plural())
 }
 
-/// The types whose files an event rewrites, if they are small: all that it changes, but not for a
-/// heartbeat.
+/// The types whose files an event rewrites, if they are small: all that it changes, except for a heartbeat.
 pub fn touched(event: &Event) -> Vec<EntityType> {
     let Some(kind) = event.event_type.known().filter(|kind| *kind != Kind::Heartbeat) else { return Vec::new() };
     let subjects = Subject::parse(&event.subject).ok().into_iter().chain(linked(kind, &event.payload));
-    // A task's runs and branches leave the projections with it.
+    // The runs and branches of a task are archived with it.
     let runs = (kind == Kind::TaskArchived).then_some([EntityType::Run, EntityType::Branch]).into_iter().flatten();
     // A requirement counts its tasks.
     let counted = matches!(kind, Kind::TaskSucceeded | Kind::TaskAborted).then_some(EntityType::Requirement);
-    // What is told is part of a conversation; what is over leaves its last thread behind.
+    // A message is added to threads; a completed branch archives its last thread.
     let threads = matches!(kind, Kind::MessageSent | Kind::BranchCompleted).then_some(EntityType::Thread);
     subjects
         .map(|subject| subject.entity)
@@ -108,8 +107,8 @@ pub fn touched(event: &Event) -> Vec<EntityType> {
         .collect()
 }
 
-/// Rewrites the small files of the types that these events touched. They are a convenience: what
-/// cannot be written is left as it is, and `meta.json` goes on to say how old it is.
+/// Rewrites the small files of the types that these events changed. They are a convenience: a file that cannot be written
+/// is left as it is, and `meta.json` still says how old it is.
 pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
     let mut touched: Vec<EntityType> = events.iter().flat_map(touched).collect();
     touched.sort();
@@ -121,12 +120,12 @@ pub(super) fn refresh_touched(vault: &Vault, state: &State, events: &[Event]) {
     }
     let _ = match small.is_empty() {
         false => write(vault, small, events.last().map(|event| event.id)),
-        // Whoever died while the files were small left something behind.
+        // A process that died while the files were small may have left temporary files.
         true => vault.akashic.dir(PROJECTIONS).and_then(|dir| dir.map_or(Ok(()), |dir| dir.sweep())),
     };
 }
 
-/// The file of a type, if it is small. Stops as soon as it is not.
+/// The content of a type's file, if it is small. Stops as soon as it is not.
 fn small_file(state: &State, entity: EntityType) -> Option<Vec<u8>> {
     let mut text = Rendered::default();
     let mut after: Option<String> = None;
@@ -154,7 +153,7 @@ pub(super) fn refresh_all(vault: &Vault, state: &State, head: Option<Ulid>) -> R
     }
 }
 
-/// The constraints that hold, where agents look for their context.
+/// Writes the constraints in force, where agents look for their context.
 fn write_active_constraints(vault: &Vault, state: &State) -> Result<()> {
     let active = state.in_phase(EntityType::Constraint, machine::Phase::Active, usize::MAX);
     let map: Map<String, Value> = active.iter().map(|e| (e.subject.id().to_owned(), e.projection())).collect();
@@ -181,15 +180,14 @@ fn read_meta(vault: &Vault) -> Result<Map<String, Value>> {
     Ok(text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default())
 }
 
-/// A projection file as it is now: up to which event it says it is current, and its map, if it can
-/// be read.
-pub type Found = (Option<Ulid>, Option<Map<String, Value>>);
+/// A projection file: up to which event it is current, according to `meta.json`, and its map, if it can be parsed.
+pub type ProjectionFile = (Option<Ulid>, Option<Map<String, Value>>);
 
-/// The projection files that are there, and the latest snapshot with its name.
-pub type Caches = (BTreeMap<EntityType, Found>, Option<(String, Value)>);
+/// The existing projection files, and the latest snapshot with its name.
+pub type Caches = (BTreeMap<EntityType, ProjectionFile>, Option<(String, Value)>);
 
 impl Vault {
-    /// Writes a snapshot under its own name and as the latest. Gives the name of its file.
+    /// Writes a snapshot under its own name and as the latest. Returns the name of its file.
     pub fn put_snapshot(&self, name: &str, document: &Value) -> Result<String> {
         let (dir, _) = self.akashic.make_dir(SNAPSHOTS)?;
         let mut text = serde_json::to_vec_pretty(document).expect("a JSON value");
@@ -200,22 +198,22 @@ impl Vault {
         Ok(file)
     }
 
-    /// The projection files and the latest snapshot, as no writer is at work on them. What they stand
-    /// for is in a log that is read afterwards.
+    /// The projection files and the latest snapshot, read while no writer is active. They must be compared with a log that
+    /// is read afterwards.
     pub fn caches(&self) -> Result<Caches> {
-        let _guard = self.lock_if_possible(Mode::Shared)?;
+        let _guard = self.lock_if_possible(LockMode::Shared)?;
         Ok((self.projection_files()?, self.newest_snapshot()?))
     }
 
-    /// The latest snapshot, if there is one; one that cannot be read is an empty document.
+    /// The latest snapshot, if there is one. If it cannot be parsed, it is null.
     fn newest_snapshot(&self) -> Result<Option<(String, Value)>> {
         let Some(dir) = self.akashic.dir(SNAPSHOTS)? else { return Ok(None) };
         let text = dir.read(LATEST)?;
         Ok(text.map(|text| (LATEST.to_owned(), serde_json::from_slice(&text).unwrap_or_default())))
     }
 
-    /// The files that are there.
-    pub fn projection_files(&self) -> Result<BTreeMap<EntityType, Found>> {
+    /// The existing files.
+    pub fn projection_files(&self) -> Result<BTreeMap<EntityType, ProjectionFile>> {
         let meta = read_meta(self)?;
         let mut files = BTreeMap::new();
         let Some(dir) = self.akashic.dir(PROJECTIONS)? else { return Ok(files) };

@@ -1,6 +1,6 @@
-//! Mending: adopting what a dead writer left, moving unfinished or damaged bytes to quarantine.
+//! Recovery: adopting events that a dead writer left, moving unfinished or damaged bytes to quarantine.
 //!
-//! Invariant: bytes leave the log only after a synced copy of them is in quarantine.
+//! Invariant: bytes are removed from the log only after a synced copy of them is in quarantine.
 
 use std::os::unix::fs::FileExt;
 
@@ -10,12 +10,12 @@ use super::log::{HeadLine, size};
 use super::write::{Writer, newer};
 use super::{Vault, WriteOptions, head, layout};
 use crate::base::{Actor, Digest, Error, Result, Subject};
-use crate::chain::tail::{Place, Tail, Verdict};
-use crate::chain::{Head, HeadRecord, SegmentName, scan};
+use crate::chain::tail::{Tail, TailClass};
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::{Draft, Event, Kind};
 
-/// Makes good events durable that somebody wrote but never published: writes the same bytes again,
-/// because an earlier sync may have failed and left clean pages that are not on the disk.
+/// Makes valid events durable that were written but not published. Writes the same bytes again, because an earlier sync
+/// may have failed and left pages that are marked clean but are not on disk.
 pub(super) fn adopt(writer: &mut Writer<'_>, tail: &Tail) -> Result<()> {
     let (Some(from), Some(to)) = (tail.unsynced, tail.end) else { return Ok(()) };
     for segment in writer.vault().segments()?.into_iter().filter(|s| (from.segment..=to.segment).contains(s)) {
@@ -27,36 +27,36 @@ pub(super) fn adopt(writer: &mut Writer<'_>, tail: &Tail) -> Result<()> {
             .read_exact_at(&mut bytes, start)
             .and_then(|()| file.write_all_at(&bytes, start))
             .and_then(|()| file.sync_data());
-        again.map_err(|e| Error::system("cannot make an earlier command's event durable", e))?;
+        again.map_err(|e| Error::system("cannot make the events of an earlier command durable", e))?;
     }
     sync_names(writer.vault(), to.segment)?;
     writer.publish();
     Ok(())
 }
 
-/// Moves an unfinished write out of the log and records that.
-pub(super) fn quarantine_tail(writer: &mut Writer<'_>, tail: &Tail, from: Place, why: &str) -> Result<()> {
+/// Moves an unfinished write to quarantine and records it.
+pub(super) fn quarantine_tail(writer: &mut Writer<'_>, tail: &Tail, from: LogOffset, why: &str) -> Result<()> {
     adopt(writer, tail)?;
     let moved = copy_to_quarantine(writer.vault(), "tail", from)?;
     clear_later(writer, from)?;
     let note = match tail.head {
         Some(head) => note(Kind::TailQuarantined, Some(head), moved.describe(why)),
-        // A tail before the first event: there is no log yet that could hold a record of it.
+        // An unfinished first event: there is no log yet in which this could be recorded.
         None => {
             let file = writer.open_to_write(from.segment)?;
-            return file.set_len(from.offset).map_err(|e| Error::system("cannot cut the unfinished write off", e));
+            return file.set_len(from.offset).map_err(|e| Error::system("cannot cut off the unfinished write", e));
         }
     };
-    // Written over the unfinished bytes, so that there is no moment at which they are gone unrecorded.
+    // Written over the unfinished bytes, so that they are never missing without a record.
     writer.append_at(from, note)?;
     writer.warnings.push(format!("an unfinished write of {} bytes was moved to quarantine", moved.bytes));
     Ok(())
 }
 
-/// What an operator's recovery did.
+/// The result of a recovery by an operator.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The events that record it, or nothing if there was nothing to recover.
+    /// The events that record it; empty if there was nothing to recover.
     pub events: Vec<Event>,
     pub expected: Option<Head>,
     pub found: Option<Head>,
@@ -66,7 +66,7 @@ pub struct Recovered {
 }
 
 impl Vault {
-    /// Cuts the log off before its first bad line and records that, keeping what is cut off.
+    /// Cuts off the log before its first invalid line and records it. The cut bytes are kept in quarantine.
     pub fn recover(&self, actor: Actor, vault_id: &str, options: WriteOptions) -> Result<Recovered> {
         let mut writer = Writer::lock(self, options)?;
         let record = match head::read(&self.akashic)? {
@@ -75,7 +75,7 @@ impl Vault {
             _ => None,
         };
         let good = self.good_part()?;
-        if self.mends_itself(record.as_ref(), &good)? {
+        if self.repairs_itself(record.as_ref(), &good)? {
             drop(writer);
             let writer = Writer::open_empty(self, options)?;
             let (found, warnings) = (writer.head(), writer.warnings);
@@ -90,7 +90,7 @@ impl Vault {
         }
         let moved = match good.fault {
             Some((from, _)) => cut_off(&mut writer, from)?,
-            None => Moved::default(),
+            None => Quarantined::default(),
         };
         writer.set_end(good.head, good.count, good.end);
         let why = good.fault.map_or_else(|| "the log ended before its published head".to_owned(), |(_, why)| why);
@@ -100,13 +100,13 @@ impl Vault {
                 payload[name] = head.to_string().into();
             }
         }
-        let mut unit = writer.begin(Default::default());
+        let mut batch = writer.begin(Default::default());
         if good.head.is_none() {
             let settings = self.config_file().map(|(config, _)| config.settings).unwrap_or_default();
-            unit.push(layout::first_event(actor.clone(), vault_id, &settings))?;
+            batch.push(layout::first_event(actor.clone(), vault_id, &settings))?;
         }
-        let asked = unit.push(Draft { actor, ..note(Kind::VaultRecovered, good.head, payload) })?;
-        let events = writer.commit(unit, asked)?;
+        let asked = batch.push(Draft { actor, ..note(Kind::VaultRecovered, good.head, payload) })?;
+        let events = writer.commit(batch, asked)?;
         Ok(Recovered {
             events,
             expected: record.map(|r| r.head),
@@ -117,9 +117,9 @@ impl Vault {
         })
     }
 
-    /// Whether opening the vault mends all that is wrong: its published head is there, and what is bad
-    /// behind it is only a write that was not finished.
-    fn mends_itself(&self, record: Option<&HeadRecord>, good: &GoodPart) -> Result<bool> {
+    /// Whether opening the vault repairs everything: its published head is there, and only an unfinished write comes
+    /// after it.
+    fn repairs_itself(&self, record: Option<&HeadRecord>, good: &GoodPart) -> Result<bool> {
         if let Some(record) = record
             && !matches!(self.head_line(record)?, HeadLine::Good(_))
         {
@@ -127,10 +127,10 @@ impl Vault {
         }
         let Some((at, _)) = &good.fault else { return Ok(true) };
         let behind = record.is_none_or(|record| *at >= record.end());
-        Ok(behind && matches!(self.tail(record)?.verdict, Verdict::Torn { .. }))
+        Ok(behind && matches!(self.tail(record)?.class, TailClass::Torn { .. }))
     }
 
-    /// The whole log from its beginning, as far as it is good.
+    /// The log from its beginning up to the first fault.
     fn good_part(&self) -> Result<GoodPart> {
         let mut good = GoodPart { head: None, count: 0, end: None, fault: None };
         for segment in self.segments()? {
@@ -139,11 +139,11 @@ impl Vault {
             good.head = scan.head;
             good.count += scan.count;
             if scan.count > 0 {
-                good.end = Some(Place { segment, offset: scan.end as u64 });
+                good.end = Some(LogOffset { segment, offset: scan.end as u64 });
             }
             if let Some(fault) = scan.fault {
                 let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
-                good.fault = Some((Place { segment, offset: fault.offset as u64 }, why));
+                good.fault = Some((LogOffset { segment, offset: fault.offset as u64 }, why));
                 break;
             }
         }
@@ -163,19 +163,19 @@ impl Vault {
 struct GoodPart {
     head: Option<Head>,
     count: u64,
-    end: Option<Place>,
-    fault: Option<(Place, String)>,
+    end: Option<LogOffset>,
+    fault: Option<(LogOffset, String)>,
 }
 
-/// Copies that now are in quarantine.
+/// What was copied to quarantine.
 #[derive(Debug, Default)]
-struct Moved {
-    from: Option<Place>,
+struct Quarantined {
+    from: Option<LogOffset>,
     bytes: u64,
     files: Vec<String>,
 }
 
-impl Moved {
+impl Quarantined {
     fn describe(&self, why: &str) -> Value {
         let mut payload = json!({"reason": why, "bytes": self.bytes, "file": self.files.join(" ")});
         if let Some(from) = self.from {
@@ -186,14 +186,14 @@ impl Moved {
     }
 }
 
-/// Copies everything from `from` to the end of the log. The name follows from the content, so a
-/// repetition after a crash makes no second copy.
-fn copy_to_quarantine(vault: &Vault, what: &str, from: Place) -> Result<Moved> {
+/// Copies everything from `from` to the end of the log to quarantine. The names are derived from the content, so that
+/// repeating this after a crash makes no second copy.
+fn copy_to_quarantine(vault: &Vault, what: &str, from: LogOffset) -> Result<Quarantined> {
     let (quarantine, made) = vault.akashic.make_dir(layout::QUARANTINE)?;
     if made {
         vault.akashic.sync()?;
     }
-    let mut moved = Moved { from: Some(from), bytes: 0, files: Vec::new() };
+    let mut moved = Quarantined { from: Some(from), bytes: 0, files: Vec::new() };
     for segment in vault.segments()?.into_iter().filter(|s| *s >= from.segment) {
         let start = if segment == from.segment { from.offset } else { 0 };
         let bytes = vault.segment_bytes(segment)?;
@@ -202,7 +202,7 @@ fn copy_to_quarantine(vault: &Vault, what: &str, from: Place) -> Result<Moved> {
             continue;
         }
         let stem = segment.file().replace(".jsonl", "");
-        let name = format!("{what}-{stem}-{start}-{}", &Digest::of(part).hex()[..8]);
+        let name = format!("{what}-{stem}-{start}-{}", &Digest::of_bytes(part).hex()[..8]);
         quarantine.put(&name, part)?;
         moved.bytes += part.len() as u64;
         moved.files.push(name);
@@ -210,18 +210,18 @@ fn copy_to_quarantine(vault: &Vault, what: &str, from: Place) -> Result<Moved> {
     Ok(moved)
 }
 
-/// Moves everything from a place on to quarantine.
-fn cut_off(writer: &mut Writer<'_>, from: Place) -> Result<Moved> {
+/// Moves everything from an offset on to quarantine.
+fn cut_off(writer: &mut Writer<'_>, from: LogOffset) -> Result<Quarantined> {
     let moved = copy_to_quarantine(writer.vault(), "damage", from)?;
     clear_later(writer, from)?;
     let file = writer.open_to_write(from.segment)?;
     let cut = file.set_len(from.offset).and_then(|()| file.sync_data());
-    cut.map_err(|e| Error::system("cannot cut the damaged part off", e))?;
+    cut.map_err(|e| Error::system("cannot cut off the damaged part", e))?;
     Ok(moved)
 }
 
-/// Empties the segments after `from`'s; their bytes are in quarantine.
-fn clear_later(writer: &mut Writer<'_>, from: Place) -> Result<()> {
+/// Empties the segments after that of `from`; their bytes are in quarantine.
+fn clear_later(writer: &mut Writer<'_>, from: LogOffset) -> Result<()> {
     for segment in writer.vault().segments()?.into_iter().filter(|s| *s > from.segment) {
         let file = writer.open_to_write(segment)?;
         if size(&file)? > 0 {

@@ -1,35 +1,35 @@
-//! The seam behind which the log is kept: read a range, find by id, append a unit if the head is still this one, watch.
+//! The interface to the log, wherever it is stored: read a range, find by id, append a batch if the head has not moved,
+//! watch.
 //!
-//! Operations know the log by these traits alone. The vault's own files are what users have; another store can stand
-//! behind the same seam, and a test keeps one in memory (`tests/e2e/rules/log_in_memory.rs`). Keys, entities and deadlines are found in
-//! the state that comes with a log, which each store keeps as cheaply as it can.
+//! Operations use the log only through these traits. Users have the files of the vault; a test uses a store in memory
+//! (`tests/e2e/rules/log_in_memory.rs`). Keys, entities and deadlines are in the state that comes with a log, which each store computes as cheaply as it can.
 
 use std::fmt;
 use std::ops::ControlFlow;
 
+use super::batch::Batch;
 use super::snapshot::{Position, Snapshot, Visited};
-use super::unit::Unit;
-use super::{Vault, Watch, WriteOptions, Writer};
+use super::{Vault, VaultWatch, WriteOptions, Writer};
 use crate::base::{Error, ErrorKind, Result, Ulid};
 use crate::chain::Head;
 use crate::event::Event;
 use crate::state::State;
 
-/// A log up to a known end. It never changes: what comes later is not part of it.
+/// A log up to a known end. It never changes: later events are not part of it.
 pub trait Log: fmt::Debug {
     fn head(&self) -> Option<Head>;
 
     /// How many events there are.
     fn count(&self) -> u64;
 
-    /// Events from the first whose id is this or greater, oldest first.
+    /// Visits the events whose id is this or greater, oldest first.
     fn read_from(&self, id: Ulid, visit: &mut dyn FnMut(Event) -> Visited) -> Result<()>;
 
-    /// Events from the last one on, newest first.
+    /// Visits all events, newest first.
     fn read_back(&self, visit: &mut dyn FnMut(Event) -> Visited) -> Result<()>;
 
-    /// The events that were recorded together with this one, and its index among them.
-    fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>>;
+    /// The batch that contains this event, and the event's index in it.
+    fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>>;
 
     /// One event by its id.
     fn find(&self, id: Ulid) -> Result<Option<Event>> {
@@ -41,7 +41,7 @@ pub trait Log: fmt::Debug {
         Ok(found)
     }
 
-    /// Ids that begin like this, at most two: enough to know whether there is exactly one.
+    /// Up to two ids that start with this prefix: enough to know whether there is exactly one.
     fn ids_with_prefix(&self, prefix: &str) -> Result<Vec<Ulid>> {
         let prefix = prefix.to_ascii_uppercase();
         let Ok(lowest) = Ulid::from_string(&format!("{prefix:0<26}")) else { return Ok(Vec::new()) };
@@ -57,43 +57,43 @@ pub trait Log: fmt::Debug {
     }
 }
 
-/// A log and what it folds to.
-pub type View = (Box<dyn Log>, State);
+/// A log and its state.
+pub type LogView = (Box<dyn Log>, State);
 
 /// The right to append.
 pub trait Append: fmt::Debug {
-    /// The log and what it folds to, as this writer sees it.
-    fn view(&mut self) -> Result<View>;
+    /// The log as this writer sees it, and its state.
+    fn view(&mut self) -> Result<LogView>;
 
-    /// Records a unit behind `head`, all of it or nothing; refused if the log has another head by now. `asked` is the
-    /// event that the caller wants to hear of.
-    fn append(&mut self, head: Option<Head>, unit: Unit, asked: usize) -> Result<Vec<Event>>;
+    /// Records a batch after `head`, all of it or nothing; refused if the head of the log has moved. `asked` is the index
+    /// of the event that the caller asked for.
+    fn append(&mut self, head: Option<Head>, batch: Batch, asked: usize) -> Result<Vec<Event>>;
 
-    /// What a person should know although it is no error; told once.
+    /// Takes the warnings: things to report that are not errors.
     fn take_warnings(&mut self) -> Vec<String>;
 }
 
-/// Where a log is kept.
-pub trait Store: fmt::Debug + Send + Sync {
-    /// For who only reads.
-    fn view(&self) -> Result<View>;
+/// Where a log is stored.
+pub trait LogStore: fmt::Debug + Send + Sync {
+    /// The log and its state, for reading.
+    fn view(&self) -> Result<LogView>;
 
-    /// For who appends. Nobody else appends as long as this lives, or whoever comes second is refused.
+    /// The right to append. As long as this value lives, others cannot append, or the second one to do so is refused.
     fn append(&self, options: WriteOptions) -> Result<Box<dyn Append + '_>>;
 
     /// Waits until the log may have grown.
-    fn watch(&self) -> Box<dyn Watching + '_>;
+    fn watch(&self) -> Box<dyn LogWatch + '_>;
 }
 
-/// Somebody who waits for a log to grow.
-pub trait Watching {
-    /// Waits until something may have changed, at most about a second.
+/// Waits for a log to grow.
+pub trait LogWatch {
+    /// Waits until something may have changed, for about a second at most.
     fn wait(&mut self);
 }
 
-/// That somebody else was faster.
-pub fn moved() -> Error {
-    Error::new(ErrorKind::Busy, "the log has grown since it was looked at; ask again")
+/// The error for a log that has grown in the meantime.
+pub fn head_moved() -> Error {
+    Error::new(ErrorKind::Busy, "the log has changed in the meantime; try again")
 }
 
 impl Log for Snapshot {
@@ -114,21 +114,21 @@ impl Log for Snapshot {
         self.events_back(&mut |event, _| visit(event))
     }
 
-    fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
-        Snapshot::unit_of(self, id)
+    fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
+        Snapshot::batch_of(self, id)
     }
 }
 
 impl Append for Writer<'_> {
-    fn view(&mut self) -> Result<View> {
+    fn view(&mut self) -> Result<LogView> {
         let (snapshot, state) = Writer::view(self)?;
         Ok((Box::new(snapshot), state))
     }
 
-    fn append(&mut self, head: Option<Head>, unit: Unit, asked: usize) -> Result<Vec<Event>> {
+    fn append(&mut self, head: Option<Head>, batch: Batch, asked: usize) -> Result<Vec<Event>> {
         match self.head() == head {
-            true => self.commit(unit, asked),
-            false => Err(moved()),
+            true => self.commit(batch, asked),
+            false => Err(head_moved()),
         }
     }
 
@@ -138,8 +138,8 @@ impl Append for Writer<'_> {
 }
 
 /// The vault's own files.
-impl Store for Vault {
-    fn view(&self) -> Result<View> {
+impl LogStore for Vault {
+    fn view(&self) -> Result<LogView> {
         let (snapshot, state) = self.files_view()?;
         Ok((Box::new(snapshot), state))
     }
@@ -148,13 +148,13 @@ impl Store for Vault {
         Ok(Box::new(self.write(options)?))
     }
 
-    fn watch(&self) -> Box<dyn Watching + '_> {
+    fn watch(&self) -> Box<dyn LogWatch + '_> {
         Box::new(Vault::watch(self))
     }
 }
 
-impl Watching for Watch {
+impl LogWatch for VaultWatch {
     fn wait(&mut self) {
-        Watch::wait(self);
+        VaultWatch::wait(self);
     }
 }

@@ -9,12 +9,11 @@ use std::os::unix::fs::FileExt;
 use super::files::Dir;
 use super::log::{open_segment, segments_since, size};
 use crate::base::{Error, Result, Ulid};
-use crate::chain::tail::Place;
-use crate::chain::{Head, SegmentName};
-use crate::event::Event;
+use crate::chain::{Head, LogOffset, SegmentName};
+use crate::event::{BatchPosition, Event};
 use crate::state::State;
 
-/// A place in a snapshot: which segment, and the offset in it.
+/// A position in a snapshot: the index of a segment, and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub(super) index: usize,
@@ -25,23 +24,23 @@ impl Position {
     pub const START: Position = Position { index: 0, offset: 0 };
 }
 
-/// What a visitor of lines or events says: go on, or enough.
+/// What a visitor returns: continue or stop.
 pub type Visited = Result<ControlFlow<()>>;
 
-/// The log up to its published head. Never changes: what comes later is not part of it.
+/// The log up to its published head. Never changes: later events are not part of it.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(super) events: Option<Dir>,
-    /// Where the log's part ends; nothing if it is empty.
-    pub(super) end: Option<Place>,
-    /// Oldest first; listed when first needed, because a day a file makes many.
+    /// The end of the snapshot; `None` if it is empty.
+    pub(super) end: Option<LogOffset>,
+    /// Oldest first; listed when first needed, because there is a file per day.
     pub(super) segments: OnceCell<Vec<SegmentName>>,
     pub head: Option<Head>,
     pub count: u64,
 }
 
 impl Snapshot {
-    /// A log without an event.
+    /// A log without events.
     pub fn empty() -> Snapshot {
         Snapshot { events: None, end: None, segments: OnceCell::new(), head: None, count: 0 }
     }
@@ -58,9 +57,9 @@ impl Snapshot {
         Ok(self.segments.get_or_init(|| segments))
     }
 
-    /// A segment, and where its part of the snapshot ends.
+    /// Opens a segment. Returns it with the offset where the snapshot ends in it.
     fn open(&self, name: SegmentName) -> Result<(File, u64)> {
-        let events = self.events.as_ref().ok_or_else(|| Error::corrupt("the vault has no events folder"))?;
+        let events = self.events.as_ref().ok_or_else(|| Error::corrupt("the events directory is missing"))?;
         let file = open_segment(events, name)?;
         let end = match self.end {
             Some(end) if end.segment == name => end.offset,
@@ -69,12 +68,12 @@ impl Snapshot {
         Ok((file, end))
     }
 
-    /// A position in terms of its segment.
-    pub(super) fn place(&self, position: Position) -> Result<Place> {
-        Ok(Place { segment: self.segments()?[position.index], offset: position.offset })
+    /// Converts a position to an offset in the log.
+    pub(super) fn place(&self, position: Position) -> Result<LogOffset> {
+        Ok(LogOffset { segment: self.segments()?[position.index], offset: position.offset })
     }
 
-    /// Hands every line from `from` on to `visit`, with its place and without its line end.
+    /// Visits every line from `from` on, with its position and without its line end.
     pub fn lines(&self, from: Position, visit: &mut dyn FnMut(Position, &[u8]) -> Visited) -> Result<()> {
         for (index, name) in self.segments()?.iter().copied().enumerate().skip(from.index) {
             let mut offset = if index == from.index { from.offset } else { 0 };
@@ -103,7 +102,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The same as events. A line that cannot be read is damage.
+    /// The same for events. A line that is not an event is damage.
     pub fn events(&self, from: Position, visit: &mut dyn FnMut(Position, Event, &[u8]) -> Visited) -> Result<()> {
         self.lines(from, &mut |place, line| {
             let event = Event::read(line)
@@ -112,12 +111,12 @@ impl Snapshot {
         })
     }
 
-    /// Where it ends.
-    pub(super) fn end(&self) -> Option<Place> {
+    /// The end of the snapshot.
+    pub(super) fn end(&self) -> Option<LogOffset> {
         self.end
     }
 
-    /// Events from the newest on, each with its line, until `visit` has enough.
+    /// Visits the events, newest first, each with its line.
     pub fn events_back(&self, visit: &mut dyn FnMut(Event, &[u8]) -> Visited) -> Result<()> {
         for name in self.segments()?.iter().rev() {
             let (file, mut end) = self.open(*name)?;
@@ -140,7 +139,7 @@ impl Snapshot {
         self.place(place).map_or_else(|e| e.message, |place| place.segment.to_string())
     }
 
-    /// The state that the whole snapshot folds to.
+    /// Folds the whole snapshot to a state.
     pub fn fold(&self) -> Result<State> {
         let mut state = State::default();
         self.events(Position::START, &mut |_, event, _| {
@@ -162,7 +161,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Ids that begin like this, at most two: enough to know whether there is exactly one.
+    /// Up to two ids that start with this prefix: enough to know whether there is exactly one.
     pub fn ids_with_prefix(&self, prefix: &str) -> Result<Vec<Ulid>> {
         let prefix = prefix.to_ascii_uppercase();
         let Ok(lowest) = Ulid::from_string(&format!("{prefix:0<26}")) else { return Ok(Vec::new()) };
@@ -177,20 +176,20 @@ impl Snapshot {
         Ok(ids)
     }
 
-    /// The events that were recorded together with this one, and its index among them.
-    pub fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
+    /// The batch that contains this event, and the event's index in it.
+    pub fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
         let Some((_, event)) = self.find(id)? else { return Ok(None) };
-        let Some(batch) = event.batch else { return Ok(Some((vec![event], 0))) };
-        // Its first event is `no − 1` lines before it; a whole batch is at most 16 MiB back.
-        let mut unit: Vec<Event> = Vec::new();
-        self.events(self.before(id, batch.no - 1)?, &mut |_, event, _| {
-            unit.push(event);
-            Ok(if unit.len() as u64 == batch.of { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let Some(BatchPosition { no, of }) = event.batch else { return Ok(Some((vec![event], 0))) };
+        // The first event of the batch is `no − 1` lines before this one; a batch has at most 16 MiB.
+        let mut batch: Vec<Event> = Vec::new();
+        self.events(self.before(id, no - 1)?, &mut |_, event, _| {
+            batch.push(event);
+            Ok(if batch.len() as u64 == of { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        Ok(Some((unit, (batch.no - 1) as usize)))
+        Ok(Some((batch, (no - 1) as usize)))
     }
 
-    /// The place `lines` lines before an event, in the same segment.
+    /// The position `lines` lines before an event, in the same segment.
     fn before(&self, id: Ulid, lines: u64) -> Result<Position> {
         let at = self.seek(id)?;
         let (file, _) = self.open(self.segments()?[at.index])?;
@@ -201,11 +200,11 @@ impl Snapshot {
         Ok(Position { offset, ..at })
     }
 
-    /// The place of the first event whose id is `id` or greater, by binary search.
+    /// The position of the first event whose id is `id` or greater, by binary search.
     pub fn seek(&self, id: Ulid) -> Result<Position> {
         let segments = self.segments()?;
         let past_end = Position { index: segments.len(), offset: 0 };
-        // The last segment that begins at or before the id; empty ones have no beginning.
+        // Find the last segment that begins at or before the id; for an empty one, the first id after it counts.
         let (mut low, mut high) = (0, segments.len());
         while low < high {
             let middle = (low + high) / 2;
@@ -216,7 +215,7 @@ impl Snapshot {
         }
         let Some(index) = low.checked_sub(1) else { return Ok(Position::START) };
         let (file, end) = self.open(segments[index])?;
-        // Invariant: lines that begin before `start` are smaller, lines from `limit` on are not.
+        // Invariant: lines that begin before `start` have smaller ids, lines from `limit` on do not.
         let (mut start, mut limit) = (0, end);
         while start < limit {
             let middle = start + (limit - start) / 2;
@@ -254,7 +253,7 @@ impl Snapshot {
     }
 }
 
-/// The id of the event whose line stands here.
+/// The id of the event in this range of the file.
 fn id_at(file: &File, name: SegmentName, start: u64, end: u64) -> Result<Ulid> {
     let mut line = vec![0; (end - start) as usize];
     file.read_exact_at(&mut line, start).map_err(|e| Error::system("cannot read the log", e))?;
@@ -263,7 +262,7 @@ fn id_at(file: &File, name: SegmentName, start: u64, end: u64) -> Result<Ulid> {
         .map_err(|e| Error::corrupt(format!("{name} at byte {start}: {e}")))
 }
 
-/// The offset behind the next line end at or after `from`, at most `end`.
+/// The offset after the next line end at or after `from`, at most `end`.
 fn next_line(file: &File, from: u64, end: u64) -> Result<u64> {
     let mut at = from;
     let mut buffer = [0; 4096];
@@ -278,7 +277,7 @@ fn next_line(file: &File, from: u64, end: u64) -> Result<u64> {
     Ok(end)
 }
 
-/// Where the line begins that ends at `end`.
+/// The start of the line that ends at `end`.
 fn previous_line(file: &File, end: u64) -> Result<u64> {
     let mut high = end.saturating_sub(1);
     let mut buffer = [0; 4096];

@@ -1,29 +1,30 @@
-//! Waiting for the log to grow: a notice from the kernel where there is one, and a look every second.
+//! Waiting for the log to grow: by inotify where available, and by looking every second.
 
 use std::time::Duration;
 
 use super::Vault;
 
-/// How long a wait lasts if no notice comes: notices get lost on network file systems.
+/// How long to wait without a notification: on network file systems, they get lost.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// Waits for the log of a vault to grow.
 #[derive(Debug)]
-pub struct Watch {
+pub struct VaultWatch {
     #[cfg(target_os = "linux")]
     inotify: Option<inotify::Inotify>,
 }
 
 impl Vault {
-    /// Begins to watch. Make it before looking at the log, so that nothing falls in between.
-    pub fn watch(&self) -> Watch {
-        Watch {
+    /// Starts watching. Call this before reading the log, so that no change is missed.
+    pub fn watch(&self) -> VaultWatch {
+        VaultWatch {
             #[cfg(target_os = "linux")]
             inotify: notices(self.akashic.path()),
         }
     }
 }
 
-/// A watch on the folder of the head record, or nothing if the kernel has none to give.
+/// A watch on the directory of the head record; `None` if inotify is not available.
 #[cfg(target_os = "linux")]
 fn notices(akashic: &std::path::Path) -> Option<inotify::Inotify> {
     use inotify::WatchMask;
@@ -33,14 +34,14 @@ fn notices(akashic: &std::path::Path) -> Option<inotify::Inotify> {
     Some(inotify)
 }
 
-impl Watch {
-    /// Waits until something may have changed, at most a second.
+impl VaultWatch {
+    /// Waits until something may have changed, for a second at most.
     pub fn wait(&mut self) {
         #[cfg(target_os = "linux")]
         if let Some(inotify) = &mut self.inotify {
             use rustix::event::{PollFd, PollFlags, Timespec, poll};
             let timeout = Timespec { tv_sec: LOOK_EVERY.as_secs() as i64, tv_nsec: 0 };
-            // An interrupted or failed poll is a short wait, nothing more.
+            // An interrupted or failed poll is just a shorter wait.
             let _ = poll(&mut [PollFd::new(&*inotify, PollFlags::IN)], Some(&timeout));
             let mut buffer = [0; 4096];
             let _ = inotify.read_events(&mut buffer);

@@ -1,32 +1,31 @@
 //! Appending: one lock, one write at a known offset, one sync, then the head record.
 //!
-//! 1. `Writer::open` takes the lock and mends the tail (`recover`).
-//! 2. A `Unit` collects drafts, gives them ids and shows the state with them applied.
-//! 3. `commit` seals them, writes them with one write, syncs, publishes the head.
+//! 1. `Writer::open` takes the lock and repairs the tail (`recover`).
+//! 2. A `Batch` collects drafts, assigns their ids and provides the state with them applied.
+//! 3. `commit` seals them, writes them with one write, syncs, and publishes the head.
 //!
-//! Invariant: nothing is acknowledged before its sync succeeded, and a sync that failed is never
-//! tried again. Invariant: ids only increase, and the segment's date never goes back, whatever the
-//! clock does.
+//! Invariant: nothing is acknowledged before its sync succeeds, and a failed sync is never retried. Invariant: ids
+//! always increase, and the date of the segment never goes back, whatever the clock does.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::batch::Batch;
 use super::files::failed;
 use super::head::{self, Published};
-use super::lock::{self, LockGuard, Mode};
+use super::lock::{self, LockGuard, LockMode};
 use super::log::HeadLine;
 use super::sabotage::{Sabotage, leaves_out};
 use super::snapshot::Snapshot;
-use super::unit::Unit;
 use super::{Vault, WriteOptions, index, layout, projections, recover};
 use crate::base::{Error, ErrorKind, Reason, Result};
-use crate::chain::tail::{Place, Verdict};
-use crate::chain::{Head, HeadRecord, SegmentName};
+use crate::chain::tail::TailClass;
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName};
 use crate::event::{Draft, Event, SCHEMA_VERSION};
 use crate::state::State;
 
-/// The right to append. Holds the lock for as long as it lives.
+/// The right to append. Holds the lock as long as it lives.
 #[derive(Debug)]
 pub struct Writer<'a> {
     vault: &'a Vault,
@@ -35,10 +34,10 @@ pub struct Writer<'a> {
     head: Option<Head>,
     count: u64,
     /// Where the last event ends.
-    end: Option<Place>,
-    /// How many events the index knows, once it was looked at.
+    end: Option<LogOffset>,
+    /// How many events are in the index; `None` until it is opened.
     indexed: Option<u64>,
-    /// What a person should know although it is no error.
+    /// Things to report that are not errors.
     pub warnings: Vec<String>,
 }
 
@@ -47,11 +46,14 @@ impl<'a> Writer<'a> {
         let writer = Self::open_empty(vault, options)?;
         match writer.head {
             Some(_) => Ok(writer),
-            None => Err(Error::new(ErrorKind::NoVault, format!("{} has no first event yet", vault.path().display()))),
+            None => Err(Error::new(
+                ErrorKind::NoVault,
+                format!("the vault at {} has no events yet; its creation was interrupted", vault.path().display()),
+            )),
         }
     }
 
-    /// The same for a vault that may have no event yet.
+    /// The same for a vault that may have no events yet.
     pub(super) fn open_empty(vault: &'a Vault, options: WriteOptions) -> Result<Self> {
         let mut writer = Self::lock(vault, options)?;
         let record = match head::read(&vault.akashic)? {
@@ -61,11 +63,11 @@ impl<'a> Writer<'a> {
         };
         if let Some(record) = &record {
             match vault.head_line(record)? {
-                HeadLine::Good(event) if event.version > SCHEMA_VERSION => return Err(newer("its last event")),
+                HeadLine::Good(event) if event.version > SCHEMA_VERSION => return Err(newer("the last event")),
                 HeadLine::Good(_) => {}
                 HeadLine::Other => {
                     return Err(Error::corrupt(format!(
-                        "the log at its published head is not event {}",
+                        "the published head, event {}, is not in the log at its offset",
                         record.head.id
                     )));
                 }
@@ -79,29 +81,29 @@ impl<'a> Writer<'a> {
         }
         let tail = vault.tail(record.as_ref())?;
         if tail.newest_version > SCHEMA_VERSION {
-            return Err(newer("an event behind its published head"));
+            return Err(newer("an event after the published head"));
         }
         writer.count = record.map_or(0, |r| r.count) + tail.count;
         (writer.head, writer.end) = (tail.head, tail.end);
-        match &tail.verdict {
-            Verdict::Empty | Verdict::Clean => {}
-            Verdict::Adopt => recover::adopt(&mut writer, &tail)?,
-            Verdict::Torn { from, why } => recover::quarantine_tail(&mut writer, &tail, *from, why)?,
-            Verdict::Damage { why, .. } => return Err(Error::corrupt(why.clone())),
+        match &tail.class {
+            TailClass::Empty | TailClass::Clean => {}
+            TailClass::Adopt => recover::adopt(&mut writer, &tail)?,
+            TailClass::Torn { from, why } => recover::quarantine_tail(&mut writer, &tail, *from, why)?,
+            TailClass::Damage { why, .. } => return Err(Error::corrupt(why.clone())),
         }
         Ok(writer)
     }
 
-    /// The lock alone, with nothing known of the log yet.
+    /// Takes the lock, without looking at the log.
     pub(super) fn lock(vault: &'a Vault, options: WriteOptions) -> Result<Self> {
         vault.check_private()?;
         if let Some(events) = vault.events()? {
             events.check_private()?;
         }
-        // The record is written last, when a refusal would come too late.
+        // Checked now, because the record is written last, when it is too late to refuse.
         vault.akashic.open_file_to_write(head::HEAD_FILE)?;
         let (file, _) = vault.akashic.make_file(layout::LOCK_FILE)?;
-        let guard = lock::take(file, Mode::Exclusive, options.lock_timeout)?;
+        let guard = lock::take(file, LockMode::Exclusive, options.lock_timeout)?;
         Ok(Writer {
             vault,
             options,
@@ -122,12 +124,12 @@ impl<'a> Writer<'a> {
         self.head
     }
 
-    /// Sets where the log ends, after a recovery.
-    pub(super) fn set_end(&mut self, head: Option<Head>, count: u64, end: Option<Place>) {
+    /// Sets the end of the log, after a recovery.
+    pub(super) fn set_end(&mut self, head: Option<Head>, count: u64, end: Option<LogOffset>) {
         (self.head, self.count, self.end) = (head, count, end);
     }
 
-    /// The log as this writer sees it: everything up to its last event.
+    /// The log as this writer sees it, up to its last event.
     pub fn snapshot(&self) -> Result<Snapshot> {
         match self.record() {
             Some(record) => self.vault.published(&record),
@@ -135,13 +137,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The log and what it folds to, made cheap for the next time if it was not.
+    /// The log and its state. Merges the log into the index if that is due.
     pub fn view(&mut self) -> Result<(Snapshot, State)> {
         let snapshot = self.snapshot()?;
         let mut index = self.vault.index();
         self.indexed = Some(index.as_ref().map_or(0, |index| index.mark.count));
         if self.behind() >= index::MERGE_EVERY_EVENTS {
-            // Our own look at the index would keep the merge out, and let it wait for ourselves.
+            // Our own lock on the index would block the merge.
             drop(index);
             self.merge_if_due(None);
             index = self.vault.index();
@@ -150,13 +152,13 @@ impl<'a> Writer<'a> {
         Ok((snapshot, state))
     }
 
-    /// How many events the index does not know; none as long as it was not looked at.
+    /// How many events are not in the index; 0 until it is opened.
     fn behind(&self) -> u64 {
         self.count - self.indexed.unwrap_or(self.count).min(self.count)
     }
 
-    /// Merges the log into the index if that is due. An index that fails never fails a command.
-    /// `state` is what is known of the log up to its end, where somebody has folded it already.
+    /// Merges the log into the index if that is due. An index that fails never fails a command. `state` is the state at
+    /// the end of the log, if it is known.
     fn merge_if_due(&mut self, state: Option<State>) {
         let behind = self.behind();
         let due = self.record().filter(|_| behind >= index::MERGE_EVERY_EVENTS);
@@ -165,7 +167,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Makes index and projections anew from the events alone.
+    /// Rebuilds the index and the projections from the events.
     pub fn rebuild(&mut self) -> Result<(Snapshot, State)> {
         if let Some(head) = self.record() {
             self.vault.rebuild_index(&head)?;
@@ -176,7 +178,7 @@ impl<'a> Writer<'a> {
         Ok((snapshot, state))
     }
 
-    /// Brings the projection files up to this writer's head.
+    /// Rewrites the projection files for this writer's head.
     pub fn refresh_projections(&mut self) -> Result<()> {
         let (_, state) = self.view()?;
         projections::refresh_all(self.vault, &state, self.head.map(|head| head.id))
@@ -187,39 +189,39 @@ impl<'a> Writer<'a> {
         Some(HeadRecord { head, count: self.count, segment: end.segment, offset: end.offset })
     }
 
-    /// Starts a unit on top of a state that was folded from this writer's snapshot.
-    pub fn begin(&self, state: State) -> Unit {
-        Unit::new(state, self.head, self.options.now)
+    /// Starts a batch on top of the state of this writer's snapshot.
+    pub fn begin(&self, state: State) -> Batch {
+        Batch::new(state, self.head, self.options.now)
     }
 
-    /// Records a unit. `asked` is the event that the caller wants to hear of.
-    pub fn commit(&mut self, unit: Unit, asked: usize) -> Result<Vec<Event>> {
-        self.commit_at(unit, asked, None)
+    /// Records a batch. `asked` is the index of the event that the caller asked for.
+    pub fn commit(&mut self, batch: Batch, asked: usize) -> Result<Vec<Event>> {
+        self.commit_at(batch, asked, None)
     }
 
-    /// Appends a single draft that needs no decision. It is about the system, which has no
-    /// projection, so the state it stands on does not matter.
+    /// Appends a single draft that needs no decision. It is about the system, which has no projection, so it needs no
+    /// state.
     pub(super) fn append_one(&mut self, draft: Draft) -> Result<Event> {
-        let mut unit = self.begin(State::default());
-        unit.push(draft)?;
-        let mut events = self.commit(unit, 0)?;
+        let mut batch = self.begin(State::default());
+        batch.push(draft)?;
+        let mut events = self.commit(batch, 0)?;
         Ok(events.remove(0))
     }
 
-    /// Appends a single draft over bytes that are in quarantine, in their own segment.
-    pub(super) fn append_at(&mut self, place: Place, draft: Draft) -> Result<()> {
-        let mut unit = self.begin(State::default());
-        unit.push(draft)?;
-        // What the caller asked for was not even tried, so nothing of it is uncertain.
-        let noted = self.commit_at(unit, 0, Some(place)).map(drop);
-        noted.map_err(|e| Error::system("nothing was recorded: an unfinished write could not be moved away", e))
+    /// Appends a single draft over bytes that were copied to quarantine, in their segment.
+    pub(super) fn append_at(&mut self, place: LogOffset, draft: Draft) -> Result<()> {
+        let mut batch = self.begin(State::default());
+        batch.push(draft)?;
+        // The caller's request was not even tried, so it is not uncertain.
+        let noted = self.commit_at(batch, 0, Some(place)).map(drop);
+        noted.map_err(|e| Error::system("nothing was recorded: cannot move an unfinished write to quarantine", e))
     }
 
-    fn commit_at(&mut self, unit: Unit, asked: usize, place: Option<Place>) -> Result<Vec<Event>> {
-        if let Some(fault) = unit.state().fault() {
+    fn commit_at(&mut self, batch: Batch, asked: usize, place: Option<LogOffset>) -> Result<Vec<Event>> {
+        if let Some(fault) = batch.state().fault() {
             return Err(fault);
         }
-        let (events, bytes, state) = unit.seal(self.head)?;
+        let (events, bytes, state) = batch.seal(self.head)?;
         self.write(&bytes, &events, asked, place).map_err(|error| match error.kind {
             ErrorKind::Uncertain { key } if key.is_empty() => uncertain(&events[asked], error.message),
             _ => error,
@@ -229,8 +231,8 @@ impl<'a> Writer<'a> {
         Ok(events)
     }
 
-    /// Writes sealed lines behind the last event and publishes their head.
-    fn write(&mut self, bytes: &[u8], events: &[Event], asked: usize, place: Option<Place>) -> Result<()> {
+    /// Writes sealed lines after the last event and publishes their head.
+    fn write(&mut self, bytes: &[u8], events: &[Event], asked: usize, place: Option<LogOffset>) -> Result<()> {
         let over_quarantined = place.is_some();
         let (file, place) = match place {
             Some(place) => (self.open_to_write(place.segment)?, place),
@@ -238,32 +240,32 @@ impl<'a> Writer<'a> {
         };
         match write_at(&file, place, bytes) {
             Ok(()) => {}
-            // Not undone: cut off, the quarantined bytes would be gone from the log with no event that says so.
+            // Not undone: cutting the log here would remove the quarantined bytes without an event that records it.
             Err(error) if over_quarantined => return Err(Error::system("the write failed", error)),
             Err(error) => return Err(undo(&file, place, error)),
         }
         if !leaves_out(Sabotage::LogSync) {
             file.sync_data().map_err(|e| uncertain(&events[asked], format!("the sync failed: {e}")))?;
         }
-        self.head = events.last().map(Head::of);
+        self.head = events.last().map(Head::at);
         self.count += events.len() as u64;
-        self.end = Some(Place { offset: place.offset + bytes.len() as u64, ..place });
+        self.end = Some(LogOffset { offset: place.offset + bytes.len() as u64, ..place });
         self.publish();
         Ok(())
     }
 
-    /// Tells readers of the new head. The log is durable already, so a failure is only a warning:
-    /// the next writer finds the event in the tail.
+    /// Publishes the new head for readers. The log is already durable, so a failure is only a warning: the next writer
+    /// finds the event in the tail.
     pub(super) fn publish(&mut self) {
         let published = self.record().map(|record| head::publish(&self.vault.akashic, &record));
         if let Some(Err(error)) = published {
-            self.warnings.push(format!("the event is recorded, but its head could not be published: {error}"));
+            self.warnings.push(format!("the event is recorded, but the new head could not be published: {error}"));
         }
     }
 
-    /// The file and offset for the next unit, in a new segment if day or size ask for it.
-    fn place_for(&self, length: u64) -> Result<(File, Place)> {
-        // The newest file can be newer than the last event's: a crash leaves it empty.
+    /// The file and offset for the next batch, in a new segment if the day or the size requires one.
+    fn place_for(&self, length: u64) -> Result<(File, LogOffset)> {
+        // The newest file can be newer than the one with the last event: a crash can leave it empty.
         let month = self.end.map_or(String::new(), |end| end.segment.month());
         let newest = self.vault.segments_since(&month)?.last().copied();
         let today = self.options.now.date();
@@ -277,10 +279,10 @@ impl<'a> Writer<'a> {
         };
         let offset = self.end.filter(|end| end.segment == segment).map_or(0, |end| end.offset);
         let file = self.open_to_write(segment)?;
-        Ok((file, Place { segment, offset }))
+        Ok((file, LogOffset { segment, offset }))
     }
 
-    /// Opens a segment, making it and what leads to it durable first.
+    /// Opens a segment for writing. If it is new, makes its name and its directories durable first.
     pub(super) fn open_to_write(&self, segment: SegmentName) -> Result<File> {
         let (events, made_events) = self.vault.akashic.make_dir(layout::EVENTS)?;
         if made_events {
@@ -289,7 +291,7 @@ impl<'a> Writer<'a> {
         if let Some(folder) = events.dir(&segment.month())? {
             folder.check_private()?;
             if let Some(file) = folder.open_file_to_write(&segment.file())? {
-                // An empty file may be left from a crash before its name was durable.
+                // An empty file can be left by a crash before its name was durable.
                 if super::log::size(&file)? == 0 {
                     folder.sync()?;
                     events.sync()?;
@@ -297,7 +299,7 @@ impl<'a> Writer<'a> {
                 return Ok(file);
             }
         }
-        // The old segment must be whole on the disk before a newer one can be.
+        // The old segment must be completely on disk before a newer one is.
         if let Some(end) = self.end.filter(|end| end.segment != segment) {
             let old = self.vault.open_segment(end.segment)?;
             old.sync_data().map_err(|e| failed("sync", &self.vault.path().join(end.segment.to_string()), e))?;
@@ -310,8 +312,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes bytes at a place and cuts off what may stand behind them.
-fn write_at(file: &File, place: Place, bytes: &[u8]) -> io::Result<()> {
+/// Writes bytes at an offset and cuts off whatever follows them.
+fn write_at(file: &File, place: LogOffset, bytes: &[u8]) -> io::Result<()> {
     let end = place.offset + bytes.len() as u64;
     file.write_all_at(bytes, place.offset)?;
     match file.metadata()?.len() > end {
@@ -320,8 +322,8 @@ fn write_at(file: &File, place: Place, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Takes a write back that failed.
-fn undo(file: &File, place: Place, error: io::Error) -> Error {
+/// Undoes a write that failed.
+fn undo(file: &File, place: LogOffset, error: io::Error) -> Error {
     let undone = match leaves_out(Sabotage::Rollback) {
         true => Ok(()),
         false => file.set_len(place.offset).and_then(|()| file.sync_data()),
@@ -341,5 +343,5 @@ fn uncertain(asked: &Event, why: String) -> Error {
 }
 
 pub(super) fn newer(what: &str) -> Error {
-    Error::refused(Reason::NewerVersion, format!("{what} is of a newer version than this program writes"))
+    Error::refused(Reason::NewerVersion, format!("{what} has a newer version than this program supports"))
 }

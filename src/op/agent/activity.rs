@@ -7,7 +7,7 @@ use crate::base::{EntityId, Error, HeartbeatId, Result, limits};
 use crate::event::Kind;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
-use crate::vault::End;
+use crate::vault::DeclarationEnd;
 
 /// A title or a reason is short.
 const LINE_MAX_CHARS: usize = 400;
@@ -74,7 +74,7 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     let file =
         file.map_err(|e| warnings.push(format!("the log is recorded, but its file could not be written: {e}"))).ok();
     if let Some(declared) = work.as_ref().and_then(|work| work.as_deep_work().heartbeat_id())
-        && let Err(error) = dir.end_declaration(declared, End::Completed)
+        && let Err(error) = dir.end_declaration(declared, DeclarationEnd::Completed)
     {
         warnings.push(format!("the deep work is completed, but its file could not be renamed: {error}"));
     }

@@ -12,7 +12,7 @@ use crate::op::{Context, Recorded};
 use crate::policy::liveness::{DeclaredDeepWork, DeepWorkMode};
 use crate::policy::settings::Setting;
 use crate::state::Entity;
-use crate::vault::{AgentDir, End};
+use crate::vault::{AgentDir, DeclarationEnd};
 
 /// A declaration is short.
 const TEXT_MAX_CHARS: usize = 400;
@@ -75,7 +75,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let mut warnings: Vec<String> = fresh.into_iter().collect();
     let declared = Declaration { mode, activity, minutes: request.strict_minutes };
     let old = before.as_ref().and_then(|before| before.as_deep_work().heartbeat_id());
-    let written = old.map_or(Ok(()), |old| dir.end_declaration(old, End::Completed));
+    let written = old.map_or(Ok(()), |old| dir.end_declaration(old, DeclarationEnd::Completed));
     if let Err(error) = written.and_then(|()| dir.declare(&id, &declared.write(dir.is_works()))) {
         warnings.push(format!("the declaration is recorded, but its file could not be written: {error}"));
     }
@@ -107,7 +107,7 @@ pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
         tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))
     };
     let write = |dir: &AgentDir, work: &Entity| {
-        let end = if work.phase == Phase::Expired { End::Expired } else { End::Completed };
+        let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
         dir.end_declaration(work.as_deep_work().heartbeat_id().unwrap_or_default(), end)
     };
     on_open(ctx, ask, write)

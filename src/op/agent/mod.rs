@@ -71,7 +71,7 @@ pub(super) fn offset(ctx: &Context, config: &Settings) -> i64 {
 fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(HeartbeatId, Option<String>)> {
     let offset = offset(ctx, config);
     let now = ctx.now.timestamp();
-    let fresh = || HeartbeatId::of(now, offset);
+    let fresh = || HeartbeatId::from_time(now, offset);
     let ahead = now.0.saturating_add(config.count(Setting::ClockSkewSeconds) as i64);
     Ok(match dir.current_id()? {
         Some(Ok(id)) if id.at(offset).0 <= ahead => (id, None),

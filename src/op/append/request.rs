@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Context, LineNumber, at};
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
-use crate::event::kind::{Field, Said};
+use crate::event::kind::{FilledBy, PayloadField};
 use crate::event::{Kind, check_key, intake};
 use crate::op::kernel::check_actor;
 use crate::policy::Request;
@@ -91,8 +91,8 @@ fn check(ctx: &Context, request: NewEvent) -> Result<CheckedEvent> {
         return Err(Error::usage(format!("an event has at most {} parents", limits::PARENTS_MAX_COUNT)));
     }
     kind.check_payload(&request.payload)?;
-    let of_jobs = |field: &&Field| field.said == Said::ByJobs && request.payload.contains_key(field.name);
-    if let Some(Field { name, .. }) = kind.row().fields.iter().find(of_jobs) {
+    let of_jobs = |field: &&PayloadField| field.filled_by == FilledBy::Jobs && request.payload.contains_key(field.name);
+    if let Some(PayloadField { name, .. }) = kind.row().fields.iter().find(of_jobs) {
         return Err(Error::refused(Reason::ReservedKind, format!("payload.{name} is recorded by hf-job fire alone")));
     }
     // A malformed subject is refused before anything is opened; a reference is looked up later.

@@ -6,7 +6,7 @@ use super::supervise::STOPPED;
 use super::{id_of, run_of};
 use crate::base::{Actor, EntityId, EntityType, Result, Subject, text};
 use crate::event::Kind;
-use crate::job::{Ended, ExitRecord, JobDir, Order, Standing, probe};
+use crate::job::{CancelReason, Ended, ExitRecord, JobDir, JobLiveness, probe};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
@@ -59,10 +59,10 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(bool, Kind, Value)> {
             vec![(true, Kind::RunCrashed, json!({"reason": reason, "transient": transient, "escalate": false}))]
         }
         Ended::TimedOut => vec![(true, Kind::RunTimedOut, json!({"reason": "overtime"}))],
-        Ended::Halted { why } if *why == Order::Silent.as_str() => {
+        Ended::Halted { why } if *why == CancelReason::Silent.as_str() => {
             vec![(true, Kind::RunTimedOut, json!({"reason": "silent"}))]
         }
-        Ended::Halted { why } if *why == Order::Cancelled.as_str() || why == STOPPED => {
+        Ended::Halted { why } if *why == CancelReason::Cancelled.as_str() || why == STOPPED => {
             vec![(false, Kind::TaskAborted, json!({"reason": why}))]
         }
         Ended::Halted { why } => {
@@ -99,7 +99,7 @@ pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &Exit
 
 /// Makes up for an end that nobody recorded: a record that was left, or a supervisor that is gone.
 /// Gives how the job stands; nothing if it has no folder.
-pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
+pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
     let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
     let run = run_of(task);
     let standing = probe(&job, run.as_ref())?;
@@ -108,10 +108,10 @@ pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Resu
     // It is the toolkit that finds this, not whoever happens to look.
     let ctx = &ctx.acting_as(Actor::core("jobs"));
     match &standing {
-        Standing::Ended(found) if task.phase == Phase::Running => record(ctx, vault, &task.subject, found)?,
-        Standing::Lost if under_way => lost(ctx, vault, task)?,
+        JobLiveness::Ended(found) if task.phase == Phase::Running => record(ctx, vault, &task.subject, found)?,
+        JobLiveness::Lost if under_way => lost(ctx, vault, task)?,
         // The run is over and recorded, and nobody is there to begin the next one.
-        Standing::Ended(_) if under_way => lost(ctx, vault, task)?,
+        JobLiveness::Ended(_) if under_way => lost(ctx, vault, task)?,
         _ => {}
     }
     Ok(Some(standing))

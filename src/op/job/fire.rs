@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{log_reference, queue};
 use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{Beat, Held, JobDir, RawText, Spec, Supervisor, start_supervisor};
+use crate::job::{Beat, JobDir, JobLock, RawText, Spec, SupervisorProgram, start_supervisor};
 use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction};
 use crate::op::{Context, Recorded, random_ulid};
@@ -110,7 +110,7 @@ struct Firing<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     request: FireRequest,
-    supervisor: Supervisor,
+    supervisor: SupervisorProgram,
 }
 
 impl Firing<'_> {
@@ -171,7 +171,7 @@ impl Firing<'_> {
     }
 
     /// Everything but the commit: the lock, the events, what is to be run.
-    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(Held, Added)> {
+    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(JobLock, Added)> {
         let held = job.take_lock(LOCK_WAIT)?;
         let first = tx.ask(asked)?;
         let run = random_ulid(self.ctx.now)?.to_string();
@@ -338,7 +338,7 @@ pub fn command_hash<'a>(
         bytes.extend(part);
         bytes.push(0);
     }
-    Digest::of(&bytes).to_string()
+    Digest::of_bytes(&bytes).to_string()
 }
 
 /// Whether a text fits a pattern in which `*` stands for anything.

@@ -9,7 +9,7 @@ use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
 use crate::event::Kind;
-use crate::job::{ExitRecord, JobDir, Need, Order, Signals, Standing, kill_orphan, probe, wait_for_end};
+use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, wait_for_end};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
@@ -106,15 +106,15 @@ impl RecordedJob {
     }
 }
 
-fn view(ctx: &Context, vault: &Vault, known: RecordedJob, standing: Option<Standing>) -> JobView {
+fn view(ctx: &Context, vault: &Vault, known: RecordedJob, standing: Option<JobLiveness>) -> JobView {
     let RecordedJob { task, logref, started_at } = known;
     let standing = match (task.phase, standing) {
-        (_, Some(Standing::Orphaned(_))) => JobStanding::Orphaned,
+        (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
         (Phase::Archived, _) if task.as_task().succeeded_at().is_some() => JobStanding::Done,
         (Phase::Aborted, _) if task.as_task().abort_reason() == Some("lost") => JobStanding::Lost,
         (Phase::Aborted | Phase::Archived | Phase::Failed, _) => JobStanding::Fail,
-        (_, Some(Standing::Lost)) => JobStanding::Lost,
+        (_, Some(JobLiveness::Lost)) => JobStanding::Lost,
         (Phase::Running, _) => JobStanding::Running,
         _ => JobStanding::Queued,
     };
@@ -131,7 +131,7 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, standing: Option<Stand
 }
 
 /// How a job's processes stand, with nothing made up for; nothing if it has no folder.
-pub fn standing(vault: &Vault, task: &Entity) -> Result<Option<Standing>> {
+pub fn standing(vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
     JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
 }
 
@@ -238,7 +238,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     };
     let (config, _) = vault.config()?;
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
-    job.cancel(Order::Cancelled)?;
+    job.cancel(CancelReason::Cancelled)?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&view.task).as_ref(), grace)?;
     let view = job_of(ctx, &vault, &reference)?;
@@ -246,7 +246,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         && view.standing != JobStanding::Orphaned
     {
         // Nobody supervises it; what is recorded must not go on.
-        let reason = json!({"reason": Order::Cancelled.as_str()});
+        let reason = json!({"reason": CancelReason::Cancelled.as_str()});
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
     Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, over: false })
@@ -264,7 +264,7 @@ fn check_membership(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
 
 fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration) -> Result<()> {
     match (probe(job, run)?, run) {
-        (Standing::Orphaned(_), Some(run)) => kill_orphan(job, run, grace).map(drop),
+        (JobLiveness::Orphaned(_), Some(run)) => kill_orphan(job, run, grace).map(drop),
         _ => Ok(()),
     }
 }
@@ -287,7 +287,7 @@ pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
     for (task, job) in &jobs {
         let run = run_of(task);
         let standing = end_orphan(job, run.as_ref(), grace).and_then(|_| probe(job, run.as_ref()));
-        if matches!(standing, Err(_) | Ok(Standing::Supervised | Standing::Orphaned(_))) {
+        if matches!(standing, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_))) {
             left.push(task.name());
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
-use crate::job::{JobDir, Order};
+use crate::job::{CancelReason, JobDir};
 use crate::machine::Phase;
 use crate::op::kernel::{Committing, FollowUp};
 use crate::policy::{REACTOR, Settings, project, ready};
@@ -98,7 +98,7 @@ fn waiting(after: &Committing<'_>) -> Option<WakeUps> {
 fn tell(vault: &Vault, told: &WakeUps) {
     let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
     for job in told.end.iter().filter_map(open) {
-        let _ = job.cancel(Order::Cancelled);
+        let _ = job.cancel(CancelReason::Cancelled);
     }
     for job in told.look.iter().filter_map(open) {
         let _ = job.poke();

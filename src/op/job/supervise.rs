@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use super::{end, fire, log_path, log_reference, queue, run_of};
 use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Result, Subject};
 use crate::event::Kind;
-use crate::job::{ExitRecord, Halt, Held, Identity, JobDir, Observer, Order, Run, Signals, Spec, Words, take_over};
+use crate::job::{
+    CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, Observer, Run, Signals, Spec, take_over,
+};
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::{Caller, Context, Shell, hook};
@@ -58,9 +60,17 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     let caller = Caller { actor: Actor::parse(actor)?, shell };
     let ctx = Context { caller, session: None, project: None, ..ctx.clone() };
     // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
-    let words = Words::of(&job);
+    let control = ControlWatch::of_job(&job);
     let supervisor =
-        Supervision { ctx: &ctx, vault: &vault, job: &job, held: &held, spec: &spec, signals: &signals, words: &words };
+Supervision {
+        ctx: &ctx,
+        vault: &vault,
+        job: &job,
+        held: &held,
+        spec: &spec,
+        signals: &signals,
+        control: &control,
+    };
     let mut last = None;
     while let Some((task, run)) = supervisor.turn()? {
         let (record, logref, recorded) = supervisor.run(&task, &run)?;
@@ -82,10 +92,10 @@ struct Supervision<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     job: &'a JobDir,
-    held: &'a Held,
+    held: &'a JobLock,
     spec: &'a Spec,
     signals: &'a Signals,
-    words: &'a Words,
+    control: &'a ControlWatch,
 }
 
 impl Supervision<'_> {
@@ -107,8 +117,8 @@ impl Supervision<'_> {
     /// Waits until the command may be run. Gives its run, or nothing if it never will be.
     fn turn(&self) -> Result<Option<(Entity, EntityId)>> {
         loop {
-            let gives_up = match (self.job.order()?, self.signals.asked()) {
-                (Some(Order::Cancelled), _) => Some("cancelled".to_owned()),
+            let gives_up = match (self.job.cancel_reason()?, self.signals.asked()) {
+                (Some(CancelReason::Cancelled), _) => Some("cancelled".to_owned()),
                 (_, Some(signal)) => Some(format!("its supervisor was told to end (signal {signal})")),
                 _ => self.is_lost().then(|| LOST.to_owned()),
             };
@@ -117,7 +127,7 @@ impl Supervision<'_> {
                 Ok(NextStep::Run(task, run)) => return Ok(Some((*task, run))),
                 Ok(NextStep::Over) => return Ok(None),
                 Err(e) if gives_up.is_some() || e.kind == ErrorKind::NoVault => return Ok(None),
-                Ok(NextStep::Wait) | Err(_) => self.words.wait(LOOK_EVERY, self.signals)?,
+                Ok(NextStep::Wait) | Err(_) => self.control.wait(LOOK_EVERY, self.signals)?,
             }
         }
     }
@@ -186,14 +196,14 @@ impl Supervision<'_> {
             run_id: run,
             log: &log,
             signals: self.signals,
-            words: self.words,
+            control: self.control,
             now: &|| clock(),
         };
         let run_subject = format!("{}:{run}", EntityType::Run);
         let mut watch = RunObserver { supervisor: self, run: run_subject };
         let outcome = attempt.run(&mut watch);
-        if self.job.order()? == Some(Order::Silent) {
-            self.job.clear_order()?;
+        if self.job.cancel_reason()? == Some(CancelReason::Silent) {
+            self.job.clear_cancel()?;
         }
         // If this fails the exit record stands.
         let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &outcome.record);
@@ -255,7 +265,7 @@ impl Observer for RunObserver<'_> {
         if self.supervisor.vault.stop_flag().is_ok_and(|flag| flag.is_some()) {
             return why(STOPPED);
         }
-        match self.supervisor.job.order() {
+        match self.supervisor.job.cancel_reason() {
             Ok(Some(order)) => why(order.as_str()),
             _ if self.supervisor.is_lost() => why(LOST),
             _ => None,

@@ -15,13 +15,13 @@ use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::{Request, project};
-use crate::vault::{Store, Vault, WriteOptions};
+use crate::vault::{LogStore, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
 pub struct Context {
     pub vault: PathBuf,
     /// Where its log is kept, if not in the vault itself.
-    pub store: Option<Arc<dyn Store>>,
+    pub store: Option<Arc<dyn LogStore>>,
     /// How long to wait for the vault's lock.
     pub lock_timeout: Duration,
     pub caller: Caller,
@@ -62,7 +62,7 @@ pub struct Host {
     /// The machine's clocks; nothing where they are not known.
     pub clocks: fn() -> Option<Clocks>,
     /// The program that looks after jobs; without one, none can be fired.
-    pub supervisor: Option<Supervisor>,
+    pub supervisor: Option<SupervisorProgram>,
     /// How to ask a foreign job system; else the settings say it.
     pub check_cmd: Option<String>,
     /// The name under which hf-poll was called, if by another.
@@ -77,7 +77,7 @@ pub struct Host {
     pub after_commit: &'static [AfterCommit],
 }
 
-pub use crate::job::Supervisor;
+pub use crate::job::SupervisorProgram;
 
 impl Caller {
     /// Whether the shell belongs to an agent.

@@ -67,7 +67,7 @@ fn find(tx: &Transaction<'_>, requests: &[&Request], place: LineNumber<'_>) -> R
     }
     let Some((n, first)) = firsts.first() else { return Ok(None) };
     let gone = || Error::corrupt(format!("event {} is gone", first.id));
-    let (unit, index) = log.unit_of(first.id)?.ok_or_else(gone)?;
+    let (unit, index) = log.batch_of(first.id)?.ok_or_else(gone)?;
     let (asked, others) = match requests {
         [_] => (vec![first.clone()], belonging(&unit, index)),
         _ => {

@@ -16,7 +16,7 @@ use crate::machine;
 use crate::policy::due::{self, Due};
 use crate::policy::{REACTOR, Request, clock};
 use crate::state::Timer;
-use crate::vault::Stop;
+use crate::vault::StopFlag;
 
 /// Claims that are settled where somebody chooses among tasks.
 const CLAIMS_MAX: usize = 100;
@@ -41,7 +41,7 @@ impl Transaction<'_> {
         }
     }
 
-    fn record_stop(&mut self, stop: &Stop) -> Result<()> {
+    fn record_stop(&mut self, stop: &StopFlag) -> Result<()> {
         let payload = json!({"reason": stop.reason});
         let draft = Draft {
             kind: Kind::EmergencyStopIssued,
@@ -140,7 +140,7 @@ impl Transaction<'_> {
             .as_ref()
             .and_then(|subject| self.state().resolve(subject, None).ok().or_else(|| Subject::parse(subject).ok()));
         let mut subjects: Vec<Subject> = named.into_iter().collect();
-        subjects.extend(request.kind.mentions(&request.payload));
+        subjects.extend(request.kind.references(&request.payload));
         self.settle(&subjects)
     }
 

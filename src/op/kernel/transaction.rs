@@ -20,7 +20,7 @@ use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Ruling, Settings};
 use crate::state::State;
 use crate::vault::config::{self, Config};
-use crate::vault::{Append, Log, Snapshot, Stop, Unit, Vault, View};
+use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
 
 /// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
 pub type AfterCommit = fn(&Committing<'_>) -> Option<FollowUp>;
@@ -45,7 +45,7 @@ pub struct Transaction<'v> {
     errands: Vec<FollowUp>,
     /// The log before what is asked for.
     pub log: Box<dyn Log>,
-    unit: Unit,
+    unit: Batch,
     /// Events of a cascade whose consequences did not fit into the batch.
     backlog: Vec<Event>,
     /// Whose shell this is, as far as sessions and projects go.
@@ -129,14 +129,14 @@ impl<'v> Transaction<'v> {
         ctx: &Context,
         vault: &'v Vault,
         writer: Option<Box<dyn Append + 'v>>,
-        (log, state): View,
+        (log, state): LogView,
         file: Result<(Config, Vec<String>)>,
     ) -> Result<Self> {
         let (config, mut warnings) = file.unwrap_or_else(|error| config::instead_of(&error, &state));
         warnings.extend(ahead_of_the_clock(log.head(), ctx.now, &config));
         // Whoever waited for the lock acts when it has it.
         let now = if writer.is_some() { ctx.now.max((ctx.host.clock)()) } else { ctx.now };
-        let unit = Unit::new(state, log.head(), now);
+        let unit = Batch::new(state, log.head(), now);
         let mut tx = Transaction {
             vault,
             writer,
@@ -169,7 +169,7 @@ impl<'v> Transaction<'v> {
         self.unit.state()
     }
 
-    pub fn unit(&self) -> &Unit {
+    pub fn unit(&self) -> &Batch {
         &self.unit
     }
 
@@ -291,7 +291,7 @@ impl<'v> Transaction<'v> {
     }
 
     fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {
-        let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
+        let unit = std::mem::replace(&mut self.unit, Batch::new(State::default(), None, self.now));
         if unit.events().is_empty() {
             self.unit = unit;
             return Ok(Vec::new());
@@ -318,8 +318,8 @@ impl<'v> Transaction<'v> {
     pub(super) fn write_now(&mut self) -> Result<()> {
         let Some(first) = self.unit.events().first().map(|event| event.id) else { return Ok(()) };
         if self.writer.is_none() {
-            let unit = std::mem::replace(&mut self.unit, Unit::new(State::default(), None, self.now));
-            self.unit = Unit::new(unit.into_state(), self.log.head(), self.now);
+            let unit = std::mem::replace(&mut self.unit, Batch::new(State::default(), None, self.now));
+            self.unit = Batch::new(unit.into_state(), self.log.head(), self.now);
             return Ok(());
         }
         self.write(first)?;
@@ -331,7 +331,7 @@ impl<'v> Transaction<'v> {
     fn look_again(&mut self) -> Result<()> {
         if let Some(writer) = &mut self.writer {
             let (log, state) = writer.view()?;
-            self.unit = Unit::new(state, log.head(), self.now);
+            self.unit = Batch::new(state, log.head(), self.now);
             self.log = log;
         }
         Ok(())
@@ -402,12 +402,12 @@ fn ahead_of_the_clock(head: Option<Head>, now: Now, settings: &Settings) -> Opti
 }
 
 /// The flag of a stop that is asked for as an event.
-fn stop_among(events: &[Event]) -> Option<Stop> {
+fn stop_among(events: &[Event]) -> Option<StopFlag> {
     let event = events.iter().find(|event| event.event_type.known() == Some(Kind::EmergencyStopIssued))?;
     let reason = event.payload.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned();
     // A stop that came with its flag has it in its key.
     let id = event.key.as_ref().and_then(|key| key.strip_prefix("stop:")).map(str::to_owned);
-    Some(Stop { id: id.unwrap_or_else(|| event.id.to_string()), reason, by: event.actor.clone() })
+    Some(StopFlag { id: id.unwrap_or_else(|| event.id.to_string()), reason, by: event.actor.clone() })
 }
 
 /// What was recorded, and the log before.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{MissionView, ending, log_name, members, next_round, no_mission, record, view_of};
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{self as engine, JobDir, Order, Signals};
+use crate::job::{self as engine, CancelReason, JobDir, Signals};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::job::{CheckJobRequest, FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_at};
@@ -74,7 +74,7 @@ fn after(job: &JobView) -> FailureResponse {
     match job.standing {
         JobStanding::Lost => FailureResponse::Again,
         _ if reason == STOPPED => FailureResponse::Again,
-        _ if reason == Order::Cancelled.as_str() || job.record.is_none() => FailureResponse::ByHand,
+        _ if reason == CancelReason::Cancelled.as_str() || job.record.is_none() => FailureResponse::ByHand,
         _ => FailureResponse::Mend,
     }
 }

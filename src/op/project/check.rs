@@ -10,7 +10,7 @@ use crate::base::{Digest, EntityType, Result, Ulid};
 use crate::chain::Head;
 use crate::op::kernel::with_view;
 use crate::state::State;
-use crate::vault::projections::{self, Found};
+use crate::vault::projections::{self, ProjectionFile};
 use crate::vault::{Log, Vault};
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ struct History {
 }
 
 impl History {
-    fn new(files: &BTreeMap<EntityType, Found>, snapshot: Option<Head>) -> Self {
+    fn new(files: &BTreeMap<EntityType, ProjectionFile>, snapshot: Option<Head>) -> Self {
         let waiting: BTreeMap<EntityType, Option<Ulid>> =
             files.iter().map(|(entity, (through, _))| (*entity, *through)).collect();
         let wanted = waiting.values().flatten().copied().chain(snapshot.map(|head| head.id)).collect();
@@ -85,7 +85,7 @@ impl History {
         snapshot.read_from(Ulid::nil(), &mut |event| {
             state.apply(&event);
             touched.extend(projections::touched(&event));
-            if event.ends_unit() {
+            if event.ends_batch() {
                 for entity in std::mem::take(&mut touched) {
                     if self.waiting.get(&entity).is_some_and(|through| Some(event.id) > *through) {
                         self.waiting.remove(&entity);

@@ -13,7 +13,7 @@ use crate::policy::liveness::{self, AudibleTime, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
-use crate::vault::{AgentDir, End, LogFile};
+use crate::vault::{AgentDir, DeclarationEnd, LogFile};
 
 /// A declaration is short.
 const DECLARED_MAX_CHARS: usize = 400;
@@ -137,14 +137,14 @@ fn take_in(
             continue;
         }
         if let Some(over) = over(&name) {
-            let end = if over.phase == Phase::Expired { End::Expired } else { End::Completed };
+            let end = if over.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
             dir.end_declaration(&name, end)?;
             continue;
         }
         match (HeartbeatId::parse(&name), Declaration::read(&text)) {
             (Some(id), Ok(declared)) if fits(&declared) => fresh.push((id, declared)),
             _ => {
-                dir.end_declaration(&name, End::Malformed)?;
+                dir.end_declaration(&name, DeclarationEnd::Malformed)?;
                 tick.say(Code::DeepworkMalformed, agent.subject.clone(), Level::Warn, 0);
             }
         }
@@ -202,7 +202,7 @@ fn take_in_log(
     if let Some(open) = open {
         let declared = tx.state().entity(&open).and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
         tick.record(tx, Kind::DeepWorkCompleted, &open, json!({"agent_id": agent.subject.id(), "by": "log"}))?;
-        dir.end_declaration(declared.as_deref().unwrap_or_default(), End::Completed)?;
+        dir.end_declaration(declared.as_deref().unwrap_or_default(), DeclarationEnd::Completed)?;
     }
     Ok(())
 }
@@ -248,7 +248,7 @@ fn expire(tick: &TickRun<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Opt
         tx.add(due.draft())?;
     }
     match (dir, declared) {
-        (Some(dir), Some(declared)) => dir.end_declaration(&declared, End::Expired),
+        (Some(dir), Some(declared)) => dir.end_declaration(&declared, DeclarationEnd::Expired),
         _ => Ok(()),
     }
 }

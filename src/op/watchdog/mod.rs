@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Context, References, agent, job, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
-use crate::job::{JobDir, Order, Standing};
+use crate::job::{CancelReason, JobDir, JobLiveness};
 use crate::machine::{self, Phase};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
@@ -123,7 +123,7 @@ impl<'a> TickRun<'a> {
     fn new(ctx: &'a Context, vault: &'a Vault, mode: Mode) -> Result<Self> {
         let (config, _) = vault.config()?;
         let now = ctx.now.timestamp();
-        let heartbeat_id = HeartbeatId::of(now, agent::offset(ctx, &config));
+        let heartbeat_id = HeartbeatId::from_time(now, agent::offset(ctx, &config));
         Ok(TickRun {
             ctx,
             vault,
@@ -163,11 +163,11 @@ impl<'a> TickRun<'a> {
                 Mode::DryRun => job::standing(self.vault, task),
                 Mode::Write => job::settle(self.ctx, self.vault, task),
             };
-            let supervised = matches!(standing, Ok(Some(Standing::Supervised)));
+            let supervised = matches!(standing, Ok(Some(JobLiveness::Supervised)));
             let life = if supervised { JobLife::Supervised } else { JobLife::Alone };
             self.machine.jobs.insert(EntityId::parse(task.subject.id())?, life);
             match standing {
-                Ok(Some(Standing::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
+                Ok(Some(JobLiveness::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
                 Ok(_) => {}
                 // One broken folder must not make the watchdog deaf to everything else.
                 Err(error) => self.warnings.push(format!("{} cannot be looked at: {error}", task.name())),
@@ -236,7 +236,7 @@ impl<'a> TickRun<'a> {
             // A folder that cannot be looked at is told of elsewhere.
             let Some(folder) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
             if folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
-                let _ = folder.cancel(Order::Silent);
+                let _ = folder.cancel(CancelReason::Silent);
             }
         }
     }

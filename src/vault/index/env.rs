@@ -1,9 +1,8 @@
-//! Opening LMDB: the only unsafe code of the toolkit, and what makes it sound.
+//! Opening LMDB, which is unsafe, and what makes it sound.
 //!
-//! LMDB maps its file and trusts what it finds there, so a file that is not what LMDB itself wrote
-//! last must never be mapped. A seal beside it says how the file looked after the last merge
-//! (inode, size, change time); what differs is not opened. Writers and readers keep apart by a lock
-//! of our own (`index/.lock`), because LMDB's lock file ties readers to process ids.
+//! LMDB maps its file and trusts the content, so a file must not be mapped unless LMDB itself wrote it last. A seal next
+//! to it says what the file looked like after the last merge (inode, size, change time); if it differs, it is not opened.
+//! Our own lock (`index/.lock`) separates writers and readers, because LMDB's lock file ties readers to process ids.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -19,18 +18,18 @@ use crate::base::{Error, Result};
 const DATA: &str = "data.mdb";
 const LOCK: &str = ".lock";
 const SEAL: &str = "seal.json";
-/// Where the map may grow to; only what is used takes memory or disk.
+/// The maximum size of the map; only the used part takes memory or disk space.
 const MAP_BYTES: usize = 64 << 30;
-/// Where address space is limited.
+/// The same where address space is limited.
 const SMALL_MAP_BYTES: usize = 1 << 30;
 
-/// The index's folder and files.
-pub struct Files {
+/// The directory and files of the index.
+pub struct IndexFiles {
     dir: Dir,
 }
 
-/// How the data file must look to be opened. There is none while a merge is under way: a store whose
-/// merge was interrupted cannot be told from a damaged one, and is made anew.
+/// What the data file must look like to be opened. There is no seal during a merge: a store whose merge was interrupted
+/// cannot be distinguished from a damaged one and is rebuilt.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Seal {
     inode: u64,
@@ -39,38 +38,38 @@ struct Seal {
 }
 
 impl Seal {
-    fn of(file: &File) -> std::io::Result<Seal> {
+    fn of_file(file: &File) -> std::io::Result<Seal> {
         let meta = file.metadata()?;
         Ok(Seal { inode: meta.ino(), size: meta.size(), changed_at: (meta.ctime(), meta.ctime_nsec()) })
     }
 }
 
-impl Files {
-    /// The folder, if it is there.
-    pub fn open(akashic: &Dir) -> Result<Option<Files>> {
-        Ok(akashic.dir(INDEX)?.map(|dir| Files { dir }))
+impl IndexFiles {
+    /// Opens the directory, if it exists.
+    pub fn open(akashic: &Dir) -> Result<Option<IndexFiles>> {
+        Ok(akashic.dir(INDEX)?.map(|dir| IndexFiles { dir }))
     }
 
-    /// The folder, made if it is missing.
-    pub fn make(akashic: &Dir) -> Result<Files> {
+    /// Opens the directory, creating it if it is missing.
+    pub fn make(akashic: &Dir) -> Result<IndexFiles> {
         let (dir, _) = akashic.make_dir(INDEX)?;
         dir.check_private()?;
         dir.make_file(LOCK)?;
-        Ok(Files { dir })
+        Ok(IndexFiles { dir })
     }
 
     pub fn lock_file(&self) -> Result<Option<File>> {
         self.dir.open_file(LOCK)
     }
 
-    /// Opens a store that is as its last merge left it.
-    pub fn open_to_read(&self) -> Option<Store> {
+    /// Opens the store, if it is unchanged since its last merge.
+    pub fn open_to_read(&self) -> Option<IndexStore> {
         self.is_sealed().then(|| self.store(EnvFlags::READ_ONLY))?.ok()
     }
 
-    /// Opens the store for a merge, empty if there is none that can be trusted. The caller holds
-    /// the index's lock alone.
-    pub fn open_to_write(&self) -> Result<Store> {
+    /// Opens the store for a merge, empty if there is none that can be trusted. The caller holds the index's lock
+    /// exclusively.
+    pub fn open_to_write(&self) -> Result<IndexStore> {
         if !self.is_sealed() {
             self.clear()?;
         }
@@ -79,14 +78,14 @@ impl Files {
         self.store(EnvFlags::empty()).map_err(|e| Error::system("cannot open the index", e))
     }
 
-    /// Says that the data file is whole as it is now. The store is closed.
+    /// Marks the data file as complete. The store must be closed.
     pub fn seal(&self) -> Result<()> {
         let Some(data) = self.dir.open_file(DATA)? else { return Ok(()) };
-        let seal = Seal::of(&data).map_err(|e| Error::system("cannot seal the index", e))?;
+        let seal = Seal::of_file(&data).map_err(|e| Error::system("cannot seal the index", e))?;
         self.dir.replace(SEAL, &serde_json::to_vec(&seal).expect("a plain struct"))
     }
 
-    /// Removes the store, without opening it.
+    /// Removes the store without opening it.
     pub fn clear(&self) -> Result<()> {
         self.dir.remove(SEAL)?;
         self.dir.remove(DATA)
@@ -95,23 +94,22 @@ impl Files {
     fn is_sealed(&self) -> bool {
         let sealed = || -> Option<bool> {
             let seal: Seal = serde_json::from_slice(&self.dir.read(SEAL).ok()??).ok()?;
-            // Who else can write it could change it under the map, or have made it to that end.
+            // Anyone else who can write the file could change it while it is mapped, or could have forged it.
             self.dir.check_private().ok()?;
             self.dir.check_file_private(DATA).ok()?;
             let data = self.dir.open_file(DATA).ok()??;
-            Some(Seal::of(&data).ok()? == seal && reaches_its_last_page(&data)?)
+            Some(Seal::of_file(&data).ok()? == seal && reaches_its_last_page(&data)?)
         };
         sealed().unwrap_or(false)
     }
 
-    #[expect(unsafe_code, reason = "a memory map is only as sound as what else touches the file")]
-    fn store(&self, mode: EnvFlags) -> heed::Result<Store> {
+    #[expect(unsafe_code, reason = "a memory map is sound only if nothing else changes the file")]
+    fn store(&self, mode: EnvFlags) -> heed::Result<IndexStore> {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         let mut open = |bytes: usize| {
             options.map_size(bytes);
-            // SAFETY: the file is ours (private folder, no link), it is as we left it (`is_sealed`),
-            // and whoever changes it holds `index/.lock` alone while readers hold it shared, which
-            // is all that NO_LOCK asks for.
+            // SAFETY: the file is ours (private directory, no link) and unchanged since we wrote it (`is_sealed`).
+            // Writers hold `index/.lock` exclusively and readers hold it shared, which is all that NO_LOCK requires.
             unsafe {
                 options.flags(EnvFlags::NO_LOCK | mode);
                 options.open(self.dir.path())
@@ -131,11 +129,11 @@ impl Files {
             })?;
             created.unwrap_commit()
         };
-        Ok(Store { env, db })
+        Ok(IndexStore { env, db })
     }
 }
 
-/// Whether the file is as long as its newer meta page says: behind its end, a map has no memory.
+/// Whether the file is as long as its newer meta page says: a map has no memory beyond the end of the file.
 fn reaches_its_last_page(data: &File) -> Option<bool> {
     const MAGIC: u32 = 0xBEEF_C0DE;
     const META_AT: usize = 16;
@@ -159,12 +157,12 @@ fn reaches_its_last_page(data: &File) -> Option<bool> {
 
 /// An open LMDB environment with its one database.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct IndexStore {
     env: Env<WithoutTls>,
     db: Database<'static, Bytes, Bytes>,
 }
 
-impl Store {
+impl IndexStore {
     pub fn read(&self) -> heed::Result<RoTxn<'static, WithoutTls>> {
         self.env.clone().static_read_txn()
     }
@@ -185,7 +183,7 @@ impl Store {
         self.db.delete(txn, key)
     }
 
-    /// Pairs whose key begins with `prefix` and is greater than `after`, in order.
+    /// Up to `limit` pairs whose key starts with `prefix` and is greater than `after`, in order.
     pub fn range<'t>(
         &self,
         txn: &'t RoTxn<'_, WithoutTls>,
@@ -202,7 +200,7 @@ impl Store {
         pairs.take_while(|pair| pair.as_ref().map_or(true, |(key, _)| key.starts_with(prefix))).take(limit).collect()
     }
 
-    /// Pairs whose key begins with `prefix`, in order, as long as their keys are wanted.
+    /// Up to `limit` pairs whose key starts with `prefix`, in order, until a key is not wanted.
     pub fn range_while<'t>(
         &self,
         txn: &'t RoTxn<'_, WithoutTls>,
@@ -226,7 +224,7 @@ mod tests {
     #[test]
     fn a_store_that_others_can_write_is_not_mapped() {
         let dir = tempfile::tempdir().unwrap();
-        let files = Files::make(&Dir::open_root(dir.path()).unwrap().unwrap()).unwrap();
+        let files = IndexFiles::make(&Dir::open_root(dir.path()).unwrap().unwrap()).unwrap();
         drop(files.open_to_write().unwrap());
         files.seal().unwrap();
         assert!(files.open_to_read().is_some());

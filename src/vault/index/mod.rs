@@ -1,9 +1,9 @@
-//! The index: what an earlier part of the log folds to, kept in LMDB so that no command's cost
-//! grows with the history.
+//! The index: the state of an earlier part of the log, stored in LMDB so that the cost of a command does not grow with the
+//! history.
 //!
-//! The log behind its mark is its memtable: every command folds that short tail over what the index
-//! says. So it may be old, never ahead; and whatever is wrong with it (missing, damaged, of another
-//! vault, read-only, a copy), the answer is the slow way round through the whole log.
+//! The log after the index's mark is its memtable: every command folds those few events over the state in the index. So
+//! the index may be old, but never ahead of the log. Whatever is wrong with it (missing, damaged, of another vault,
+//! read-only, a copy), the whole log is folded instead.
 //!
 //! Invariant: an index that fails never fails a command (`tests/e2e/rules/index.rs`).
 
@@ -18,40 +18,58 @@ use std::rc::Rc;
 use heed::RoTxn;
 
 use super::Vault;
-use super::lock::{self, LockGuard, Mode};
+use super::lock::{self, LockGuard, LockMode};
 use super::log::HeadLine;
 use super::snapshot::Snapshot;
 use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::chain::HeadRecord;
 use crate::machine;
 use crate::state::{Base, DeadlineQuery, Entity, Query, State, Tally, Timer};
-use env::{Files, Store};
+use env::{IndexFiles, IndexStore};
 
+use key::Shelf;
 pub use merge::MERGE_EVERY_EVENTS;
 
-/// The folder in `Akashic/`.
+/// The directory in `Akashic/`.
 pub const INDEX: &str = "index";
 
-/// Keys of the store: a letter for what it is, then what it is about.
+/// Keys of the store: a letter for the kind of entry, then what the entry is about.
 mod key {
     use crate::base::{EntityId, EntityType, Subject, Ulid};
     use crate::machine::Phase;
     use crate::state::{Entity, Timer};
 
-    /// Its number is that of the format: an index of another one has no mark, and is written anew.
+    /// The number is the version of the format: an index of another version has no such mark and is rebuilt.
     pub const MARK: &[u8] = b"m:mark.5";
     pub const TALLY: &[u8] = b"m:tally";
     pub const SETTINGS: &[u8] = b"m:settings";
 
-    /// Live and archived entities stand apart, so that listing the live ones stays cheap.
-    pub fn entity(subject: &Subject, archived: bool) -> Vec<u8> {
-        let letter = if archived { 'a' } else { 'e' };
-        format!("{letter}{subject}").into_bytes()
+    /// Live and archived entities have separate keys, so that listing the live ones stays cheap.
+    #[derive(Clone, Copy)]
+    pub enum Shelf {
+        Live,
+        Archived,
     }
 
-    pub fn entities(entity: EntityType, archived: bool, prefix: &str) -> Vec<u8> {
-        let letter = if archived { 'a' } else { 'e' };
-        format!("{letter}{entity}:{prefix}").into_bytes()
+    impl Shelf {
+        pub const fn of_archived(archived: bool) -> Shelf {
+            if archived { Shelf::Archived } else { Shelf::Live }
+        }
+
+        const fn letter(self) -> char {
+            match self {
+                Shelf::Live => 'e',
+                Shelf::Archived => 'a',
+            }
+        }
+    }
+
+    pub fn entity(subject: &Subject, shelf: Shelf) -> Vec<u8> {
+        format!("{}{subject}", shelf.letter()).into_bytes()
+    }
+
+    pub fn entities(entity: EntityType, shelf: Shelf, prefix: &str) -> Vec<u8> {
+        format!("{}{entity}:{prefix}", shelf.letter()).into_bytes()
     }
 
     pub fn in_phase(entity: EntityType, phase: Phase) -> Vec<u8> {
@@ -70,7 +88,7 @@ mod key {
         [held_by(holder).as_slice(), &entity.ordinal.to_be_bytes()].concat()
     }
 
-    /// Deadlines of one project and timer; those of one length stand together, in the order in which they fall due.
+    /// Deadlines of one project and timer. Those with the same length are adjacent, in the order in which they are due.
     pub fn timers(project: Option<&str>, timer: Timer) -> Vec<u8> {
         format!("d{}\0{timer}\0", project.unwrap_or_default()).into_bytes()
     }
@@ -83,7 +101,7 @@ mod key {
         [self::limit(project, timer, limit).as_slice(), &ordered(from).to_be_bytes()].concat()
     }
 
-    /// Every key that an entity stands under beside its own: where it is, who holds it, when it falls due.
+    /// The secondary keys of an entity: its phase, its holder, its deadlines.
     pub fn places(entity: &Entity) -> Vec<Vec<u8>> {
         let mut all = vec![placed(entity)];
         all.extend(entity.holder().map(|holder| held(entity, holder)));
@@ -95,7 +113,7 @@ mod key {
         all
     }
 
-    /// A number whose bytes are in the order of the signed one.
+    /// Maps a signed number to one whose bytes sort in the same order.
     const fn ordered(number: i64) -> u64 {
         (number as u64) ^ (1 << 63)
     }
@@ -125,13 +143,13 @@ mod key {
     }
 }
 
-/// An index that fits the log, open for reading.
+/// An index that matches the log, open for reading.
 pub struct Index {
-    store: Store,
+    store: IndexStore,
     txn: RefCell<Option<RoTxn<'static, heed::WithoutTls>>>,
     pub mark: HeadRecord,
     tally: Tally,
-    /// The part of the log that the index stands for: the way round if it fails.
+    /// The part of the log that the index covers, to be folded if the index fails.
     prefix: Option<Snapshot>,
     fallback: OnceCell<Result<State, Error>>,
     _guard: Option<LockGuard>,
@@ -144,25 +162,25 @@ impl fmt::Debug for Index {
 }
 
 impl Vault {
-    /// The index, if there is one that fits this log.
+    /// The index, if there is one that matches this log.
     pub(super) fn index(&self) -> Option<Index> {
-        let files = Files::open(&self.akashic).ok()??;
-        let guard = lock::take(files.lock_file().ok()??, Mode::Shared, self.lock_timeout).ok()?;
+        let files = IndexFiles::open(&self.akashic).ok()??;
+        let guard = lock::take(files.lock_file().ok()??, LockMode::Shared, self.lock_timeout).ok()?;
         Index::open(self, &files, guard)
     }
 }
 
 impl Index {
-    fn open(vault: &Vault, files: &Files, guard: LockGuard) -> Option<Index> {
+    fn open(vault: &Vault, files: &IndexFiles, guard: LockGuard) -> Option<Index> {
         let index = Index::over(files.open_to_read()?)?;
-        // The event at the mark must be in this log: then all before it is what was indexed.
+        // If the event at the mark is in this log, so are all the indexed events before it.
         let fits = matches!(vault.head_line(&index.mark), Ok(HeadLine::Good(_)));
         let prefix = vault.published(&index.mark).ok().filter(|_| fits)?;
         Some(Index { prefix: Some(prefix), _guard: Some(guard), ..index })
     }
 
-    /// What a store says, with nothing to fall back on.
-    fn over(store: Store) -> Option<Index> {
+    /// An index without a log to fall back on.
+    fn over(store: IndexStore) -> Option<Index> {
         let txn = store.read().ok()?;
         let mark = HeadRecord::decode(store.get(&txn, key::MARK).ok()??).ok()?;
         let tally: serde_json::Value = serde_json::from_slice(store.get(&txn, key::TALLY).ok()??).ok()?;
@@ -171,10 +189,10 @@ impl Index {
         Some(Index { store, txn, mark, tally, prefix: None, fallback, _guard: None })
     }
 
-    /// Asks the store; if it fails, now or before, asks the folded log instead.
+    /// Queries the store; if that fails, or failed before, queries the folded log instead.
     fn ask<T>(
         &self,
-        store: impl FnOnce(&Store, &RoTxn<'_, heed::WithoutTls>) -> heed::Result<T>,
+        store: impl FnOnce(&IndexStore, &RoTxn<'_, heed::WithoutTls>) -> heed::Result<T>,
         log: impl FnOnce(&State) -> T,
     ) -> T
     where
@@ -197,17 +215,18 @@ impl Index {
     }
 }
 
-/// A record of ours that cannot be read is as bad as a page that cannot.
+/// The error for an entry that cannot be decoded.
 fn unreadable() -> heed::Error {
-    heed::Error::Decoding("not what was written".into())
+    heed::Error::Decoding("invalid entry".into())
 }
 
 impl Base for Index {
     fn entity(&self, subject: &Subject) -> Option<Entity> {
         self.ask(
             |store, txn| {
-                let live = store.get(txn, &key::entity(subject, false))?;
-                let found = live.map_or_else(|| store.get(txn, &key::entity(subject, true)), |live| Ok(Some(live)))?;
+                let live = store.get(txn, &key::entity(subject, Shelf::Live))?;
+                let found =
+                    live.map_or_else(|| store.get(txn, &key::entity(subject, Shelf::Archived)), |live| Ok(Some(live)))?;
                 found
                     .map(|bytes| Entity::decode(bytes).filter(|e| e.subject == *subject).ok_or_else(unreadable))
                     .transpose()
@@ -237,7 +256,7 @@ impl Base for Index {
     }
 
     fn entities(&self, query: &Query<'_>) -> Vec<Entity> {
-        let key = |id: &str| key::entities(query.entity, query.archived, id);
+        let key = |id: &str| key::entities(query.entity, Shelf::of_archived(query.archived), id);
         self.ask(
             |store, txn| {
                 let found = store.range(txn, &key(query.prefix), query.after.map(key).as_deref(), query.limit)?;
@@ -272,7 +291,7 @@ impl Base for Index {
         self.ask(
             |store, txn| {
                 let (mut limits, mut after) = (Vec::new(), None::<Vec<u8>>);
-                // One step for each length, however many deadlines have it.
+                // One step per length, however many deadlines have it.
                 while let Some((key, _)) = store.range(txn, &range, after.as_deref(), 1)?.into_iter().next() {
                     let bytes = key.get(range.len()..range.len() + 8).and_then(|bytes| bytes.try_into().ok());
                     let limit = u64::from_be_bytes(bytes.ok_or_else(unreadable)?);
@@ -353,10 +372,10 @@ impl Base for Index {
     }
 }
 
-/// The live entity of a subject that another key names.
-fn live(store: &Store, txn: &RoTxn<'_, heed::WithoutTls>, subject: &[u8]) -> heed::Result<Entity> {
+/// The live entity of a subject that a secondary key refers to.
+fn live(store: &IndexStore, txn: &RoTxn<'_, heed::WithoutTls>, subject: &[u8]) -> heed::Result<Entity> {
     let subject = read_subject(subject)?;
-    let bytes = store.get(txn, &key::entity(&subject, false))?.ok_or_else(unreadable)?;
+    let bytes = store.get(txn, &key::entity(&subject, Shelf::Live))?.ok_or_else(unreadable)?;
     Entity::decode(bytes).ok_or_else(unreadable)
 }
 
@@ -369,9 +388,9 @@ fn ulid(bytes: &[u8]) -> heed::Result<Ulid> {
     bytes.try_into().map(Ulid::from_bytes).map_err(|_| unreadable())
 }
 
-/// The state over an index that fits, with the log behind its mark folded over it; else all of it.
+/// The state of the log: the events after the index's mark, folded over the index; without an index, all events.
 pub(super) fn state(index: Option<Index>, vault: &Vault, snapshot: &Snapshot) -> Result<State, Error> {
-    // An index can be ahead of a snapshot that was taken before a merge.
+    // The index can be ahead of a snapshot that was taken before a merge.
     match index.filter(|index| index.mark.count <= snapshot.count) {
         None => snapshot.fold(),
         Some(index) => {

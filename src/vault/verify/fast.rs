@@ -1,9 +1,9 @@
-//! The fast check of one segment: its bytes in pieces over the threads, one strict pass each.
+//! The fast check of one segment: several threads, each with one strict pass over chunks of its bytes.
 //!
-//! Pieces are cut at line ends. Within a piece each line is checked and linked to the one before;
-//! the edges are checked when the neighbours are known. A line that the strict pass leaves open goes
-//! to the reference check; a line that fails makes the whole segment go there, for a precise message.
-//! Pieces are read, not mapped: memory stays flat, and a file that shrinks meanwhile is an error.
+//! Chunks are cut at line ends. Within a chunk, each line is checked and linked to the previous one; the links between
+//! chunks are checked at the end. A line that the strict pass cannot decide goes to the reference check; if a line is
+//! invalid, the whole segment goes there, for a precise message. Chunks are read, not mapped: memory use stays constant,
+//! and a file that shrinks in the meantime is an error.
 
 use std::fs::File;
 use std::num::NonZero;
@@ -13,55 +13,55 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use crate::base::limits;
-use crate::chain::strict::{self, Link};
+use crate::chain::strict::{self, ChainLink};
 use crate::chain::{Head, check_line};
 
-/// What one thread takes at a time.
-const PIECE_BYTES: u64 = 2 * 1024 * 1024;
+/// The size of a chunk.
+const CHUNK_BYTES: u64 = 2 * 1024 * 1024;
 
-/// A segment that was found good.
+/// A segment that is valid.
 #[derive(Debug)]
-pub struct Good {
-    pub last: Option<Link>,
+pub struct GoodSegment {
+    pub last: Option<ChainLink>,
     pub count: u64,
-    /// Which of the anchors are in it.
+    /// Which of the head anchors are in it.
     pub anchors: Vec<bool>,
 }
 
-/// One piece that was found good.
-struct Piece {
-    first: Link,
-    last: Link,
+/// A chunk that is valid.
+struct GoodChunk {
+    first: ChainLink,
+    last: ChainLink,
     count: u64,
     anchors: Vec<bool>,
 }
 
-/// Checks a segment's bytes from `start` to `end` behind `prev`. `None` if something is wrong with
-/// them, or may be. `progress` is told how many bytes are done.
+/// Checks a segment's bytes from `start` to `end`, which follow `prev`. `None` if they are not certainly valid. Calls
+/// `progress` with the number of bytes done.
 pub fn check(
     file: &File,
     (start, end): (u64, u64),
-    prev: Option<Link>,
+    prev: Option<ChainLink>,
     anchors: &[Head],
     jobs: usize,
     progress: &mut dyn FnMut(u64),
-) -> Option<Good> {
+) -> Option<GoodSegment> {
     let cuts = cut(file, start, end)?;
     let next = AtomicUsize::new(0);
-    let pieces: Vec<Mutex<Option<Piece>>> = cuts.iter().map(|_| Mutex::new(None)).collect();
+    let chunks: Vec<Mutex<Option<GoodChunk>>> = cuts.iter().map(|_| Mutex::new(None)).collect();
     thread::scope(|scope| {
         let (done, finished) = mpsc::channel();
         for _ in 0..jobs.min(cuts.len()) {
-            let (done, next, pieces, cuts) = (done.clone(), &next, &pieces, &cuts);
+            let (done, next, chunks, cuts) = (done.clone(), &next, &chunks, &cuts);
             scope.spawn(move || {
                 let mut buffer = Vec::new();
                 while let Some(&(from, to)) = cuts.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let n = cuts.partition_point(|cut| cut.0 < from);
-                    let piece = read(file, from, to, &mut buffer).and_then(|()| check_piece(&buffer, anchors));
-                    let good = piece.is_some();
-                    *pieces[n].lock().expect("no thread panics") = piece;
+                    let chunk = read(file, from, to, &mut buffer).and_then(|()| check_chunk(&buffer, anchors));
+                    let good = chunk.is_some();
+                    *chunks[n].lock().expect("no thread panics") = chunk;
                     if done.send(to - from).is_err() || !good {
-                        // One bad piece is enough: the others need not look any further.
+                        // One invalid chunk is enough: the other threads can stop.
                         next.store(usize::MAX / 2, Ordering::Relaxed);
                         return;
                     }
@@ -71,23 +71,23 @@ pub fn check(
         drop(done);
         finished.iter().for_each(&mut *progress);
     });
-    let mut good = Good { last: prev, count: 0, anchors: vec![false; anchors.len()] };
-    for piece in pieces {
-        let piece = piece.into_inner().expect("no thread panics")?;
-        piece.first.follows(good.last.as_ref()).then_some(())?;
-        good.last = Some(piece.last);
-        good.count += piece.count;
-        good.anchors.iter_mut().zip(piece.anchors).for_each(|(seen, here)| *seen |= here);
+    let mut good = GoodSegment { last: prev, count: 0, anchors: vec![false; anchors.len()] };
+    for chunk in chunks {
+        let chunk = chunk.into_inner().expect("no thread panics")?;
+        chunk.first.follows(good.last.as_ref()).then_some(())?;
+        good.last = Some(chunk.last);
+        good.count += chunk.count;
+        good.anchors.iter_mut().zip(chunk.anchors).for_each(|(seen, here)| *seen |= here);
     }
-    // A batch does not go on in the next segment.
-    good.last.is_none_or(|last| last.ends_unit()).then_some(good)
+    // A batch does not continue in the next segment.
+    good.last.is_none_or(|last| last.ends_batch()).then_some(good)
 }
 
-/// Cuts the range into pieces that end where lines end.
+/// Cuts the range into chunks that end at line ends.
 fn cut(file: &File, start: u64, end: u64) -> Option<Vec<(u64, u64)>> {
     let (mut cuts, mut from) = (Vec::new(), start);
     while from < end {
-        let mut to = (from + PIECE_BYTES).min(end);
+        let mut to = (from + CHUNK_BYTES).min(end);
         while to < end {
             let mut buffer = [0; 4096];
             let want = buffer.len().min((end - to + 1) as usize);
@@ -99,7 +99,7 @@ fn cut(file: &File, start: u64, end: u64) -> Option<Vec<(u64, u64)>> {
                 }
                 None => to = (to + want as u64).min(end),
             }
-            if to - from > PIECE_BYTES + 2 * limits::EVENT_MAX_BYTES as u64 {
+            if to - from > CHUNK_BYTES + 2 * limits::EVENT_MAX_BYTES as u64 {
                 return None;
             }
         }
@@ -114,7 +114,7 @@ fn read(file: &File, from: u64, to: u64, buffer: &mut Vec<u8>) -> Option<()> {
     file.read_exact_at(buffer, from).ok()
 }
 
-fn check_piece(bytes: &[u8], anchors: &[Head]) -> Option<Piece> {
+fn check_chunk(bytes: &[u8], anchors: &[Head]) -> Option<GoodChunk> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut begin = 0;
     let mut seen = vec![false; anchors.len()];
@@ -122,8 +122,8 @@ fn check_piece(bytes: &[u8], anchors: &[Head]) -> Option<Piece> {
     for end in memchr::memchr_iter(b'\n', bytes) {
         let line = &text[begin..end];
         begin = end + 1;
-        let by_the_book = || check_line(line.as_bytes()).ok().map(|event| Link::of(&event));
-        let link = strict::check_text(line).or_else(by_the_book)?;
+        let by_reference = || check_line(line.as_bytes()).ok().map(|event| ChainLink::from_event(&event));
+        let link = strict::check_text(line).or_else(by_reference)?;
         if last.is_some() {
             link.follows(last.as_ref()).then_some(())?;
         }
@@ -135,10 +135,10 @@ fn check_piece(bytes: &[u8], anchors: &[Head]) -> Option<Piece> {
         count += 1;
     }
     (begin == bytes.len()).then_some(())?;
-    Some(Piece { first: first?, last: last?, count, anchors: seen })
+    Some(GoodChunk { first: first?, last: last?, count, anchors: seen })
 }
 
-/// As many threads as the machine runs at once.
+/// The number of threads that the machine runs at the same time.
 pub fn default_jobs() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }

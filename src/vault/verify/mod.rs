@@ -1,8 +1,8 @@
-//! Verification: what the bytes prove, as separate verdicts that are always all given.
+//! Verification: separate verdicts on the chain, the tail and the head, which are always all given.
 //!
-//! Two ways that must agree: the reference parses, canonicalises, hashes and compares one event
-//! after the other; the fast one (`fast`) proves the stored bytes in one pass over all threads, and
-//! asks the reference where something is wrong.
+//! There are two methods, which must agree. The reference method parses, canonicalizes, hashes and compares one event
+//! after the other. The fast method (`fast`) checks the stored bytes in one pass with several threads, and falls back to
+//! the reference method where something is wrong.
 
 mod fast;
 
@@ -10,57 +10,57 @@ use std::num::NonZero;
 
 use super::Vault;
 use super::head::{self, Published};
-use super::lock::Mode;
+use super::lock::LockMode;
 use super::log::{self, HeadLine};
 use crate::base::{Error, ErrorKind, Reason, Result, Ulid, names};
-use crate::chain::strict::Link;
-use crate::chain::tail::{Place, Verdict};
-use crate::chain::{Head, HeadRecord, SegmentName, scan};
+use crate::chain::strict::ChainLink;
+use crate::chain::tail::TailClass;
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::Event;
 
 names! {
-    /// What stands behind the published head.
+    /// What comes after the published head.
     pub enum TailVerdict {
         /// Nothing.
         Clean = "CLEAN",
-        /// Good events that their writer did not live to publish.
+        /// Valid events whose writer died before publishing them.
         Unpublished = "UNPUBLISHED",
-        /// A write that was not finished; the next append moves it to quarantine.
+        /// An unfinished write; the next append moves it to quarantine.
         Torn = "TORN",
-        /// Bytes that no crash leaves.
+        /// Bytes that no crash can leave.
         Damaged = "DAMAGED",
     }
 }
 
 names! {
-    /// What the head record says of the log.
+    /// Whether the head record matches the log.
     pub enum HeadVerdict {
         Ok = "OK",
-        /// The log has events that the record does not know yet.
+        /// The log has events after the published head.
         Behind = "BEHIND",
         Missing = "MISSING",
-        /// Torn or damaged: as good as none.
+        /// Torn or damaged; treated like a missing record.
         Invalid = "INVALID",
         /// The log ends before the published head: events are missing.
         Ahead = "AHEAD",
-        /// The published head is not the event that stands there.
+        /// The event at the published offset is not the published head.
         Mismatch = "MISMATCH",
     }
 }
 
-/// The chain itself: every line from where the check began.
+/// The chain itself: every line from the start of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum ChainVerdict {
     Ok,
-    Broken { place: Place, why: String },
+    Broken { place: LogOffset, why: String },
 }
 
-/// How to check the chain.
+/// The method to check the chain.
 #[derive(Clone, Copy, Debug)]
 pub enum Method {
-    /// One event after the other, by the book.
+    /// One event after the other.
     Reference,
-    /// So many threads at once; nothing for as many as the machine has.
+    /// With this many threads, or with as many as the machine runs.
     Fast { jobs: Option<NonZero<usize>> },
 }
 
@@ -68,45 +68,45 @@ pub enum Method {
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     pub method: Method,
-    /// Heads that the log must contain.
+    /// Head anchors that the log must contain.
     pub anchors: &'a [Head],
-    /// An event that is taken for granted, with everything before it.
+    /// An event that is trusted, with everything before it.
     pub since: Option<Ulid>,
 }
 
 impl Scope<'_> {
-    /// Everything, the fast way.
+    /// Everything, by the fast method.
     pub const ALL: Scope<'static> = Scope { method: Method::Fast { jobs: None }, anchors: &[], since: None };
 }
 
-/// Told how many bytes of how many are done.
+/// Called with the number of bytes done and the total.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// All verdicts of one verification.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    pub chain: Checked,
+    pub chain: ChainVerdict,
     pub tail: TailVerdict,
     pub tail_why: Option<String>,
     pub head_verdict: HeadVerdict,
-    /// The last good event.
+    /// The last valid event.
     pub head: Option<Head>,
     /// How many events were checked.
     pub count: u64,
-    /// Each expected head, and whether the checked part has it.
+    /// Each head anchor, and whether the checked part contains it.
     pub anchors: Vec<(Head, bool)>,
 }
 
 impl Verified {
-    /// Whether nothing is wrong but a write that a crash left unfinished, which the next append mends.
+    /// Whether everything is right except for an unfinished write, which the next append moves to quarantine.
     pub fn passed_but_for_tail(&self) -> bool {
         self.passed()
             || (self.tail == TailVerdict::Torn && Verified { tail: TailVerdict::Clean, ..self.clone() }.passed())
     }
 
-    /// Whether everything that can be wrong is right. A head that is missing or behind is not wrong.
+    /// Whether everything is right. A head record that is missing, invalid or behind is not an error.
     pub fn passed(&self) -> bool {
-        self.chain == Checked::Ok
+        self.chain == ChainVerdict::Ok
             && matches!(self.tail, TailVerdict::Clean | TailVerdict::Unpublished)
             && !matches!(self.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch)
             && self.anchors.iter().all(|(_, found)| *found)
@@ -114,14 +114,14 @@ impl Verified {
 }
 
 impl Vault {
-    /// Checks the log up to its published head, and what stands behind it.
+    /// Checks the log up to its published head, and what comes after it.
     pub fn verify(&self, scope: Scope<'_>, progress: Progress<'_>) -> Result<Verified> {
         let mut record = head::read(&self.akashic)?;
         let mut tail = self.tail_if_there(&record)?;
         let mut guard = None;
         if !matches!((&record, &tail), (Published::Valid(_), Some((TailVerdict::Clean, _)))) {
-            // Perhaps somebody is writing just now: look again while nobody can.
-            guard = self.lock_if_possible(Mode::Shared)?;
+            // A writer may be active: look again under the lock.
+            guard = self.lock_if_possible(LockMode::Shared)?;
             record = head::read(&self.akashic)?;
             tail = self.tail_if_there(&record)?;
         }
@@ -129,7 +129,7 @@ impl Vault {
             Published::Valid(record) => Some(record),
             _ => None,
         };
-        // With a record the prefix stands still; without one, only the lock makes it.
+        // With a record, the published part does not change; without one, the lock must be kept.
         guard = guard.filter(|_| known.is_none());
         let mut found = self.check_prefix(known.as_ref(), scope, progress)?;
         drop(guard);
@@ -137,20 +137,20 @@ impl Vault {
             Some((verdict, why)) => (verdict, why),
             None => (TailVerdict::Clean, None),
         };
-        // Without a record, a log that is bad only in its last unit has an unfinished write there.
+        // Without a record, a log that is invalid only in its last batch has an unfinished write there.
         if known.is_none() && tail == TailVerdict::Torn {
-            found.chain = Checked::Ok;
+            found.chain = ChainVerdict::Ok;
         }
         let head_verdict = match record {
             Published::Missing => HeadVerdict::Missing,
             Published::Invalid => HeadVerdict::Invalid,
             Published::Newer => {
-                let why = "chain.json is of a newer version than this program reads";
+                let why = "chain.json has a newer version than this program supports";
                 return Err(Error::refused(Reason::NewerVersion, why));
             }
             Published::Valid(record) => {
-                // A check that began in the middle has not counted from the beginning.
-                let counted = scope.since.is_some() || found.chain != Checked::Ok || found.count == record.count;
+                // A check that starts in the middle has not counted all events.
+                let counted = scope.since.is_some() || found.chain != ChainVerdict::Ok || found.count == record.count;
                 match self.head_line(&record)? {
                     HeadLine::Missing => HeadVerdict::Ahead,
                     HeadLine::Good(_) if counted && tail == TailVerdict::Unpublished => HeadVerdict::Behind,
@@ -171,7 +171,7 @@ impl Vault {
         })
     }
 
-    /// The verdict on the tail; nothing if the log does not reach up to the record.
+    /// The verdict on the tail; `None` if the segment of the published head is missing.
     fn tail_if_there(&self, record: &Published) -> Result<Option<(TailVerdict, Option<String>)>> {
         let record = match record {
             Published::Valid(record) => Some(record),
@@ -182,24 +182,24 @@ impl Vault {
         {
             return Ok(None);
         }
-        Ok(Some(match self.tail(record)?.verdict {
-            Verdict::Clean | Verdict::Empty => (TailVerdict::Clean, None),
-            Verdict::Adopt if record.is_none() => (TailVerdict::Clean, None),
-            Verdict::Adopt => (TailVerdict::Unpublished, None),
-            Verdict::Torn { why, .. } => (TailVerdict::Torn, Some(why)),
-            Verdict::Damage { why, .. } => (TailVerdict::Damaged, Some(why)),
+        Ok(Some(match self.tail(record)?.class {
+            TailClass::Clean | TailClass::Empty => (TailVerdict::Clean, None),
+            TailClass::Adopt if record.is_none() => (TailVerdict::Clean, None),
+            TailClass::Adopt => (TailVerdict::Unpublished, None),
+            TailClass::Torn { why, .. } => (TailVerdict::Torn, Some(why)),
+            TailClass::Damage { why, .. } => (TailVerdict::Damaged, Some(why)),
         }))
     }
 
     fn check_prefix(&self, record: Option<&HeadRecord>, scope: Scope<'_>, progress: Progress<'_>) -> Result<Prefix> {
         let Scope { anchors, since, method } = scope;
         let start = since.map(|id| self.trusted_start(id)).transpose()?;
-        let trusted = start.as_ref().map(|(event, _)| Link::of(event));
-        let mut found = Prefix { chain: Checked::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
+        let trusted = start.as_ref().map(|(event, _)| ChainLink::from_event(event));
+        let mut found =
+            Prefix { chain: ChainVerdict::Ok, last: trusted, count: 0, anchors: vec![false; anchors.len()] };
         if let Some(link) = &trusted {
             if let Some(anchor) = anchors.iter().find(|anchor| anchor.id < link.head.id) {
-                let why =
-                    format!("the expected head {} stands before --since, in the part that is not checked", anchor.id);
+                let why = format!("the expected head {} is before --since, in the part that is not checked", anchor.id);
                 return Err(Error::usage(why));
             }
             found.see(anchors, link.head);
@@ -227,7 +227,7 @@ impl Vault {
                 }
                 None => self.check_by_reference(segment, range, anchors, &mut found)?,
             }
-            if found.chain != Checked::Ok {
+            if found.chain != ChainVerdict::Ok {
                 break;
             }
         }
@@ -235,7 +235,7 @@ impl Vault {
     }
 
     /// The segments to check, each with the range that belongs to the published log.
-    fn parts(&self, record: Option<&HeadRecord>, start: Option<Place>) -> Result<Vec<(SegmentName, (u64, u64))>> {
+    fn parts(&self, record: Option<&HeadRecord>, start: Option<LogOffset>) -> Result<Vec<(SegmentName, (u64, u64))>> {
         let mut parts = Vec::new();
         for segment in self.segments()? {
             let from = match start {
@@ -254,7 +254,7 @@ impl Vault {
         Ok(parts)
     }
 
-    /// The same segment by the book.
+    /// Checks a segment by the reference method.
     fn check_by_reference(
         &self,
         segment: SegmentName,
@@ -267,41 +267,41 @@ impl Vault {
         let mut last = found.last;
         let seen = &mut found.anchors;
         let scan = scan(&bytes, from as usize, last.map(|link| link.head), &mut |_, event| {
-            last = Some(Link::of(event));
+            last = Some(ChainLink::from_event(event));
             for (anchor, seen) in anchors.iter().zip(seen.iter_mut()) {
-                *seen |= *anchor == Head::of(event);
+                *seen |= *anchor == Head::at(event);
             }
         });
         found.last = last;
         found.count += scan.count;
         if let Some(fault) = scan.fault {
             let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
-            found.chain = Checked::Broken { place: Place { segment, offset: fault.line_offset as u64 }, why };
+            found.chain = ChainVerdict::Broken { place: LogOffset { segment, offset: fault.line_offset as u64 }, why };
         }
         Ok(())
     }
 
-    /// The event that a check since `id` takes for granted, the last of its batch, and where it ends.
-    fn trusted_start(&self, id: Ulid) -> Result<(Event, Place)> {
+    /// The event that a check since `id` trusts, the last of its batch, and the offset of its end.
+    fn trusted_start(&self, id: Ulid) -> Result<(Event, LogOffset)> {
         let snapshot = self.snapshot()?;
         let unknown = || Error::new(ErrorKind::NotFound, format!("event {id} is not in the log"));
         let (place, event) = snapshot.find(id)?.ok_or_else(unknown)?;
         let mut last = (event, place, 0);
         snapshot.events(place, &mut |place, event, line| {
-            let ends = event.ends_unit();
+            let ends = event.ends_batch();
             last = (event, place, line.len() as u64 + 1);
             Ok(if ends { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) })
         })?;
         let (event, place, length) = last;
         let end = snapshot.place(place)?;
-        Ok((event, Place { offset: end.offset + length, ..end }))
+        Ok((event, LogOffset { offset: end.offset + length, ..end }))
     }
 }
 
 struct Prefix {
-    chain: Checked,
-    /// The last good line.
-    last: Option<Link>,
+    chain: ChainVerdict,
+    /// The last valid line.
+    last: Option<ChainLink>,
     count: u64,
     anchors: Vec<bool>,
 }

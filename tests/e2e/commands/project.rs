@@ -92,7 +92,7 @@ fn the_maps_match_the_appendix() {
         line.unwrap().split(' ').next().unwrap().to_owned()
     };
     // What an approval is bound to: a digest of everything that was said so far.
-    let said = |before: &str, payload: Value| Digest::of(format!("{before}{payload}").as_bytes()).to_string();
+    let said = |before: &str, payload: Value| Digest::of_bytes(format!("{before}{payload}").as_bytes()).to_string();
     let wish = said(&said("", json!({"title": "Login"})), json!({}));
     let at = |minute| format!("2026-01-31T12:{minute:02}:00Z");
     assert_eq!(

@@ -10,7 +10,7 @@ use crate::support::test_vault::TestVault;
 
 /// The reference of a content.
 fn named(number: &str, content: &str) -> String {
-    format!("{number}@{}", &Digest::of(content.as_bytes()).hex()[..4])
+    format!("{number}@{}", &Digest::of_bytes(content.as_bytes()).hex()[..4])
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_reference_has_a_number_and_four_digits_of_the_content_hash() {
         "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:D0001@<tag> is <dir>/spec.md\nREF:D0001@<tag>\nPATH:<dir>/spec.md\n\
          SHA256:<digest>\nEVENT_ID:<ulid>\n"
     );
-    assert_eq!((reply.get("REF"), reply.get("SHA256")), (first.as_str(), Digest::of(b"one").hex().as_str()));
+    assert_eq!((reply.get("REF"), reply.get("SHA256")), (first.as_str(), Digest::of_bytes(b"one").hex().as_str()));
     assert_eq!(ok(&hive, "hf-ref add spec.md").get("STATUS"), "DUPLICATE");
     assert_eq!(ok(&hive, "hf-ref add ./spec.md").get("STATUS"), "DUPLICATE", "one path, however it is written");
     for text in [first.clone(), first.to_uppercase(), "D0001".to_owned(), "d0001".to_owned()] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use hiveforge::vault::{Checked, TailVerdict};
+use hiveforge::vault::{ChainVerdict, TailVerdict};
 use serde_json::json;
 
 use crate::support::test_vault::{Reply, TestVault, jsonl, write_private};
@@ -71,7 +71,7 @@ fn a_flipped_bit_in_any_byte_is_found() {
             write_private(&hive.segment(), &bad);
             let verified = hive.verify_here();
             let seen =
-                verified.chain != Checked::Ok || matches!(verified.tail, TailVerdict::Torn | TailVerdict::Damaged);
+                verified.chain != ChainVerdict::Ok || matches!(verified.tail, TailVerdict::Torn | TailVerdict::Damaged);
             assert!(seen && !verified.passed(), "byte {at}: {verified:?}");
         }
         write_private(&hive.segment(), &good);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hiveforge::base::{EntityType, limits};
 use hiveforge::cli::{self, COMMANDS};
-use hiveforge::event::kind::{About, TABLE};
+use hiveforge::event::kind::{SubjectType, TABLE};
 use hiveforge::machine;
 use hiveforge::policy::settings::{Fallback, Setting};
 use hiveforge::reply::value::{Column, Said, Shape};
@@ -301,13 +301,13 @@ fn the_page_of_the_format_is_current() {
     out += ".SH \"EVENT TYPES\"\n";
     for row in TABLE {
         let about = match row.about {
-            About::One(entity) => entity.as_str(),
-            About::Any => "anything",
+            SubjectType::One(entity) => entity.as_str(),
+            SubjectType::Any => "anything",
         };
         let mut text = format!("{}: {}", about, row.meaning);
         for field in row.fields {
             let must = if field.required { "" } else { ", optional" };
-            write!(text, "; {} ({}{must})", field.name, field.is.wants()).unwrap();
+            write!(text, "; {} ({}{must})", field.name, field.field_type.description()).unwrap();
         }
         item(&mut out, row.kind.as_str(), &text);
     }

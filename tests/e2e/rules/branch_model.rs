@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use hiveforge::base::{Actor, Digest, EntityId, EntityType, Now, Subject, Timestamp, Ulid};
-use hiveforge::event::{Batch, Draft, Event, Kind};
+use hiveforge::event::{BatchPosition, Draft, Event, Kind};
 use hiveforge::machine::Phase;
 use hiveforge::op::branch::{
     self, CompleteBranchRequest, CreateRequest, Leaving, NoteRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
@@ -95,7 +95,7 @@ impl Lab {
         let of = unit.len() as u64;
         for (n, at) in unit.iter().enumerate() {
             let prev = self.events[at - 1].hash;
-            self.events[*at].seal(prev, (of > 1).then_some(Batch { no: n as u64 + 1, of }));
+            self.events[*at].seal(prev, (of > 1).then_some(BatchPosition { no: n as u64 + 1, of }));
             let wrong = self.audit.take(&self.events[*at]);
             assert!(wrong.is_empty(), "seed {SEED:#x}: {wrong:?}");
         }

@@ -15,7 +15,7 @@ use hiveforge::op::task::{self, ClaimRequest, HeartbeatRequest, ProposeTaskReque
 use hiveforge::op::{self, Caller, Context, Shell};
 use hiveforge::policy::audit::Audit;
 use hiveforge::state::State;
-use hiveforge::vault::{Append, Log, Store, Unit, View, Visited, Watching, WriteOptions, moved};
+use hiveforge::vault::{Append, Batch, Log, LogStore, LogView, LogWatch, Visited, WriteOptions, head_moved};
 
 use crate::support::test_vault::TestVault;
 
@@ -31,7 +31,7 @@ struct Part(Vec<Event>);
 
 impl Log for Part {
     fn head(&self) -> Option<Head> {
-        self.0.last().map(Head::of)
+        self.0.last().map(Head::at)
     }
 
     fn count(&self) -> u64 {
@@ -56,7 +56,7 @@ impl Log for Part {
         Ok(())
     }
 
-    fn unit_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
+    fn batch_of(&self, id: Ulid) -> Result<Option<(Vec<Event>, usize)>> {
         let Some(at) = self.0.iter().position(|event| event.id == id) else { return Ok(None) };
         let (no, of) = self.0[at].batch.map_or((1, 1), |batch| (batch.no as usize, batch.of as usize));
         let first = at + 1 - no;
@@ -74,7 +74,7 @@ impl Memory {
     }
 }
 
-fn fold(part: Part) -> View {
+fn fold(part: Part) -> LogView {
     let mut state = State::default();
     part.0.iter().for_each(|event| state.apply(event));
     (Box::new(part), state)
@@ -85,14 +85,14 @@ fn fold(part: Part) -> View {
 struct Optimist<'a>(&'a Memory);
 
 impl Append for Optimist<'_> {
-    fn view(&mut self) -> Result<View> {
+    fn view(&mut self) -> Result<LogView> {
         Ok(fold(self.0.part()))
     }
 
-    fn append(&mut self, head: Option<Head>, unit: Unit, _: usize) -> Result<Vec<Event>> {
+    fn append(&mut self, head: Option<Head>, unit: Batch, _: usize) -> Result<Vec<Event>> {
         let mut events = self.0.events.lock().unwrap();
-        if events.last().map(Head::of) != head {
-            return Err(moved());
+        if events.last().map(Head::at) != head {
+            return Err(head_moved());
         }
         let (new, ..) = unit.seal(head)?;
         events.extend(new.iter().cloned());
@@ -107,7 +107,7 @@ impl Append for Optimist<'_> {
 
 struct Waiter<'a>(&'a Memory, usize);
 
-impl Watching for Waiter<'_> {
+impl LogWatch for Waiter<'_> {
     fn wait(&mut self) {
         let events = self.0.events.lock().unwrap();
         let (events, _) =
@@ -116,8 +116,8 @@ impl Watching for Waiter<'_> {
     }
 }
 
-impl Store for Memory {
-    fn view(&self) -> Result<View> {
+impl LogStore for Memory {
+    fn view(&self) -> Result<LogView> {
         Ok(fold(self.part()))
     }
 
@@ -125,7 +125,7 @@ impl Store for Memory {
         Ok(Box::new(Optimist(self)))
     }
 
-    fn watch(&self) -> Box<dyn Watching + '_> {
+    fn watch(&self) -> Box<dyn LogWatch + '_> {
         Box::new(Waiter(self, self.part().0.len()))
     }
 }
@@ -175,7 +175,7 @@ fn the_same_operations_on_files_and_in_memory_leave_the_same_log() {
     let (files, memory) = (TestVault::new(), TestVault::new());
     let store = Arc::new(Memory::default());
     store.events.lock().unwrap().extend(memory.recorded());
-    let kept: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
+    let kept: Arc<dyn LogStore> = Arc::clone(&store) as Arc<dyn LogStore>;
     let over_memory = Context { store: Some(kept), ..memory.context() };
     let before = memory.lines();
     assert_eq!(life(&files.context()), life(&over_memory));
@@ -195,13 +195,13 @@ fn a_unit_is_refused_after_a_stale_head() {
     store.events.lock().unwrap().extend(hive.recorded());
     let head = store.part().head();
     let unit = |n: u64| {
-        let (log, state) = Store::view(&*store).unwrap();
-        let mut unit = Unit::new(state, log.head(), hive.context().now);
+        let (log, state) = LogStore::view(&*store).unwrap();
+        let mut unit = Batch::new(state, log.head(), hive.context().now);
         unit.push(crate::rules::log_in_memory::proposal(n)).unwrap();
         unit
     };
     let (first, second) = (unit(1), unit(2));
-    let mut writer = Store::append(&*store, hive.context_options()).unwrap();
+    let mut writer = LogStore::append(&*store, hive.context_options()).unwrap();
     assert_eq!(writer.append(head, first, 0).unwrap().len(), 1);
     let error = writer.append(head, second, 0).unwrap_err();
     assert_eq!(error.kind, hiveforge::base::ErrorKind::Busy);
@@ -215,16 +215,16 @@ fn a_watcher_is_woken_when_the_log_grows() {
     store.events.lock().unwrap().extend(hive.recorded());
     let grown = thread::scope(|scope| {
         let waits = scope.spawn(|| {
-            let mut watch = Store::watch(&*store);
+            let mut watch = LogStore::watch(&*store);
             while store.part().count() < 2 {
                 watch.wait();
             }
             store.part().count()
         });
-        let (log, state) = Store::view(&*store).unwrap();
-        let mut unit = Unit::new(state, log.head(), hive.context().now);
+        let (log, state) = LogStore::view(&*store).unwrap();
+        let mut unit = Batch::new(state, log.head(), hive.context().now);
         unit.push(proposal(1)).unwrap();
-        let mut writer = Store::append(&*store, hive.context_options()).unwrap();
+        let mut writer = LogStore::append(&*store, hive.context_options()).unwrap();
         writer.append(log.head(), unit, 0).unwrap();
         waits.join().unwrap()
     });

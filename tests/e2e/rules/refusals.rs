@@ -304,7 +304,7 @@ fn a_newer_head_record_is_not_written_over() {
     let text = fs::read_to_string(hive.head()).unwrap();
     let (body, _) = text.trim().split_once(r#","check":"#).unwrap();
     let body = body.replace(r#""version":1"#, r#""version":2"#) + "}";
-    let check = Digest::of(body.as_bytes()).to_string();
+    let check = Digest::of_bytes(body.as_bytes()).to_string();
     let record = format!(r#"{},"check":"{check}"}}"#, body.strip_suffix('}').unwrap());
     write_private(&hive.head(), format!("{record:<511}\n").as_bytes());
     let reply = hive.refuses("append", PROPOSE, 3);

@@ -6,9 +6,9 @@ use std::fs;
 use std::num::NonZero;
 
 use hiveforge::base::{Actor, Digest, Subject, Timestamp, Ulid};
-use hiveforge::chain::strict::{self, Link};
+use hiveforge::chain::strict::{self, ChainLink};
 use hiveforge::chain::{Head, check_line};
-use hiveforge::event::{Batch, Draft, Event, Kind};
+use hiveforge::event::{BatchPosition, Draft, Event, Kind};
 use hiveforge::vault::{Method, Scope, Vault};
 use serde_json::{Value, json};
 
@@ -124,10 +124,10 @@ fn strict_and_reference_agree() {
     let (mut fast, mut good) = (0, 0);
     for n in 0..cases() {
         let mut event = event(&mut random, n);
-        let batch = (random.below(4) == 0).then_some(Batch { no: 1, of: 2 });
-        let sealed = event.seal(Digest::of(&n.to_le_bytes()), batch);
+        let batch = (random.below(4) == 0).then_some(BatchPosition { no: 1, of: 2 });
+        let sealed = event.seal(Digest::of_bytes(&n.to_le_bytes()), batch);
         let line = if random.below(2) == 0 { sealed } else { damage(&mut random, &sealed) };
-        let reference = check_line(&line).ok().map(|event| Link::of(&event));
+        let reference = check_line(&line).ok().map(|event| ChainLink::from_event(&event));
         if let Some(strict) = strict::check(&line) {
             fast += 1;
             assert_eq!(Some(strict), reference, "case {n}: {}", String::from_utf8_lossy(&line));
@@ -149,8 +149,8 @@ fn log(random: &mut Random) -> Vec<Vec<u8>> {
             let mut event = event(random, if goes_back { 0 } else { n + 1 });
             let batch = match random.below(40) {
                 0 => None,
-                1 => Some(Batch { no: 1 + random.below(of), of }),
-                _ => (of > 1).then_some(Batch { no, of }),
+                1 => Some(BatchPosition { no: 1 + random.below(of), of }),
+                _ => (of > 1).then_some(BatchPosition { no, of }),
             };
             lines.push(event.seal(prev, batch));
             (prev, n) = (event.hash, n + 1);
@@ -179,7 +179,7 @@ fn fast_and_reference_verification_agree_on_whole_logs() {
         bytes.extend((random.below(8) > 0).then_some(b'\n'));
         write_private(&hive.segment(), &bytes);
         let anchors: Vec<Head> =
-            lines.iter().filter_map(|line| check_line(line).ok()).map(|event| Head::of(&event)).take(2).collect();
+            lines.iter().filter_map(|line| check_line(line).ok()).map(|event| Head::at(&event)).take(2).collect();
         let with = |method| {
             let vault = Vault::open(&hive.vault()).unwrap();
             let verified = vault.verify(Scope { method, anchors: &anchors, since: None }, &mut |_, _| {}).unwrap();

@@ -1,4 +1,4 @@
-//! The processes of a run: its main process, the group around it, and the pipes that it prints to.
+//! The processes of a run: its main process, its process group, and the pipes for its output.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
@@ -17,16 +17,16 @@ use super::notice::Notice;
 use super::signals::Signals;
 use crate::base::Result;
 
-/// How long output is read after the main process has ended.
+/// How long output is read after the end of the main process.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How often the rest of a group is looked at that we are ending, once its main process is gone:
-/// nobody tells of the end of a process that is not our child.
+/// How often to check the rest of a group that is being ended, after its main process is gone: there is no notification
+/// for processes that are not our children.
 const GROUP_EVERY: Duration = Duration::from_millis(50);
-/// How long the kernel may take to end what was killed.
+/// How long killed processes may take to disappear.
 const KILLED_WAIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
 
-/// What the main process prints to.
+/// An output stream of the main process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
@@ -37,41 +37,41 @@ impl Stream {
     pub const ALL: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 }
 
-/// That we are ending the run.
+/// The state of a run that we are ending.
 #[derive(Debug)]
-struct Stop {
+struct Termination {
     ended: Ended,
-    /// When TERM is followed by KILL; `None` once it was.
+    /// When KILL follows TERM; `None` after it was sent.
     kill_at: Option<Instant>,
-    /// When what was killed and is still there is waited for no longer.
+    /// When to stop waiting for killed processes.
     give_up_at: Option<Instant>,
 }
 
 /// The processes of a run.
 #[derive(Debug)]
-pub struct Life {
+pub struct RunProcesses {
     group: Pid,
     reaper: Reaper,
-    /// Ready when the main process has ended. Without one, the end is seen a second later.
+    /// Readable when the main process has ended. Without it, the end is noticed up to a second later.
     pidfd: Option<OwnedFd>,
     pipes: [Option<OwnedFd>; 2],
     buffer: Vec<u8>,
-    stop: Option<Stop>,
+    stop: Option<Termination>,
     ended_at: Option<Instant>,
 }
 
-/// What a wait found.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ready {
     pub notice: bool,
     pipes: [bool; 2],
 }
 
-impl Life {
-    /// Of a command that has just started as the leader of its own group.
-    pub fn of(mut child: Child) -> Life {
+impl RunProcesses {
+    /// The processes of a command that has just started as the leader of its own group.
+    pub fn of_child(mut child: Child) -> RunProcesses {
         let main = Pid::from_child(&child);
-        Life {
+        RunProcesses {
             group: main,
             reaper: Reaper { main, adopts: child_subreaper().is_ok_and(|set| set.is_some()), status: None },
             pidfd: pidfd_open(main, PidfdFlags::empty()).ok(),
@@ -82,8 +82,8 @@ impl Life {
         }
     }
 
-    /// Takes the dead, and kills what had its time. Says whether the run goes on as it should: nobody
-    /// ended it, and neither did we.
+    /// Reaps dead processes, and kills those whose grace period is over. Returns whether the run continues: it has not
+    /// ended, and we are not ending it.
     pub fn look(&mut self, now: Instant) -> bool {
         self.reaper.reap();
         if self.reaper.status.is_some() {
@@ -96,23 +96,23 @@ impl Life {
             stop.kill_at = None;
             stop.give_up_at = clock::after(now, KILLED_WAIT);
         }
-        self.goes_on()
+        self.continues()
     }
 
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         self.stop.is_none() && self.ended_at.is_none()
     }
 
     /// Asks the group to end.
     pub fn stop(&mut self, ended: Ended, grace: Duration, now: Instant) {
         let _ = kill_process_group(self.group, Signal::TERM);
-        // One that is stopped would not see it.
+        // A stopped process would not receive it.
         let _ = kill_process_group(self.group, Signal::CONT);
-        self.stop = Some(Stop { ended, kill_at: clock::after(now, grace), give_up_at: None });
+        self.stop = Some(Termination { ended, kill_at: clock::after(now, grace), give_up_at: None });
     }
 
-    /// How the run ended, if it is over: its main process has ended, its output was read, and
-    /// nothing is left to be done about its group.
+    /// How the run ended, if it is over: its main process has ended, its output was read, and its group needs no further
+    /// action.
     pub fn over(&self, now: Instant) -> Option<Ended> {
         let status = self.reaper.status?;
         let drained = self.pipes.iter().all(Option::is_none) || self.drained_at().is_some_and(|at| now >= at);
@@ -135,23 +135,22 @@ impl Life {
         self.ended_at.and_then(|at| clock::after(at, DRAIN_MAX))
     }
 
-    /// When there is something to do here, if nothing happens before.
+    /// When to look again if nothing happens before.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
         let kill_at = self.stop.as_ref().and_then(|stop| stop.kill_at);
         let group_at = self.stop.as_ref().and(self.ended_at).map(|_| now + GROUP_EVERY);
         [kill_at, group_at, self.drained_at().filter(|&at| at > now)].into_iter().flatten().min()
     }
 
-    /// Waits until something happens or the moment has come. Once the run is ending, signals and
-    /// control files have nothing to add.
+    /// Waits until something happens or `until`. Once the run is ending, signals and control files no longer matter.
     pub fn wait(&self, until: Option<Instant>, signals: &Signals, notice: &Notice) -> Result<Ready> {
-        let goes_on = self.goes_on();
+        let continues = self.continues();
         let sources: [Option<BorrowedFd<'_>>; 5] = [
             self.pipes[0].as_ref().map(AsFd::as_fd),
             self.pipes[1].as_ref().map(AsFd::as_fd),
-            notice.descriptor().filter(|_| goes_on),
+            notice.descriptor().filter(|_| continues),
             self.pidfd.as_ref().filter(|_| self.ended_at.is_none()).map(AsFd::as_fd),
-            goes_on.then(|| signals.as_fd()),
+            continues.then(|| signals.as_fd()),
         ];
         let mut fds: Vec<_> = sources.iter().flatten().map(|&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         clock::poll_until(&mut fds, until)?;
@@ -160,7 +159,7 @@ impl Life {
         Ok(Ready { notice, pipes: [stdout, stderr] })
     }
 
-    /// Takes what is in a pipe; lets go of one that is at its end.
+    /// Reads what is in a pipe; closes the pipe at its end.
     pub fn read(&mut self, stream: Stream, ready: Ready) -> &[u8] {
         let at = stream as usize;
         let Some(pipe) = self.pipes[at].as_ref().filter(|_| ready.pipes[at]) else { return &[] };
@@ -175,11 +174,11 @@ impl Life {
     }
 }
 
-/// Takes the dead: the main process, and in a supervisor also what the job left to it.
+/// Reaps dead processes: the main process and, in a supervisor, also processes that the job left behind.
 #[derive(Debug)]
 struct Reaper {
     main: Pid,
-    /// This process is a child subreaper, so every child of it belongs to the job.
+    /// Whether this process is a child subreaper, so that all its children belong to the job.
     adopts: bool,
     status: Option<WaitStatus>,
 }

@@ -1,15 +1,15 @@
-//! A unit: events that will be recorded together. Gives ids, and shows the state with them applied.
+//! A batch: events that will be recorded together. Assigns ids and provides the state with the events applied.
 //!
-//! Invariant: ids only increase, whatever the clock does (`ids_increase_whatever_the_clock_does`).
+//! Invariant: ids always increase, whatever the clock does (`ids_increase_whatever_the_clock_does`).
 
 use crate::base::{Digest, Error, ErrorKind, Now, Result, Ulid, limits};
 use crate::chain::Head;
-use crate::event::{Batch, Draft, Event};
+use crate::event::{BatchPosition, Draft, Event};
 use crate::state::State;
 
-/// Events that will be recorded together, or not at all. Knows no file: a rehearsal makes one too.
+/// Events that will be recorded together or not at all. Touches no files, so that a dry run can use it, too.
 #[derive(Debug)]
-pub struct Unit {
+pub struct Batch {
     now: Now,
     last_id: Option<Ulid>,
     minted: bool,
@@ -17,12 +17,12 @@ pub struct Unit {
     events: Vec<Event>,
 }
 
-impl Unit {
+impl Batch {
     pub fn new(state: State, head: Option<Head>, now: Now) -> Self {
-        Unit { now, last_id: head.map(|head| head.id), minted: false, state, events: Vec::new() }
+        Batch { now, last_id: head.map(|head| head.id), minted: false, state, events: Vec::new() }
     }
 
-    /// The state with the unit's events applied.
+    /// The state with the events of the batch applied.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -35,14 +35,14 @@ impl Unit {
         &self.events
     }
 
-    /// An event of this unit.
+    /// The event of this batch with this id.
     pub fn event(&self, id: Ulid) -> Option<&Event> {
         self.events.iter().find(|event| event.id == id)
     }
 
-    /// The next id: of this moment, or right behind the last one where the clock stands or goes back.
+    /// The next id: for the current time, or right after the last id if the clock stands still or goes back.
     pub fn mint(&mut self) -> Result<Ulid> {
-        // Only the first one of a unit need be hard to guess; the others follow it.
+        // Only the first id of a batch must be hard to guess; the others follow it.
         let following = self.last_id.filter(|_| self.minted).and_then(|last| last.increment().ok());
         let id = match following {
             Some(id) => id,
@@ -52,7 +52,7 @@ impl Unit {
         Ok(id)
     }
 
-    /// Adds a draft. Its hash is not known yet, so nothing may refer to it by one.
+    /// Adds a draft and returns its index. Its hash is not known yet, so nothing may refer to it by hash.
     pub fn push(&mut self, draft: Draft) -> Result<usize> {
         if self.events.len() == limits::BATCH_MAX_EVENTS {
             return Err(Error::new(
@@ -67,19 +67,21 @@ impl Unit {
         Ok(self.events.len() - 1)
     }
 
-    /// Refuses an event that will be too large, while its author can still be told which one it is.
+    /// Refuses an event that will be too large, while it is still known which request it belongs to.
     pub fn check_size(&self, n: usize) -> Result<()> {
-        let most = limits::BATCH_MAX_EVENTS as u64;
-        check_length(self.events[n].clone().seal(Digest::ZERO, Some(Batch { no: most, of: most })).len() + 1)
+        let largest = limits::BATCH_MAX_EVENTS as u64;
+        check_length(
+            self.events[n].clone().seal(Digest::ZERO, Some(BatchPosition { no: largest, of: largest })).len() + 1,
+        )
     }
 
-    /// The unit's events, linked behind `head`, the bytes of their lines, and the state with them.
+    /// Links the events to `head`. Returns them, the bytes of their lines, and the state with them applied.
     pub fn seal(mut self, head: Option<Head>) -> Result<(Vec<Event>, Vec<u8>, State)> {
         let of = self.events.len() as u64;
         let mut prev = head.map_or(Digest::ZERO, |head| head.hash);
         let mut bytes = Vec::new();
         for (event, no) in self.events.iter_mut().zip(1..) {
-            let line = event.seal(prev, (of > 1).then_some(Batch { no, of }));
+            let line = event.seal(prev, (of > 1).then_some(BatchPosition { no, of }));
             check_length(line.len() + 1)?;
             bytes.extend(line);
             bytes.push(b'\n');
@@ -88,7 +90,11 @@ impl Unit {
         if bytes.len() > limits::BATCH_MAX_BYTES {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
-                format!("a batch of {} bytes is too large: at most {}", bytes.len(), limits::BATCH_MAX_BYTES),
+                format!(
+                    "a batch of {} bytes is too large; at most {} are allowed",
+                    bytes.len(),
+                    limits::BATCH_MAX_BYTES
+                ),
             ));
         }
         self.state.retag(&self.events);
@@ -100,17 +106,17 @@ fn check_length(bytes: usize) -> Result<()> {
     match bytes <= limits::EVENT_MAX_BYTES {
         true => Ok(()),
         false => Err(Error::usage(format!(
-            "an event of {bytes} bytes is too large: at most {}; store the content with hf-artifact",
+            "an event of {bytes} bytes is too large; at most {} are allowed; store the content with hf-artifact",
             limits::EVENT_MAX_BYTES
         ))),
     }
 }
 
-/// A random id of this moment, or one behind `last` where the clock stands or goes back. The step
-/// is random too: an id that was told in an uncertain reply must not become another event's.
+/// A random id for this time, or one after `last` if the clock stands still or goes back. The step is random, too: an id
+/// that was printed in an uncertain reply must not become the id of another event.
 fn next_id(now_millis: u64, last: Option<Ulid>) -> Result<Ulid> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
+    getrandom::fill(&mut random).map_err(|e| Error::system("cannot get random numbers", e))?;
     let random = u128::from_le_bytes(random) >> 48;
     let Some(last) = last.filter(|last| last.timestamp_ms() >= now_millis) else {
         return Ok(Ulid::from_parts(now_millis, random));
