@@ -24,7 +24,7 @@ use crate::reply::Replies;
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-job fire --title 'Unit tests' -- sh -c 'echo \"all tests passed\"'
+  hf-job fire --title 'Unit tests' -- sh run-tests.sh
   hf-job wait T-0002
   hf-job check T-0002
   hf-job log T-0002 --tail 20
