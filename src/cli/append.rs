@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Parser;
 
-use super::args::{Acting, Common, read_lines};
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs, read_lines};
+use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, ErrorKind, limits};
 use crate::event::{Kind, intake};
 use crate::op::{self, AppendBatchRequest, AppendRequest, AppendStreamRequest, Context, Mode, NewEvent};
@@ -18,40 +18,40 @@ use crate::reply::{Appended, Streamed};
 #[derive(Parser, Debug)]
 #[command(name = Self::NAME, version, after_help = help())]
 pub struct Args {
-    /// The type of the event
+    /// The event type; see the list below
     #[arg(value_name = "EVENT_TYPE", required_unless_present_any = ["batch", "stream"])]
     event_type: Option<String>,
     /// Read the payload from standard input
     #[arg(value_name = "-", value_parser = ["-"], conflicts_with_all = ["payload", "payload_file"])]
     stdin: Option<String>,
-    /// What it is about: an id, TYPE:ID, a short reference, or the beginning of a ULID
+    /// What the event is about: an id, TYPE:ID, a reference such as T-0001, or the start of a ULID
     #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
-    /// The payload, a JSON object
+    /// The payload, a JSON object [default: {}]
     #[arg(long, value_name = "JSON", conflicts_with = "payload_file")]
     payload: Option<String>,
-    /// A file that holds the payload
+    /// Read the payload from this file
     #[arg(long, value_name = "FILE")]
     payload_file: Option<PathBuf>,
-    /// An event that caused this one (repeatable); else the natural cause is found
+    /// The id of an event that caused this one (repeatable) [default: derived from the subject]
     #[arg(long = "parent", value_name = "ID")]
     parents: Vec<String>,
-    /// Idempotency key: the same key again records nothing and replies with the first event
+    /// Idempotency key: repeating a request with the same key records nothing and returns the first event
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Read one event a line from standard input; record all of them or none
+    /// Read events from standard input, one per line, and record all or none of them
     #[arg(long, conflicts_with_all = ["event_type", "subject", "payload", "payload_file", "parents", "stream"])]
     batch: bool,
-    /// Read any number of events, one a line; commit every thousand
+    /// Read any number of events from standard input, one per line, and commit every thousand
     #[arg(long, conflicts_with_all = ["event_type", "subject", "payload", "payload_file", "parents", "key"])]
     stream: bool,
-    /// Only say whether it could be recorded
+    /// Check whether it could be recorded, but record nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
-    acting: Acting,
+    actor: ActorArgs,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -60,27 +60,26 @@ const EXAMPLES: &str = "Examples:
   echo '{\"title\":\"Login\"}' | hf-append RequirementProposed -
   hf-append --batch --key import-7 < events.jsonl
 
-A line of --batch or --stream is one JSON object with event_type and, as needed,
+With --batch and --stream, each line is a JSON object with event_type and, as needed,
 subject, payload, parents, idempotency_key and actor.";
 
-/// The examples, and every type that there is.
+/// The examples, and the list of all event types.
 fn help() -> String {
     let types = Kind::ALL.iter().filter(|kind| !kind.row().reserved);
     let lines = types.map(|kind| format!("\n  {kind:<24}{}", kind.row().meaning)).collect::<String>();
-    format!("{EXAMPLES}\n\nEvent types (hf-format(5) has their payloads):{lines}")
+    format!("{EXAMPLES}\n\nEvent types (see hf-format(5) for their payloads):{lines}")
 }
 
 impl Command for Args {
     const NAME: &str = "hf-append";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        let rehearsed = self.dry_run;
-        let mode = if rehearsed { Mode::DryRun } else { Mode::Write };
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        let mode = if self.dry_run { Mode::DryRun } else { Mode::Write };
         if self.stream {
             let mut lines = read_lines(io::stdin().lock());
             let mut events = || lines().map(|line| op::parse_line(&line?));
             let done = op::append_stream(ctx, AppendStreamRequest { mode }, &mut events);
-            return Ok(Streamed { done: &done, rehearsed }.into());
+            return Ok(Streamed { done: &done, rehearsed: self.dry_run }.into());
         }
         let key = self.key.clone().filter(|_| self.batch);
         let (done, of) = if self.batch {
@@ -99,24 +98,24 @@ impl Command for Args {
             };
             (op::append(ctx, AppendRequest { event, mode })?, 1)
         };
-        Ok(Appended { done: &done, of, key, rehearsed }.into())
+        Ok(Appended { done: &done, of, key, rehearsed: self.dry_run }.into())
     }
 }
 
 fn read_payload(args: &Args) -> anyhow::Result<Vec<u8>> {
-    // One byte more than fits tells that it is too large without reading all of it.
-    let most = limits::EVENT_MAX_BYTES as u64 + 1;
+    // Reading one byte more than the limit shows that a payload is too large.
+    let max_read = limits::EVENT_MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     match (&args.payload, &args.payload_file, &args.stdin) {
         (Some(text), _, _) => bytes.extend(text.as_bytes()),
         (_, Some(file), _) => {
             let opened =
                 fs::File::open(file).map_err(|e| Error::usage(format!("cannot open {}: {e}", file.display())))?;
-            let read = opened.take(most).read_to_end(&mut bytes);
+            let read = opened.take(max_read).read_to_end(&mut bytes);
             read.map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())))?;
         }
         (_, _, Some(_)) => {
-            io::stdin().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
+            io::stdin().take(max_read).read_to_end(&mut bytes).context("cannot read standard input")?;
         }
         _ => bytes.extend(b"{}"),
     }
@@ -131,9 +130,10 @@ fn read_batch() -> anyhow::Result<Vec<NewEvent>> {
         let line = line.map_err(|e| e.at(format!("line {number}")))?;
         bytes += line.len();
         if number > limits::BATCH_MAX_EVENTS || bytes > limits::BATCH_MAX_BYTES {
-            let (most, bytes) = (limits::BATCH_MAX_EVENTS, limits::BATCH_MAX_BYTES);
-            let why =
-                format!("line {number}: a batch has at most {most} events and {bytes} bytes; --stream takes more");
+            let (max_events, max_bytes) = (limits::BATCH_MAX_EVENTS, limits::BATCH_MAX_BYTES);
+            let why = format!(
+                "line {number}: a batch can have at most {max_events} events and {max_bytes} bytes; use --stream for more"
+            );
             return Err(Error::new(ErrorKind::LimitExceeded, why).into());
         }
         events.push(op::parse_line(&line).map_err(|e| e.at(format!("line {number}")))?);

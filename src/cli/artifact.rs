@@ -1,4 +1,4 @@
-//! hf-artifact: what work brings forth.
+//! hf-artifact: the files that tasks produce.
 
 use std::fs::File;
 use std::io;
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Parser, Subcommand};
 
-use super::args::{Common, Paged, Recording};
-use super::main::{called, to_file};
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, PageArgs, WriteArgs};
+use super::main::{has_subcommand, has_out_file};
+use super::{Command, Output, StdoutWriter};
 use crate::base::{EntityType, Error};
 use crate::event::kind::ARTIFACT_KINDS;
 use crate::op::artifact::{self, GetOutcome, GetRequest, InvalidateRequest, PutRequest, ValidateRequest};
 use crate::op::{self, Context, ListRequest, ShowRequest, project};
 use crate::reply::Replies;
 
-/// Store, read and judge what work brings forth
+/// Store, read and validate the files that tasks produce
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -27,116 +27,118 @@ use crate::reply::Replies;
   hf-artifact invalidate ART-0002 --reason 'The tests fail'
   hf-artifact list
 
-A content is checked on every read; one that is damaged is never given out (exit 4)."
+The hash is checked on every read; get fails with exit code 4 if the stored file is damaged."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Store a content
+enum Verb {
+    /// Store a file
     Put {
-        /// The file; - reads standard input
+        /// The file to store; - reads standard input
         file: PathBuf,
-        /// What it is: code, text, binary, prompt or response; else told from its name and content
+        /// The kind of content [default: guessed from its name and content]
         #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(ARTIFACT_KINDS))]
         kind: Option<String>,
-        /// The task that made it
+        /// The task that produced the file, such as T-0001
         #[arg(long = "for", value_name = "REF")]
         task: Option<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Write a content to standard output, or to a file
+    /// Write a stored file to standard output, or to another file
     Get {
-        /// The artifact
+        /// The artifact, such as ART-0001
         reference: String,
-        /// Write it to this file instead
+        /// Write to this file instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Show one
+    /// Show what is recorded about an artifact
     Show {
-        /// The artifact
+        /// The artifact, such as ART-0001
         reference: String,
     },
-    /// Say that it was checked and is good
+    /// Mark an artifact as checked and valid
     Validate {
-        /// The artifact
+        /// The artifact, such as ART-0001
         reference: String,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Say that it was checked and is not good: its task is done anew
+    /// Mark an artifact as checked and invalid; its task is done again
     Invalidate {
-        /// The artifact
+        /// The artifact, such as ART-0001
         reference: String,
-        /// Why
+        /// Why it is invalid
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
     /// List artifacts
     List {
-        /// Only those of this task
+        /// Only artifacts of this task
         #[arg(long = "for", value_name = "REF")]
         task: Option<String>,
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
     },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-artifact";
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        called(matches, &["get"]) && !to_file(matches)
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_subcommand(matches, &["get"]) && !has_out_file(matches)
     }
 
-    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Put { file, kind, task, recording } => {
-                return put(ctx, &file, PutRequest { kind, task, key: recording.key, ..PutRequest::default() });
+    fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Put { file, kind, task, write } => {
+                return put(ctx, &file, PutRequest { kind, task, key: write.key, ..PutRequest::default() });
             }
-            What::Get { reference, out: file } => return get(ctx, GetRequest { reference }, file.as_deref(), out),
-            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Artifact })?.into(),
-            What::Validate { reference, recording } => {
-                artifact::validate(ctx, ValidateRequest { reference, key: recording.key })?.into()
+            Verb::Get { reference, out: file } => return get(ctx, GetRequest { reference }, file.as_deref(), out),
+            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Artifact })?.into(),
+            Verb::Validate { reference, write } => {
+                artifact::validate(ctx, ValidateRequest { reference, key: write.key })?.into()
             }
-            What::Invalidate { reference, reason, recording } => {
-                artifact::invalidate(ctx, InvalidateRequest { reference, reason, key: recording.key })?.into()
+            Verb::Invalidate { reference, reason, write } => {
+                artifact::invalidate(ctx, InvalidateRequest { reference, reason, key: write.key })?.into()
             }
-            What::List { task, paged } => {
+            Verb::List { task, page } => {
                 let made_for = task.map(|reference| (reference, EntityType::Task));
-                let request = ListRequest { made_for, ..paged.of(EntityType::Artifact, Vec::new()) };
+                let request = ListRequest { made_for, ..page.list_request(EntityType::Artifact, Vec::new()) };
                 project::list(ctx, request)?.into()
             }
         })
     }
 }
 
+/// Stores a file, or standard input if it is `-`.
 fn put(ctx: &Context, file: &Path, request: PutRequest) -> anyhow::Result<Output> {
     if file == Path::new("-") {
         return Ok(artifact::put(ctx, request, &mut io::stdin().lock())?.into());
     }
-    let wrong = |e: io::Error| Error::usage(format!("cannot read {}: {e}", file.display()));
-    let mut opened = File::open(file).map_err(wrong)?;
-    let about = opened.metadata().map_err(wrong)?;
-    if about.is_dir() {
-        return Err(Error::usage(format!("{} is a folder: store a file", file.display())).into());
+    let unreadable = |e: io::Error| Error::usage(format!("cannot read {}: {e}", file.display()));
+    let mut opened = File::open(file).map_err(unreadable)?;
+    let metadata = opened.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(Error::usage(format!("{} is a directory; only files can be stored", file.display())).into());
     }
-    // A file that the kernel makes up as it is read has no size.
-    let size_bytes = Some(about.len()).filter(|size| about.is_file() && *size > 0);
+    // Files such as those in /proc have size 0 and still have content; their size is unknown.
+    let size_bytes = Some(metadata.len()).filter(|size| metadata.is_file() && *size > 0);
     let request = PutRequest { name: Some(file.to_owned()), size_bytes, ..request };
     Ok(artifact::put(ctx, request, &mut opened)?.into())
 }
 
-fn get(ctx: &Context, request: GetRequest, file: Option<&Path>, out: Out) -> anyhow::Result<Output> {
+/// Writes a stored file to standard output, or to a file.
+fn get(ctx: &Context, request: GetRequest, file: Option<&Path>, out: StdoutWriter) -> anyhow::Result<Output> {
     let mut done = artifact::get(ctx, request)?;
     match file {
         Some(file) => {
@@ -144,26 +146,26 @@ fn get(ctx: &Context, request: GetRequest, file: Option<&Path>, out: Out) -> any
             Ok(done.into())
         }
         None => {
-            // A reader that went away wants no more; what is left need not be read.
+            // A closed pipe is not an error; the rest is read and dropped.
             done.write(&mut |piece| out.write(piece).map(drop))?;
             Ok(Output::document(Vec::new(), done.reply()))
         }
     }
 }
 
-/// Writes the content beside its place first, so that what is there is always whole.
+/// Writes to a temporary file in the same directory and renames it, so that the file is never incomplete.
 fn write_file(done: &mut GetOutcome, file: &Path) -> anyhow::Result<()> {
     use std::io::Write;
     let failed = |e: io::Error| Error::system(format!("cannot write {}", file.display()), e);
     let mut name = file.file_name().ok_or_else(|| Error::usage("--out needs a file name"))?.to_owned();
     name.push(".tmp");
-    let beside = file.with_file_name(name);
-    let mut opened = File::create(&beside).map_err(failed)?;
+    let temporary = file.with_file_name(name);
+    let mut opened = File::create(&temporary).map_err(failed)?;
     let written = done.write(&mut |piece| opened.write_all(piece).map_err(failed));
-    let renamed = written.and_then(|()| std::fs::rename(&beside, file).map_err(failed));
+    let renamed = written.and_then(|()| std::fs::rename(&temporary, file).map_err(failed));
     if renamed.is_err() {
-        // The error that matters is the first one.
-        let _ = std::fs::remove_file(&beside);
+        // Report the first error, not a failure to clean up.
+        let _ = std::fs::remove_file(&temporary);
     }
     Ok(renamed?)
 }

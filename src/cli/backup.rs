@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::args::Common;
-use super::{Command, Out, Output};
+use super::args::GlobalArgs;
+use super::{Command, Output, StdoutWriter};
 use crate::op::{self, BackupRequest, Context};
 
-/// Copy the vault to a new folder and verify the copy; it takes its name only when it is whole
+/// Copy the vault to a new directory, which appears only after the copy has been verified
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -16,20 +16,20 @@ use crate::op::{self, BackupRequest, Context};
     after_help = "Examples:
   hf-backup /backup/hive-monday
 
-Derived data (Akashic/index) is left out; it is made again from the events."
+The index (Akashic/index) is not copied; it is rebuilt from the events."
 )]
 pub struct Args {
-    /// The copy; must not exist, or be an empty folder
+    /// The target directory; must not exist, or be empty
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-backup";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         let target = std::path::absolute(&self.dir)?;
         Ok(op::backup(ctx, BackupRequest { target })?.into())
     }

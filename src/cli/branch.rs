@@ -1,4 +1,4 @@
-//! hf-branch: many activities, one mind.
+//! hf-branch: several activities with one memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 
-use super::args::{Common, Keyed, Paged, read_text};
-use super::main::{called, flagged, to_file};
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, KeyArgs, PageArgs, read_text};
+use super::main::{has_subcommand, has_flag, has_out_file};
+use super::{Command, Output, StdoutWriter};
 use crate::base::{EntityType, limits};
 use crate::op::branch::{
     self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, LeavingNote, NoteRequest, Interruptible,
@@ -17,227 +17,228 @@ use crate::op::branch::{
 use crate::op::{self, Context, ShowRequest, project};
 use crate::reply::{Key, Replies, Reply};
 
-/// Live several activities as one mind: branches, threads, messages
+/// Switch between several activities with one memory: branches, threads, messages
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-branch create 'A walk round the lake' --type free
-  hf-branch note 'The lake is frozen'
-  hf-branch suspend --summary 'Half way round, the lake is frozen'
+  hf-branch create 'Try out the new parser' --type free
+  hf-branch note 'It is twice as fast'
+  hf-branch suspend --summary 'Works, and is twice as fast; error messages are missing'
   hf-branch create 'Login form' --type task --task T-0001
-  hf-branch resume BR-0002 --summary 'The form has its fields' --words 400
+  hf-branch resume BR-0002 --summary 'Fields done, validation missing' --words 400
   hf-branch tell main 'How far are you?'
   hf-branch decide
   hf-branch read
   hf-branch recall BR-0002 --thread 1
   hf-branch list --working
 
-A persona is an agent. It is at one branch at a time; its root, the branch of the user, is active while no
-other is. Whoever leaves a branch says where it stands, and finds that again with resume."
+A persona is an agent that works on one branch at a time and remembers all of them. Its root, the branch for talking
+with the user, is active while no other branch is. When you leave a branch you summarize its state; hf-branch resume
+gives you that summary back."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
-/// Whose branches.
+/// The persona that the branches belong to.
 #[derive(Arguments, Debug)]
-struct Persona {
-    /// The persona; else $HF_AGENT, else main
+struct PersonaArgs {
+    /// The persona [default: $HF_AGENT, the agent of $HF_SESSION, or main]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 }
 
-/// What is said of a branch that is left.
+/// What to remember about the branch you leave.
 #[derive(Arguments, Debug)]
-struct Left {
-    /// Where the branch that you leave stands; - reads standard input
+struct LeavingArgs {
+    /// The state of the branch you leave; - reads it from standard input
     #[arg(long, value_name = "TEXT")]
     summary: Option<String>,
-    /// A file with its last messages, one a line
+    /// A file with the last messages of the branch you leave, one per line
     #[arg(long, value_name = "FILE")]
     tail: Option<PathBuf>,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Begin an activity, and be at it
+enum Verb {
+    /// Create a branch and switch to it
     Create {
-        /// What it is, in one line
+        /// The activity, in one line
         label: String,
-        /// What kind of activity
+        /// The type of activity
         #[arg(long = "type", value_name = "TYPE", value_parser = ["task", "social", "free"])]
         branch_type: String,
-        /// The task that it is for
+        /// The task, such as T-0001; required for --type task
         #[arg(long, value_name = "REF")]
         task: Option<String>,
-        /// Who it is with; such branches come by themselves once both are known
+        /// The agent to talk with; required for --type social
         #[arg(long, value_name = "AGENT")]
         partner: Option<String>,
         #[command(flatten)]
-        left: Left,
-        /// Leave the branch that you are at without a summary
+        leaving: LeavingArgs,
+        /// Leave the current branch without a summary; its thread is aborted
         #[arg(long, conflicts_with = "summary")]
         abort: bool,
         #[command(flatten)]
-        keyed: Keyed,
+        idempotency: KeyArgs,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
     /// List the branches of a persona
     List {
-        /// The ten newest that are not over, as JSON for a prompt
+        /// Print the ten most recent open branches as JSON for a prompt; the reply goes to standard error
         #[arg(long, conflicts_with_all = ["status", "limit", "cursor"])]
         working: bool,
-        /// Only those in this state
+        /// Only branches in this state, such as Suspended
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Show one, with its threads
+    /// Show a branch with its threads
     Show {
-        /// The branch
+        /// The branch, such as BR-0002
         reference: String,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Go to a branch: a new thread, and what is to be known there
+    /// Switch to a branch: start a new thread, and print its context
     Resume {
-        /// The branch; the root has the persona's name
+        /// The branch, such as BR-0002; the root has the name of the persona
         reference: String,
         #[command(flatten)]
-        left: Left,
-        /// Leave the branch that you are at without a summary
+        leaving: LeavingArgs,
+        /// Leave the current branch without a summary; its thread is aborted
         #[arg(long, conflicts_with = "summary")]
         abort: bool,
-        /// How many words the context has at most
+        /// Limit the context to N words
         #[arg(long, value_name = "N", default_value_t = WORDS_DEFAULT)]
         words: usize,
-        /// Write the context to this file; the reply is then on standard output
+        /// Write the context to this file, and the reply to standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Leave the branch that you are at; without a summary, its thread is aborted
+    /// Leave the current branch; without a summary, its thread is aborted
     Suspend {
         #[command(flatten)]
-        left: Left,
+        leaving: LeavingArgs,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Say that a free branch is over; that of a task is when the task is
+    /// Mark a free branch as completed; the branch of a task is completed with its task
     Complete {
-        /// The branch; else the one that you are at
+        /// The branch, such as BR-0002 [default: the current one]
         reference: Option<String>,
         #[command(flatten)]
-        left: Left,
+        leaving: LeavingArgs,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Remember how the threads of a branch ended, and what was said in them
+    /// Print how the threads of a branch ended, and what was noted in them
     Recall {
-        /// The branch
+        /// The branch, such as BR-0002
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         reference: Option<String>,
-        /// Everything that was said in this thread
+        /// Print everything in thread N
         #[arg(long, value_name = "N", conflicts_with = "all")]
         thread: Option<u64>,
-        /// Only what has this word in it
+        /// Only entries that contain this word
         #[arg(long, value_name = "WORD")]
         grep: Option<String>,
-        /// Every branch
+        /// Search all branches
         #[arg(long)]
         all: bool,
-        /// Write it to this file; the reply is then on standard output
+        /// Write the output to this file, and the reply to standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Note something in the thread that you are in
+    /// Add a note to the current thread
     Note {
-        /// What was said or done; - reads standard input
+        /// What was said or done; - reads it from standard input
         text: String,
         #[command(flatten)]
-        keyed: Keyed,
+        idempotency: KeyArgs,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Say what can be done now: react, resume, create or wait
+    /// Show what you can do now: react, resume, create or wait
     Decide {
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Tell an agent something; a user's word interrupts it
+    /// Send a message to an agent; a message from a user interrupts it
     Tell {
-        /// The agent
+        /// The name of the agent
         to: String,
-        /// What; - reads standard input
+        /// The message; - reads it from standard input
         text: String,
         #[command(flatten)]
-        keyed: Keyed,
-        /// The agent that tells it; else $HF_AGENT, else you
+        idempotency: KeyArgs,
+        /// The agent that sends the message [default: $HF_AGENT, or you]
         #[arg(id = "teller", long = "agent", value_name = "NAME")]
         teller: Option<String>,
     },
-    /// List what was told to you
+    /// List your messages
     Inbox {
-        /// Only what you have not read
+        /// Only unread messages
         #[arg(long)]
         unread: bool,
-        /// Messages at most, 500 at most
+        /// Show up to N messages, 500 at most
         #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
         limit: usize,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
-    /// Read messages: these, or all that are new
+    /// Read messages and mark them as read
     Read {
-        /// The messages
+        /// The messages, such as MSG-0001 [default: all unread]
         references: Vec<String>,
         #[command(flatten)]
-        persona: Persona,
+        persona: PersonaArgs,
     },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-branch";
 
-    /// A person tells as a person.
-    fn is_agents(matches: &ArgMatches) -> bool {
-        !called(matches, &["tell"])
+    // Messages of a person come from that person, not from the agent `main`.
+    fn acts_as_agent(matches: &ArgMatches) -> bool {
+        !has_subcommand(matches, &["tell"])
     }
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        (called(matches, &["resume", "recall"]) && !to_file(matches)) || flagged(matches, &["working"])
+    fn writes_document(matches: &ArgMatches) -> bool {
+        (has_subcommand(matches, &["resume", "recall"]) && !has_out_file(matches)) || has_flag(matches, &["working"])
     }
 
-    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Create { label, branch_type, task, partner, left, abort, keyed, .. } => {
-                let leaving = leaving(left, abort)?;
-                let request = CreateRequest { label, branch_type, task, partner, leaving, key: keyed.key };
+    fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Create { label, branch_type, task, partner, leaving, abort, idempotency, .. } => {
+                let leaving = leaving.request(Abort::from_flag(abort))?;
+                let request = CreateRequest { label, branch_type, task, partner, leaving, key: idempotency.key };
                 branch::create(ctx, request)?.into()
             }
-            What::List { working: true, .. } => {
+            Verb::List { working: true, .. } => {
                 let done = branch::working(ctx)?;
-                return document(format!("{}\n", done.memory), done.reply(), None);
+                return document_output(format!("{}\n", done.memory), done.reply(), None);
             }
-            What::List { status, paged, .. } => {
+            Verb::List { status, page, .. } => {
                 let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                branch::branches(ctx, BranchesRequest { states, limit: paged.limit, cursor: paged.cursor })?.into()
+                branch::branches(ctx, BranchesRequest { states, limit: page.limit, cursor: page.cursor })?.into()
             }
-            What::Show { reference, .. } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Branch })?.into(),
-            What::Resume { reference, left, abort, words, out: file, .. } => {
-                let leaving = leaving(left, abort)?;
+            Verb::Show { reference, .. } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Branch })?.into(),
+            Verb::Resume { reference, leaving, abort, words, out: file, .. } => {
+                let leaving = leaving.request(Abort::from_flag(abort))?;
                 let done = branch::resume(ctx, ResumeBranchRequest { reference, words, leaving })?;
                 return match (&done, file) {
                     (Interruptible::Interrupted { .. }, Some(_)) => Ok(done.into()),
@@ -245,51 +246,66 @@ impl Command for Args {
                     (Interruptible::Done(resumed), file) => {
                         let context = &resumed.context;
                         let text = if out.is_json() { format!("{}\n", context.json()) } else { context.plain() };
-                        document(text, done.reply(), file.as_deref())
+                        document_output(text, done.reply(), file.as_deref())
                     }
                 };
             }
-            What::Suspend { left, .. } => {
-                branch::suspend(ctx, SuspendRequest { leaving: leaving(left, true)? })?.into()
+            Verb::Suspend { leaving, .. } => {
+                branch::suspend(ctx, SuspendRequest { leaving: leaving.request(Abort::Allowed)? })?.into()
             }
-            What::Complete { reference, left, .. } => {
-                let leaving = leaving(left, false)?;
+            Verb::Complete { reference, leaving, .. } => {
+                let leaving = leaving.request(Abort::Refused)?;
                 branch::complete(ctx, CompleteBranchRequest { reference, leaving })?.into()
             }
-            What::Recall { reference, thread, grep, out: file, .. } => {
+            Verb::Recall { reference, thread, grep, out: file, .. } => {
                 let found = branch::recall(ctx, RecallRequest { reference, thread, grep })?;
                 let text = if out.is_json() { format!("{}\n", found.json()) } else { found.plain() };
-                return document(text, found.reply(), file.as_deref());
+                return document_output(text, found.reply(), file.as_deref());
             }
-            What::Note { text, keyed, .. } => {
-                branch::note(ctx, NoteRequest { text: whole(text)?, key: keyed.key })?.into()
+            Verb::Note { text, idempotency, .. } => {
+                branch::note(ctx, NoteRequest { text: text_or_stdin(text)?, key: idempotency.key })?.into()
             }
-            What::Decide { .. } => branch::decide(ctx)?.into(),
-            What::Tell { to, text, keyed, .. } => {
-                branch::tell(ctx, TellRequest { to, text: whole(text)?, key: keyed.key })?.into()
+            Verb::Decide { .. } => branch::decide(ctx)?.into(),
+            Verb::Tell { to, text, idempotency, .. } => {
+                branch::tell(ctx, TellRequest { to, text: text_or_stdin(text)?, key: idempotency.key })?.into()
             }
-            What::Inbox { unread, limit, .. } => {
+            Verb::Inbox { unread, limit, .. } => {
                 branch::inbox(ctx, InboxRequest { only_unread: unread, limit })?.into()
             }
-            What::Read { references, .. } => branch::read(ctx, ReadRequest { references })?.into(),
+            Verb::Read { references, .. } => branch::read(ctx, ReadRequest { references })?.into(),
         })
     }
 }
 
-/// What was said of a branch that is left.
-fn leaving(left: Left, abort: bool) -> anyhow::Result<LeavingNote> {
-    let summary = left.summary.map(whole).transpose()?;
-    let tail = left.tail.map(|file| read_text(None, Some(&file)).map(Option::unwrap_or_default)).transpose()?;
-    Ok(LeavingNote { summary, tail, abort })
+/// Whether a branch may be left without a summary, which aborts its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Abort {
+    Allowed,
+    Refused,
 }
 
-/// A text that is given, or comes on standard input; what is empty is not nothing.
-fn whole(text: String) -> anyhow::Result<String> {
+impl Abort {
+    fn from_flag(abort: bool) -> Self {
+        if abort { Abort::Allowed } else { Abort::Refused }
+    }
+}
+
+impl LeavingArgs {
+    /// Reads the texts and makes the request.
+    fn request(self, abort: Abort) -> anyhow::Result<LeavingNote> {
+        let summary = self.summary.map(text_or_stdin).transpose()?;
+        let tail = self.tail.map(|file| read_text(None, Some(&file)).map(Option::unwrap_or_default)).transpose()?;
+        Ok(LeavingNote { summary, tail, abort: abort == Abort::Allowed })
+    }
+}
+
+/// A text from the command line, or from standard input if it is `-`; empty if there is none.
+fn text_or_stdin(text: String) -> anyhow::Result<String> {
     Ok(read_text(Some(text), None)?.unwrap_or_default())
 }
 
-/// Writes a document to standard output, or to a file.
-fn document(text: String, reply: Reply, file: Option<&Path>) -> anyhow::Result<Output> {
+/// A document for standard output, or written to a file with only the reply left to print.
+fn document_output(text: String, reply: Reply, file: Option<&Path>) -> anyhow::Result<Output> {
     match file {
         None => Ok(Output::document(text, reply)),
         Some(file) => {

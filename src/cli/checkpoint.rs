@@ -1,44 +1,44 @@
-//! hf-checkpoint: record that this agent is consciously at work.
+//! hf-checkpoint: record what an agent is doing, as a sign of life.
 
 use clap::{ArgMatches, Parser};
 
-use super::args::{Agentic, Common};
-use super::{Command, Out, Output};
+use super::args::{AgentArgs, GlobalArgs};
+use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
 use crate::op::agent::{self, CheckpointRequest};
 
-/// Say in one short line what you are doing
+/// Record in one short line what you are doing
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-checkpoint 'Looking for the cause of the replace error'
+  hf-checkpoint 'Looking for the cause of the login error'
   hf-checkpoint --agent painter 'Drawing the third character'
-  hf-checkpoint --state 'Tests are green, review comes next'
+  hf-checkpoint --state 'Tests pass, next: review'
 
-It counts as a heartbeat of the tasks that you hold."
+A checkpoint is also a heartbeat for the tasks you have claimed."
 )]
 pub struct Args {
-    /// What you are doing
+    /// What you are doing, in one line
     activity: String,
-    /// Also append a block to Autonomous/state/CHECKPOINTS.md, for a session that loses its context
+    /// Also append it to Autonomous/state/CHECKPOINTS.md, to read after losing your context
     #[arg(long)]
     state: bool,
     #[command(flatten)]
-    agentic: Agentic,
+    agent: AgentArgs,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-checkpoint";
 
-    fn is_agents(_: &ArgMatches) -> bool {
+    fn acts_as_agent(_: &ArgMatches) -> bool {
         true
     }
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(agent::checkpoint(ctx, CheckpointRequest { activity: self.activity, state: self.state })?.into())
     }
 }

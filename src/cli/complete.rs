@@ -1,5 +1,5 @@
-//! What a shell offers when a person presses TAB: `hf --complete INDEX WORDS…` prints one candidate a line,
-//! with what it means behind a tab. The shells' own scripts (man/completions) do nothing but ask.
+//! Shell completion: `hf --complete INDEX WORDS…` prints one candidate per line, then a tab and its meaning. The
+//! scripts for the shells (man/completions) only call this.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,23 +8,23 @@ use std::process::ExitCode;
 
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, complete};
 
-use super::env::Outer;
+use super::env::Environment;
 use super::flags::Flags;
 use super::main::{format_arg, write_all};
-use super::{COMMANDS, Entry, hf};
+use super::{COMMANDS, CommandRow, hf};
 use crate::base::{EntityType, limits, text};
 use crate::event::Kind;
 use crate::machine::{self, Phase};
 use crate::op::Projection;
 use crate::vault::Vault;
 
-/// The word that asks.
-pub const NAME: &str = "--complete";
+/// The hidden option of `hf` that asks for candidates.
+pub const OPTION: &str = "--complete";
 
-/// References that are offered at most, the newest first.
-const OFFERED_MAX: usize = 200;
+/// How many references are offered at most.
+const REFERENCES_MAX: usize = 200;
 
-/// Answers a shell. A wrong question gets no answer: there is nobody to read an error.
+/// Prints the candidates. An invalid request gets no message: the shell would not show it.
 pub fn main(args: &[OsString]) -> ExitCode {
     let index = args.first().and_then(|index| index.to_str()).and_then(|index| index.parse::<usize>().ok());
     let words = args.get(1..).unwrap_or_default().to_vec();
@@ -39,20 +39,21 @@ pub fn main(args: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The candidates for the word at an index.
 fn candidates(words: Vec<OsString>, index: usize) -> Vec<CompletionCandidate> {
-    let called = words.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
-    let command = match Entry::named(called) {
+    let program = words.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
+    let command = match CommandRow::by_name(program) {
         Some(entry) => (entry.command)(),
-        None => everything(),
+        None => hf_with_all_commands(),
     };
     let understood = command.clone().ignore_errors(true).try_get_matches_from(&words).unwrap_or_default();
-    let flags = Flags::of::<hf::Args>(&understood);
-    let mut command = with_references(command, &flags, None);
+    let flags = Flags::from_matches::<hf::Args>(&understood);
+    let mut command = with_candidates(command, &flags, None);
     let is_empty = words[index].is_empty();
-    let folder = std::env::current_dir().ok();
-    let mut found = complete(&mut command, words, index, folder.as_deref()).unwrap_or_default();
+    let directory = std::env::current_dir().ok();
+    let mut found = complete(&mut command, words, index, directory.as_deref()).unwrap_or_default();
     found.retain(|candidate| !candidate.is_hide_set());
-    // Where a word is wanted, options are offered to whoever begins one.
+    // If a value could come next, offer options only after a dash.
     let is_option = |candidate: &CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
     if is_empty && !found.iter().all(is_option) {
         found.retain(|candidate| !is_option(candidate));
@@ -60,20 +61,20 @@ fn candidates(words: Vec<OsString>, index: usize) -> Vec<CompletionCandidate> {
     found
 }
 
-/// `hf` with every command below it.
-fn everything() -> clap::Command {
-    let below = COMMANDS.iter().map(|entry| (entry.command)().name(entry.short()).about(entry.about));
+/// The parser of `hf` with every command as a subcommand.
+fn hf_with_all_commands() -> clap::Command {
+    let commands = COMMANDS.iter().map(|entry| (entry.command)().name(entry.short()).about(entry.about));
     <hf::Args as clap::CommandFactory>::command()
         .mut_args(|arg| match arg.get_id().as_str() {
             "command" => arg.hide(true),
             _ => arg,
         })
         .arg(format_arg())
-        .subcommands(below)
+        .subcommands(commands)
 }
 
-/// What an argument names, if it names something of the vault.
-fn named_by(command: &str, sub: Option<&str>, arg: &str) -> &'static [EntityType] {
+/// The types of entities that an argument can name.
+fn entity_types_of(command: &str, sub: Option<&str>, arg: &str) -> &'static [EntityType] {
     use EntityType::*;
     const ANYTHING: &[EntityType] = &[Task, Requirement, Decision, Run, Artifact, Constraint];
     match (command, sub, arg) {
@@ -97,13 +98,13 @@ fn named_by(command: &str, sub: Option<&str>, arg: &str) -> &'static [EntityType
     }
 }
 
-/// The words of a closed list that an argument takes, where the parser does not say them itself.
-fn words_of(command: &str, arg: &str) -> Vec<&'static str> {
+/// The values that an argument can have, if they are a fixed list that the parser does not know.
+fn fixed_values_of(command: &str, arg: &str) -> Vec<&'static str> {
     match arg {
         "status" => {
             let of = match command {
                 "project" => &[],
-                _ => named_by(command, None, "reference"),
+                _ => entity_types_of(command, None, "reference"),
             };
             let is_one = |state: &Phase| {
                 of.is_empty() || of.iter().any(|of| machine::table(*of).iter().any(|row| row.2 == *state))
@@ -117,44 +118,44 @@ fn words_of(command: &str, arg: &str) -> Vec<&'static str> {
     }
 }
 
-/// The command with references and words offered wherever an argument takes one.
-fn with_references(command: clap::Command, flags: &Flags, above: Option<&str>) -> clap::Command {
+/// The parser with completion of references and fixed values added.
+fn with_candidates(command: clap::Command, flags: &Flags, parent: Option<&str>) -> clap::Command {
     let name = command.get_name().trim_start_matches("hf-").to_owned();
-    let (of, sub) = match above {
-        Some(above) if above != "hf" => (above.to_owned(), Some(name.clone())),
+    let (of, sub) = match parent {
+        Some(parent) if parent != "hf" => (parent.to_owned(), Some(name.clone())),
         _ => (name.clone(), None),
     };
-    let below: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let subcommands: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let command = command.mut_args(|arg| {
-        let types = named_by(&of, sub.as_deref(), arg.get_id().as_str());
-        let words = words_of(&of, arg.get_id().as_str());
-        match (types.is_empty(), words.is_empty()) {
+        let types = entity_types_of(&of, sub.as_deref(), arg.get_id().as_str());
+        let values = fixed_values_of(&of, arg.get_id().as_str());
+        match (types.is_empty(), values.is_empty()) {
             (false, _) => {
                 let flags = flags.clone();
-                arg.add(ArgValueCompleter::new(move |current: &OsStr| references(&flags, types, current)))
+                arg.add(ArgValueCompleter::new(move |current: &OsStr| reference_candidates(&flags, types, current)))
             }
             (true, false) => {
-                arg.add(ArgValueCandidates::new(move || words.iter().map(CompletionCandidate::new).collect()))
+                arg.add(ArgValueCandidates::new(move || values.iter().map(CompletionCandidate::new).collect()))
             }
             (true, true) => arg,
         }
     });
-    below
+    subcommands
         .into_iter()
-        .fold(command, |command, sub| command.mut_subcommand(sub, |sub| with_references(sub, flags, Some(&name))))
+        .fold(command, |command, sub| command.mut_subcommand(sub, |sub| with_candidates(sub, flags, Some(&name))))
 }
 
-/// The references of some types that begin like a word, the newest first. Without a vault there are none.
-fn references(flags: &Flags, types: &[EntityType], current: &OsStr) -> Vec<CompletionCandidate> {
+/// The references of these types that start with the current word, newest first; none if no vault is found.
+fn reference_candidates(flags: &Flags, types: &[EntityType], current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy().to_uppercase();
-    let state = Outer::read().vault(flags).and_then(|vault| Vault::open(&vault)?.view());
+    let state = Environment::read().vault(flags).and_then(|vault| Vault::open(&vault)?.view());
     let Ok((_, state)) = state else { return Vec::new() };
     let mut found = Vec::new();
     for entity in
         types.iter().flat_map(|entity| state.entities(*entity, None, limits::BATCH_MAX_EVENTS).into_iter().rev())
     {
         let name = entity.name();
-        if name.to_uppercase().starts_with(&current) && found.len() < OFFERED_MAX {
+        if name.to_uppercase().starts_with(&current) && found.len() < REFERENCES_MAX {
             let title = entity.title().or_else(|| entity.path());
             let help = format!("{} {}", entity.phase, text::cut(title.unwrap_or_default(), limits::SUMMARY_MAX_CHARS));
             found.push(CompletionCandidate::new(name).help(Some(help.into())));

@@ -2,12 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
-use super::args::Common;
-use super::{Command, Out, Output};
+use super::args::GlobalArgs;
+use super::{Command, Output, StdoutWriter};
 use crate::op::config::{self, ShowConfigRequest};
 use crate::op::Context;
 
-/// Show the settings in force and where each comes from, or what the file would change
+/// Show the settings in force and where each comes from, or pending changes in the file
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -15,38 +15,39 @@ use crate::op::Context;
     after_help = "Examples:
   hf-config show
   hf-config show governance.lease_seconds
-  hf-config show liveness                 every setting of a section
-  hf-config diff                          how the file differs from the log
+  hf-config show liveness                 all settings of a section
+  hf-config diff                          compare the file with the log
 
-Settings come from hiveforge.config.yaml in the vault, or else beside it. Every change is recorded: the next command that
-writes to the log also writes SettingsChanged, and hf-verify --policy judges each event by the settings of its time.
-If the file cannot be read, or others can write it, only this command fails; all others use the settings recorded last."
+Settings come from hiveforge.config.yaml in the vault, or else next to it. Changes are recorded: the next command that
+writes to the log also records SettingsChanged, and hf-verify --policy checks each event against the settings of its
+time. If the file cannot be read, or other users can write to it, only this command fails; all others use the settings
+recorded last."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// The settings in force
+enum Verb {
+    /// Show the settings in force
     Show {
-        /// One setting, or a section
+        /// A setting or a section, such as governance.lease_seconds or liveness [default: all]
         name: Option<String>,
     },
-    /// What the file says and the log does not; exits 1 if they differ
+    /// Show changes in the file that are not recorded yet; exits 1 if there are any
     Diff,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-config";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Show { name } => config::show(ctx, ShowConfigRequest { name })?.into(),
-            What::Diff => config::diff(ctx)?.into(),
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Show { name } => config::show(ctx, ShowConfigRequest { name })?.into(),
+            Verb::Diff => config::diff(ctx)?.into(),
         })
     }
 }

@@ -1,77 +1,77 @@
-//! hf-constraint: what holds for all work.
+//! hf-constraint: constraints on all work.
 
 use clap::{Parser, Subcommand};
 
-use super::args::{Common, Paged, Recording};
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, PageArgs, WriteArgs};
+use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::machine::Phase;
 use crate::op::constraint::{self, ApplyRequest, RemoveRequest};
 use crate::op::{Context, project};
 
-/// Ask for a constraint to hold, or no longer; an operator decides
+/// Request, remove and list constraints on all work; an operator approves each change
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-constraint apply 'No new dependency without a word'
-  hf-constraint apply 'Login goes first' --priority REQ-0001
+  hf-constraint apply 'No new dependencies without discussion'
+  hf-constraint apply 'Login has priority' --priority REQ-0001
   hf-constraint remove CON-0001
   hf-constraint list
 
-What holds is also in Context/active_constraints.json."
+Active constraints are also in Context/active_constraints.json."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Ask an operator to let a constraint hold
+enum Verb {
+    /// Request a constraint; it applies once an operator approves it
     Apply {
-        /// What is to hold, in one line
+        /// The constraint, in one line
         text: String,
-        /// A task or requirement whose tasks are taken first while it holds
+        /// Prefer this task, or the tasks of this requirement, while the constraint is active
         #[arg(long, value_name = "REF")]
         priority: Option<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Ask an operator to lift a constraint
+    /// Request the removal of a constraint; an operator has to approve it
     Remove {
-        /// The constraint
+        /// The constraint, such as CON-0001
         reference: String,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// List the constraints that hold
+    /// List active constraints
     List {
-        /// Also those that were lifted
+        /// Include removed constraints
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
     },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-constraint";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Apply { text, priority, recording } => {
-                constraint::apply(ctx, ApplyRequest { text, priority, key: recording.key })?.into()
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Apply { text, priority, write } => {
+                constraint::apply(ctx, ApplyRequest { text, priority, key: write.key })?.into()
             }
-            What::Remove { reference, recording } => {
-                constraint::remove(ctx, RemoveRequest { reference, key: recording.key })?.into()
+            Verb::Remove { reference, write } => {
+                constraint::remove(ctx, RemoveRequest { reference, key: write.key })?.into()
             }
-            What::List { all, paged } => {
+            Verb::List { all, page } => {
                 let states = if all { Vec::new() } else { vec![Phase::Active] };
-                project::list(ctx, paged.of(EntityType::Constraint, states))?.into()
+                project::list(ctx, page.list_request(EntityType::Constraint, states))?.into()
             }
         })
     }

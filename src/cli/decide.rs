@@ -1,15 +1,15 @@
-//! hf-decide: the approval gate.
+//! hf-decide: decisions, and approval by an operator.
 
 use clap::{Parser, Subcommand};
 
-use super::args::{Common, Paged, Recording};
-use super::{Command, Out, Output};
-use crate::base::{EntityType, Error};
+use super::args::{GlobalArgs, PageArgs, WriteArgs};
+use super::{Command, Output, StdoutWriter};
+use crate::base::{EntityType, Error, text};
 use crate::op::decide::{self, ApproveRequest, DecisionRequest, RejectDecisionRequest};
 use crate::op::{self, Context, ShowRequest, project};
 use crate::policy::approval::{OPEN, Question};
 
-/// Ask an operator, and answer as one
+/// Request decisions from an operator, and make them
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -20,69 +20,69 @@ use crate::policy::approval::{OPEN, Question};
   hf-decide approve DEC-0001 --comment 'Go ahead'
   hf-decide reject DEC-0002 --reason 'Too expensive'
 
-An approval counts only for exactly what was asked: what changes afterwards has to be asked anew.
-Agents cannot answer."
+An approval covers exactly what was requested; after a change, it has to be requested again. Only operators can
+approve or reject."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Ask an operator
+enum Verb {
+    /// Request a decision from an operator
     Request {
-        /// What is asked: requirement_approval or destructive_operation
+        /// The kind of decision: requirement_approval or destructive_operation
         #[arg(long, value_name = "KIND")]
         kind: String,
-        /// What it is about
+        /// The requirement or task to decide about
         #[arg(long, value_name = "REF")]
         target: String,
         /// The question, in one line
         #[arg(long, value_name = "TEXT")]
         summary: String,
-        /// Something to choose from (repeatable)
+        /// An option to choose from (repeatable)
         #[arg(long = "option", value_name = "TEXT")]
         options: Vec<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Say yes (for an operator)
+    /// Approve a request (operators only)
     Approve {
-        /// The decision
+        /// The decision, such as DEC-0001
         reference: String,
-        /// Which of its options
+        /// The chosen option
         #[arg(long, value_name = "TEXT")]
         option: Option<String>,
-        /// Why
+        /// A comment for the record
         #[arg(long, value_name = "TEXT")]
         comment: Option<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Say no (for an operator)
+    /// Reject a request (operators only)
     Reject {
-        /// The decision
+        /// The decision, such as DEC-0001
         reference: String,
-        /// Why
+        /// Why it is rejected
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
     /// List decisions
     List {
-        /// Only those that nobody has made yet
+        /// Only open decisions
         #[arg(long)]
         open: bool,
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
     },
-    /// Show one
+    /// Show a decision
     Show {
-        /// The decision
+        /// The decision, such as DEC-0001
         reference: String,
     },
 }
@@ -90,25 +90,26 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-decide";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Request { kind, target, summary, options, recording } => {
-                let wrong = || Error::usage("a kind is requirement_approval or destructive_operation");
-                let question = Question::parse(&kind).filter(|q| *q != Question::Constraint).ok_or_else(wrong)?;
-                let request = DecisionRequest { question, target, summary, options, key: recording.key };
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Request { kind, target, summary, options, write } => {
+                let unknown =
+                    || Error::usage(format!("unknown kind '{}'; one of requirement_approval, destructive_operation", text::cut(&kind, 40)));
+                let question = Question::parse(&kind).filter(|q| *q != Question::Constraint).ok_or_else(unknown)?;
+                let request = DecisionRequest { question, target, summary, options, key: write.key };
                 decide::request(ctx, request)?.into()
             }
-            What::Approve { reference, option, comment, recording } => {
-                decide::approve(ctx, ApproveRequest { reference, option, comment, key: recording.key })?.into()
+            Verb::Approve { reference, option, comment, write } => {
+                decide::approve(ctx, ApproveRequest { reference, option, comment, key: write.key })?.into()
             }
-            What::Reject { reference, reason, recording } => {
-                decide::reject(ctx, RejectDecisionRequest { reference, reason, key: recording.key })?.into()
+            Verb::Reject { reference, reason, write } => {
+                decide::reject(ctx, RejectDecisionRequest { reference, reason, key: write.key })?.into()
             }
-            What::List { open, paged } => {
+            Verb::List { open, page } => {
                 let states = if open { OPEN.to_vec() } else { Vec::new() };
-                project::list(ctx, paged.of(EntityType::Decision, states))?.into()
+                project::list(ctx, page.list_request(EntityType::Decision, states))?.into()
             }
-            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Decision })?.into(),
+            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Decision })?.into(),
         })
     }
 }

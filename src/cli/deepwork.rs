@@ -1,14 +1,14 @@
-//! hf-deepwork: say beforehand that little will be shown for a while.
+//! hf-deepwork: announce a quiet time, so that the watchdog does not take it for silence.
 
 use clap::{ArgMatches, Parser, Subcommand};
 
-use super::args::{Agentic, Common, Paged};
-use super::{Command, Out, Output};
+use super::args::{AgentArgs, GlobalArgs, PageArgs};
+use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::op::agent::{self, ExtendRequest, StartDeepWorkRequest};
 use crate::op::{Context, ListRequest, project};
 
-/// Declare deep work, look at it, end it
+/// Declare, extend and complete deep work: an announced time of quiet work
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -21,71 +21,71 @@ use crate::op::{Context, ListRequest, project};
   hf-deepwork start --flexible 'A long refactoring'
   hf-deepwork list
 
-Flexible: checkpoints still come, activity logs and introspections need not; it ends with the next activity
-log. Strict: nothing need come until its time is over."
+In flexible deep work the watchdog expects checkpoints, but no activity logs or introspections; it ends with the next
+activity log. In strict deep work it expects nothing until the declared time has passed."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    agentic: Agentic,
+    agent: AgentArgs,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
+enum Verb {
     /// Declare deep work
     Start {
-        /// What you will do, in one line
+        /// What you are going to do, in one line
         activity: String,
-        /// Checkpoints will come
+        /// Still record checkpoints
         #[arg(long, required_unless_present = "strict", conflicts_with = "strict")]
         flexible: bool,
-        /// Nothing will come for so many minutes
+        /// Record nothing for this many minutes
         #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..))]
         strict: Option<u64>,
     },
-    /// Say what you are in
+    /// Show the current deep work
     Status,
-    /// Say that it is over; an activity log does that too
+    /// Complete deep work; logging an activity does that, too
     Complete,
-    /// A strict one takes so many minutes longer
+    /// Extend strict deep work
     Extend {
-        /// How many
+        /// How many minutes longer it takes
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         minutes: u64,
     },
-    /// List deep works: what was declared, and what it took
+    /// List deep work: declared and actual times
     List {
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
     },
-    /// Rename what an older version left (extended_processing, processed.*, expired.*)
+    /// Rename files of an older version (extended_processing, processed.*, expired.*)
     Migrate,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-deepwork";
 
-    fn is_agents(_: &ArgMatches) -> bool {
+    fn acts_as_agent(_: &ArgMatches) -> bool {
         true
     }
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Start { activity, strict, .. } => {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Start { activity, strict, .. } => {
                 agent::start(ctx, StartDeepWorkRequest { activity, strict_minutes: strict })?.into()
             }
-            What::Complete => agent::complete(ctx)?.into(),
-            What::Extend { minutes } => agent::extend(ctx, ExtendRequest { minutes })?.into(),
-            What::Status => agent::status(ctx)?.into(),
-            What::List { paged } => {
+            Verb::Complete => agent::complete(ctx)?.into(),
+            Verb::Extend { minutes } => agent::extend(ctx, ExtendRequest { minutes })?.into(),
+            Verb::Status => agent::status(ctx)?.into(),
+            Verb::List { page } => {
                 let made_for = Some((ctx.caller.actor.to_string(), EntityType::Agent));
-                let request = ListRequest { made_for, ..paged.of(EntityType::DeepWork, Vec::new()) };
+                let request = ListRequest { made_for, ..page.list_request(EntityType::DeepWork, Vec::new()) };
                 project::list(ctx, request)?.into()
             }
-            What::Migrate => agent::migrate(ctx)?.into(),
+            Verb::Migrate => agent::migrate(ctx)?.into(),
         })
     }
 }

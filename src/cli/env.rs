@@ -1,11 +1,12 @@
-//! The one place that reads the environment and the clock.
+//! The environment and the clock. Nothing else reads environment variables; commands that wait read the clock again,
+//! through the functions in `Host`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::flags::{Flags, Voice};
+use super::flags::{ActingAs, Flags};
 use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result};
 use crate::job::Cancel;
 use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
@@ -13,35 +14,37 @@ use crate::policy::settings::Setting;
 use crate::vault::config;
 use crate::vault::{AKASHIC, CONFIG_FILE};
 
-/// The name that is looked for from the current folder upwards.
+/// The directory name that is searched for in the current directory and above.
 pub const VAULT_NAME: &str = "Vault";
 
-/// The agent, if none is named.
+/// The agent to act as if none is named.
 pub const DEFAULT_AGENT: &str = "main";
-const PROJECT_NAME: &str = "a project's name has 1 to 64 letters, digits, '_' or '-', the first a letter or digit";
-const AGENT_NAME: &str = "an agent's name has 1 to 64 letters, digits, '_' or '-', the first a letter or digit";
+const PROJECT_NAME_RULE: &str =
+    "a project name must be 1 to 64 letters, digits, '_' or '-', starting with a letter or digit";
+const AGENT_NAME_RULE: &str =
+    "an agent name must be 1 to 64 letters, digits, '_' or '-', starting with a letter or digit";
 
-fn project(name: &str) -> Result<EntityId> {
-    EntityId::parse(name).map_err(|_| Error::usage(PROJECT_NAME))
+fn parse_project(name: &str) -> Result<EntityId> {
+    EntityId::parse(name).map_err(|_| Error::usage(PROJECT_NAME_RULE))
 }
 
-/// How far the clocks of this place are ahead of UTC.
-fn local_offset(now: Now) -> i64 {
+/// How many seconds local time is ahead of UTC.
+fn local_offset_seconds(now: Now) -> i64 {
     use chrono::{Local, Offset, TimeZone};
     let offset = Local.timestamp_opt(now.timestamp().0, 0).single();
-    offset.map_or(0, |moment| i64::from(moment.offset().fix().local_minus_utc()))
+    offset.map_or(0, |time| i64::from(time.offset().fix().local_minus_utc()))
 }
 
-/// What the process was started with.
+/// Everything the process takes from its surroundings: variables, directory and time.
 #[derive(Clone, Debug)]
-pub struct Outer {
+pub struct Environment {
     pub now: Now,
     pub exit_zero: bool,
-    /// Whether a terminal may be given colours.
+    /// Whether a terminal may get colours.
     pub colours: bool,
-    /// How many columns a terminal says that it has.
+    /// The width of the terminal according to COLUMNS.
     pub columns: Option<usize>,
-    /// Whether a variable of the shell says that an agent, or something that the toolkit started, is at work.
+    /// Whether a variable says that this shell belongs to an agent or a job.
     pub in_agent_shell: bool,
     agent: Option<String>,
     session: Option<String>,
@@ -52,34 +55,34 @@ pub struct Outer {
     works: Option<PathBuf>,
     project: Option<String>,
     login: String,
-    folder: PathBuf,
-    /// The program that looks after jobs.
+    directory: PathBuf,
+    /// The program that supervises jobs.
     supervisor: Option<PathBuf>,
-    /// Where a debug build writes every reply as JSON, so that tests can hold it against the schema.
+    /// Where a debug build also writes every reply as JSON, for tests that validate it against the schema.
     pub replies: Option<PathBuf>,
 }
 
-/// Variables that an agent's shell has.
-const OF_AGENTS: &[&str] = &["HF_AGENT", "HF_SESSION", "HF_RUN_ID", "HF_TASK_ID"];
+/// Variables that only the shell of an agent or a job has.
+const AGENT_VARIABLES: &[&str] = &["HF_AGENT", "HF_SESSION", "HF_RUN_ID", "HF_TASK_ID"];
 
-impl Outer {
-    /// Reads everything once.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
+impl Environment {
+    /// Reads the environment and the clock.
+    #[expect(clippy::disallowed_methods, reason = "the environment is read here, once")]
     pub fn read() -> Self {
         let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        // Only a debug build can be told to break its promises, for scripts/torture.
+        // Debug builds only: break a guarantee on purpose, so that scripts/torture can show that it would notice.
         #[cfg(debug_assertions)]
         if let Some(name) = var("HF_SABOTAGE") {
             crate::vault::sabotage(&name);
         }
-        Outer {
+        Environment {
             now: clock(),
             exit_zero: var("HF_EXIT_ZERO").as_deref() == Some("1"),
             colours: var("NO_COLOR").is_none() && var("TERM").as_deref() != Some("dumb"),
             columns: var("COLUMNS").and_then(|columns| columns.parse().ok()),
-            in_agent_shell: OF_AGENTS.iter().any(|name| path(name).is_some()),
-            // One that is no text is still an agent's.
+            in_agent_shell: AGENT_VARIABLES.iter().any(|name| path(name).is_some()),
+            // A shell with a name that is not UTF-8 still belongs to an agent.
             agent: path("HF_AGENT").map(|name| name.to_string_lossy().into_owned()),
             session: path("HF_SESSION").map(|name| name.to_string_lossy().into_owned()),
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
@@ -92,39 +95,39 @@ impl Outer {
                 .or_else(|| var("USER"))
                 .filter(|name| Actor::parse(&format!("user:{name}")).is_ok())
                 .unwrap_or_else(|| format!("uid-{}", rustix::process::geteuid().as_raw())),
-            folder: std::env::current_dir().unwrap_or_default(),
+            directory: std::env::current_dir().unwrap_or_default(),
             supervisor: supervisor(),
             replies: if cfg!(debug_assertions) { path("HF_REPLIES") } else { None },
         }
     }
 
-    /// The vault that a command is about: by its flags, the environment, or the folder.
+    /// The vault of a command: from its options, the environment, or the current directory.
     pub fn vault(&self, flags: &Flags) -> Result<PathBuf> {
         let named = flags.vault.clone().or_else(|| self.vault.clone()).or_else(|| flags.default_vault.clone());
-        Ok(self.folder.join(match named {
+        Ok(self.directory.join(match named {
             Some(path) => path,
-            None => self.nearest()?,
+            None => self.nearest_vault()?,
         }))
     }
 
-    /// What an operation has to know. The arguments are parsed by now; a session that is named says whose
-    /// shell this is and for which project, so its vault is looked at here.
-    pub fn env(&self, flags: &Flags) -> Result<Context> {
+    /// The context of an operation. If HF_SESSION is set, this reads the vault to find the agent and project of the
+    /// session.
+    pub fn context(&self, flags: &Flags) -> Result<Context> {
         let vault = self.vault(flags)?;
         let session = self.session.as_deref().and_then(|name| op::session::whose(&vault, name));
-        let (of_session, project_of_session) = session.unzip();
-        let agent = self.agent.clone().or_else(|| of_session.map(|agent: EntityId| agent.to_string()));
+        let (agent_of_session, project_of_session) = session.unzip();
+        let agent = self.agent.clone().or_else(|| agent_of_session.map(|agent: EntityId| agent.to_string()));
         let shell = self.shell(agent.as_deref());
         Ok(Context {
             vault,
             store: None,
             now: self.now,
             caller: Caller {
-                actor: match &flags.voice {
-                    Voice::Anybody { actor } => self.actor(actor.as_deref(), agent.as_deref(), &shell)?,
-                    Voice::Agent { name } => {
+                actor: match &flags.acting_as {
+                    ActingAs::Caller { actor } => self.actor(actor.as_deref(), agent.as_deref(), &shell)?,
+                    ActingAs::Agent { name } => {
                         let name = name.as_deref().or(agent.as_deref()).unwrap_or(DEFAULT_AGENT);
-                        EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME))?;
+                        EntityId::parse(name).map_err(|_| Error::usage(AGENT_NAME_RULE))?;
                         let actor = Actor::parse(&format!("agent:{name}"))?;
                         op::check_actor(&actor, &shell)?;
                         actor
@@ -134,7 +137,7 @@ impl Outer {
             },
             lock_timeout: Duration::from_secs(flags.lock_timeout),
             project: match flags.project.as_deref().or(self.project.as_deref()) {
-                Some(named) => Some(project(named)?),
+                Some(named) => Some(parse_project(named)?),
                 None => project_of_session,
             },
             session: flags.session.clone().or_else(|| self.session.clone()),
@@ -144,8 +147,8 @@ impl Outer {
                 check_cmd: self.check_cmd.clone(),
                 poll_as: self.poll_as.clone(),
                 search_path: self.search_path.clone(),
-                works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.folder.join(works)),
-                utc_offset_seconds: local_offset(self.now),
+                works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.directory.join(works)),
+                utc_offset_seconds: local_offset_seconds(self.now),
                 clocks,
                 ..Host::new(clock)
             }),
@@ -161,6 +164,7 @@ impl Outer {
         }
     }
 
+    /// The actor: the given one if the shell may act as it, else the agent, else the user.
     fn actor(&self, given: Option<&str>, agent: Option<&str>, shell: &Shell) -> Result<Actor> {
         match (given, agent) {
             (Some(actor), _) => {
@@ -173,22 +177,23 @@ impl Outer {
         }
     }
 
-    /// The nearest `Vault/`, or the vault that a configuration beside it names.
-    fn nearest(&self) -> Result<PathBuf> {
-        let found = self.folder.ancestors().find_map(|folder| vault_in(folder).transpose());
+    /// The nearest `Vault/`, or the vault that a configuration file names, in the current directory or above.
+    fn nearest_vault(&self) -> Result<PathBuf> {
+        let found = self.directory.ancestors().find_map(|directory| vault_in(directory).transpose());
         found.unwrap_or_else(|| {
             Err(Error::new(
                 ErrorKind::NoVault,
-                "no Vault/ here or in a folder above; name one with --vault, or make one with hf-init",
+                "no Vault/ found in this directory or above; name one with --vault, or create one with hf-init",
             ))
         })
     }
 }
 
-/// This very program, under whatever name it was replaced or deleted since.
+/// The running program, even if its file was replaced or deleted.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// The program that looks after jobs: `hf-job`, or `hf` under that name. Another command finds one of them beside it.
+/// The program that supervises jobs: the running one if it is `hf-job` or `hf`, else the first of them in the same
+/// directory.
 fn supervisor() -> Option<PathBuf> {
     let exe = std::fs::read_link(THIS_PROGRAM).ok()?;
     let name = exe.file_name()?.to_string_lossy().into_owned();
@@ -199,22 +204,22 @@ fn supervisor() -> Option<PathBuf> {
     }
 }
 
-/// What a program that can look after jobs is called.
+/// The names of programs that can supervise jobs.
 const SUPERVISORS: &[&str] = &["hf-job", "hf"];
 
-/// The vault that belongs to a folder. One that cannot be looked at is not passed over: the command
-/// would go to another one above.
-fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
+/// The vault of a directory, if it has one. If it cannot be read, that is an error: skipping it would make the command
+/// use another vault above.
+fn vault_in(directory: &Path) -> Result<Option<PathBuf>> {
     let absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
-    let failed = |path: &Path, e| Error::system(format!("cannot look at {}", path.display()), e);
-    let vault = folder.join(VAULT_NAME);
+    let failed = |path: &Path, e| Error::system(format!("cannot read {}", path.display()), e);
+    let vault = directory.join(VAULT_NAME);
     match std::fs::metadata(vault.join(AKASHIC)) {
         Ok(found) if found.is_dir() => return Ok(Some(vault)),
         Err(e) if !absent(&e) => return Err(failed(&vault, e)),
         _ => {}
     }
-    let config = folder.join(CONFIG_FILE);
-    // A pipe that somebody left in a folder above would make us wait for ever.
+    let config = directory.join(CONFIG_FILE);
+    // Reading a named pipe in some directory above would block forever.
     if std::fs::metadata(&config).is_ok_and(|found| !found.is_file()) {
         return Ok(None);
     }
@@ -222,15 +227,18 @@ fn vault_in(folder: &Path) -> Result<Option<PathBuf>> {
         Err(e) if !absent(&e) => return Err(failed(&config, e)),
         text => text.unwrap_or_default(),
     };
-    let (settings, _) = config::parse(&text).map_err(|e| e.at(folder.display()))?;
-    Ok(settings.values.get(&Setting::HiveVaultPath).and_then(|path| path.as_str()).map(|path| folder.join(path)))
+    let (settings, _) = config::parse(&text).map_err(|e| e.at(directory.display()))?;
+    Ok(settings.values.get(&Setting::HiveVaultPath).and_then(|path| path.as_str()).map(|path| directory.join(path)))
 }
 
-/// Where the kernel says which start of which machine this is.
+/// Where the kernel publishes the id of this boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The machine's clocks; nothing where the kernel does not tell which machine it is.
-#[cfg_attr(debug_assertions, expect(clippy::disallowed_methods, reason = "the only clocks of the toolkit"))]
+/// The machine's clocks, or `None` if the kernel does not publish a boot id.
+#[cfg_attr(
+    debug_assertions,
+    expect(clippy::disallowed_methods, reason = "debug builds take the clocks from variables")
+)]
 fn clocks() -> Option<Clocks> {
     use rustix::time::{ClockId, clock_gettime};
     let millis = |id| {
@@ -238,13 +246,18 @@ fn clocks() -> Option<Clocks> {
         (time.tv_sec.max(0) as u64) * 1000 + time.tv_nsec as u64 / 1_000_000
     };
     let real = clock();
-    // With the time of day, a debug build may be told how long the machine slept and by how much its clock was set.
+    // Debug builds only: together with HF_NOW, tests set how long the machine slept and by how much its clock was set.
     #[cfg(debug_assertions)]
     if std::env::var_os("HF_NOW").is_some() {
-        let told = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
-        let since_boot = (real.millis as i64 - told("HF_STEPPED") * 1000).max(0) as u64;
-        let awake = (since_boot as i64 - told("HF_SLEPT") * 1000).max(0) as u64;
-        return Some(Clocks { boot_id: [told("HF_BOOT") as u8; 16], real, since_boot_ms: since_boot, awake_ms: awake });
+        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        let since_boot = (real.millis as i64 - number("HF_STEPPED") * 1000).max(0) as u64;
+        let awake = (since_boot as i64 - number("HF_SLEPT") * 1000).max(0) as u64;
+        return Some(Clocks {
+            boot_id: [number("HF_BOOT") as u8; 16],
+            real,
+            since_boot_ms: since_boot,
+            awake_ms: awake,
+        });
     }
     let text = std::fs::read_to_string(BOOT_ID).ok()?;
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -258,10 +271,11 @@ fn clocks() -> Option<Clocks> {
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the only clock of the toolkit")]
+/// The time of day.
+#[expect(clippy::disallowed_methods, reason = "the clock is read here only")]
 fn clock() -> Now {
-    // A debug build may be told the time, so that tests need not wait for it. A release build may
-    // not: an agent must not be able to talk the watchdog out of its alarm.
+    // In a debug build HF_NOW sets the time, so that tests need not wait. A release build ignores it: an agent must not
+    // be able to keep the watchdog quiet by setting a variable.
     #[cfg(debug_assertions)]
     if let Some(time) = std::env::var("HF_NOW").ok().and_then(|text| crate::base::Timestamp::parse_lenient(&text)) {
         return Now { millis: time.0.max(0) as u64 * 1000 };

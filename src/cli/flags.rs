@@ -1,5 +1,5 @@
-//! The arguments that mean the same everywhere, as the parser found them; and NEXT with those of them
-//! that its command needs, so that it works as printed.
+//! The options that mean the same for every command; and how they are repeated in NEXT, so that its command works as
+//! printed.
 
 use std::path::PathBuf;
 
@@ -9,35 +9,35 @@ use super::Command;
 use crate::base::{Actor, EntityId, ShortRef, limits};
 use crate::reply::{Next, Reply};
 
-/// Who is meant to act.
+/// As whom the command acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Voice {
-    /// Whoever runs the command, or who is named.
-    Anybody { actor: Option<String> },
-    /// An agent, also where nobody is named.
+pub enum ActingAs {
+    /// As the caller, or the actor given with `--actor`.
+    Caller { actor: Option<String> },
+    /// As an agent, even if none is named.
     Agent { name: Option<String> },
 }
 
-/// Arguments that mean the same for every command that has them.
+/// Options that mean the same for every command that has them.
 #[derive(Clone, Debug)]
 pub struct Flags {
     pub json: bool,
     pub format: Option<String>,
     pub vault: Option<PathBuf>,
-    /// The vault if nothing names one, for a command that need not find it.
+    /// The vault to use if none is named, for a command that does not need an existing one.
     pub default_vault: Option<PathBuf>,
     pub lock_timeout: u64,
-    pub voice: Voice,
+    pub acting_as: ActingAs,
     pub session: Option<String>,
     pub project: Option<String>,
     pub works: Option<PathBuf>,
-    /// Whether standard output is kept for a document.
+    /// Whether standard output is reserved for a document.
     pub document: bool,
 }
 
-/// The arguments of the sub-command that was called; they include those that every one has.
-fn leaf(matches: &ArgMatches) -> &ArgMatches {
-    matches.subcommand().map_or(matches, |(_, inner)| leaf(inner))
+/// The arguments of the innermost subcommand; they include the global ones.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
 }
 
 /// The value of an argument, if the command has such an argument and it was given.
@@ -46,50 +46,51 @@ fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Op
 }
 
 impl Flags {
-    pub fn of<A: Command>(matches: &ArgMatches) -> Self {
-        let leaf = leaf(matches);
-        let text = |id: &str| given::<String>(leaf, id);
-        let path = |id: &str| given::<PathBuf>(leaf, id);
+    /// The options that the parser found.
+    pub fn from_matches<A: Command>(matches: &ArgMatches) -> Self {
+        let inner = innermost(matches);
+        let text = |id: &str| given::<String>(inner, id);
+        let path = |id: &str| given::<PathBuf>(inner, id);
         Flags {
-            json: given(leaf, "json").unwrap_or(false),
+            json: given(inner, "json").unwrap_or(false),
             format: text("format"),
-            vault: A::vault(leaf).or_else(|| path("vault")).filter(|path| !path.as_os_str().is_empty()),
+            vault: A::vault_argument(inner).or_else(|| path("vault")).filter(|path| !path.as_os_str().is_empty()),
             default_vault: A::DEFAULT_VAULT.map(PathBuf::from),
-            lock_timeout: given(leaf, "lock_timeout").unwrap_or(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
-            voice: match (A::is_agents(matches), text("teller")) {
-                (true, _) => Voice::Agent { name: text("agent") },
-                (false, Some(name)) => Voice::Agent { name: Some(name) },
-                (false, None) => Voice::Anybody { actor: text("actor") },
+            lock_timeout: given(inner, "lock_timeout").unwrap_or(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
+            acting_as: match (A::acts_as_agent(matches), text("teller")) {
+                (true, _) => ActingAs::Agent { name: text("agent") },
+                (false, Some(name)) => ActingAs::Agent { name: Some(name) },
+                (false, None) => ActingAs::Caller { actor: text("actor") },
             },
             session: text("session"),
             project: text("project"),
             works: path("works"),
-            document: A::is_document(matches),
+            document: A::writes_document(matches),
         }
     }
 
-    /// The reply with the caller's vault, agent, session and project named again in NEXT, as far as they came
-    /// by flag and its command takes them.
-    pub fn repeat_in(&self, reply: &mut Reply) {
+    /// Adds the options that name the vault, agent, session and project to NEXT, if they were given here and the next
+    /// command accepts them.
+    pub fn add_to_next(&self, reply: &mut Reply) {
         let Next::Action(argv) = &reply.next else { return };
         if argv.iter().any(|word| word == "--help") {
             return;
         }
-        let (taken, mut next) = (Taken::by(argv), reply.next.clone());
-        let says = |flags: &[&str], next: &Next| next.argv().iter().any(|word| flags.contains(&word.as_str()));
-        if !says(&["--session", "--agent", "--actor"], &next) {
-            next = self.repeat_who(next, &taken, reply.acting.as_ref());
+        let (accepted, mut next) = (AcceptedOptions::of_command(argv), reply.next.clone());
+        let has_any = |flags: &[&str], next: &Next| next.argv().iter().any(|word| flags.contains(&word.as_str()));
+        if !has_any(&["--session", "--agent", "--actor"], &next) {
+            next = self.add_actor(next, &accepted, reply.acting.as_ref());
         }
-        // A session is of one project, and a line that names one knows better.
+        // A session belongs to one project, so a command that names a session needs no project.
         let project = self.project.as_deref().and_then(|name| EntityId::parse(name).ok());
-        if let (Some(project), true, false) = (project, taken.project, says(&["--project", "--session"], &next)) {
+        if let (Some(project), true, false) = (project, accepted.project, has_any(&["--project", "--session"], &next)) {
             next = next.arg("--project", &project);
         }
         for (option, path) in
-            [("--works", self.works.as_ref().filter(|_| taken.works)), ("--vault", self.vault.as_ref())]
+            [("--works", self.works.as_ref().filter(|_| accepted.works)), ("--vault", self.vault.as_ref())]
         {
             if let Some(path) = path {
-                // Repeated in NEXT from any folder, so it is made absolute; it was opened as given.
+                // NEXT may be run in another directory, so the path must be absolute there.
                 let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 next = next.path(option, &absolute.to_string_lossy());
             }
@@ -97,35 +98,35 @@ impl Flags {
         reply.next = next;
     }
 
-    /// Whoever was named by a flag is named again, in the way that the next command knows.
-    fn repeat_who(&self, next: Next, taken: &Taken, acting: Option<&Actor>) -> Next {
+    /// Adds who acts to NEXT, with the option that the next command has for it.
+    fn add_actor(&self, next: Next, accepted: &AcceptedOptions, acting: Option<&Actor>) -> Next {
         if let Some(session) = &self.session {
-            return match (taken.session, ShortRef::parse(session), EntityId::parse(session), acting) {
+            return match (accepted.session, ShortRef::parse(session), EntityId::parse(session), acting) {
                 (true, Some(reference), ..) => next.arg("--session", &reference),
                 (true, None, Ok(id), _) => next.arg("--session", &id),
                 (true, None, Err(_), _) => Next::OPERATOR,
-                // The shell does not say whose session it is.
-                (false, _, _, Some(actor)) if taken.actor => next.arg("--actor", actor),
+                // The caller's shell need not belong to the agent whose session it is, so the agent is named.
+                (false, _, _, Some(actor)) if accepted.actor => next.arg("--actor", actor),
                 (false, ..) => next,
             };
         }
-        let actor = match &self.voice {
-            Voice::Agent { name: Some(name) } => Actor::parse(&format!("agent:{name}")).ok(),
-            Voice::Anybody { actor: Some(actor) } => Actor::parse(actor).ok(),
+        let actor = match &self.acting_as {
+            ActingAs::Agent { name: Some(name) } => Actor::parse(&format!("agent:{name}")).ok(),
+            ActingAs::Caller { actor: Some(actor) } => Actor::parse(actor).ok(),
             _ => None,
         };
         let Some(actor) = actor else { return next };
-        match (actor.agent(), taken) {
-            (Some(agent), Taken { agent: true, .. }) => next.arg("--agent", &agent),
-            (_, Taken { actor: true, .. }) => next.arg("--actor", &actor),
+        match (actor.agent(), accepted) {
+            (Some(agent), AcceptedOptions { agent: true, .. }) => next.arg("--agent", &agent),
+            (_, AcceptedOptions { actor: true, .. }) => next.arg("--actor", &actor),
             _ => next,
         }
     }
 }
 
-/// Which of these arguments a command takes.
+/// Which of the options in `Flags` a command accepts.
 #[derive(Debug, Default)]
-struct Taken {
+struct AcceptedOptions {
     actor: bool,
     agent: bool,
     session: bool,
@@ -133,9 +134,9 @@ struct Taken {
     works: bool,
 }
 
-/// Who and where, for the commands that take it; what is not here takes none of them. It stands here in full,
-/// since whoever asks the parsers carries all of them, and a single command should not.
-const TAKEN: &[(&str, &[&str], &str)] = &[
+/// The options that each command accepts; a command that is not listed accepts none of them. This repeats what the
+/// parsers know (a test compares them), because asking the parsers would link all of them into every single command.
+const ACCEPTED: &[(&str, &[&str], &str)] = &[
     ("hf-activity", &[], "agent works"),
     ("hf-append", &[], "actor"),
     ("hf-artifact", &["put", "validate", "invalidate"], "actor"),
@@ -163,15 +164,15 @@ const TAKEN: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-impl Taken {
-    fn by(argv: &[String]) -> Self {
+impl AcceptedOptions {
+    fn of_command(argv: &[String]) -> Self {
         let fits = |name: &str, subs: &[&str]| {
             argv.first().is_some_and(|word| word == name)
                 && (subs.is_empty() || argv.get(1).is_some_and(|word| subs.contains(&word.as_str())))
         };
-        let words = TAKEN.iter().find(|(name, subs, _)| fits(name, subs)).map_or("", |row| row.2);
-        let has = |word: &str| words.split(' ').any(|taken| taken == word);
-        Taken {
+        let words = ACCEPTED.iter().find(|(name, subs, _)| fits(name, subs)).map_or("", |row| row.2);
+        let has = |word: &str| words.split(' ').any(|option| option == word);
+        AcceptedOptions {
             actor: has("actor"),
             agent: has("agent"),
             session: has("session"),
@@ -187,22 +188,22 @@ mod tests {
     use crate::cli::COMMANDS;
 
     #[test]
-    fn the_table_says_what_the_commands_take() {
+    fn the_table_of_accepted_options_matches_the_parsers() {
         for entry in COMMANDS {
             let mut command = (entry.command)();
             command.build();
             let subs = command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set());
-            let lines: Vec<(Vec<String>, &clap::Command)> = match command.has_subcommands() {
+            let cases: Vec<(Vec<String>, &clap::Command)> = match command.has_subcommands() {
                 true => subs.map(|sub| (vec![entry.name.to_owned(), sub.get_name().to_owned()], sub)).collect(),
                 false => vec![(vec![entry.name.to_owned()], &command)],
             };
-            for (argv, at) in lines {
+            for (argv, at) in cases {
                 let long = |name: &str| at.get_arguments().any(|arg| arg.get_long() == Some(name));
-                // A filter of events, and who recovers: neither is who acts in any other case.
+                // hf-log filters by actor, and hf-verify takes one only with --recover.
                 let acts = !["hf-log", "hf-verify"].contains(&entry.name);
-                let taken = Taken::by(&argv);
+                let accepted = AcceptedOptions::of_command(&argv);
                 assert_eq!(
-                    [taken.actor, taken.agent, taken.session, taken.project, taken.works],
+                    [accepted.actor, accepted.agent, accepted.session, accepted.project, accepted.works],
                     [long("actor") && acts, long("agent"), long("session"), long("project"), long("works")],
                     "{argv:?}"
                 );

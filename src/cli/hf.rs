@@ -1,5 +1,5 @@
-//! hf: every command in one binary. `hf task claim` is `hf-task claim` for a person; called by the name of a
-//! command, it is that command; alone it lists them.
+//! hf: every command in one binary. `hf task claim` is `hf-task claim` for a person; invoked under the name of a
+//! command (by a link), it is that command; without arguments it lists the commands.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use super::args::Common;
+use super::args::GlobalArgs;
 use super::main::run;
-use super::{COMMANDS, Command, Entry, Face, Out, Output, complete};
+use super::{COMMANDS, Command, CommandRow, Invocation, Output, StdoutWriter, complete};
 use crate::base::{Error, text};
 use crate::op::Context;
 use crate::reply::{Key, Reply, Status, row};
 
-/// Run a command of the toolkit, or list them
+/// Run a HiveForge command, or list them
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -22,94 +22,96 @@ use crate::reply::{Key, Reply, Status, row};
     disable_help_subcommand = true,
     after_help = "Examples:
   hf                          list the commands
-  hf status                   what hf-status says, for a person at a terminal
-  hf task list --format kv    the plain lines, as hf-task prints them
-  hf append --help            the arguments of a command
+  hf status                   run hf-status, with its reply as tables
+  hf task list --format kv    print the same KEY:VALUE lines as hf-task list
+  hf append --help            show the options of a command
 
-Options stand behind the command. At a terminal, in a shell without HF_AGENT, replies are tables; piped, with
---format kv, or under the name hf-COMMAND they are KEY:VALUE lines. NO_COLOR takes the colours away."
+Options go after the command. On a terminal, replies are tables, unless the shell belongs to an agent (HF_AGENT is
+set). In a pipe, with --format kv, or from hf-COMMAND they are KEY:VALUE lines; see hf-output(7). Set NO_COLOR to turn
+colors off."
 )]
 pub struct Args {
     /// The command and its arguments
     #[arg(value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
-/// From the name it was called by, or its first argument, to the command that is meant.
+/// Runs the command that the name of the program, or its first argument, says.
 pub fn main() -> ExitCode {
     let mut argv: Vec<OsString> = std::env::args_os().collect();
-    let called = argv.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
-    if let Some(entry) = called.and_then(Entry::named) {
-        return (entry.run)(argv, Face::Plumbing);
+    let program = argv.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
+    if let Some(entry) = program.and_then(CommandRow::by_name) {
+        return (entry.run)(argv, Invocation::Plumbing);
     }
-    if argv.get(1).is_some_and(|word| word == complete::NAME) {
+    if argv.get(1).is_some_and(|word| word == complete::OPTION) {
         return complete::main(&argv[2..]);
     }
     let command = |at: usize| argv.get(at).and_then(|word| COMMANDS.iter().find(|entry| word == entry.short()));
     match (command(1), argv.get(1), command(2)) {
         (Some(entry), ..) => {
             argv.remove(0);
-            (entry.run)(argv, Face::Porcelain)
+            (entry.run)(argv, Invocation::Porcelain)
         }
         (None, Some(word), Some(entry)) if word == "help" => {
-            (entry.run)(vec![entry.short().into(), "--help".into()], Face::Porcelain)
+            (entry.run)(vec![entry.short().into(), "--help".into()], Invocation::Porcelain)
         }
         (None, Some(word), None) if word == "help" && argv.len() == 2 => {
-            run::<Args>(vec![Args::NAME.into(), "--help".into()], Face::Porcelain)
+            run::<Args>(vec![Args::NAME.into(), "--help".into()], Invocation::Porcelain)
         }
         (None, Some(word), _) if word.as_encoded_bytes().starts_with(b"-") => {
-            // Options before a command would not reach it, and it would act on another vault.
+            // Options before a command would not reach it, and it might change another vault. So this is an error.
             if let Some(at) = (2..argv.len()).find(|at| command(*at).is_some()) {
                 argv = vec![Args::NAME.into(), argv.swap_remove(at)];
             }
-            run::<Args>(argv, Face::Porcelain)
+            run::<Args>(argv, Invocation::Porcelain)
         }
-        (None, ..) => run::<Args>(argv, Face::Porcelain),
+        (None, ..) => run::<Args>(argv, Invocation::Porcelain),
     }
 }
 
 impl Command for Args {
     const NAME: &str = "hf";
-    // This command opens none.
+    // It opens no vault, and so must not fail where there is none.
     const DEFAULT_VAULT: Option<&str> = Some("Vault");
 
-    fn run(self, _: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, _: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         match self.command.first() {
             None => Ok(list().into()),
-            Some(word) => Err(unknown(&word.to_string_lossy()).into()),
+            Some(word) => Err(unknown_command(&word.to_string_lossy()).into()),
         }
     }
 }
 
+/// The reply that lists all commands.
 fn list() -> Reply {
     Reply::new(Status::Ok, format!("{} commands", COMMANDS.len()))
         .with_rows(Key::Command, COMMANDS.iter().map(|entry| row![entry.name, entry.about]))
 }
 
-/// Why a word is not a command here, with the one that may be meant.
-fn unknown(word: &str) -> Error {
+/// The error for a word that is not a command, or is after options, with the most similar command.
+fn unknown_command(word: &str) -> Error {
     let shown = text::cut(word, 40);
     if COMMANDS.iter().any(|entry| entry.short() == word) {
-        return Error::usage("options stand behind the command: hf COMMAND OPTIONS");
+        return Error::usage("options must come after the command: hf COMMAND OPTIONS");
     }
-    match nearest(word) {
-        Some(name) => Error::usage(format!("'{shown}' is not a command; did you mean {name}?")),
-        None => Error::usage(format!("'{shown}' is not a command; hf alone lists them")),
+    match closest_command(word) {
+        Some(name) => Error::usage(format!("unknown command '{shown}'; did you mean {name}?")),
+        None => Error::usage(format!("unknown command '{shown}'; run hf to list the commands")),
     }
 }
 
-/// How like a command a word has to be to be taken for a slip, unless one change makes it one.
-const LIKE_ENOUGH: f64 = 0.8;
+/// The similarity from which on a word is taken for a misspelled command, unless a single edit makes it one.
+const MIN_SIMILARITY: f64 = 0.8;
 
-/// The command that a word is most like, if it is like one at all.
-fn nearest(word: &str) -> Option<&'static str> {
+/// The command that a word is most similar to, if it is similar to one at all.
+fn closest_command(word: &str) -> Option<&'static str> {
     let word = word.strip_prefix("hf-").unwrap_or(word);
-    let likeness = |entry: &&'static Entry| strsim::jaro_winkler(word, entry.short());
-    let best = COMMANDS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    let one_change = COMMANDS.iter().find(|entry| strsim::osa_distance(word, entry.short()) == 1);
-    one_change.or(Some(best).filter(|best| likeness(best) >= LIKE_ENOUGH)).map(Entry::short)
+    let similarity = |entry: &&'static CommandRow| strsim::jaro_winkler(word, entry.short());
+    let best = COMMANDS.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
+    let one_edit_away = COMMANDS.iter().find(|entry| strsim::osa_distance(word, entry.short()) == 1);
+    one_edit_away.or(Some(best).filter(|best| similarity(best) >= MIN_SIMILARITY)).map(CommandRow::short)
 }
 
 #[cfg(test)]
@@ -117,14 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_taken_for_the_command_that_was_meant() {
-        for (slip, meant) in
+    fn a_misspelled_command_is_recognized() {
+        for (word, meant) in
             [("taks", "task"), ("satus", "status"), ("hf-log", "log"), ("verfy", "verify"), ("jbo", "job")]
         {
-            assert_eq!(nearest(slip), Some(meant), "{slip}");
+            assert_eq!(closest_command(word), Some(meant), "{word}");
         }
         for word in ["nonsense", "", "x", "../hf-log"] {
-            assert_eq!(nearest(word), None, "{word}");
+            assert_eq!(closest_command(word), None, "{word}");
         }
     }
 }

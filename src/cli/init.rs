@@ -1,42 +1,42 @@
-//! hf-init: make a vault.
+//! hf-init: create a vault.
 
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser};
 
-use super::args::{Acting, Common};
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs};
+use super::{Command, Output, StdoutWriter};
 use crate::op::{self, Context};
 
-/// Make a vault: one private folder that holds the log and everything else
+/// Create a vault: a private directory for the log and all other state
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-init                 make ./Vault
-  hf-init /srv/hive       make a vault there
+  hf-init                 create ./Vault
+  hf-init /srv/hive       create the vault /srv/hive
 
-A vault that exists is left as it is: STATUS:EXISTS."
+An existing vault is not changed; the reply is STATUS:EXISTS."
 )]
 pub struct Args {
-    #[arg(value_name = "DIR", conflicts_with = "vault", help = "The vault itself; else --vault, $HF_VAULT or ./Vault")]
+    #[arg(value_name = "DIR", conflicts_with = "vault", help = "The directory to create [default: --vault, $HF_VAULT or ./Vault]")]
     dir: Option<PathBuf>,
     #[command(flatten)]
-    acting: Acting,
+    actor: ActorArgs,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-init";
     const DEFAULT_VAULT: Option<&str> = Some("Vault");
 
-    fn vault(matches: &ArgMatches) -> Option<PathBuf> {
+    fn vault_argument(matches: &ArgMatches) -> Option<PathBuf> {
         matches.try_get_one::<PathBuf>("dir").ok().flatten().cloned()
     }
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(op::init(ctx)?.into())
     }
 }

@@ -1,4 +1,4 @@
-//! hf-job: commands that outlive their caller.
+//! hf-job: commands that run in the background.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 
-use super::args::{Acting, Common, Working, parse_seconds};
-use super::main::called;
-use super::main::until_asked_to_end;
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs, WorkArgs, parse_seconds};
+use super::main::{cancel_on_signal, has_subcommand};
+use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, limits};
 use crate::job::{Beat, Need};
 use crate::op::Context;
@@ -19,123 +18,123 @@ use crate::op::job::{
 };
 use crate::reply::Replies;
 
-/// Fire commands that outlive their caller, and look after them
+/// Run commands in the background, independent of the caller, and manage them
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-job fire --title 'Unit tests' -- sh -c 'echo tested'
+  hf-job fire --title 'Unit tests' -- sh run-tests.sh
   hf-job wait T-0002
   hf-job check T-0002
   hf-job log T-0002 --tail 20
   hf-job list --running
   hf-job cancel T-0002
 
-A job is the run of a task; hf-poll waits for one and says what to run next."
+A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
-/// A job that is to run.
+/// Arguments of `hf-job fire`.
 #[derive(Arguments, Debug)]
-struct Fire {
-    /// What it is, in one line; else the command itself
+struct FireArgs {
+    /// A title for the task, in one line [default: the command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// A task that it does; else one is made
+    /// Run the command for this task, such as T-0001 [default: a new task]
     #[arg(long, value_name = "REF", conflicts_with_all = ["after", "title", "retries", "requirement"])]
     task: Option<String>,
-    /// The requirement that it is for
+    /// The requirement that the new task implements, such as REQ-0001
     #[arg(long, value_name = "REF")]
     requirement: Option<String>,
-    /// A job or task that has to succeed first (repeatable)
+    /// Start only after this task or job has succeeded (repeatable)
     #[arg(long, value_name = "REF")]
     after: Vec<String>,
-    /// End it after this time, such as 90s or 2h; else it runs to its end
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    /// Stop the command after this time, such as 90s or 2h [default: no limit]
+    #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
     timeout: Option<u64>,
-    /// How often it is tried again after a failure that may pass
+    /// Retry up to N times after a transient failure
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u64,
-    /// Run it in this folder; else in the current one
+    /// Run the command in this directory [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// A variable of its environment (repeatable)
+    /// Set an environment variable for the command (repeatable)
     #[arg(long = "env", value_name = "NAME=VALUE")]
     variables: Vec<OsString>,
-    /// What shows that it is alive: that it runs (timer), or that it prints (output)
+    /// What counts as a sign of life: that the command runs (timer), or that it prints something (output)
     #[arg(long, value_name = "WHAT", value_parser = ["timer", "output"], default_value = "timer")]
     heartbeat: String,
-    /// It deletes or publishes something: an operator has to allow it
+    /// Require approval by an operator, because the command deletes or publishes something
     #[arg(long)]
     destructive: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
-    working: Working,
+    work: WorkArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Fire a command and return at once
-    Fire(Box<Fire>),
-    /// Say how a job stands
+enum Verb {
+    /// Start a command in the background
+    Fire(Box<FireArgs>),
+    /// Show the state of a job
     Check {
-        /// The job: its task
+        /// The task of the job, such as T-0001
         reference: String,
     },
     /// List jobs, newest first
     List {
-        /// Only those that are not over
+        /// Only jobs that have not ended
         #[arg(long)]
         running: bool,
-        /// How many, 500 at most
+        /// Show up to N jobs, 500 at most
         #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
         limit: usize,
     },
-    /// Write what a job printed to standard output
+    /// Print the output of a job
     Log {
-        /// The job: its task
+        /// The task of the job, such as T-0001
         reference: String,
-        /// Only the last lines
+        /// Print only the last N lines
         #[arg(long, value_name = "N")]
         tail: Option<usize>,
-        /// Go on as it prints, until it ends
+        /// Keep printing new output until the job ends
         #[arg(long)]
         follow: bool,
     },
-    /// End a job
+    /// Stop a job
     Cancel {
-        /// The job: its task
+        /// The task of the job, such as T-0001
         reference: String,
         #[command(flatten)]
-        acting: Acting,
+        actor: ActorArgs,
     },
-    /// Wait for jobs
+    /// Wait for jobs to end
     Wait {
-        /// The jobs: their tasks
+        /// The tasks of the jobs, such as T-0001 T-0002
         #[arg(required = true)]
         references: Vec<String>,
-        /// Until one of them is over
+        /// Wait until one of them has ended
         #[arg(long, conflicts_with = "all")]
         any: bool,
-        /// Until all of them are over; so it is if nothing is said
+        /// Wait until all of them have ended (the default)
         #[arg(long)]
         all: bool,
-        /// At most this long
-        #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "270s")]
+        /// Wait up to this long, such as 90s or 10m
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds, default_value = "270s")]
         max: u64,
     },
-    /// The supervisor of a job; hf-job starts it by itself
+    /// Supervise a job; started by hf-job fire
     #[command(hide = true)]
     Supervise {
-        /// The task's id
+        /// The id of the task
         task: String,
     },
 }
@@ -143,36 +142,36 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-job";
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        called(matches, &["log"])
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_subcommand(matches, &["log"])
     }
 
-    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Supervise { task } => {
+    fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Supervise { task } => {
                 let ctx = &ctx.with_cancel(Cancel::on(Signals::of_supervisor()?));
                 job::supervise(ctx, SuperviseRequest { task })?;
                 Output::Streamed
             }
-            What::Check { reference } => job::check(ctx, CheckJobRequest { reference })?.into(),
-            What::List { running, limit } => job::list(ctx, ListJobsRequest { running, limit })?.into(),
-            What::Log { reference, tail, follow } => {
+            Verb::Check { reference } => job::check(ctx, CheckJobRequest { reference })?.into(),
+            Verb::List { running, limit } => job::list(ctx, ListJobsRequest { running, limit })?.into(),
+            Verb::Log { reference, tail, follow } => {
                 let request = JobLogRequest { reference, tail, follow };
-                let done = job::log(&until_asked_to_end(ctx)?, request, &mut |piece| out.write(piece))?;
+                let done = job::log(&cancel_on_signal(ctx)?, request, &mut |piece| out.write(piece))?;
                 Output::document(Vec::new(), done.reply())
             }
-            What::Cancel { reference, .. } => job::cancel(ctx, CancelRequest { reference })?.into(),
-            What::Wait { references, any, max, .. } => {
+            Verb::Cancel { reference, .. } => job::cancel(ctx, CancelRequest { reference })?.into(),
+            Verb::Wait { references, any, max, .. } => {
                 let need = if any { Need::Any } else { Need::All };
                 let request = WaitRequest { references, need, max: Duration::from_secs(max) };
-                job::wait(&until_asked_to_end(ctx)?, request)?.into()
+                job::wait(&cancel_on_signal(ctx)?, request)?.into()
             }
-            What::Fire(fire) => job::fire(ctx, fire.request()?)?.into(),
+            Verb::Fire(fire) => job::fire(ctx, fire.request()?)?.into(),
         })
     }
 }
 
-impl Fire {
+impl FireArgs {
     fn request(self) -> Result<FireRequest, Error> {
         Ok(FireRequest {
             argv: self.command,
@@ -183,29 +182,29 @@ impl Fire {
             timeout_seconds: self.timeout,
             retries: self.retries,
             cwd: absolute(self.cwd)?,
-            env: self.variables.iter().map(variable).collect::<Result<_, _>>()?,
+            env: self.variables.iter().map(parse_variable).collect::<Result<_, _>>()?,
             beat: Beat::parse(&self.heartbeat).unwrap_or(Beat::Timer),
             destructive: self.destructive,
-            key: self.working.recording.key,
+            key: self.work.write.key,
         })
     }
 }
 
-/// The folder that a job runs in. A supervisor starts elsewhere: a folder that has no whole name would be
-/// another one there.
-fn absolute(folder: Option<PathBuf>) -> Result<PathBuf, Error> {
-    let folder = folder.unwrap_or_else(|| PathBuf::from("."));
-    match folder.as_os_str().is_empty() {
-        true => Ok(folder),
-        false => std::path::absolute(&folder).map_err(|e| Error::system("cannot name the working directory", e)),
+/// The working directory of a job as an absolute path, because the supervisor runs in another directory.
+fn absolute(directory: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let directory = directory.unwrap_or_else(|| PathBuf::from("."));
+    match directory.as_os_str().is_empty() {
+        true => Ok(directory),
+        false => std::path::absolute(&directory).map_err(|e| Error::system("cannot resolve the working directory", e)),
     }
 }
 
-fn variable(pair: &OsString) -> Result<(OsString, OsString), Error> {
+/// Parses `NAME=VALUE`.
+fn parse_variable(pair: &OsString) -> Result<(OsString, OsString), Error> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = pair.as_bytes();
     match bytes.iter().position(|b| *b == b'=').filter(|at| *at > 0) {
         Some(at) => Ok((OsString::from_vec(bytes[..at].to_vec()), OsString::from_vec(bytes[at + 1..].to_vec()))),
-        None => Err(Error::usage("--env is NAME=VALUE")),
+        None => Err(Error::usage("--env must be NAME=VALUE")),
     }
 }

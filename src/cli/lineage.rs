@@ -1,4 +1,4 @@
-//! hf-lineage: why something is as it is, and what came of it.
+//! hf-lineage: causes and consequences.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,62 +6,62 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{ArgMatches, Parser};
 
-use super::args::Common;
-use super::main::{flagged, to_file};
-use super::{Command, Format, Out, Output};
+use super::args::GlobalArgs;
+use super::main::{has_flag, has_out_file};
+use super::{Command, Format, Output, StdoutWriter};
 use crate::op::{self, Context, LineageRequest};
 use crate::reply::{Key, graph};
 
-/// Ask why something is as it is (--up), and what came of it (--down)
+/// Show the causes (--up) and consequences (--down) of an event or entity
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
   hf-lineage T-0001 --up            why does this task exist?
-  hf-lineage REQ-0001 --down        what came of this requirement?
+  hf-lineage REQ-0001 --down        what did this requirement lead to?
   hf-lineage T-0001 --mermaid       a graph for a Markdown page
   hf-lineage T-0001 --dot | dot -Tsvg > why.svg
 
-The answer is NODE: and EDGE: lines; hf lineage on a terminal draws a tree."
+The reply has NODE: and EDGE: lines. On a terminal, hf lineage draws a tree."
 )]
 pub struct Args {
-    /// An event's id, or an entity: its id, TYPE:ID, short reference, or the beginning of a ULID
+    /// An event id, or an entity: its id, TYPE:ID, a reference such as T-0001, or the start of a ULID
     #[arg(value_name = "REF")]
     reference: String,
-    /// Only causes
+    /// Show only causes
     #[arg(long, conflicts_with = "down")]
     up: bool,
-    /// Only consequences
+    /// Show only consequences
     #[arg(long)]
     down: bool,
-    /// How many steps to go
+    /// Follow up to N links from the start
     #[arg(long, value_name = "N", default_value_t = 100)]
     depth: usize,
-    /// A graph for Graphviz
+    /// Print a graph in the DOT language of Graphviz
     #[arg(long, conflicts_with_all = ["mermaid", "tree"])]
     dot: bool,
-    /// A graph for Mermaid
+    /// Print a Mermaid graph
     #[arg(long, conflicts_with = "tree")]
     mermaid: bool,
-    /// A tree of text
+    /// Print a text tree
     #[arg(long)]
     tree: bool,
-    /// Write the graph or tree to this file; the reply is then on standard output
+    /// Write the graph or tree to this file, and the reply to standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-lineage";
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        flagged(matches, &["dot", "mermaid", "tree"]) && !to_file(matches)
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_flag(matches, &["dot", "mermaid", "tree"]) && !has_out_file(matches)
     }
 
-    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
         let both = !self.up && !self.down;
         let (up, down) = (self.up || both, self.down || both);
         let request = LineageRequest { reference: self.reference, up, down, depth: self.depth };

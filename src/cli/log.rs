@@ -1,75 +1,75 @@
-//! hf-log: read events.
+//! hf-log: show events.
 
 use std::ops::ControlFlow;
 
 use clap::{ArgMatches, Parser};
 
-use super::args::{Common, parse_time};
-use super::main::flagged;
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, parse_time};
+use super::main::has_flag;
+use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, Timestamp, limits};
 use crate::op::{self, Context, EventFilter, FollowStep, LogRequest, PageStart};
 use crate::reply::{Key, Reply, Status, event_row, list_line};
 
-/// Read events, newest last
+/// Show events, oldest first
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-log --last 20
-  hf-log --subject T-0001
+  hf-log --last 20                               the newest 20 events
+  hf-log --subject T-0001                        the history of a task
   hf-log --type TaskFailed --since 2026-01-31
-  hf-log --since 2h
+  hf-log --since 2h                              the last two hours
   hf-log --limit 500 --jsonl | jq .payload
-  hf-log --follow"
+  hf-log --follow                                print new events as they are recorded"
 )]
 pub struct Args {
-    /// Only events of this type
+    /// Only events of this type, such as TaskFailed
     #[arg(long = "type", value_name = "EVENT_TYPE")]
     event_type: Option<String>,
-    /// Only events about this: TYPE:ID, system, an id, a short reference, the beginning of a ULID
+    /// Only events about this: TYPE:ID, system, an id, a reference such as T-0001, or the start of a ULID
     #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Only events by this actor
+    /// Only events by this actor, such as agent:builder
     #[arg(id = "by", long = "actor", value_name = "ACTOR")]
     by: Option<String>,
-    /// Only events at or after this time: a day, a time (UTC), or how long ago, such as 2h
+    /// Only events from this time on: 2026-01-31, 2026-01-31T12:00:00Z (UTC), or 2h for two hours ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only events at or before this time
+    /// Only events up to this time; a day is included until its end
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Events on a page, 500 at most
+    /// Show up to N events per page, 500 at most
     #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
     limit: usize,
-    /// Go on behind this event, the NEXT_CURSOR of the page before
+    /// Continue after this event: NEXT_CURSOR of the previous page
     #[arg(long, value_name = "ID", conflicts_with = "last")]
     cursor: Option<String>,
-    /// The newest events instead of the oldest
+    /// Show the newest N events
     #[arg(long, value_name = "N", conflicts_with = "limit")]
     last: Option<usize>,
-    /// Go on as events come, until interrupted; begins with the last ten
+    /// Show the newest events (10 unless --last is given), then new ones as they are recorded, until interrupted
     #[arg(long)]
     follow: bool,
-    /// The stored lines themselves, on standard output; the reply goes to standard error
+    /// Print the events as JSON lines, exactly as stored; the reply goes to standard error
     #[arg(long)]
     jsonl: bool,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
-/// How many events `--follow` begins with.
-const FOLLOW_BEGINS_WITH_EVENTS: usize = 10;
+/// How many earlier events `--follow` shows first.
+const FOLLOW_FIRST_EVENTS: usize = 10;
 
 impl Command for Args {
     const NAME: &str = "hf-log";
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        flagged(matches, &["jsonl"])
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_flag(matches, &["jsonl"])
     }
 
-    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
         let request = self.request(ctx.now.timestamp(), out)?;
         if self.follow {
             return self.follow(ctx, request, out);
@@ -84,7 +84,7 @@ impl Command for Args {
 }
 
 impl Args {
-    fn request(&self, now: Timestamp, out: Out) -> anyhow::Result<LogRequest> {
+    fn request(&self, now: Timestamp, out: StdoutWriter) -> anyhow::Result<LogRequest> {
         let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
         let filter = EventFilter {
             event_type: self.event_type.clone(),
@@ -92,7 +92,7 @@ impl Args {
             actor: self.by.clone(),
             since: time(&self.since)?,
             until: time(&self.until)?.map(|until| match self.until.as_deref().is_some_and(Timestamp::is_day) {
-                // A day ends with its last second.
+                // A day includes its last second.
                 true => Timestamp(until.0 + 24 * 60 * 60 - 1),
                 false => until,
             }),
@@ -100,17 +100,17 @@ impl Args {
         let (start, limit) = match (&self.cursor, self.last) {
             (Some(cursor), _) => (PageStart::After(cursor.clone()), self.limit),
             (None, Some(last)) => (PageStart::Newest, last),
-            (None, None) if self.follow => (PageStart::Newest, FOLLOW_BEGINS_WITH_EVENTS),
+            (None, None) if self.follow => (PageStart::Newest, FOLLOW_FIRST_EVENTS),
             (None, None) => (PageStart::Oldest, self.limit),
         };
         Ok(LogRequest { filter, start, limit, with_references: out.screen.is_some() })
     }
 
-    fn follow(&self, ctx: &Context, request: LogRequest, out: Out) -> anyhow::Result<Output> {
+    fn follow(&self, ctx: &Context, request: LogRequest, out: StdoutWriter) -> anyhow::Result<Output> {
         if out.is_json() {
-            return Err(Error::usage("--follow has no end, so it has no JSON reply: use --follow --jsonl").into());
+            return Err(Error::usage("--follow cannot be combined with --json; use --follow --jsonl").into());
         }
-        let reply = Reply::new(Status::Following, "events as they come");
+        let reply = Reply::new(Status::Following, "showing new events as they are recorded");
         op::follow(ctx, request, &mut |followed| match (followed, self.jsonl) {
             (FollowStep::Begins, true) => Ok(ControlFlow::Continue(())),
             (FollowStep::Begins, false) => out.reply(&reply),

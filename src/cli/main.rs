@@ -1,4 +1,4 @@
-//! The harness: parse, call, reply. The only place that writes to standard output or ends a process.
+//! Runs a command: parse, call, reply. The only place that writes to standard output, and it returns the exit code.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +11,7 @@ use clap::error::ErrorKind as ClapKind;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use super::Command;
-use super::env::Outer;
+use super::env::Environment;
 use super::flags::Flags;
 use crate::base::{Error, Result, text};
 use crate::job::{Cancel, Signals};
@@ -19,22 +19,22 @@ use crate::op::Context;
 use crate::reply::table::{self, Screen};
 use crate::reply::{self, Replies, Reply, Status};
 
-/// What a poll says for a request that is wrong; 2 means that the job still runs.
-const POLL_USAGE: u8 = 64;
+/// EXIT of hf-poll for an invalid request; its 2 means that the job is still running.
+const POLL_USAGE_EXIT: u8 = 64;
 
-/// What a command gives back.
+/// The result of a command.
 #[derive(Debug)]
 pub enum Output {
     /// The reply, on standard output.
     Reply(Box<Reply>),
     /// A document on standard output; its reply goes to standard error.
     Document(Vec<u8>, Box<Reply>),
-    /// Everything was written already, through `Out`.
+    /// Everything has already been written, through `StdoutWriter`.
     Streamed,
 }
 
 impl Output {
-    /// A document on standard output.
+    /// A document on standard output, and its reply on standard error.
     pub fn document(bytes: impl Into<Vec<u8>>, reply: Reply) -> Self {
         Output::Document(bytes.into(), Box::new(reply))
     }
@@ -52,117 +52,118 @@ impl Replies for Reply {
     }
 }
 
-/// What a reply is rendered as.
+/// How a reply is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     KeyValue,
     Json,
-    /// For a person's eyes.
+    /// Tables for people.
     Table,
 }
 
-/// Standard output for a command that writes as it goes.
+/// Standard output, for a command that writes while it runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Out {
+pub struct StdoutWriter {
     pub format: Format,
-    /// What a person looks at, if one does.
+    /// The terminal, if the output is for a person.
     pub screen: Option<Screen>,
     command: &'static str,
 }
 
-impl Out {
+impl StdoutWriter {
     pub fn is_json(self) -> bool {
         self.format == Format::Json
     }
 
-    /// Writes one piece at once. Breaks when nobody reads any more, which is not an error.
+    /// Writes and flushes one piece. Returns `Break` if the reader has closed the pipe, which is not an error.
     pub fn write(self, piece: &[u8]) -> Result<ControlFlow<()>> {
         let mut out = io::stdout().lock();
         match out.write_all(piece).and_then(|()| out.flush()) {
             Ok(()) => Ok(ControlFlow::Continue(())),
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
-            Err(e) => Err(Error::system("cannot write the reply", e)),
+            Err(e) => Err(Error::system("cannot write to standard output", e)),
         }
     }
 
-    /// Writes one reply of several, one after the other.
+    /// Writes one of several replies.
     pub fn reply(self, reply: &Reply) -> Result<ControlFlow<()>> {
         self.write(if self.is_json() { reply.json() } else { reply.text() }.as_bytes())
     }
 
     /// The reply for an error that does not end the command.
-    pub fn error(self, error: &Error) -> Reply {
+    pub fn error_reply(self, error: &Error) -> Reply {
         reply::of_error(error, self.command)
     }
 }
 
-/// The same call, given up when the process is asked to end: the command still says how far it came.
-pub fn until_asked_to_end(ctx: &Context) -> Result<Context> {
+/// The same context, cancelled by a signal to terminate, so that the command can still report how far it got.
+pub fn cancel_on_signal(ctx: &Context) -> Result<Context> {
     Ok(ctx.with_cancel(Cancel::on(Signals::of_waiter()?)))
 }
 
-/// How a command was called.
+/// How a command was invoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
-    /// Under its own name: its output is for programs, always.
+pub enum Invocation {
+    /// As `hf-COMMAND`: the output is always for programs.
     Plumbing,
-    /// As `hf COMMAND`: its output may be for a person.
+    /// As `hf COMMAND`: the output may be for a person.
     Porcelain,
 }
 
-/// A command under its own name, from its arguments to its exit code.
+/// Runs a command under its own name with the arguments of the process.
 pub fn main<A: Command>() -> ExitCode {
-    run::<A>(std::env::args_os().collect(), Face::Plumbing)
+    run::<A>(std::env::args_os().collect(), Invocation::Plumbing)
 }
 
-/// One command, from its arguments (the first is its name) to its exit code.
-pub fn run<A: Command>(argv: Vec<OsString>, face: Face) -> ExitCode {
-    // A file-size limit is an error of a write, not a death. A handler, unlike "ignore", is not
-    // inherited by what we start.
+/// Runs a command with these arguments, the first of which is its name.
+pub fn run<A: Command>(argv: Vec<OsString>, invocation: Invocation) -> ExitCode {
+    // Exceeding a file-size limit should make a write fail, not kill the process. Child processes do not inherit a
+    // handler, as they would inherit an ignored signal.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)));
-    let outer = Outer::read();
-    let matches = match parse::<A>(face, &argv) {
+    let environment = Environment::read();
+    let matches = match parse::<A>(invocation, &argv) {
         Ok(matches) => matches,
-        Err(error) => return reject::<A>(&outer, face, &argv, &error),
+        Err(error) => return reject::<A>(&environment, invocation, &argv, &error),
     };
-    let flags = Flags::of::<A>(&matches);
-    let format = format(&outer, &flags, face);
+    let flags = Flags::from_matches::<A>(&matches);
+    let format = format_for(&environment, &flags, invocation);
     let result = A::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|args| {
         args.run(
-            &outer.env(&flags)?,
-            Out { format, screen: (format == Format::Table).then(|| screen(&outer)), command: A::NAME },
+            &environment.context(&flags)?,
+            StdoutWriter { format, screen: (format == Format::Table).then(|| screen(&environment)), command: A::NAME },
         )
     });
-    let output = result.unwrap_or_else(|error| instead::<A>(&flags, reply::of_failure(&error, A::NAME)));
-    emit::<A>(&outer, format, &flags, output)
+    let output = result.unwrap_or_else(|error| error_output::<A>(&flags, reply::of_failure(&error, A::NAME)));
+    emit::<A>(&environment, format, &flags, output)
 }
 
-/// What a line says. What `hf` adds is seldom asked for and costs as much as the rest: without it first.
-fn parse<A: Command>(face: Face, argv: &[OsString]) -> Result<ArgMatches, clap::Error> {
-    match parser::<A>(Face::Plumbing).try_get_matches_from(argv) {
-        Err(error) if face == Face::Porcelain && error.kind() != ClapKind::DisplayVersion => {
-            parser::<A>(face).try_get_matches_from(argv)
+/// Parses a command line. Tries without the `--format` option that `hf` adds first: it is rarely given, and adding it
+/// costs as much as all other parsing.
+fn parse<A: Command>(invocation: Invocation, argv: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    match parser::<A>(Invocation::Plumbing).try_get_matches_from(argv) {
+        Err(error) if invocation == Invocation::Porcelain && error.kind() != ClapKind::DisplayVersion => {
+            parser::<A>(invocation).try_get_matches_from(argv)
         }
         parsed => parsed,
     }
 }
 
-/// The parser of a command; `hf` also lets a person choose the format.
-pub fn parser<A: Command>(face: Face) -> clap::Command {
+/// The parser of a command; with `hf` it also has the option `--format`.
+pub fn parser<A: Command>(invocation: Invocation) -> clap::Command {
     let command = A::command();
-    match face {
-        Face::Plumbing => command,
-        Face::Porcelain => {
-            let called = A::NAME.replacen('-', " ", 1);
-            command.bin_name(called).arg(format_arg())
+    match invocation {
+        Invocation::Plumbing => command,
+        Invocation::Porcelain => {
+            let bin_name = A::NAME.replacen('-', " ", 1);
+            command.bin_name(bin_name).arg(format_arg())
         }
     }
 }
 
-/// The same parser for a line that is wrong: it takes words that it does not know for values, and any value
-/// for a right one, so that what it does know is found wherever it stands.
-fn lenient(command: clap::Command, words: &[&'static str]) -> clap::Command {
-    // Each takes one word: one that took them all would take the options that it knows, too.
+/// The same parser for an invalid command line: it takes unknown words for values, and accepts any value, so that
+/// it finds the options that it knows wherever they are.
+fn lenient_parser(command: clap::Command, words: &[&'static str]) -> clap::Command {
+    // Each takes a single word; an argument that took several would swallow known options, too.
     let word = |arg: Arg| arg.action(ArgAction::Set).num_args(1).last(false).allow_hyphen_values(true);
     let any = |arg: Arg| match arg.get_action().takes_values() && arg.get_id() != "format" {
         true => arg.value_parser(clap::value_parser!(OsString)),
@@ -172,11 +173,11 @@ fn lenient(command: clap::Command, words: &[&'static str]) -> clap::Command {
         let arg = any(arg.required(false));
         if arg.is_positional() { word(arg) } else { arg }
     });
-    let passed_over = words.iter().map(|id| any(word(Arg::new(*id))));
-    known.args(passed_over).mut_subcommands(|sub| lenient(sub, words))
+    let skipped = words.iter().map(|id| any(word(Arg::new(*id))));
+    known.args(skipped).mut_subcommands(|sub| lenient_parser(sub, words))
 }
 
-/// How a reply is shown, for `hf`.
+/// The option `--format` of `hf`.
 pub fn format_arg() -> Arg {
     Arg::new("format")
         .long("format")
@@ -184,31 +185,36 @@ pub fn format_arg() -> Arg {
         .global(true)
         .value_parser(["kv", "json", "table"])
         .conflicts_with("json")
-        .help("How to show the reply: kv, json, or table (what a person's terminal gets)")
+        .help("Print the reply as KEY:VALUE lines, JSON or tables [default: table on a terminal, else kv]")
 }
 
-/// What the reply is rendered as: what was asked for, else tables in a person's terminal.
-fn format(outer: &Outer, flags: &Flags, face: Face) -> Format {
-    match (flags.json, flags.format.as_deref(), face) {
+/// The requested format; by default tables if `hf` runs in a person's terminal, else KEY:VALUE lines.
+fn format_for(environment: &Environment, flags: &Flags, invocation: Invocation) -> Format {
+    match (flags.json, flags.format.as_deref(), invocation) {
         (true, ..) | (_, Some("json"), _) => Format::Json,
         (_, Some("table"), _) => Format::Table,
-        (_, None, Face::Porcelain) if !outer.in_agent_shell && io::stdout().is_terminal() => Format::Table,
+        (_, None, Invocation::Porcelain) if !environment.in_agent_shell && io::stdout().is_terminal() => Format::Table,
         _ => Format::KeyValue,
     }
 }
 
-/// Where a reply goes that comes instead of what was asked for: a file that waits for a document
-/// must not get an error's text.
-fn instead<A: Command>(flags: &Flags, reply: Reply) -> Output {
+/// The output of a command that failed. Where standard output is reserved for a document, the reply must not end up
+/// in the file that it may be redirected to.
+fn error_output<A: Command>(flags: &Flags, reply: Reply) -> Output {
     let reply = match reply.status {
-        Status::Usage | Status::LimitExceeded if A::POLL => reply.exit(POLL_USAGE),
+        Status::Usage | Status::LimitExceeded if A::EXITS_ZERO => reply.exit(POLL_USAGE_EXIT),
         _ => reply,
     };
     if flags.document { Output::document(Vec::new(), reply) } else { Output::Reply(Box::new(reply)) }
 }
 
-/// Help and version are documents; anything else the parser says is a usage error.
-fn reject<A: Command>(outer: &Outer, face: Face, argv: &[OsString], error: &clap::Error) -> ExitCode {
+/// Prints help or the version; everything else that the parser returns as an error is a usage error.
+fn reject<A: Command>(
+    environment: &Environment,
+    invocation: Invocation,
+    argv: &[OsString],
+    error: &clap::Error,
+) -> ExitCode {
     if matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion) {
         return match write_all(io::stdout(), error.render().to_string().as_bytes()) {
             true => ExitCode::SUCCESS,
@@ -216,72 +222,78 @@ fn reject<A: Command>(outer: &Outer, face: Face, argv: &[OsString], error: &clap
         };
     }
     let text = error.render().to_string();
-    let ours = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
-    let lines: Vec<&str> = text.lines().map(str::trim).take_while(ours).filter(|l| !l.is_empty()).collect();
+    let is_message = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let lines: Vec<&str> = text.lines().map(str::trim).take_while(is_message).filter(|l| !l.is_empty()).collect();
     let sum = lines.join(" ").replace(" tip: ", "; ");
     let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
-    // What the line did say, as far as it could be read: how to reply, and where.
-    // One name for every word that may have to be passed over; the process ends with this reply.
+    // What can be understood of the line: in which format to reply, and where to.
+    // One id for each word that may have to be skipped. They leak, but the process ends after this reply.
     let words: Vec<&'static str> = (0..argv.len()).map(|n| &*format!("?{n}").leak()).collect();
-    let understood = lenient(parser::<A>(face), &words).try_get_matches_from(argv).unwrap_or_default();
-    let flags = Flags::of::<A>(&understood);
-    // A word that is no sub-command asks for no document, whatever follows it.
+    let understood = lenient_parser(parser::<A>(invocation), &words).try_get_matches_from(argv).unwrap_or_default();
+    let flags = Flags::from_matches::<A>(&understood);
+    // An unknown subcommand writes no document, whatever follows it.
     let document = flags.document && error.kind() != ClapKind::InvalidSubcommand;
     let flags = Flags { vault: None, document, ..flags };
     let reply = reply::of_error(&Error::usage(sum), A::NAME);
-    emit::<A>(outer, format(outer, &flags, face), &flags, instead::<A>(&flags, reply))
+    emit::<A>(environment, format_for(environment, &flags, invocation), &flags, error_output::<A>(&flags, reply))
 }
 
-fn emit<A: Command>(outer: &Outer, format: Format, flags: &Flags, output: Output) -> ExitCode {
+/// Writes the output and returns the exit code.
+/// Writes the output and returns the exit code.
+fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, output: Output) -> ExitCode {
     let (document, mut reply) = match output {
         Output::Streamed => return ExitCode::SUCCESS,
         Output::Reply(reply) => (None, reply),
         Output::Document(bytes, reply) => (Some(bytes), reply),
     };
-    flags.repeat_in(&mut reply);
-    keep(outer, &reply);
+    flags.add_to_next(&mut reply);
+    save_for_schema_tests(environment, &reply);
     for warning in &reply.warnings {
         write_all(io::stderr(), format!("warning: {}\n", text::escape(warning)).as_bytes());
     }
     let rendered = match format {
         Format::Json => reply.json(),
         Format::KeyValue => reply.text(),
-        Format::Table => table::render(&reply, &screen(outer)),
+        Format::Table => table::render(&reply, &screen(environment)),
     };
     let written = match document {
         None => write_all(io::stdout(), rendered.as_bytes()),
         Some(document) => {
-            // A person who looks at the document needs no report of it, unless it went wrong.
+            // A person who sees the document does not need the reply, too, unless the command failed.
             if format != Format::Table || reply.exit != 0 {
                 write_all(io::stderr(), rendered.as_bytes());
             }
             write_all(io::stdout(), &document)
         }
     };
-    match (written, (outer.exit_zero && !A::EXIT_IS_THE_ANSWER) || A::POLL) {
+    match (written, (environment.exit_zero && !A::EXIT_CODE_IS_THE_RESULT) || A::EXITS_ZERO) {
         (false, _) => ExitCode::from(Status::SystemError.exit()),
         (true, true) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(reply.exit),
     }
 }
 
-/// The terminal that a person looks at.
-fn screen(outer: &Outer) -> Screen {
+/// The size and colours of the terminal.
+fn screen(environment: &Environment) -> Screen {
     let terminal = io::stdout().is_terminal();
     let size = terminal.then(|| rustix::termios::tcgetwinsize(io::stdout()).ok()).flatten();
     let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
-    Screen { columns: columns.or(outer.columns), colours: terminal && outer.colours, now: outer.now.timestamp() }
+    Screen {
+        columns: columns.or(environment.columns),
+        colours: terminal && environment.colours,
+        now: environment.now.timestamp(),
+    }
 }
 
-/// Keeps a reply as JSON where a test wants to hold it against the schema.
-fn keep(outer: &Outer, reply: &Reply) {
-    if let Some(file) = &outer.replies {
+/// Appends the reply as JSON to the file that HF_REPLIES names, for tests that validate it against the schema.
+fn save_for_schema_tests(environment: &Environment, reply: &Reply) {
+    if let Some(file) = &environment.replies {
         let opened = std::fs::File::options().create(true).append(true).open(file);
         let _ = opened.and_then(|mut file| file.write_all(reply.json().as_bytes()));
     }
 }
 
-/// One write of the whole. A reader that went away is not an error: what was done is done.
+/// Writes everything; returns false on failure. A closed pipe is not a failure: the command has already done its work.
 pub(super) fn write_all(mut to: impl Write, bytes: &[u8]) -> bool {
     match to.write_all(bytes).and_then(|()| to.flush()) {
         Ok(()) => true,
@@ -289,19 +301,19 @@ pub(super) fn write_all(mut to: impl Write, bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether one of these sub-commands was called.
-pub(super) fn called(matches: &ArgMatches, names: &[&str]) -> bool {
+/// Whether the subcommand is one of these.
+pub(super) fn has_subcommand(matches: &ArgMatches, names: &[&str]) -> bool {
     matches.subcommand_name().is_some_and(|name| names.contains(&name))
 }
 
-/// Whether a flag of this command, or of the sub-command that was called, was given.
-pub(super) fn flagged(matches: &ArgMatches, ids: &[&str]) -> bool {
+/// Whether one of these flags was given to the command or its subcommand.
+pub(super) fn has_flag(matches: &ArgMatches, ids: &[&str]) -> bool {
     let at = matches.subcommand().map_or(matches, |(_, inner)| inner);
     ids.iter().any(|id| at.try_get_one::<bool>(id).ok().flatten() == Some(&true))
 }
 
-/// Whether the document goes to a file, so that standard output has the reply.
-pub(super) fn to_file(matches: &ArgMatches) -> bool {
+/// Whether `--out` was given: then the document goes to a file and the reply to standard output.
+pub(super) fn has_out_file(matches: &ArgMatches) -> bool {
     let at = matches.subcommand().map_or(matches, |(_, inner)| inner);
     at.try_contains_id("out").unwrap_or(false)
 }

@@ -1,7 +1,7 @@
-//! The commands: one file each with its arguments and how they become a request.
+//! The commands: one file each, with its arguments and how they become a request.
 //!
-//! `main` alone parses, reads the environment and the clock, renders and ends the process. `hf` is all of the
-//! commands in one binary; each is also one of its own.
+//! `main` runs a command: it parses the command line, renders the reply and returns the exit code. `env` reads the
+//! environment and the clock. `hf` is all commands in one binary; each command is also a separate binary.
 
 mod args;
 mod env;
@@ -20,61 +20,63 @@ use clap::ArgMatches;
 
 use crate::op::Context;
 
-pub use main::{Face, Format, Out, Output, main, parser};
+pub use main::{Format, Invocation, Output, StdoutWriter, main, parser};
 
 /// A command: its arguments, and what it does with them.
 pub trait Command: clap::Parser {
     /// Its name, such as `hf-task`.
     const NAME: &str;
 
-    /// Whether this is a poll, whose caller takes any exit code but 0 for a broken tool: it always
-    /// exits 0, and its numbers are its own.
-    const POLL: bool = false;
+    /// Whether the process always exits 0, because its caller takes any other exit code for a broken tool.
+    /// EXIT in the reply has its own numbers then. Only hf-poll does this.
+    const EXITS_ZERO: bool = false;
 
-    /// Whether its exit code is what it is run for, so that nothing may hide it.
-    const EXIT_IS_THE_ANSWER: bool = false;
+    /// Whether the exit code is the result, so that HF_EXIT_ZERO does not apply.
+    const EXIT_CODE_IS_THE_RESULT: bool = false;
 
-    /// The vault if nothing names one, for a command that need not find it.
+    /// The vault to use if none is named, for a command that does not need an existing one.
     const DEFAULT_VAULT: Option<&str> = None;
 
-    /// The vault, if the command names it in a way of its own.
-    fn vault(_matches: &ArgMatches) -> Option<PathBuf> {
+    /// The vault, if the command has another way than `--vault` to name it.
+    fn vault_argument(_matches: &ArgMatches) -> Option<PathBuf> {
         None
     }
 
-    /// Whether it is a command of an agent's own, who is `main` if nobody is named.
-    fn is_agents(_matches: &ArgMatches) -> bool {
+    /// Whether the command acts as an agent, by default the agent `main`.
+    fn acts_as_agent(_matches: &ArgMatches) -> bool {
         false
     }
 
-    /// Whether standard output is kept for a document: then every reply, also that of an error, goes to
-    /// standard error.
-    fn is_document(_matches: &ArgMatches) -> bool {
+    /// Whether standard output is reserved for a document. If so, the reply goes to standard error, even if
+    /// the command fails.
+    fn writes_document(_matches: &ArgMatches) -> bool {
         false
     }
 
-    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output>;
+    /// Runs the command.
+    /// Runs the command.
+    fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output>;
 }
 
-/// What is known of a command.
+/// A row of the table of commands.
 #[derive(Debug)]
-pub struct Entry {
-    /// `hf-task`.
+pub struct CommandRow {
+    /// The full name, such as `hf-task`.
     pub name: &'static str,
-    /// What it is for, in one line.
+    /// The purpose, in one line.
     pub about: &'static str,
-    /// Its arguments.
+    /// Builds the argument parser.
     pub command: fn() -> clap::Command,
-    /// Runs it.
-    pub run: fn(Vec<OsString>, Face) -> ExitCode,
+    /// Runs the command with these arguments, the first of which is its name.
+    pub run: fn(Vec<OsString>, Invocation) -> ExitCode,
 }
 
 macro_rules! commands {
     ($($module:ident, $about:literal;)*) => {
         $(pub mod $module;)*
 
-        /// Every command, in the order of their names.
-        pub const COMMANDS: &[Entry] = &[$(Entry {
+        /// Every command, in alphabetical order.
+        pub const COMMANDS: &[CommandRow] = &[$(CommandRow {
             name: <$module::Args as Command>::NAME,
             about: $about,
             command: <$module::Args as clap::CommandFactory>::command,
@@ -84,43 +86,43 @@ macro_rules! commands {
 }
 
 commands! {
-    activity, "log an activity that is over";
+    activity, "log a completed activity";
     append, "record events";
-    artifact, "store, read and judge what work brings forth";
+    artifact, "store, read and validate the files that tasks produce";
     backup, "make a consistent, verified copy of the vault";
-    branch, "live several activities as one mind: branches, threads, messages";
-    checkpoint, "say in one short line what you are doing";
-    config, "show the settings in force, and what the file would change";
-    constraint, "ask for a constraint to hold, or no longer";
-    decide, "ask an operator, and answer as one";
-    deepwork, "declare deep work, look at it, end it";
-    init, "make a vault";
-    job, "fire commands that outlive their caller, and look after them";
-    lineage, "ask why something is as it is, and what came of it";
-    log, "read events";
-    pause, "hold a project up, or close it for good";
-    poll, "wait for a job, and say what to run next";
-    project, "show the state, list it, rebuild or check its caches";
-    reference, "name files by short references that carry their hash";
-    require, "put requirements in, analyse and verify them";
-    resume, "let a paused project go on, or everything after a stop";
-    review, "have a spec reviewed in turn, round by round";
-    session, "come to work as an agent, ask what to do, and leave";
-    state, "keep the state of a mission in 200 words, and do its work";
-    status, "show how everything stands";
-    stop, "stop everything";
-    task, "propose, claim and do work, and ask why it stands where it stands";
-    verify, "check the hash chain and what it proves";
-    watchdog, "look for what has fallen silent or is overdue";
+    branch, "switch between activities with one memory: branches, threads, messages";
+    checkpoint, "record in one short line what you are doing";
+    config, "show the settings in force, and pending changes in the file";
+    constraint, "request, remove and list constraints on all work";
+    decide, "request decisions from an operator, and make them";
+    deepwork, "declare, extend and complete deep work";
+    init, "create a vault";
+    job, "run commands in the background, and manage them";
+    lineage, "show the causes and consequences of an event or entity";
+    log, "show events";
+    pause, "pause or archive a project";
+    poll, "wait for a job, and print the next command to run";
+    project, "show and list the state; rebuild or check its caches";
+    reference, "give files short references that include their hash";
+    require, "propose, analyze and verify requirements";
+    resume, "resume a paused project, or everything after a stop";
+    review, "have a spec reviewed by several reviewers in rounds";
+    session, "log in as an agent, get a task, report, log out";
+    state, "keep the state of a mission in 200 words, and run its work";
+    status, "show the state of the system on one screen";
+    stop, "stop all work in the vault";
+    task, "propose, claim, run and explain tasks";
+    verify, "verify the hash chain and, on request, everything derived from it";
+    watchdog, "check for silent agents and overdue work";
 }
 
-impl Entry {
-    /// The command of this name.
-    pub fn named(name: &str) -> Option<&'static Entry> {
+impl CommandRow {
+    /// The command with this full name.
+    pub fn by_name(name: &str) -> Option<&'static CommandRow> {
         COMMANDS.iter().find(|entry| entry.name == name)
     }
 
-    /// The name behind `hf`.
+    /// The name after `hf`, such as `task`.
     pub fn short(&self) -> &'static str {
         self.name.strip_prefix("hf-").unwrap_or(self.name)
     }

@@ -1,16 +1,16 @@
-//! hf-pause: hold a project up, so that a person can look and mend.
+//! hf-pause: pause a project, so that an operator can look into it; or archive it.
 
 use std::time::Duration;
 
 use clap::Parser;
 
-use super::args::{Acting, Common, Projected, parse_seconds};
-use super::main::until_asked_to_end;
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs, ProjectArgs, parse_seconds};
+use super::main::cancel_on_signal;
+use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
 use crate::op::pause::{self, RestRequest};
 
-/// Hold a project up: nothing starts in it, and its agents are asked to leave (for an operator)
+/// Pause a project: nothing new starts, and its agents are asked to log out (operators only)
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -18,38 +18,38 @@ use crate::op::pause::{self, RestRequest};
     after_help = "Examples:
   hf-pause 'The direction is wrong'
   hf-pause 'Waiting for the review' --wait --max 10s
-  hf-pause --archive 'It is done'
+  hf-pause --archive 'Released, nothing left to do'
 
-What runs comes to its end. Tasks stay where they are, and whoever holds one gets it back after hf-resume. Reading
-goes on, and so does adding and assigning tasks. An archived project can only be read, for good."
+Running jobs finish. Tasks keep their state, and after hf-resume each agent gets back the task it had claimed. You can
+still read, add and assign tasks while a project is paused. Archiving is final: an archived project can only be read."
 )]
 pub struct Args {
-    /// Why
+    /// Why, in one line
     #[arg(required_unless_present_any = ["archive", "wait"])]
     reason: Option<String>,
-    /// Close the project for good
+    /// Archive the project; this is final
     #[arg(long, conflicts_with = "wait")]
     archive: bool,
-    /// Wait until the last session and the last job are gone
+    /// Wait until the last session and the last job have ended
     #[arg(long)]
     wait: bool,
-    /// Wait at most this long
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "330s", requires = "wait")]
+    /// With --wait, wait up to this long, such as 90s or 10m
+    #[arg(long, value_name = "DURATION", value_parser = parse_seconds, default_value = "330s", requires = "wait")]
     max: u64,
     #[command(flatten)]
-    projected: Projected,
+    project: ProjectArgs,
     #[command(flatten)]
-    acting: Acting,
+    actor: ActorArgs,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-pause";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         let wait = self.wait.then(|| Duration::from_secs(self.max));
-        let ctx = &if self.wait { until_asked_to_end(ctx)? } else { ctx.clone() };
+        let ctx = &if self.wait { cancel_on_signal(ctx)? } else { ctx.clone() };
         Ok(pause::rest(ctx, RestRequest { reason: self.reason, archive: self.archive, wait })?.into())
     }
 }

@@ -1,55 +1,55 @@
-//! hf-poll: wait for a job, and say what to run next.
+//! hf-poll: wait for a job, and print the next command to run.
 
 use std::time::Duration;
 
 use clap::Parser;
 
-use super::args::{Common, parse_seconds};
-use super::main::until_asked_to_end;
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, parse_seconds};
+use super::main::cancel_on_signal;
+use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
 use crate::op::job::{self, PollRequest};
 
-/// Wait for a job, at most so long that the caller's own time limit is not reached
+/// Wait for a job for a limited time, and print the next command to run
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
   hf-poll T-0001
-  hf-poll T-0001 15 60               wait a minute at most
+  hf-poll T-0001 15 60               wait up to a minute
 
-It always exits 0; EXIT is 0 done, 1 failed, 2 still running (run NEXT as printed), 99 there is no such job,
-64 the request is wrong."
+The process always exits 0. EXIT in the reply is 0 if the job is done, 1 if it failed, 2 if it is still running (run
+NEXT as printed), 99 if it was not found, 64 if the request is invalid."
 )]
 pub struct Args {
-    /// The job: its task
+    /// The task of the job, such as T-0001, or the id of a job in another system (jobs.check_cmd)
     id: String,
-    /// Seconds between two questions to a foreign job system
-    #[arg(default_value = "15", value_parser = seconds)]
+    /// Check a job in another system every INTERVAL seconds
+    #[arg(default_value = "15", value_parser = parse_plain_seconds)]
     interval: u64,
-    /// Seconds to wait at most
-    #[arg(default_value = "270", value_parser = seconds)]
+    /// Wait up to this many seconds
+    #[arg(default_value = "270", value_parser = parse_plain_seconds)]
     max_seconds: u64,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-poll";
-    const POLL: bool = true;
+    const EXITS_ZERO: bool = true;
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         let (interval, max) = (Duration::from_secs(self.interval), Duration::from_secs(self.max_seconds));
-        let ctx = &until_asked_to_end(ctx)?;
+        let ctx = &cancel_on_signal(ctx)?;
         Ok(job::poll(ctx, PollRequest { id: self.id, interval, max })?.into())
     }
 }
 
-/// A number of seconds that is not zero.
-fn seconds(text: &str) -> Result<u64, String> {
+/// Parses a positive number of seconds, without a unit.
+fn parse_plain_seconds(text: &str) -> Result<u64, String> {
     match text.bytes().all(|b| b.is_ascii_digit()) {
         true => parse_seconds(text),
-        false => Err("write a number of seconds, 1 or more".to_owned()),
+        false => Err("must be a number of seconds, 1 or more".to_owned()),
     }
 }

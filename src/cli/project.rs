@@ -1,66 +1,66 @@
-//! hf-project: the state, its caches, and whether they tell the truth.
+//! hf-project: the state derived from the log, and its caches.
 
 use clap::{ArgMatches, Parser};
 
-use super::args::Common;
-use super::main::flagged;
-use super::{Command, Out, Output};
+use super::args::GlobalArgs;
+use super::main::has_flag;
+use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, limits};
 use crate::op::Context;
 use crate::op::project::{self, ListRequest, MapRequest, Projection, SnapshotRequest};
 use crate::reply::{Page, Replies};
 use crate::vault::projections;
 
-/// Show the state that the log folds to; list, export, rebuild or check it
+/// Show, list or export the state derived from the log; rebuild or check its caches
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-project                         how many of everything, in which state
+  hf-project                         count everything by state
   hf-project tasks --status Running
-  hf-project requirements --map      the whole map as JSON
-  hf-project --check                 do the caches say what the events say?
+  hf-project requirements --map      export all requirements as JSON
+  hf-project --check                 compare the caches with the events
 
 Projections: requirements, decisions, tasks, runs, artifacts, constraints, agents, idempotency."
 )]
 pub struct Args {
-    /// Which projection
+    /// The projection to list, such as tasks
     #[arg(value_name = "TYPE")]
     projection: Option<String>,
-    /// Only entities in this state
+    /// Only entities in this state, such as Running
     #[arg(long, value_name = "STATUS", requires = "projection")]
     status: Option<String>,
-    /// Entries on a page, 500 at most
+    /// Show up to N entries per page, 500 at most
     #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
     limit: usize,
-    /// Go on behind this id, the NEXT_CURSOR of the page before
+    /// Continue after this id: NEXT_CURSOR of the previous page
     #[arg(long, value_name = "ID", requires = "projection")]
     cursor: Option<String>,
-    /// The whole projection as one JSON map on standard output
+    /// Print the whole projection as one JSON object, and the reply to standard error
     #[arg(long, requires = "projection", conflicts_with_all = ["status", "cursor"])]
     map: bool,
-    /// Make index and projection files anew, from the events alone
+    /// Rebuild the index and the projection files from the events
     #[arg(long, conflicts_with_all = ["projection", "snapshot", "check"])]
     rebuild: bool,
-    /// Write the whole state to snapshots/, named by the time or as given
+    /// Write the whole state to Akashic/snapshots/ [default name: the current time]
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["projection", "check"])]
     snapshot: Option<String>,
-    /// Compare index, projection files and newest snapshot with a rebuild
+    /// Compare the index, the projection files and the newest snapshot with the events
     #[arg(long, conflicts_with = "projection")]
     check: bool,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-project";
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        flagged(matches, &["map"])
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_flag(matches, &["map"])
     }
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         if self.rebuild {
             return Ok(project::rebuild(ctx)?.into());
         }
@@ -79,7 +79,7 @@ impl Command for Args {
         }
         let status = self.status.as_deref().map(project::parse_status).transpose()?;
         if status.is_some() && projection == Projection::Idempotency {
-            return Err(Error::usage("keys have no status").into());
+            return Err(Error::usage("--status does not apply to idempotency keys").into());
         }
         let (states, limit, cursor) = (status.into_iter().collect(), self.limit, self.cursor);
         let request = ListRequest { states, limit, cursor, ..ListRequest::first_page(projection) };

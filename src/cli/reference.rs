@@ -1,16 +1,16 @@
-//! hf-ref: files by short references that carry their hash.
+//! hf-ref: short references to files that include their hash.
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 
-use super::args::{Acting, Common};
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs};
+use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
 use crate::op::document::{self, AddRequest, DocumentKind, ResolveRequest};
 
-/// Name files by short references that no longer hold once the file has changed
+/// Give files short references that become invalid when the file changes
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -20,48 +20,48 @@ use crate::op::document::{self, AddRequest, DocumentKind, ResolveRequest};
   hf-ref resolve D0001
   hf-ref check
 
-D is a design, P a plan, X a patch, E a report. In D0001@a13c, a13c are the first four digits of the content's
-hash. Adding a file again after a change keeps its number and gives it another hash."
+D is a design, P a plan, X a patch, E a report. In D0001@a13c, a13c are the first four digits of the hash of the
+content. Adding a changed file again keeps its number and updates the hash."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Give a file a reference, or a new hash after it was changed
+enum Verb {
+    /// Give a file a reference, or update the hash of a changed file
     Add {
         /// The file
         file: PathBuf,
-        /// What it is; else told from its folder and its ending, else a design
+        /// The kind of document [default: guessed from its directory and file extension, or design]
         #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(DocumentKind::ALL.iter().map(|k| k.as_str())))]
         kind: Option<String>,
         #[command(flatten)]
-        acting: Acting,
+        actor: ActorArgs,
     },
-    /// Say where the file of a reference is, if it is still what was meant
+    /// Print the path of a referenced file, if it has not changed
     Resolve {
-        /// Such as D0001@a13c
+        /// The reference, such as D0001 or D0001@a13c
         reference: String,
     },
-    /// Look whether every file is still what was meant
+    /// Check whether any referenced file has changed
     Check,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-ref";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Add { file, kind, .. } => {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Add { file, kind, .. } => {
                 let kind = kind.as_deref().and_then(DocumentKind::parse);
                 document::add(ctx, AddRequest { path: file, kind })?.into()
             }
-            What::Resolve { reference } => document::resolve(ctx, ResolveRequest { reference })?.into(),
-            What::Check => document::check(ctx)?.into(),
+            Verb::Resolve { reference } => document::resolve(ctx, ResolveRequest { reference })?.into(),
+            Verb::Check => document::check(ctx)?.into(),
         })
     }
 }

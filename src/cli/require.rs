@@ -1,11 +1,11 @@
-//! hf-require: what is wanted.
+//! hf-require: requirements.
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::args::{Common, Paged, Working, read_text};
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, PageArgs, WorkArgs, read_text};
+use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::op::require::{
     self, AnalyzeRequest, ProposeRequirementRequest, RejectRequirementRequest, SupersedeRequest,
@@ -13,116 +13,116 @@ use crate::op::require::{
 };
 use crate::op::{self, Context, ShowRequest, project};
 
-/// Put requirements in, analyse and verify them
+/// Propose, analyze and verify requirements
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-require propose 'Users can log in' --description 'By mail and password.'
-  hf-require analyze REQ-0001 'Two tasks: form and API. No new dependency.'
+  hf-require propose 'Users can log in' --description 'With email address and password.'
+  hf-require analyze REQ-0001 'Two tasks: form and API. No new dependencies.'
   hf-require list --status Approved
   hf-require show REQ-0001"
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Put a requirement in
+enum Verb {
+    /// Propose a requirement
     Propose {
-        /// What is wanted, in one line
+        /// The requirement, in one line
         title: String,
-        /// More about it; - reads standard input
+        /// Details; - reads them from standard input
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Record its analysis, and thereby ask an operator to approve it
+    /// Record the analysis of a requirement; this requests approval from an operator
     Analyze {
-        /// The requirement
+        /// The requirement, such as REQ-0001
         reference: String,
-        /// What the analysis found; - reads standard input
+        /// The analysis; - reads it from standard input
         analysis: Option<String>,
-        /// A file that holds the analysis
+        /// Read the analysis from this file
         #[arg(long, value_name = "FILE", conflicts_with = "analysis")]
         file: Option<PathBuf>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
     /// List requirements
     List {
-        /// Only those in this state
+        /// Only requirements in this state, such as Approved
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
     },
-    /// Show one, with its decisions and tasks
+    /// Show a requirement with its decisions and tasks
     Show {
-        /// The requirement
+        /// The requirement, such as REQ-0001
         reference: String,
     },
-    /// Say that another requirement took its place
+    /// Mark a requirement as superseded
     Supersede {
-        /// The requirement that no longer counts
+        /// The superseded requirement, such as REQ-0001
         reference: String,
-        /// The one that took its place
+        /// The requirement that supersedes it
         #[arg(long, value_name = "REF")]
         by: Option<String>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Say that what was built was checked and holds
+    /// Mark an implemented requirement as verified
     Verify {
-        /// The requirement
+        /// The requirement, such as REQ-0001
         reference: String,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Give one up before it was analysed (for an operator)
+    /// Reject a requirement before its analysis (operators only)
     Reject {
-        /// The requirement
+        /// The requirement, such as REQ-0001
         reference: String,
-        /// Why
+        /// Why it is rejected
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-require";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Propose { title, description, working } => {
-                let (description, key) = (read_text(description, None)?, working.recording.key);
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Propose { title, description, work } => {
+                let (description, key) = (read_text(description, None)?, work.write.key);
                 require::propose(ctx, ProposeRequirementRequest { title, description, key })?.into()
             }
-            What::Analyze { reference, analysis, file, working } => {
+            Verb::Analyze { reference, analysis, file, work } => {
                 let analysis = read_text(analysis, file.as_deref())?;
-                require::analyze(ctx, AnalyzeRequest { reference, analysis, key: working.recording.key })?.into()
+                require::analyze(ctx, AnalyzeRequest { reference, analysis, key: work.write.key })?.into()
             }
-            What::List { status, paged } => {
+            Verb::List { status, page } => {
                 let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                project::list(ctx, paged.of(EntityType::Requirement, states))?.into()
+                project::list(ctx, page.list_request(EntityType::Requirement, states))?.into()
             }
-            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Requirement })?.into(),
-            What::Supersede { reference, by, working } => {
-                require::supersede(ctx, SupersedeRequest { reference, by, key: working.recording.key })?.into()
+            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Requirement })?.into(),
+            Verb::Supersede { reference, by, work } => {
+                require::supersede(ctx, SupersedeRequest { reference, by, key: work.write.key })?.into()
             }
-            What::Verify { reference, working } => {
-                require::verify(ctx, VerifyRequirementRequest { reference, key: working.recording.key })?.into()
+            Verb::Verify { reference, work } => {
+                require::verify(ctx, VerifyRequirementRequest { reference, key: work.write.key })?.into()
             }
-            What::Reject { reference, reason, working } => {
-                let key = working.recording.key;
+            Verb::Reject { reference, reason, work } => {
+                let key = work.write.key;
                 require::reject(ctx, RejectRequirementRequest { reference, reason, key })?.into()
             }
         })

@@ -1,13 +1,13 @@
-//! hf-resume: let work go on.
+//! hf-resume: resume work.
 
 use clap::Parser;
 
-use super::args::{Acting, Common, Projected};
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs, ProjectArgs};
+use super::{Command, Output, StdoutWriter};
 use crate::op::pause::{self, ResumeProjectRequest};
 use crate::op::{self, Context, ResumeSystemRequest};
 
-/// Let a paused project go on, or everything after a stop (for an operator)
+/// Resume a paused project, or all work after a stop (operators only)
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -16,27 +16,28 @@ use crate::op::{self, Context, ResumeSystemRequest};
   hf-resume --system
   hf-resume --project main
 
-A project goes on where it was: whoever held a task gets it back first. Nothing but --system lifts a stop."
+A project continues where it was paused: each agent gets back the task it had claimed. After hf-stop, only --system
+resumes work."
 )]
 pub struct Args {
-    /// Lift the emergency stop
+    /// Resume everything after hf-stop
     #[arg(long, conflicts_with = "project")]
     system: bool,
-    /// Why
+    /// A comment for the record
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
     #[command(flatten)]
-    projected: Projected,
+    project: ProjectArgs,
     #[command(flatten)]
-    acting: Acting,
+    actor: ActorArgs,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-resume";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         let comment = self.comment;
         Ok(match self.system {
             true => op::resume_system(ctx, ResumeSystemRequest { comment })?.into(),

@@ -1,20 +1,20 @@
-//! hf-review: reviewers take turns until the newest finds nothing.
+//! hf-review: reviewers take turns until they agree.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Parser, Subcommand};
 
-use super::args::{Acting, Common, Recording, read_text};
-use super::main::called;
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs, WriteArgs, read_text};
+use super::main::has_subcommand;
+use super::{Command, Output, StdoutWriter};
 use crate::base::Error;
 use crate::op::document::{self, ResolveRequest};
 use crate::op::review::{self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewRequest};
 use crate::op::Context;
 use crate::reply::Replies;
 
-/// Have a spec reviewed in turn, round by round
+/// Have a spec reviewed by several reviewers in rounds, until they agree
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -25,92 +25,92 @@ use crate::reply::Replies;
   hf-review fails R-gpt-0001
   hf-review status
 
-A reply is PASS: and FAIL: ... -> FIX: lines, 200 words at most. One reply is one round, of four. They agree
-when everybody has replied and the newest reply has no FAIL. hf-review run exits 0 then, 1 with FAIL lines to
-fix, and 3 when every round is used."
+A reply consists of PASS: and FAIL: ... -> FIX: lines, up to 200 words. Each reply is one round, and there are four.
+The reviewers agree when all of them have replied and the newest reply has no FAIL line. hf-review run exits 0 if they
+agree, 1 if there are FAIL lines to fix, and 3 if all rounds are used up."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Write what a reviewer is to be asked to standard output
+enum Verb {
+    /// Print the prompt for a reviewer
     Prompt {
-        /// The spec: a file, - for standard input, or a reference of hf-ref
+        /// The spec: a file, - for standard input, or a reference from hf-ref
         spec: PathBuf,
-        /// Who is asked; else whose turn it is
+        /// The reviewer [default: the one whose turn it is]
         #[arg(long, value_name = "NAME")]
         reviewer: Option<String>,
     },
-    /// Record a reviewer's reply from standard input
+    /// Record the reply of a reviewer from standard input
     Record {
-        /// Who replied
+        /// The reviewer who replied
         #[arg(long, value_name = "NAME")]
         reviewer: String,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
     /// Show the FAIL lines of a reply
     Fails {
-        /// The reply, such as R-gpt-0001; else the newest
+        /// The reply, such as R-gpt-0001 [default: the newest]
         reference: Option<String>,
     },
-    /// Say whose turn it is, in which round, and whether the reviewers agree
+    /// Show whose turn it is, the round, and whether the reviewers agree
     Status,
-    /// Ask the reviewers in turn, by reviewers.NAME.command, until there is something to fix or they agree
+    /// Run reviewers.NAME.command for each reviewer in turn, until there is something to fix or they agree
     Run {
-        /// The spec: a file, - for standard input, or a reference of hf-ref
+        /// The spec: a file, - for standard input, or a reference from hf-ref
         spec: PathBuf,
         #[command(flatten)]
-        acting: Acting,
+        actor: ActorArgs,
     },
-    /// Open another debate; after one that used up its rounds, an operator has to
+    /// Start a new debate; if the last one used up its rounds, only an operator can
     Open {
         #[command(flatten)]
-        acting: Acting,
+        actor: ActorArgs,
     },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-review";
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        called(matches, &["prompt"])
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_subcommand(matches, &["prompt"])
     }
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Prompt { spec, reviewer } => {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Prompt { spec, reviewer } => {
                 let spec = read_spec(ctx, &spec)?;
                 let done = review::prompt(ctx, PromptRequest { spec, reviewer })?;
                 Output::document(done.prompt.as_bytes(), done.reply())
             }
-            What::Record { reviewer, recording } => {
+            Verb::Record { reviewer, write } => {
                 let reply = read_text(Some("-".to_owned()), None)?.unwrap_or_default();
-                review::record(ctx, RecordReviewRequest { reviewer, reply, key: recording.key })?.into()
+                review::record(ctx, RecordReviewRequest { reviewer, reply, key: write.key })?.into()
             }
-            What::Fails { reference } => review::fails(ctx, FailsRequest { reference })?.into(),
-            What::Status => review::status(ctx)?.into(),
-            What::Run { spec, .. } => {
+            Verb::Fails { reference } => review::fails(ctx, FailsRequest { reference })?.into(),
+            Verb::Status => review::status(ctx)?.into(),
+            Verb::Run { spec, .. } => {
                 let spec = read_spec(ctx, &spec)?;
-                let watched = std::io::stderr().is_terminal();
-                let mut tell = |reviewer: &str| {
-                    if watched {
+                let on_terminal = std::io::stderr().is_terminal();
+                let mut announce = |reviewer: &str| {
+                    if on_terminal {
                         eprintln!("asking {reviewer} …");
                     }
                 };
-                review::run(ctx, RunReviewRequest { spec }, &mut tell)?.into()
+                review::run(ctx, RunReviewRequest { spec }, &mut announce)?.into()
             }
-            What::Open { .. } => review::reopen(ctx)?.into(),
+            Verb::Open { .. } => review::reopen(ctx)?.into(),
         })
     }
 }
 
-/// The text of a spec: a file, or what a reference of hf-ref stands for.
+/// Reads a spec from standard input, from the file of a reference from hf-ref, or from a file.
 fn read_spec(ctx: &Context, spec: &Path) -> anyhow::Result<String> {
     let text = match spec.to_str() {
         Some("-") => read_text(Some("-".to_owned()), None)?,

@@ -1,9 +1,9 @@
-//! hf-session: an agent comes, asks what to do, does it, and leaves.
+//! hf-session: an agent logs in, gets a task, reports, and logs out.
 
 use clap::{ArgMatches, Args as Arguments, Parser, Subcommand};
 
-use super::args::{Common, Paged, parse_seconds};
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, PageArgs, parse_seconds};
+use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::event::kind::ERROR_CLASSES;
 use crate::machine::Phase;
@@ -11,7 +11,7 @@ use crate::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
 use crate::op::task::TaskEnd;
 use crate::op::{Context, project};
 
-/// Come to work as an agent, ask what to do, and leave
+/// Log in as an agent, get a task, report the result, log out
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -20,122 +20,122 @@ use crate::op::{Context, project};
   hf-session next --agent builder
   hf-session login --agent builder
   hf-session task --session S-0001
-  hf-session report --session S-0001 --summary 'the form is there'
+  hf-session report --session S-0001 --summary 'login form implemented'
   hf-session renew --session S-0001
   hf-session logout --session S-0001
   hf-session list
 
-Set HF_SESSION to the SESSION_ID that login gives, and HF_AGENT to the agent's name. While a project is paused,
-its agents are told EXIT_REQUESTED: tidy up, then log out."
+Set HF_SESSION to the SESSION_ID that login prints, and HF_AGENT to the name of the agent. While a project is paused,
+its agents get STATUS:EXIT_REQUESTED: clean up, then log out."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
-/// Who, in which session and project.
+/// The agent, its session and its project.
 #[derive(Arguments, Debug)]
-struct Seat {
-    /// The agent; else $HF_AGENT, else main
+struct SessionArgs {
+    /// The agent [default: $HF_AGENT, the agent of $HF_SESSION, or main]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The session; else $HF_SESSION
+    /// The session, such as S-0001 [default: $HF_SESSION]
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// The project; else $HF_PROJECT, else that of $HF_SESSION, else main
+    /// The project [default: $HF_PROJECT, the project of $HF_SESSION, or main]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Come to work; a session that was left open in the same project is over
+enum Verb {
+    /// Start a session; ends an open session of the same agent in the same project
     Login {
-        /// How long it holds without being renewed; else session.ttl_seconds
-        #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+        /// End the session unless it is renewed within this time, such as 30m [default: session.ttl_seconds]
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
         ttl: Option<u64>,
         #[command(flatten)]
-        seat: Seat,
+        session: SessionArgs,
     },
-    /// Stay
+    /// Extend the session
     Renew {
-        /// How long it holds from now on; else session.ttl_seconds
-        #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+        /// New time limit, counted from now, such as 30m [default: session.ttl_seconds]
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
         ttl: Option<u64>,
         #[command(flatten)]
-        seat: Seat,
+        session: SessionArgs,
     },
-    /// Ask whether to start, hold or exit
+    /// Show what the agent should do next: start, hold (wait) or exit
     Next {
         #[command(flatten)]
-        seat: Seat,
+        session: SessionArgs,
     },
-    /// Get the task to work on, with what is known of it
+    /// Show your task and what is known about it; claims the next ready task if you have none
     Task {
         #[command(flatten)]
-        seat: Seat,
+        session: SessionArgs,
     },
-    /// Say that the task is done, or failed
+    /// Report that the task succeeded or failed
     Report {
-        /// The task; else the one that you hold
+        /// The task, such as T-0001 [default: the task you have claimed]
         #[arg(long = "task", value_name = "REF")]
         task: Option<String>,
-        /// What came of it, in one line
+        /// The result, in one line
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
-        /// It failed, for this reason
+        /// Report a failure, for this reason
         #[arg(long, value_name = "REASON", conflicts_with = "summary")]
         failed: Option<String>,
-        /// Whether trying again may help
+        /// Whether the failure may be gone after a retry
         #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(ERROR_CLASSES), default_value = "permanent")]
         class: String,
-        /// Idempotency key
+        /// Idempotency key: repeating a request with the same key records nothing and returns the first event
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
         #[command(flatten)]
-        seat: Seat,
+        session: SessionArgs,
     },
-    /// Leave
+    /// End the session; a claimed task stays with the agent
     Logout {
         #[command(flatten)]
-        seat: Seat,
+        session: SessionArgs,
     },
-    /// List the sessions that are open
+    /// List open sessions
     List {
-        /// Also those that are over
+        /// Include ended sessions
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
     },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-session";
 
-    fn is_agents(_: &ArgMatches) -> bool {
+    fn acts_as_agent(_: &ArgMatches) -> bool {
         true
     }
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Login { ttl, .. } => session::login(ctx, LoginRequest { ttl_seconds: ttl })?.into(),
-            What::Renew { ttl, .. } => session::renew(ctx, RenewRequest { ttl_seconds: ttl })?.into(),
-            What::Next { .. } => session::next(ctx)?.into(),
-            What::Task { .. } => session::my_task(ctx)?.into(),
-            What::Report { task, summary, failed, class, key, .. } => {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Login { ttl, .. } => session::login(ctx, LoginRequest { ttl_seconds: ttl })?.into(),
+            Verb::Renew { ttl, .. } => session::renew(ctx, RenewRequest { ttl_seconds: ttl })?.into(),
+            Verb::Next { .. } => session::next(ctx)?.into(),
+            Verb::Task { .. } => session::my_task(ctx)?.into(),
+            Verb::Report { task, summary, failed, class, key, .. } => {
                 let end = match failed {
                     Some(reason) => TaskEnd::Failed { class, reason },
                     None => TaskEnd::Succeeded { summary },
                 };
                 session::report(ctx, ReportRequest { reference: task, end, key })?.into()
             }
-            What::Logout { .. } => session::logout(ctx)?.into(),
-            What::List { all, paged } => {
+            Verb::Logout { .. } => session::logout(ctx)?.into(),
+            Verb::List { all, page } => {
                 let states = if all { Vec::new() } else { vec![Phase::Active] };
-                project::list(ctx, paged.of(EntityType::Session, states))?.into()
+                project::list(ctx, page.list_request(EntityType::Session, states))?.into()
             }
         })
     }

@@ -1,119 +1,121 @@
-//! hf-state: the mission that is under way, kept so short that a lost session can go on from it.
+//! hf-state: the state of the current mission, short enough for a new session to continue from it.
 
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use super::args::{Acting, Common, Recording, parse_seconds};
-use super::main::until_asked_to_end;
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs, WriteArgs, parse_seconds};
+use super::main::cancel_on_signal;
+use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
 use crate::op::mission::{self, EndMissionRequest, GoRequest, RoundRequest, SetRequest, StartMissionRequest};
 
-/// Keep the state of a mission in 200 words, and do its work
+/// Keep the state of a mission in 200 words, and run its work
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-state start 'Login with two factors' --constraint 'no new dependency'
+  hf-state start 'Login with two factors' --constraint 'no new dependencies'
   hf-state set OPEN_K=K1,K2 LAST_ACTION='design written' NEXT_ACTION='hf-review status'
   hf-state show
   hf-state round
   hf-state done 'all tests pass'
 
-The state is also in Autonomous/state/M1.md, which is always written whole. hf-state go needs
-runner.command in hiveforge.config.yaml and a requirement that an operator approved. Both commands get HF_MISSION,
-HF_ROUND and HF_GOAL; fixer.command also the last lines of the failed run on standard input and in HF_LAST5, its
-whole log in HF_LOG, and its task in HF_FAILED_TASK."
+A mission is a goal that is worked on in up to four rounds. Its state is also in Autonomous/state/M1.md, which is
+replaced atomically.
+
+hf-state go needs runner.command in hiveforge.config.yaml and a requirement that an operator has approved. Both
+runner.command and fixer.command get HF_MISSION, HF_ROUND and HF_GOAL. fixer.command also gets the last lines of the
+failed run on standard input and in HF_LAST5, the path of its log in HF_LOG, and its task in HF_FAILED_TASK."
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Show how the mission stands, and what to do next
+enum Verb {
+    /// Show the state of the mission and its next action
     Show,
-    /// Begin a mission
+    /// Start a mission
     Start {
-        /// What it is about, in one line
+        /// The goal, in one line
         goal: String,
-        /// What holds for it, in one line (three at most)
+        /// A constraint on the mission, in one line (repeatable, up to three)
         #[arg(long = "constraint", value_name = "TEXT")]
         constraints: Vec<String>,
-        /// The requirement that it is for
+        /// The requirement that the mission implements, such as REQ-0001
         #[arg(long, value_name = "REF")]
         requirement: Option<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Change lines: GOAL, TASK_ID, LOGREF, OPEN_K, LAST_ACTION, NEXT_ACTION or REQUIREMENT; NONE takes one away
+    /// Change lines of the state: GOAL, TASK_ID, LOGREF, OPEN_K, LAST_ACTION, NEXT_ACTION or REQUIREMENT
     Set {
-        /// Such as LAST_ACTION='design written'
+        /// A line and its new value, such as LAST_ACTION='design written'; the value NONE clears it
         #[arg(value_name = "KEY=VALUE", required_unless_present = "constraints")]
         pairs: Vec<String>,
-        /// The constraints, all of them anew (three at most)
+        /// Replace all constraints with this one (repeatable, up to three)
         #[arg(long = "constraint", value_name = "TEXT")]
         constraints: Vec<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Begin the next round, of four
+    /// Start the next round; there are four
     Round {
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Say that the mission is done
+    /// Mark the mission as done
     Done {
-        /// What was done last, in one line
+        /// The last action, in one line
         text: Option<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Say that the mission is given up
+    /// Mark the mission as failed
     Fail {
         /// Why, in one line
         text: Option<String>,
         #[command(flatten)]
-        recording: Recording,
+        write: WriteArgs,
     },
-    /// Do the work: fire runner.command, wait, hand a failure to fixer.command, fire again
+    /// Run runner.command and wait for it; after a failure, run fixer.command and start the next round
     Go {
-        /// Wait at most this long in one call; called again, it goes on
-        #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "270s")]
+        /// Wait up to this long, such as 90s or 10m; run the command again to continue
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds, default_value = "270s")]
         max: u64,
         #[command(flatten)]
-        acting: Acting,
+        actor: ActorArgs,
     },
 }
 
 impl Command for Args {
     const NAME: &str = "hf-state";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Show => mission::show(ctx)?.into(),
-            What::Go { max, .. } => {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Show => mission::show(ctx)?.into(),
+            Verb::Go { max, .. } => {
                 let request = GoRequest { max: Duration::from_secs(max) };
-                mission::go(&until_asked_to_end(ctx)?, request)?.into()
+                mission::go(&cancel_on_signal(ctx)?, request)?.into()
             }
-            What::Start { goal, constraints, requirement, recording } => {
-                let key = recording.key;
+            Verb::Start { goal, constraints, requirement, write } => {
+                let key = write.key;
                 mission::start(ctx, StartMissionRequest { goal, constraints, requirement, key })?.into()
             }
-            What::Set { pairs, constraints, recording } => {
-                mission::set(ctx, SetRequest { pairs, constraints, key: recording.key })?.into()
+            Verb::Set { pairs, constraints, write } => {
+                mission::set(ctx, SetRequest { pairs, constraints, key: write.key })?.into()
             }
-            What::Round { recording } => mission::round(ctx, RoundRequest { key: recording.key })?.into(),
-            What::Done { text, recording } => {
-                mission::end(ctx, EndMissionRequest { passed: true, text, key: recording.key })?.into()
+            Verb::Round { write } => mission::round(ctx, RoundRequest { key: write.key })?.into(),
+            Verb::Done { text, write } => {
+                mission::end(ctx, EndMissionRequest { passed: true, text, key: write.key })?.into()
             }
-            What::Fail { text, recording } => {
-                mission::end(ctx, EndMissionRequest { passed: false, text, key: recording.key })?.into()
+            Verb::Fail { text, write } => {
+                mission::end(ctx, EndMissionRequest { passed: false, text, key: write.key })?.into()
             }
         })
     }

@@ -1,12 +1,12 @@
-//! hf-status: how everything stands.
+//! hf-status: the state of the system.
 
 use clap::Parser;
 
-use super::args::Common;
-use super::{Command, Out, Output};
+use super::args::GlobalArgs;
+use super::{Command, Output, StdoutWriter};
 use crate::op::{self, Context};
 
-/// Show how everything stands, on one screen
+/// Show the state of the system on one screen
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -17,17 +17,17 @@ use crate::op::{self, Context};
   hf-status --metrics"
 )]
 pub struct Args {
-    /// Figures: consistency, silence detection, completion, approval time-outs
+    /// Show metrics: consistency, detection of silence, completed work, approval timeouts
     #[arg(long)]
     metrics: bool,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-status";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(match self.metrics {
             true => op::metrics(ctx)?.into(),
             false => op::status(ctx)?.into(),

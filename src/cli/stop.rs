@@ -1,12 +1,12 @@
-//! hf-stop: stop everything.
+//! hf-stop: stop all work.
 
 use clap::Parser;
 
-use super::args::{Acting, Common};
-use super::{Command, Out, Output};
+use super::args::{ActorArgs, GlobalArgs};
+use super::{Command, Output, StdoutWriter};
 use crate::op::{self, Context, StopRequest};
 
-/// Stop everything: no work starts, what runs is ended; only an operator lifts it
+/// Stop all work in the vault: nothing new starts, and running jobs are ended
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -14,22 +14,22 @@ use crate::op::{self, Context, StopRequest};
     after_help = "Examples:
   hf-stop 'It deletes the wrong files'
 
-The stop holds from the moment its flag is up, also when the log cannot be written: then the reply is
-STOPPED_UNRECORDED, and the next command records it. `hf-resume --system` lifts it."
+Anyone can stop; only an operator can resume, with hf-resume --system. The stop takes effect even if the log cannot be
+written: then the reply is STATUS:STOPPED_UNRECORDED, and the next command records the stop."
 )]
 pub struct Args {
-    /// Why
+    /// Why, in one line
     reason: String,
     #[command(flatten)]
-    acting: Acting,
+    actor: ActorArgs,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-stop";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(op::stop(ctx, StopRequest { reason: self.reason })?.into())
     }
 }

@@ -1,9 +1,9 @@
-//! hf-task: work, from its proposal to its end.
+//! hf-task: tasks, from proposal to completion.
 
 use clap::{Parser, Subcommand};
 
-use super::args::{Common, Paged, Working, parse_seconds};
-use super::{Command, Out, Output};
+use super::args::{GlobalArgs, PageArgs, WorkArgs, parse_seconds};
+use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::machine::Phase;
 use crate::op::task::{
@@ -12,146 +12,146 @@ use crate::op::task::{
 };
 use crate::op::{self, Context, ListRequest, ShowRequest, project};
 
-/// Propose, claim and do work, and ask why it stands where it stands
+/// Propose, claim, run and explain tasks
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
   hf-task propose 'Login form' --requirement REQ-0001
-  hf-task claim                      the next one that is ready
+  hf-task claim                      claim the next ready task
   hf-task start T-0001
   hf-task heartbeat T-0001
   hf-task succeed T-0001
-  hf-task explain T-0001             why it stands where it stands"
+  hf-task explain T-0001             explain the task's current state"
 )]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    verb: Verb,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 #[derive(Subcommand, Debug)]
-enum What {
-    /// Propose a piece of work
+enum Verb {
+    /// Propose a task
     Propose {
-        /// What is to be done, in one line
+        /// What to do, in one line
         title: String,
-        /// The requirement that it serves
+        /// The requirement that the task implements, such as REQ-0001
         #[arg(long, value_name = "REF")]
         requirement: Option<String>,
-        /// A task that has to succeed first (repeatable)
+        /// A task that must succeed first (repeatable)
         #[arg(long, value_name = "REF")]
         after: Vec<String>,
-        /// It deletes or publishes something: an operator has to allow it
+        /// Require approval by an operator, because the task deletes or publishes something
         #[arg(long)]
         destructive: bool,
-        /// How often it is tried again; else governance.max_retries
+        /// Retry up to N times after a transient failure [default: governance.max_retries]
         #[arg(long, value_name = "N")]
         retries: Option<u64>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Say that nothing stands in its way; this also happens by itself
+    /// Mark a task as ready; usually this happens automatically
     Ready {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Take a task, or the next one that is ready
+    /// Claim a task, or the next ready one
     Claim {
-        /// The task
+        /// The task, such as T-0001 [default: the next ready one]
         reference: Option<String>,
-        /// How long the claim holds without a heartbeat, such as 15m; else governance.lease_seconds
-        #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+        /// The claim expires without a heartbeat for this time, such as 15m [default: governance.lease_seconds]
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
         lease: Option<u64>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Give a task to an agent
+    /// Assign a task to an agent
     Assign {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
-        /// The agent's name
+        /// The name of the agent
         #[arg(id = "to", value_name = "AGENT")]
         to: String,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Begin to work on a task that you hold
+    /// Start work on a task you have claimed
     Start {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
-        /// How long the work may take
-        #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+        /// The run times out after this time, such as 2h [default: no limit]
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
         timeout: Option<u64>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Show that the work goes on, and keep the claim
+    /// Record a sign of life, which renews the claim
     Heartbeat {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Say that it is done
+    /// Mark a task as done
     Succeed {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
-        /// What came out, in one line
+        /// The result, in one line
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Say that it failed
+    /// Mark a task as failed
     Fail {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
-        /// transient is tried again, permanent is given up
+        /// transient: the task may be retried; permanent: it is not
         #[arg(long, value_name = "CLASS", value_parser = ["transient", "permanent"])]
         class: String,
-        /// Why
+        /// Why it failed
         #[arg(long, value_name = "TEXT")]
         reason: String,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
-    /// Give it up
+    /// Cancel a task
     Abort {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
-        /// Why
+        /// Why it is cancelled
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         #[command(flatten)]
-        working: Working,
+        work: WorkArgs,
     },
     /// List tasks
     List {
-        /// Only those that can be claimed
+        /// Only tasks that can be claimed
         #[arg(long, conflicts_with = "status")]
         ready: bool,
-        /// Only those in this state
+        /// Only tasks in this state, such as Running
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Only those of this requirement
+        /// Only tasks of this requirement
         #[arg(long, value_name = "REF")]
         requirement: Option<String>,
         #[command(flatten)]
-        paged: Paged,
+        page: PageArgs,
     },
-    /// Show one, with its runs, artifacts and decisions
+    /// Show a task with its runs, artifacts and decisions
     Show {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
     },
-    /// Say why it stands where it stands
+    /// Explain the current state of a task
     Explain {
-        /// The task
+        /// The task, such as T-0001
         reference: String,
     },
 }
@@ -159,50 +159,50 @@ enum What {
 impl Command for Args {
     const NAME: &str = "hf-task";
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
-        Ok(match self.what {
-            What::Propose { title, requirement, after, destructive, retries, working } => {
-                let (max_retries, key) = (retries, working.recording.key);
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
+        Ok(match self.verb {
+            Verb::Propose { title, requirement, after, destructive, retries, work } => {
+                let (max_retries, key) = (retries, work.write.key);
                 let request = ProposeTaskRequest { title, requirement, after, destructive, max_retries, key };
                 task::propose(ctx, request)?.into()
             }
-            What::Ready { reference, working } => {
-                task::ready(ctx, ReadyRequest { reference, key: working.recording.key })?.into()
+            Verb::Ready { reference, work } => {
+                task::ready(ctx, ReadyRequest { reference, key: work.write.key })?.into()
             }
-            What::Claim { reference, lease, working } => {
-                let key = working.recording.key;
+            Verb::Claim { reference, lease, work } => {
+                let key = work.write.key;
                 task::claim(ctx, ClaimRequest { reference, lease_seconds: lease, key })?.into()
             }
-            What::Assign { reference, to, working } => {
-                task::assign(ctx, AssignRequest { reference, agent: to, key: working.recording.key })?.into()
+            Verb::Assign { reference, to, work } => {
+                task::assign(ctx, AssignRequest { reference, agent: to, key: work.write.key })?.into()
             }
-            What::Start { reference, timeout, working } => {
-                let key = working.recording.key;
+            Verb::Start { reference, timeout, work } => {
+                let key = work.write.key;
                 task::start(ctx, StartTaskRequest { reference, timeout_seconds: timeout, key })?.into()
             }
-            What::Heartbeat { reference, working } => {
-                task::heartbeat(ctx, HeartbeatRequest { reference, key: working.recording.key })?.into()
+            Verb::Heartbeat { reference, work } => {
+                task::heartbeat(ctx, HeartbeatRequest { reference, key: work.write.key })?.into()
             }
-            What::Succeed { reference, summary, working } => {
-                task::succeed(ctx, SucceedRequest { reference, summary, key: working.recording.key })?.into()
+            Verb::Succeed { reference, summary, work } => {
+                task::succeed(ctx, SucceedRequest { reference, summary, key: work.write.key })?.into()
             }
-            What::Fail { reference, class, reason, working } => {
-                task::fail(ctx, FailRequest { reference, class, reason, key: working.recording.key })?.into()
+            Verb::Fail { reference, class, reason, work } => {
+                task::fail(ctx, FailRequest { reference, class, reason, key: work.write.key })?.into()
             }
-            What::Abort { reference, reason, working } => {
-                task::abort(ctx, AbortRequest { reference, reason, key: working.recording.key })?.into()
+            Verb::Abort { reference, reason, work } => {
+                task::abort(ctx, AbortRequest { reference, reason, key: work.write.key })?.into()
             }
-            What::List { ready, status, requirement, paged } => {
+            Verb::List { ready, status, requirement, page } => {
                 let state = match ready {
                     true => Some(Phase::Ready),
                     false => status.as_deref().map(project::parse_status).transpose()?,
                 };
                 let made_for = requirement.map(|reference| (reference, EntityType::Requirement));
-                let request = ListRequest { made_for, ..paged.of(EntityType::Task, state.into_iter().collect()) };
+                let request = ListRequest { made_for, ..page.list_request(EntityType::Task, state.into_iter().collect()) };
                 project::list(ctx, request)?.into()
             }
-            What::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Task })?.into(),
-            What::Explain { reference } => task::explain(ctx, ExplainRequest { reference })?.into(),
+            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Task })?.into(),
+            Verb::Explain { reference } => task::explain(ctx, ExplainRequest { reference })?.into(),
         })
     }
 }

@@ -1,87 +1,87 @@
-//! hf-verify: check the chain and what it proves.
+//! hf-verify: verify the log, and everything derived from it.
 
 use std::num::NonZero;
 
 use clap::{ArgMatches, Parser};
 
-use super::args::Common;
-use super::main::flagged;
+use super::args::GlobalArgs;
+use super::main::has_flag;
 use super::progress::ProgressBar;
-use super::{Command, Out, Output};
-use crate::base::Error;
+use super::{Command, Output, StdoutWriter};
+use crate::base::{Error, text::cut};
 use crate::chain::Head;
 use crate::event::parse_ulid;
 use crate::op::{self, Context, RecoverRequest, VerifyRequest};
 use crate::reply::Replies;
 use crate::vault::Method;
 
-/// Check every line, link and id of the log, its tail, its head, and heads that were kept elsewhere
+/// Verify every line, hash link and id of the log, its tail and its head
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
   hf-verify
-  hf-verify --anchor > anchor.txt                keep this somewhere else
-  hf-verify --policy --projections --artifacts   the rules, the caches, the contents
-  hf-verify --expect-head \"$(cat anchor.txt)\"    the log still begins with what it was then
+  hf-verify --anchor > anchor.txt                save the head; keep the file elsewhere
+  hf-verify --policy --projections --artifacts   also check rules, caches and stored files
+  hf-verify --expect-head \"$(cat anchor.txt)\"    check that the log still contains that head
 
-An unkeyed chain shows accidents and edits; a log that was cut off or rewritten as a whole is seen
-only against an anchor that was kept elsewhere."
+The hash chain alone shows damage and edits. Only an anchor that you keep outside the vault can show that the end of
+the log was cut off, or that the whole log was rewritten."
 )]
 pub struct Args {
-    /// A head that the log must contain, as --anchor printed it (repeatable)
+    /// Fail unless the log contains this head, as printed by --anchor (repeatable)
     #[arg(long = "expect-head", value_name = "ID:HASH")]
     expect_heads: Vec<String>,
-    /// Take this event for granted and check what follows it
+    /// Trust the log up to this event, and check only what follows
     #[arg(long, value_name = "ID")]
     since: Option<String>,
-    /// Print the head as ID:HASH if everything is right; the reply goes to standard error
+    /// If the check passes, print the head as ID:HASH; the reply goes to standard error
     #[arg(long)]
     anchor: bool,
-    /// Also compare index, projection files and newest snapshot with the events
+    /// Also compare the index, the projection files and the newest snapshot with the events
     #[arg(long)]
     projections: bool,
-    /// Also replay the log against the rules: transitions, approvals, claims, stops, what must follow
+    /// Also replay the log against the rules: transitions, approvals, claims, stops, required reactions
     #[arg(long)]
     policy: bool,
-    /// Also read every stored content and compare it with its hash
+    /// Also read every stored artifact and compare it with its hash
     #[arg(long)]
     artifacts: bool,
-    /// The plain check, one event after the other: parse, canonicalise, hash, compare
+    /// Use the simple reference implementation: one thread, one event at a time
     #[arg(long, conflicts_with = "jobs")]
     reference: bool,
-    /// How many threads to use; as many as the machine has if not given
+    /// Use N threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
-    /// Move everything from the first bad line on to quarantine, and record that (operators only)
+    /// Move everything from the first damaged line on to quarantine, and record that (operators only)
     #[arg(long, conflicts_with_all = ["expect_heads", "since", "anchor"])]
     recover: bool,
-    /// Confirms --recover
+    /// Confirm --recover
     #[arg(long, requires = "recover")]
     yes: bool,
-    /// Who recovers it: user:NAME; else you
+    /// With --recover, act as user:NAME [default: you]
     #[arg(long, value_name = "ACTOR", requires = "recover")]
     actor: Option<String>,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-verify";
-    const EXIT_IS_THE_ANSWER: bool = true;
+    const EXIT_CODE_IS_THE_RESULT: bool = true;
 
-    fn is_document(matches: &ArgMatches) -> bool {
-        flagged(matches, &["anchor"])
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_flag(matches, &["anchor"])
     }
 
-    fn run(self, ctx: &Context, _: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         if self.recover {
             return Ok(op::recover(ctx, RecoverRequest { confirmed: self.yes })?.into());
         }
         let head =
-            |text: &String| Head::parse(text.trim()).ok_or_else(|| Error::usage("an expected head is ID:sha256:HEX"));
-        let since = |text: &String| parse_ulid(text).ok_or_else(|| Error::usage("--since is an event id"));
+            |text: &String| Head::parse(text.trim()).ok_or_else(|| Error::usage(format!("invalid head '{}'; must be ID:sha256:HEX", cut(text, 40))));
+        let since = |text: &String| parse_ulid(text).ok_or_else(|| Error::usage(format!("invalid event id '{}' for --since", cut(text, 40))));
         let request = VerifyRequest {
             method: if self.reference { Method::Reference } else { Method::Fast { jobs: self.jobs } },
             expected_heads: self.expect_heads.iter().map(head).collect::<Result<_, _>>()?,

@@ -1,46 +1,46 @@
-//! hf-watchdog: look for what has fallen silent or is overdue.
+//! hf-watchdog: check for silent agents and overdue work.
 
 use std::time::Duration;
 
 use clap::Parser;
 
-use super::args::Common;
-use super::{Command, Out, Output};
+use super::args::GlobalArgs;
+use super::{Command, Output, StdoutWriter};
 use crate::job::Signals;
 use crate::op::{self, Context, Mode, WatchdogRequest};
 use crate::reply::Replies;
 
-/// Look once for what has fallen silent or is overdue, and do what follows
+/// Check for silent agents, overdue work and anomalies, and act on them
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
     version,
     after_help = "Examples:
-  hf-watchdog                        one tick, for cron or a timer
-  hf-watchdog --check                evaluate, change nothing
+  hf-watchdog                        check once, from cron or a timer
+  hf-watchdog --check                report only, change nothing
   hf-watchdog --every 60 --works ../ai-works
 
-A level below error is a line of the report and nothing more; an error is recorded once when it begins and
-once when it is over."
+Notices and warnings appear only in the report. An error is also recorded: once when it begins, and once when it
+ends."
 )]
 pub struct Args {
-    /// Only say what is wrong
+    /// Report what is wrong, but change nothing
     #[arg(long)]
     check: bool,
-    /// Go on for ever, once in so many seconds; TERM ends it
+    /// Repeat every SECONDS seconds until interrupted
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "check")]
     every: Option<u64>,
-    /// An ai-works tree that is served in place; else $HF_WORKS, else liveness.works_dir
+    /// Look for the files of agents in this ai-works tree instead of the vault [default: $HF_WORKS, or liveness.works_dir]
     #[arg(long, value_name = "DIR")]
     works: Option<std::path::PathBuf>,
     #[command(flatten)]
-    common: Common,
+    global: GlobalArgs,
 }
 
 impl Command for Args {
     const NAME: &str = "hf-watchdog";
 
-    fn run(self, ctx: &Context, out: Out) -> anyhow::Result<Output> {
+    fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
         match self.every {
             None => {
                 let mode = if self.check { Mode::DryRun } else { Mode::Write };
@@ -51,14 +51,14 @@ impl Command for Args {
     }
 }
 
-/// One tick after the other. One that fails is told of, and the next one comes.
-fn watch(ctx: &Context, every: Duration, out: Out) -> anyhow::Result<Output> {
+/// Runs one tick after another. If a tick fails, its error is printed and the loop continues.
+fn watch(ctx: &Context, every: Duration, out: StdoutWriter) -> anyhow::Result<Output> {
     let signals = Signals::of_waiter()?;
     while signals.asked().is_none() {
         let ctx = &ctx.at_this_moment();
         let reply = match op::watchdog(ctx, WatchdogRequest { mode: Mode::Write }) {
             Ok(done) => done.reply(),
-            Err(error) => out.error(&error),
+            Err(error) => out.error_reply(&error),
         };
         if out.reply(&reply)?.is_break() {
             break;

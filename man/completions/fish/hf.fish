@@ -1,4 +1,4 @@
-# fish completion of the hf commands: they say themselves what fits.
+# fish completion for the hf commands; hf --complete prints the candidates.
 function __hf_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)

@@ -246,7 +246,7 @@ fn an_unreadable_source_leaves_nothing_in_the_store() {
     let hive = TestVault::new();
     fs::create_dir(hive.dir().join("folder")).unwrap();
     refuses(&hive, "hf-artifact put nowhere.txt", 2, "nowhere.txt");
-    refuses(&hive, "hf-artifact put folder", 2, "folder is a folder: store a file");
+    refuses(&hive, "hf-artifact put folder", 2, "folder is a directory; only files can be stored");
     fs::write(hive.dir().join("a.txt"), "x").unwrap();
     refuses(&hive, "hf-artifact put a.txt --for T-0001", 6, "nothing here is called 'T-0001'");
     refuses(&hive, "hf-artifact get ART-0001", 6, "nothing here is called 'ART-0001'");

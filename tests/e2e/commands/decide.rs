@@ -210,8 +210,13 @@ fn a_malformed_decision_request_is_refused() {
     let hive = asked();
     ok(&hive, "hf-task propose Form");
     let ask = |kind: &str, target: &str| format!("hf-decide request --kind {kind} --target {target} --summary ?");
-    refuses(&hive, &ask("constraint_change", "REQ-0001"), 2, "a kind is requirement_approval or destructive_operation");
-    refuses(&hive, &ask("everything", "REQ-0001"), 2, "a kind is requirement_approval or destructive_operation");
+    refuses(&hive, &ask("constraint_change", "REQ-0001"), 2, "one of requirement_approval, destructive_operation");
+    refuses(
+        &hive,
+        &ask("everything", "REQ-0001"),
+        2,
+        "unknown kind 'everything'; one of requirement_approval, destructive_operation",
+    );
     refuses(&hive, &ask("requirement_approval", "T-0001"), 2, "T-0001 is a task, not a requirement");
     refuses(&hive, &ask("requirement_approval", "REQ-0009"), 6, "nothing here is called 'REQ-0009'");
     refuses(&hive, "hf-decide approve DEC-0009", 6, "nothing here is called 'DEC-0009'");

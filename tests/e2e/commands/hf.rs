@@ -48,7 +48,7 @@ fn hf_refuses_an_unknown_command() {
         assert_eq!(
             reply.stdout,
             format!(
-                "EXIT:2\nSTATUS:USAGE\nNEXT:ACTION hf --help\nSUM:'{name}' is not a command; hf alone lists them\n"
+                "EXIT:2\nSTATUS:USAGE\nNEXT:ACTION hf --help\nSUM:unknown command '{name}'; run hf to list the commands\n"
             )
         );
     }
@@ -60,12 +60,12 @@ fn hf_refuses_options_before_the_command() {
     // Dropped, they would let the command act on another vault.
     let args = ["--vault", "nowhere", "append", "RequirementProposed", "--payload", r#"{"title":"x"}"#];
     let reply = hive.refuses("", &args, 2);
-    assert_eq!(reply.get("SUM"), "options stand behind the command: hf COMMAND OPTIONS");
+    assert_eq!(reply.get("SUM"), "options must come after the command: hf COMMAND OPTIONS");
     // Also where the value of an option is the name of a command.
     hive.refuses("", &["--vault", "status", "task", "list"], 2);
     // A slip is a slip, whatever follows.
     let slip: serde_json::Value = serde_json::from_str(&hive.run("", &["taks", "status", "--json"]).stdout).unwrap();
-    assert_eq!(slip["sum"], "'taks' is not a command; did you mean task?");
+    assert_eq!(slip["sum"], "unknown command 'taks'; did you mean task?");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_mistyped_command_gets_a_suggestion() {
     let hive = TestVault::empty();
     for (slip, meant) in [("taks", "task"), ("hf-log", "log"), ("verfy", "verify")] {
         let reply = hive.run("", &[slip]).expect_exit(2);
-        assert_eq!(reply.get("SUM"), format!("'{slip}' is not a command; did you mean {meant}?"));
+        assert_eq!(reply.get("SUM"), format!("unknown command '{slip}'; did you mean {meant}?"));
     }
     let reply = hive.run("task", &["clam"]).expect_exit(2);
     assert!(reply.get("SUM").contains("'claim'"), "{reply:#?}");

@@ -1,6 +1,6 @@
-//! The manual is made from the code: man pages, completions and tables are what they should be.
+//! The manual is generated from the code: man pages, completions, tables and diagrams must be up to date.
 //!
-//! `HF_UPDATE=1 cargo test --test e2e manual` rewrites them.
+//! `HF_UPDATE=1 cargo test --test e2e -- manual::` rewrites them again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::support::test_vault::{Reply, TestVault, binary};
 
 /// Every command with its arguments, `hf` first.
 fn all() -> Vec<clap::Command> {
-    std::iter::once(cli::parser::<cli::hf::Args>(cli::Face::Porcelain))
+    std::iter::once(cli::parser::<cli::hf::Args>(cli::Invocation::Porcelain))
         .chain(COMMANDS.iter().map(|entry| (entry.command)()))
         .collect()
 }
@@ -27,15 +27,15 @@ fn man() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("man")
 }
 
-/// Compares a file with what the code gives, or writes it if told to.
-#[expect(clippy::disallowed_methods, reason = "the test is told to write instead of compare")]
+/// Compares a file with the generated text, or writes it if HF_UPDATE is set.
+#[expect(clippy::disallowed_methods, reason = "HF_UPDATE makes the test write instead of compare")]
 fn is_current(file: &Path, text: &str) {
     if std::env::var_os("HF_UPDATE").is_some() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
     let found = fs::read_to_string(file).unwrap_or_default();
-    assert!(found == text, "{} is not current: HF_UPDATE=1 cargo test --test e2e manual", file.display());
+    assert!(found == text, "{} is out of date; run HF_UPDATE=1 cargo test --test e2e -- manual::", file.display());
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn every_command_has_its_man_page() {
     }
 }
 
-/// A completion script, with the commands that it is for.
+/// A completion script, with the names of all commands filled in.
 fn completion(template: &str) -> String {
     let names: Vec<&str> = std::iter::once("hf").chain(COMMANDS.iter().map(|entry| entry.name)).collect();
     template.replace("COMMANDS", &names.join(" "))
@@ -76,11 +76,11 @@ fn every_shell_completes_every_command() {
     }
 }
 
-/// The words are in COMP_WORDS; what the commands offer is taken as it is.
-const BASH: &str = r#"# bash completion of the hf commands: they say themselves what fits.
+/// The words are in COMP_WORDS; the candidates are used as they are.
+const BASH: &str = r#"# bash completion for the hf commands; hf --complete prints the candidates.
 _hf() {
     local word line cut= words=()
-    # bash splits --option=value into three words; the commands want one.
+    # bash splits --option=value into three words; join them again.
     for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
         if ((${#words[@]} > 1)) && [[ $word == = || ${words[-1]} == --*= ]]; then
             words[-1]+=$word
@@ -99,7 +99,7 @@ complete -o nosort -o bashdefault -o default -F _hf COMMANDS
 "#;
 
 const ZSH: &str = r#"#compdef COMMANDS
-# zsh completion of the hf commands: they say themselves what fits.
+# zsh completion for the hf commands; hf --complete prints the candidates.
 _hf() {
     local line
     local -a found
@@ -115,7 +115,7 @@ else
 fi
 "#;
 
-const FISH: &str = r#"# fish completion of the hf commands: they say themselves what fits.
+const FISH: &str = r#"# fish completion for the hf commands; hf --complete prints the candidates.
 function __hf_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
@@ -126,7 +126,7 @@ for command in COMMANDS
 end
 "#;
 
-/// Each subcommand with its own arguments; those that every one of them has are above.
+/// The section of subcommands, each with its own arguments; the global ones are in the section of options.
 fn subcommands(command: &mut clap::Command) -> String {
     let mut out = String::new();
     command.build();
@@ -134,9 +134,13 @@ fn subcommands(command: &mut clap::Command) -> String {
         let heading = if out.is_empty() { ".SH SUBCOMMANDS\n" } else { "" };
         let own = |arg: &&clap::Arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help";
         let (positional, options): (Vec<_>, Vec<_>) = sub.get_arguments().filter(own).partition(|a| a.is_positional());
+        let value_name = |arg: &clap::Arg| match arg.get_value_names() {
+            Some(names) => names[0].to_string(),
+            None => arg.get_id().as_str().to_uppercase(),
+        };
         let name = |arg: &clap::Arg| match arg.is_required_set() {
-            true => format!("<{}>", arg.get_id().as_str().to_uppercase()),
-            false => format!("[{}]", arg.get_id().as_str().to_uppercase()),
+            true => format!("<{}>", value_name(arg)),
+            false => format!("[{}]", value_name(arg)),
         };
         let line: Vec<String> =
             std::iter::once(sub.get_name().to_owned()).chain(positional.iter().map(|a| name(a))).collect();
@@ -144,19 +148,35 @@ fn subcommands(command: &mut clap::Command) -> String {
         writeln!(out, "{heading}.SS \"{}\"\n{}", roff(&line.join(" ")), roff(&about)).unwrap();
         for arg in positional.iter().chain(&options) {
             let tag = match arg.get_long() {
-                None => arg.get_id().as_str().to_uppercase(),
+                None => value_name(arg),
                 Some(long) => match arg.get_value_names().filter(|_| arg.get_action().takes_values()) {
                     Some(values) => format!("--{long} {}", values[0]),
                     None => format!("--{long}"),
                 },
             };
-            item(&mut out, &tag, &arg.get_help().map(ToString::to_string).unwrap_or_default());
+            item(&mut out, &tag, &help_of(arg));
         }
     }
     out
 }
 
-/// What groff takes for more than a letter.
+/// The help of an argument with its default and its possible values, as `--help` shows it.
+fn help_of(arg: &clap::Arg) -> String {
+    let mut help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    if arg.get_action().takes_values() {
+        let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+        if !defaults.is_empty() {
+            write!(help, " [default: {}]", defaults.join(" ")).unwrap();
+        }
+        let possible: Vec<_> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        if !possible.is_empty() {
+            write!(help, " [possible values: {}]", possible.join(", ")).unwrap();
+        }
+    }
+    help
+}
+
+/// Escapes what groff would interpret.
 fn roff(text: &str) -> String {
     text.replace('\\', "\\e")
         .replace('-', "\\-")
@@ -183,19 +203,21 @@ fn item(out: &mut String, tag: &str, text: &str) {
 #[test]
 fn the_page_of_replies_is_current() {
     let mut out = page("hf-output", 7, "replies, statuses and exit codes of the HiveForge commands");
-    out += ".SH DESCRIPTION\nEvery command replies with lines of the form KEY:VALUE, without a space behind the colon.\n\
-            The first four are always EXIT, STATUS, NEXT and SUM; the command\\(aqs own follow in a fixed order, and lists repeat\n\
-            their key. Keys are only ever added: readers skip those that they do not know.\n.PP\n\
-            A value is one line. A backslash is doubled; line ends, tabs and every other control, invisible or\n\
-            direction\\-changing character is written as \\en, \\er, \\et or \\eu{hex}. A row is its columns, joined by\n\
-            spaces: \\- stands for a column without a value, and those at the end of the line are left out.\n.PP\n\
+    out += ".SH DESCRIPTION\nEvery command replies with lines of the form KEY:VALUE, without a space after the colon.\n\
+            The first four are always EXIT, STATUS, NEXT and SUM. The other keys of the command follow in a fixed order; lists\n\
+            repeat their key. New versions only add keys, so readers should skip keys that they do not know.\n.PP\n\
+            A value is one line. A backslash is doubled; line ends, tabs and all other control characters, invisible\n\
+            characters and characters that change the text direction are written as \\en, \\er, \\et or \\eu{hex}. A row\n\
+            consists of columns separated by spaces: \\- means that a column has no value, and empty columns at the end are\n\
+            omitted.\n.PP\n\
             With \\-\\-json the same reply is one JSON object with \"schema\":2 and the names below: numbers are numbers,\n\
-            yes and no are booleans, rows are objects, next has its command as argv. Events, entities, the lists of\n\
-            hf\\-lineage and hf\\-status have the names that the log and its projections use. hf\\-reply.schema.json is its\n\
-            JSON Schema.\n.PP\n\
-            A command whose product is a document writes only that to standard output, and its reply to standard error.\n.PP\n\
-            hf, in a person\\(aqs shell at a terminal, shows the same reply as tables; see\n.BR hf (1).\n.PP\n\
-            With HF_EXIT_ZERO=1 in the environment every command but hf\\-verify exits 0, and EXIT alone tells.\n";
+            yes and no are booleans, rows are objects, and next has its command as argv. Events, entities and the lists of\n\
+            hf\\-lineage and hf\\-status use the same names as the log and its projections. The JSON Schema is\n\
+            hf\\-reply.schema.json.\n.PP\n\
+            A command that produces a document writes only the document to standard output, and its reply to standard\n\
+            error.\n.PP\n\
+            On a terminal, unless the shell belongs to an agent, hf shows the same reply as tables; see\n.BR hf (1).\n.PP\n\
+            If HF_EXIT_ZERO=1 is set in the environment, every command except hf\\-verify exits 0; read EXIT instead.\n";
     out += ".SH KEYS\n";
     for entry in key::TABLE {
         let repeats = if entry.shape.repeats() { " (may repeat)" } else { "" };
@@ -212,7 +234,7 @@ fn the_page_of_replies_is_current() {
     is_current(&man().join("hf-output.7"), &out);
 }
 
-/// How a key's value looks in JSON, with the columns of a row.
+/// The type of a key's value in JSON, with the columns of a row.
 fn said_as(shape: Shape) -> String {
     let names = |columns: &[Column]| {
         let name = |column: &Column| match column.said {
@@ -247,7 +269,7 @@ fn the_schema_of_replies_is_current() {
 #[test]
 fn the_page_of_states_is_current() {
     let mut out = page("hf-states", 7, "state machines of the HiveForge entities");
-    out += ".SH DESCRIPTION\nEvery legal step. What is not listed is refused; \\- stands for an entity that does not exist yet.\n";
+    out += ".SH DESCRIPTION\nEvery allowed transition; all others are refused. \\- means that the entity does not exist yet.\n";
     for entity in EntityType::ALL {
         writeln!(out, ".SH {}\n.TS\nl l l.\nSTATE\tEVENT\tSTATE", entity.as_str().to_uppercase()).unwrap();
         for (from, on, to) in machine::table(*entity) {
@@ -265,36 +287,39 @@ fn the_page_of_the_format_is_current() {
     for (file, text) in [
         (
             "Akashic/events/YYYY-MM/YYYY-MM-DD.jsonl",
-            "the log: one event a line; _001, _002 and so on follow when a file is full",
+            "the log, one event per line; when a file is full, _001, _002 and so on follow",
         ),
         (
             "Akashic/chain.json",
-            "the published head: latest_event_id, head_hash, event_count, segment, offset, and a check over them; padded and rewritten in place",
+            "the published head: latest_event_id, head_hash, event_count, segment and offset, with a checksum; padded, and overwritten in place",
         ),
-        ("Akashic/.lock", "locked with flock by whoever appends; never removed"),
-        ("Akashic/index/", "derived, may be deleted at any time"),
-        ("Akashic/projections/", "derived: one JSON map per type; meta.json names the event that each is through"),
-        ("Akashic/snapshots/", "the whole state at a head, written by hf-project --snapshot"),
-        ("Akashic/quarantine/", "unfinished and damaged bytes that were cut off"),
+        ("Akashic/.lock", "locked with flock while a command writes to the log; never removed"),
+        ("Akashic/index/", "derived; can be deleted at any time"),
+        (
+            "Akashic/projections/",
+            "derived: one JSON object per type; meta.json names the last event that each of them includes",
+        ),
+        ("Akashic/snapshots/", "the whole state as of some event, written by hf-project --snapshot"),
+        ("Akashic/quarantine/", "incomplete or damaged data that was cut off the log"),
         ("Akashic/schemas/event.v1.schema.json", "the JSON Schema of an event"),
-        ("hiveforge.config.yaml", "settings; every one is optional"),
+        ("hiveforge.config.yaml", "settings, all of them optional"),
     ] {
         item(&mut out, file, text);
     }
-    out += ".SH EVENTS\nA line is the RFC 8785 canonical form of one JSON object, ended by LF. Its hash is sha256: and, in hex,\n\
-            SHA\\-256 over the canonical form without the hash member and without LF; prev_hash is the hash of the line before,\n\
-            or sha256: and 64 zeros in the first. The other members are in the schema. event_id is a ULID and always\n\
-            greater than the one before. The events of a batch carry batch.no and batch.of and were written together.\n\
-            An event type that a reader does not know is kept and verified, and left out of the state.\n";
+    out += ".SH EVENTS\nA line is the RFC 8785 canonical form of one JSON object, ended by LF. Its hash is sha256: followed by the\n\
+            SHA\\-256, in hex, of the canonical form without the hash member and without LF. prev_hash is the hash of the previous\n\
+            line, or sha256: and 64 zeros in the first line. The schema describes the other members. event_id is a ULID and\n\
+            always greater than the previous one. The events of a batch have batch.no and batch.of and are written together.\n\
+            Events of an unknown type are kept and verified, but do not change the state.\n";
     out += ".SH LIMITS\n";
     for (name, value) in [
-        ("bytes of an event", limits::EVENT_MAX_BYTES),
-        ("bytes of a payload before a warning", limits::PAYLOAD_WARN_BYTES),
+        ("bytes per event", limits::EVENT_MAX_BYTES),
+        ("bytes per payload without a warning", limits::PAYLOAD_WARN_BYTES),
         ("levels of nesting", limits::EVENT_MAX_DEPTH),
-        ("parents of an event", limits::PARENTS_MAX_COUNT),
-        ("bytes of a key", limits::KEY_MAX_BYTES),
-        ("events of a batch", limits::BATCH_MAX_EVENTS),
-        ("bytes of a batch", limits::BATCH_MAX_BYTES),
+        ("parents per event", limits::PARENTS_MAX_COUNT),
+        ("bytes per idempotency key", limits::KEY_MAX_BYTES),
+        ("events per batch", limits::BATCH_MAX_EVENTS),
+        ("bytes per batch", limits::BATCH_MAX_BYTES),
     ] {
         item(&mut out, name, &value.to_string());
     }
@@ -326,19 +351,19 @@ fn the_page_of_the_format_is_current() {
 enum Part {
     Heading(&'static str),
     Say(String),
-    /// A command that works as printed, and when to run it.
+    /// A command that works as printed, and when to run it or what it does.
     Run(&'static str, String),
-    /// A line of a reply, and what to do about it.
+    /// A line of a reply, and what to do then.
     Reply(&'static str, &'static str),
 }
 
-/// A default, as a length of time.
+/// The default of a setting as a duration.
 fn time(setting: Setting) -> String {
     let Fallback::Count(seconds) = setting.fallback() else { panic!("{setting} is not a number") };
     if seconds % 60 == 0 { format!("{} minutes", seconds / 60) } else { format!("{seconds} seconds") }
 }
 
-/// What an agent has to know, with the current numbers.
+/// The page for agents, with the default settings filled in.
 fn for_agents() -> Vec<Part> {
     use Part::{Heading, Reply, Run, Say};
     let [shown, inward, checked, lease] = [
@@ -352,75 +377,76 @@ fn for_agents() -> Vec<Part> {
         [Setting::StrictMaxMinutes, Setting::DeepworkExtendMax, Setting::WatchdogIntervalSeconds]
             .map(|setting| setting.fallback().value());
     vec![
-        Say("You work through a shell, and hf- commands record what you do. Your name is in HF_AGENT; leave it set.".into()),
-        Heading("HEALTHY"),
+        Say("You work in a shell and record what you do with hf- commands. Your name is in HF_AGENT; leave it set.".into()),
+        Heading("STAYING HEALTHY"),
         Say(format!(
-            "A watchdog looks every {look} seconds. You are healthy while it sees an activity log or a checkpoint within \
-             {shown} and an introspection within {inward}, or deep work that you declared before you went quiet. \
-             Otherwise it takes you for stuck, and somebody wakes you. Do not count minutes: say something whenever you come to a stop anyway."
+            "A watchdog checks on you every {look} seconds. You are healthy if you recorded a checkpoint or an activity in \
+             the last {shown} and an introspection in the last {inward}, or if you declared deep work before you went \
+             quiet. Otherwise it assumes that you are stuck and tries to wake you. Do not count minutes: record something \
+             at every natural break."
         )),
-        Heading("WHAT TO SAY, AND WHEN"),
-        Run("hf-checkpoint 'Looking for the cause of the replace error'", "In the middle of something: one short line, no more thought than that.".into()),
-        Run("hf-activity --kind creating --title 'The login form'", "Something is over: thinking, observing, creating.".into()),
-        Run("hf-activity --kind introspection --title 'What this hour taught me'", format!("Look inward: what went well, what did not, what comes next. At least every {inward}.")),
-        Run("hf-checkpoint --state 'Tests are green, review comes next'", "Before you may lose your context; it is kept in Autonomous/state/CHECKPOINTS.md.".into()),
+        Heading("WHAT TO RECORD, AND WHEN"),
+        Run("hf-checkpoint 'Looking for the cause of the login error'", "In the middle of something: one short line, without much thought.".into()),
+        Run("hf-activity --kind creating --title 'The login form'", "After you finished something, such as thinking, observing or creating.".into()),
+        Run("hf-activity --kind introspection --title 'What I learned in the last hour'", format!("Look back: what went well, what did not, what comes next. At least every {inward}.")),
+        Run("hf-checkpoint --state 'Tests pass, next: review'", "When you may be about to lose your context. It is saved in Autonomous/state/CHECKPOINTS.md.".into()),
         Heading("DEEP WORK"),
-        Say("Declare it when you know that you will not be able to log for a while. A new declaration takes the place of the old one.".into()),
-        Run("hf-deepwork start --flexible 'A long refactoring'", format!("You can still make checkpoints, at least every {checked}. Logs and introspections can wait. It ends with your next activity log.")),
-        Run("hf-deepwork start --strict 45 'Rendering all characters'", format!("You can say nothing at all for 45 minutes. Take more than you need; {strict} is the most.")),
-        Run("hf-deepwork extend 15", format!("A strict one takes longer: {extend} times at most, and before its time is over.")),
-        Run("hf-deepwork complete", "It is over; an activity log says so too.".into()),
-        Say("Afterwards you have a duty: log what you did, and let the log after that be an introspection. Only an emergency puts it off, by one log:".into()),
-        Run("hf-activity --kind thinking --emergency 'The disk is full, that comes first'", "The duty stays.".into()),
+        Say("Declare deep work when you know that you cannot log for a while. A new declaration replaces the old one.".into()),
+        Run("hf-deepwork start --flexible 'A long refactoring'", format!("You can still record checkpoints, at least every {checked}. Activity logs and introspections can wait. It ends with your next activity log.")),
+        Run("hf-deepwork start --strict 45 'Rendering all characters'", format!("You cannot record anything for 45 minutes. Ask for more time than you need, up to {strict} minutes.")),
+        Run("hf-deepwork extend 15", format!("Add 15 minutes to strict deep work. You can do this {extend} times, before the time is up.")),
+        Run("hf-deepwork complete", "You are finished. Logging an activity has the same effect.".into()),
+        Say("After deep work, log what you did; the log after that must be an introspection. Only in an emergency can you defer it, by one log:".into()),
+        Run("hf-activity --kind thinking --emergency 'The disk is full, fixing that first'", "The introspection is still due afterwards.".into()),
         Heading("REPLIES"),
-        Say("Read EXIT, STATUS, NEXT and SUM, and ADVICE if it is there. EXIT:0 means done and on the disk. Do what NEXT says:".into()),
-        Reply("NEXT:NONE", "Go on as planned."),
+        Say("Read EXIT, STATUS, NEXT and SUM, and ADVICE if present. EXIT:0 means that it is done and saved on disk. Do what NEXT says:".into()),
+        Reply("NEXT:NONE", "Continue as planned."),
         Reply("NEXT:ACTION <command>", "Run the command exactly as printed."),
-        Reply("NEXT:PATCH", "It failed: read LAST5, the file in LOGREF only if you must; mend it and try again."),
-        Reply("NEXT:ASK operator", "A person has to decide. Ask, and do not look for a way around."),
-        Reply("STATUS:REFUSED", "A rule forbids it; REASON names the rule. The same command will not work again as things stand."),
+        Reply("NEXT:PATCH", "It failed. Read LAST5, and the file in LOGREF only if you have to; fix the problem and try again."),
+        Reply("NEXT:ASK operator", "An operator has to decide. Ask, and do not try to work around it."),
+        Reply("STATUS:REFUSED", "A rule forbids it; REASON names the rule. Do not repeat the command: it will be refused until something changes."),
         Reply("STATUS:BUSY", "Run the same command again."),
-        Reply("STATUS:UNCERTAIN", "It may be recorded or not. Repeat it with the key that is printed; that is safe."),
+        Reply("STATUS:UNCERTAIN", "It may or may not have been recorded. Repeat the command with the printed key; that is safe."),
         Reply("STATUS:CLAIM_LOST", "Another agent has your task now. Stop working on it."),
-        Reply("STATUS:STOPPED", "Everything is stopped. End what you are doing and ask the operator."),
+        Reply("STATUS:STOPPED", "All work is stopped. End what you are doing and ask the operator."),
         Heading("TASKS"),
-        Run("hf-task claim", format!("Take the next task. It is yours for {lease}; every heartbeat and every checkpoint renews that.")),
-        Run("hf-task start T-0001", "Before you begin.".into()),
-        Run("hf-task heartbeat T-0001", "The work goes on.".into()),
-        Run("hf-artifact put form.py --for T-0001", "Store what it brought forth.".into()),
-        Run("hf-task succeed T-0001", "It is done.".into()),
-        Run("hf-task fail T-0001 --class transient --reason 'The network was away'", "It failed and may be tried again; with --class permanent it is given up.".into()),
+        Run("hf-task claim", format!("Claim the next task. It is yours for {lease}; every heartbeat and every checkpoint renews the claim.")),
+        Run("hf-task start T-0001", "Before you start to work on it.".into()),
+        Run("hf-task heartbeat T-0001", "While you work on it.".into()),
+        Run("hf-artifact put form.py --for T-0001", "Store a file that you produced.".into()),
+        Run("hf-task succeed T-0001", "When it is done.".into()),
+        Run("hf-task fail T-0001 --class transient --reason 'The network is down'", "When it failed. With --class transient it may be retried, with --class permanent it is not.".into()),
         Heading("JOBS"),
-        Run("hf-job fire --title 'Unit tests' -- sh -c 'echo tested'", "Whatever takes long. It runs to its end, also if you do not.".into()),
-        Run("hf-poll T-0002", "Wait for it. EXIT:2 means that it still runs: run NEXT as printed, never a loop of your own.".into()),
-        Run("hf-job check T-0002", "How it stands, at once; also from a later session.".into()),
+        Run("hf-job fire --title 'Unit tests' -- sh run-tests.sh", "For everything that takes long. The command continues even if you are interrupted.".into()),
+        Run("hf-poll T-0002", "Wait for it. EXIT:2 means that it is still running: run NEXT as printed. Do not write your own loop.".into()),
+        Run("hf-job check T-0002", "Show its state without waiting; works in a later session, too.".into()),
         Heading("A MISSION"),
-        Run("hf-state start 'Login with two factors' --constraint 'no new dependency'", "Say what you are about, once.".into()),
-        Run("hf-state set LAST_ACTION='design written' NEXT_ACTION='hf-review status'", "After every step, in one line each; 200 words is all there is.".into()),
-        Run("hf-state show", "After you lost your session: this is all you need to go on.".into()),
-        Run("hf-review record --reviewer gpt <reply.txt", "What the reviewer replied. FAIL lines are what you fix before the next round.".into()),
+        Run("hf-state start 'Login with two factors' --constraint 'no new dependencies'", "Record your goal, once.".into()),
+        Run("hf-state set LAST_ACTION='design written' NEXT_ACTION='hf-review status'", "After every step, one line each. The whole state is limited to 200 words.".into()),
+        Run("hf-state show", "In a new session: this is all you need to continue.".into()),
+        Run("hf-review record --reviewer gpt <reply.txt", "Record the reply of a reviewer. Fix what its FAIL lines say before the next round.".into()),
         Heading("SESSIONS"),
-        Say("Where somebody starts you for a project, you log in, and set HF_SESSION to the SESSION_ID that you get.".into()),
-        Run("hf-session login", "Come to work.".into()),
-        Run("hf-session task --session S-0001", "Get your task, with what is known of it.".into()),
-        Reply("RESUMED_FROM_PAUSE:true", "Work was paused. Check where things stood before you go on: files and dependencies may have changed."),
-        Reply("STATUS:EXIT_REQUESTED", "Your project is paused, or your session is over. Tidy up what is half done, then run NEXT. Nothing else is taken from you."),
-        Run("hf-session logout --session S-0001", "Leave. Your task waits for you.".into()),
-        Heading("MANY ACTIVITIES"),
-        Run("hf-branch decide", "Messages first, then what you left behind. What you do is up to you.".into()),
-        Run("hf-branch create 'A walk round the lake' --type free --abort", "Begin something of your own; you are at one branch at a time.".into()),
-        Run("hf-branch suspend --summary 'Half way round'", "Leave it, and say where it stands: hf-branch resume gives that back to you.".into()),
+        Say("If you were started to work on a project, log in first, and set HF_SESSION to the SESSION_ID in the reply.".into()),
+        Run("hf-session login", "Start your session.".into()),
+        Run("hf-session task --session S-0001", "Get your task, with what is known about it.".into()),
+        Reply("RESUMED_FROM_PAUSE:true", "Work was paused. Check the current state before you continue: files and dependencies may have changed."),
+        Reply("STATUS:EXIT_REQUESTED", "Your project is paused, or your session has ended. Clean up unfinished work, then run NEXT. You keep your task."),
+        Run("hf-session logout --session S-0001", "End your session. You keep your task.".into()),
+        Heading("SEVERAL ACTIVITIES"),
+        Run("hf-branch decide", "See what you can do: read messages first, then continue something you suspended. The choice is yours.".into()),
+        Run("hf-branch create 'Try out the new parser' --type free --abort", "Start an activity of your own. You work on one branch at a time.".into()),
+        Run("hf-branch suspend --summary 'Works, error messages are missing'", "Leave the branch with a summary; hf-branch resume gives it back to you.".into()),
         Heading("WHAT YOU CANNOT DO"),
-        Say("Approve or reject a decision, lift a stop, pause, resume, archive, act as a person. Such a command is refused. Ask the operator, and do something else that is yours meanwhile.".into()),
-        Run("hf-status", "How everything stands, and what waits for a person.".into()),
+        Say("You cannot approve or reject decisions, pause, resume or archive projects, resume after a stop, or act as a user. Such commands are refused. Ask the operator, and work on something else in the meantime.".into()),
+        Run("hf-status", "Show the state of the system, and what is waiting for an operator.".into()),
         Run(
-            "hf-stop 'It writes to the wrong place'",
-            "You may stop everything when harm is being done. Only a person lifts that.".into(),
+            "hf-stop 'A job is deleting production data'",
+            "You may stop all work to prevent harm. Only an operator can resume it.".into(),
         ),
     ]
 }
 
-/// A paragraph, no line longer than a narrow terminal.
+/// A paragraph wrapped at the width of a narrow terminal.
 fn wrapped(text: &str, indent: usize) -> String {
     const WIDTH: usize = 80;
     let (mut out, mut width) = (" ".repeat(indent), indent);
@@ -440,7 +466,7 @@ const FOR_AGENTS: &str = "how an agent works with HiveForge";
 
 #[test]
 fn the_page_for_agents_is_current() {
-    // A quote that is typed has to stay one.
+    // Quotes in commands must stay ASCII quotes.
     let typed = |text: &str| roff(text).replace('\'', "\\(aq");
     let mut out = page("hf-agent", 7, FOR_AGENTS) + ".SH DESCRIPTION";
     for part in for_agents() {
@@ -458,7 +484,7 @@ fn the_page_for_agents_is_current() {
     let mut out = format!("# HiveForge: {FOR_AGENTS}\n");
     let mut close = false;
     for part in for_agents() {
-        // Items of one list are kept together.
+        // No empty lines between the entries of a list.
         let listed = matches!(part, Part::Run(..) | Part::Reply(..));
         out += if listed && close { "" } else { "\n" };
         close = listed;
@@ -469,7 +495,7 @@ fn the_page_for_agents_is_current() {
             Part::Reply(tag, text) => format!("  {tag}\n{}", wrapped(text, 6)),
         };
     }
-    assert!(out.lines().count() < 170, "one page, not a book");
+    assert!(out.lines().count() < 170, "the page for agents must stay short");
     is_current(&man().join("hf-agent.txt"), &out);
 }
 
@@ -499,7 +525,7 @@ fn every_command_of_the_page_for_agents_works_as_printed() {
             Part::Run(line, _) => {
                 match line {
                     "hf-task succeed T-0001" => before = hive.contents(),
-                    // Both ends of a task are shown, and it has one only.
+                    // The page shows both ways for a task to end, but a task can end only once.
                     _ if line.starts_with("hf-task fail") => hive.restore(&before),
                     _ => {}
                 }
@@ -545,7 +571,7 @@ fn the_diagrams_of_the_readme_are_current() {
     is_current(&file, &current);
 }
 
-/// A vault in which every example finds what it names.
+/// A vault with everything that the examples name.
 fn furnished() -> TestVault {
     let hive = TestVault::new();
     for title in ["Login", "Logout"] {
@@ -555,6 +581,7 @@ fn furnished() -> TestVault {
     let batch = r#"{"event_type":"RequirementProposed","payload":{"title":"From a file"}}"#;
     fs::write(hive.dir().join("events.jsonl"), format!("{batch}\n")).unwrap();
     fs::write(hive.dir().join("story.md"), "Once upon a time\n").unwrap();
+    fs::write(hive.dir().join("run-tests.sh"), "echo tested\n").unwrap();
     fs::write(hive.dir().join("spec.md"), "One form.\n").unwrap();
     fs::write(hive.dir().join("reply.txt"), "PASS: scope\nFAIL: no test -> FIX: write one\n").unwrap();
     fs::write(hive.dir().join("form.py"), "print('form')\n").unwrap();
@@ -584,7 +611,7 @@ fn every_example_of_every_help_runs() {
             command.get_after_help().unwrap_or_else(|| panic!("{} has no examples", command.get_name())).to_string();
         let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty());
         for line in examples {
-            // A comment comes after three spaces or more.
+            // Three spaces or more separate a comment from the command.
             let example = line.trim().split("   ").next().unwrap();
             let skip =
                 ["--follow", "--every", "| jq", "| dot", "/srv/", "/backup/"].iter().any(|part| example.contains(part));

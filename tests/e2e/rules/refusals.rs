@@ -367,7 +367,7 @@ fn oversized_and_empty_batches_are_refused() {
     let lines = jsonl(&vec![json!({"event_type": "RequirementProposed", "payload": {"title": "x"}}); 10_001]);
     let reply = hive.refuses_input("append", &["--batch"], lines, 2);
     assert_eq!(reply.get("STATUS"), "LIMIT_EXCEEDED");
-    assert!(reply.get("SUM").starts_with("line 10001: a batch has at most 10000 events"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("line 10001: a batch can have at most 10000 events"), "{reply:#?}");
     let large = json!({"event_type": "RequirementProposed", "payload": {"title": "x".repeat(1_000_000)}});
     let reply = hive.refuses_input("append", &["--batch"], jsonl(&vec![large; 17]), 2);
     assert_eq!(reply.get("STATUS"), "LIMIT_EXCEEDED");
@@ -375,7 +375,7 @@ fn oversized_and_empty_batches_are_refused() {
     let reply = hive.refuses_input("append", &["--batch"], "", 2);
     assert_eq!(reply.get("SUM"), "the batch is empty");
     let reply = hive.refuses_input("append", &["--batch"], vec![b' '; (1 << 20) + 1], 2);
-    assert_eq!(reply.get("SUM"), "line 1: a line has at most 1048576 bytes");
+    assert_eq!(reply.get("SUM"), "line 1: a line must have at most 1048576 bytes");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn bad_input_is_refused_in_one_line_and_changes_nothing() {
         assert!(reply.get("SUM").contains(sum), "{args:?}: {}", reply.get("SUM"));
     }
     let reply = hive.refuses("branch", &["note", "x", "--agent", "no body"], 2);
-    assert!(reply.get("SUM").starts_with("an agent's name has"));
+    assert!(reply.get("SUM").starts_with("an agent name must be"));
     hive.refuses_input("branch", &["suspend", "--summary", "-", "--agent", "ann"], "", 2);
     // With a branch to leave, what is said of it has to be something.
     does(&hive, "ann", &["resume", "BR-0002"]);
