@@ -40,6 +40,23 @@ pub fn cut(value: &str, max: usize) -> String {
     }
 }
 
+/// `1 task`, `2 tasks`, `0 branches`.
+pub fn count_noun(count: impl std::fmt::Display, noun: &str) -> String {
+    match count.to_string().as_str() {
+        "1" => format!("1 {noun}"),
+        count => format!("{count} {}", plural(noun)),
+    }
+}
+
+/// The plural of a regular noun.
+fn plural(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if noun.ends_with("ch") || noun.ends_with("sh") || noun.ends_with(['s', 'x']) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +104,19 @@ mod tests {
     fn cutting_counts_characters() {
         assert_eq!(cut("内省する", 2), "内省…");
         assert_eq!(cut("内省", 2), "内省");
+    }
+
+    #[test]
+    fn nouns_agree_with_their_number() {
+        for (count, noun, text) in [
+            (0, "task", "0 tasks"),
+            (1, "task", "1 task"),
+            (2, "branch", "2 branches"),
+            (1, "entity", "1 entity"),
+            (3, "entity", "3 entities"),
+            (2, "key", "2 keys"),
+        ] {
+            assert_eq!(count_noun(count, noun), text);
+        }
     }
 }
