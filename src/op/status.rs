@@ -1,4 +1,4 @@
-//! hf-status: how everything stands, on one screen.
+//! hf-status: the state of the whole system on one screen, and metrics.
 
 use super::pause::{ProjectView, views};
 use super::project;
@@ -15,7 +15,7 @@ use crate::policy::settings::Setting;
 use crate::state::State;
 
 names! {
-    /// Whether work goes on.
+    /// Whether work is in progress.
     pub enum SystemState {
         Running = "running",
         Paused = "paused",
@@ -27,7 +27,7 @@ names! {
 pub struct StatusOutcome {
     pub system: SystemState,
     pub tasks: Vec<(machine::State, u64)>,
-    /// Every project, where there is more than one or one was ever paused.
+    /// Every project; empty if there is only `main` and it was never paused.
     pub projects: Vec<ProjectView>,
     pub pending_approvals: u64,
     pub last_event: Option<(Ulid, Timestamp)>,
@@ -35,13 +35,13 @@ pub struct StatusOutcome {
     pub watchdog: Option<Timestamp>,
     pub uptime_seconds: u64,
     pub now: Timestamp,
-    /// What needs somebody to look, the oldest first: since when, and what.
+    /// What needs attention, oldest first: since when, and what.
     pub problems: Vec<(Timestamp, String)>,
 }
 
-/// A watchdog that has not looked for so many intervals is dead, or was never meant to go on.
+/// After this many intervals without a tick the watchdog counts as dead.
 const WATCHDOG_LATE_INTERVALS: u64 = 3;
-/// Problems of one sort that are looked for.
+/// How many problems of one sort are listed at most.
 const LOOK_MAX: usize = 1000;
 
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
@@ -55,7 +55,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let stopped = flag.is_some() || state.of(&Subject::SYSTEM) == At::Stopped;
     let fact = |name: &str| system.as_ref().and_then(|system| system.time(name));
     let mut problems = problems(view.recorded());
-    // What the watchdog would say now, whether or not there is one.
+    // What the watchdog would report now, whether or not one is running.
     let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
     problems.extend(failing.map(|finding| {
         let name = state.entity(&finding.subject).map_or(finding.subject.to_string(), |entity| entity.name());
@@ -66,11 +66,11 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
         let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
         let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
-        problems.push((since, format!("everything is stopped: {reason}")));
+        problems.push((since, format!("all work is stopped: {reason}")));
     }
     let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
     if let Some(tick) = vault.last_tick()?.filter(|tick| now.0.saturating_sub(tick.0) > silent_after as i64) {
-        problems.push((tick, "the watchdog has not looked".to_owned()));
+        problems.push((tick, "the watchdog has not run".to_owned()));
     }
     problems.sort();
     let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
@@ -92,7 +92,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     })
 }
 
-/// What needs somebody to look at it, and has nothing to do with the time.
+/// Problems that do not depend on the time.
 fn problems(state: &State) -> Vec<(Timestamp, String)> {
     let mut all = Vec::new();
     let mut look = |entity: EntityType, at: At, since: &str, what: &str| {
@@ -101,13 +101,13 @@ fn problems(state: &State) -> Vec<(Timestamp, String)> {
             all.push((since, format!("{} {what}", found.name())));
         }
     };
-    look(EntityType::Requirement, At::Blocked, "blocked_at", "is Blocked: it went back and forth too often");
+    look(EntityType::Requirement, At::Blocked, "blocked_at", "is Blocked: it failed verification too many times");
     look(EntityType::Decision, At::Escalated, "timed_out_at", "was not decided in time");
     look(EntityType::Artifact, At::Corrupted, "corrupted_at", "is Corrupted");
     all
 }
 
-/// One figure of how well the system does.
+/// One metric of the system.
 #[derive(Debug)]
 pub struct Metric {
     pub name: &'static str,
@@ -122,7 +122,7 @@ pub struct MetricsOutcome {
     pub metrics: Vec<Metric>,
 }
 
-/// The figures that seed the question whether all of this works.
+/// Computes the metrics.
 pub fn metrics(ctx: &Context) -> Result<MetricsOutcome> {
     let vault = ctx.open()?;
     let differences = project::check_caches(&vault)?.differences.len();
