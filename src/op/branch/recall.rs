@@ -65,7 +65,8 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
             if let Some(number) = request.thread {
                 threads.retain(|thread| thread.count("number") == number);
                 if threads.is_empty() {
-                    let why = format!("{} has no thread {number}; it has {}", branch.name(), branch.count("threads"));
+                    let threads = text::count_noun(branch.count("threads"), "thread");
+                    let why = format!("{} has no thread {number}; it has {threads}", branch.name());
                     return Err(Error::not_found(why));
                 }
             }
@@ -165,9 +166,10 @@ impl RecallOutcome {
             out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.state);
             for Recalled { thread, summary, said, tail } in threads {
                 let moment = |fact: &str| thread.text(fact).unwrap_or("-");
-                let (number, count) = (thread.count("number"), thread.count("messages"));
+                let number = thread.count("number");
+                let count = text::count_noun(thread.count("messages"), "message");
                 out += &format!(
-                    "## Thread {number} {}, {} to {}, {count} messages\n",
+                    "## Thread {number} {}, {} to {}, {count}\n",
                     thread.state,
                     moment("opened_at"),
                     moment("closed_at")
