@@ -1,7 +1,7 @@
 //! The seam behind which the log is kept: read a range, find by id, append a unit if the head is still this one, watch.
 //!
 //! Operations know the log by these traits alone. The vault's own files are what users have; another store can stand
-//! behind the same seam, and a test keeps one in memory (`tests/e2e/seam.rs`). Keys, entities and deadlines are found in
+//! behind the same seam, and a test keeps one in memory (`tests/e2e/rules/log_in_memory.rs`). Keys, entities and deadlines are found in
 //! the state that comes with a log, which each store keeps as cheaply as it can.
 
 use std::fmt;

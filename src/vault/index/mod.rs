@@ -5,7 +5,7 @@
 //! says. So it may be old, never ahead; and whatever is wrong with it (missing, damaged, of another
 //! vault, read-only, a copy), the answer is the slow way round through the whole log.
 //!
-//! Invariant: an index that fails never fails a command (`tests/e2e/index.rs`).
+//! Invariant: an index that fails never fails a command (`tests/e2e/rules/index.rs`).
 
 mod env;
 mod merge;
