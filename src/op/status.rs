@@ -66,7 +66,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         let reason = recorded.and_then(|system| system.text("stop_reason").map(str::to_owned));
         let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
         let since = recorded.and_then(|system| system.time("stopped_at")).unwrap_or(now);
-        problems.push((since, format!("all work is stopped: {reason}")));
+        problems.push((since, format!("everything is stopped: {reason}")));
     }
     let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
     if let Some(tick) = vault.last_tick()?.filter(|tick| now.0.saturating_sub(tick.0) > silent_after as i64) {

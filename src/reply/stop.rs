@@ -10,7 +10,7 @@ impl Replies for StopOutcome {
         let (status, sum) = match (&self.unrecorded, self.duplicate) {
             (Some(error), _) => (Status::StoppedUnrecorded, format!("stopped, but not recorded yet: {error}")),
             (None, true) => (Status::Duplicate, format!("already stopped: {}", self.reason)),
-            (None, false) => (Status::Stopped, format!("all work is stopped: {}", self.reason)),
+            (None, false) => (Status::Stopped, format!("everything is stopped: {}", self.reason)),
         };
         Reply::new(status, sum)
             .next(Next::OPERATOR)

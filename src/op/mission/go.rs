@@ -247,7 +247,7 @@ impl Going<'_> {
         self.check_not_stopped()?;
         match self.vault.stop_flag()?.filter(|_| job.task.text("abort_reason") == Some(STOPPED)) {
             Some(stop) => {
-                let why = format!("all work is stopped: {}", text::cut(&stop.reason, limits::SUMMARY_MAX_CHARS));
+                let why = format!("everything is stopped: {}", text::cut(&stop.reason, limits::SUMMARY_MAX_CHARS));
                 Err(Error::refused(Reason::SystemStopped, why))
             }
             None => Ok(()),
