@@ -77,6 +77,6 @@ pub fn run(data: &[u8]) {
     let value: Value = serde_json::from_str(&json).expect("one JSON object");
     assert_eq!(value["sum"], Value::from(sum));
     for (key, text) in fields.iter().filter(|(key, _)| key.shape() == Shape::Text) {
-        assert_eq!(value[key.entry().json], Value::from(text.as_str()));
+        assert_eq!(value[key.row().json], Value::from(text.as_str()));
     }
 }

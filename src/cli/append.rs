@@ -74,12 +74,13 @@ impl Command for Args {
     const NAME: &str = "hf-append";
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
-        let mode = if self.dry_run { Mode::DryRun } else { Mode::Write };
+        let dry_run = self.dry_run;
+        let mode = if dry_run { Mode::DryRun } else { Mode::Write };
         if self.stream {
             let mut lines = read_lines(io::stdin().lock());
             let mut events = || lines().map(|line| op::parse_line(&line?));
             let done = op::append_stream(ctx, AppendStreamRequest { mode }, &mut events);
-            return Ok(Streamed { done: &done, rehearsed: self.dry_run }.into());
+            return Ok(Streamed { done: &done, dry_run }.into());
         }
         let key = self.key.clone().filter(|_| self.batch);
         let (done, of) = if self.batch {
@@ -98,7 +99,7 @@ impl Command for Args {
             };
             (op::append(ctx, AppendRequest { event, mode })?, 1)
         };
-        Ok(Appended { done: &done, of, key, rehearsed: self.dry_run }.into())
+        Ok(Appended { done: &done, of, key, dry_run }.into())
     }
 }
 

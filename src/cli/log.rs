@@ -77,7 +77,7 @@ impl Command for Args {
         let done = op::log(ctx, request)?;
         if self.jsonl {
             let lines = done.entries.iter().flat_map(|(_, line)| [line.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
-            return Ok(Output::document(lines, done.page(true)));
+            return Ok(Output::document(lines, done.reply_beside_jsonl()));
         }
         Ok(done.into())
     }

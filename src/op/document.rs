@@ -1,7 +1,7 @@
-//! hf-ref: files by short references that carry four digits of their content's hash.
+//! hf-ref: short references for files, with four digits of the hash of their content.
 //!
-//! The file stays where it is. A reference whose file has another content now is refused, so nobody
-//! works from a design that is not the one that was meant.
+//! The file stays where it is. A reference is refused if the content of its file has changed, so that no one works
+//! from a different version of a design.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::state::{Entity, State};
 use crate::vault::{Vault, hash_content};
 
 names! {
-    /// What a file is.
+    /// The kind of a document.
     pub enum DocumentKind {
         Design = "design",
         Plan = "plan",
@@ -37,7 +37,7 @@ impl DocumentKind {
         }
     }
 
-    /// What a path tells: its folder, or its ending.
+    /// The kind that the path suggests, by its directory or its extension.
     fn for_path(path: &Path) -> DocumentKind {
         let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -50,7 +50,7 @@ impl DocumentKind {
     }
 }
 
-/// A document, and what its file is now.
+/// A document, and whether its file is unchanged.
 #[derive(Clone, Debug)]
 pub struct DocumentView {
     /// `D0001@a13c`.
@@ -61,7 +61,7 @@ pub struct DocumentView {
 }
 
 names! {
-    /// What became of a document's file.
+    /// The state of a document's file.
     pub enum DocumentStanding {
         Same = "OK",
         Changed = "CHANGED",
@@ -70,31 +70,31 @@ names! {
     }
 }
 
-/// A file that is to have a reference.
+/// A file to add.
 #[derive(Clone, Debug, Default)]
 pub struct AddRequest {
     /// The file.
     pub path: PathBuf,
-    /// What it is; else told from its folder and its ending.
+    /// Its kind; default: derived from the path.
     pub kind: Option<DocumentKind>,
 }
 
-/// A file that has a reference now.
+/// An added document.
 #[derive(Debug)]
 pub struct AddOutcome {
     pub recorded: Recorded,
     pub view: DocumentView,
 }
 
-/// Gives a file a reference. The same file again keeps its number; with another content it has another hash.
+/// Gives a file a reference. Added again, it keeps its number; if its content has changed, the hash changes.
 pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     let AddRequest { path, kind } = request;
     let full =
         std::fs::canonicalize(&path).map_err(|e| Error::usage(format!("cannot read {}: {e}", path.display())))?;
-    let (sha256, size) = hash(&full)?.ok_or_else(|| Error::usage(format!("{} is gone", path.display())))?;
+    let (sha256, size) = hash(&full)?.ok_or_else(|| Error::usage(format!("{} does not exist", path.display())))?;
     let vault = ctx.open()?;
     let kept = kept_path(&vault, &full)?;
-    // One number for one path, whoever adds it.
+    // The key gives each path one number, whoever adds it.
     let key = format!("document:{}", Digest::of_bytes(kept.as_bytes()));
     let mut tx = Transaction::begin(ctx, &vault)?;
     let known = match tx.state().keyed(&key) {
@@ -106,7 +106,7 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
         && document.as_document().kind() != Some(kind.as_str())
     {
         let said = document.as_document().kind().unwrap_or_default();
-        return Err(Error::refused(Reason::KeyConflict, format!("{} is a {said} already", document.subject.id())));
+        return Err(Error::refused(Reason::KeyConflict, format!("{} is already a {said}", document.subject.id())));
     }
     let content = json!({"sha256": sha256, "size_bytes": size});
     let asked = match known {
@@ -124,24 +124,24 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
         }
     };
     let recorded = tx.finish(&[asked])?;
-    let entity = recorded.entity.as_ref().ok_or_else(|| Error::corrupt("the document is gone"))?;
+    let entity = recorded.entity.as_ref().ok_or_else(|| Error::corrupt("the document is missing"))?;
     let view = view(&vault, entity);
     Ok(AddOutcome { recorded, view })
 }
 
-/// The path as it is recorded: inside the vault from there, so that a vault can be moved.
+/// The path to record: relative if it is inside the vault, so that the vault can be moved.
 fn kept_path(vault: &Vault, full: &Path) -> Result<String> {
     let inside =
         std::fs::canonicalize(vault.path()).ok().and_then(|root| Some(full.strip_prefix(root).ok()?.to_owned()));
     let kept = inside.as_deref().unwrap_or(full);
     let kept = kept.to_str().ok_or_else(|| Error::usage("the path is not UTF-8"))?;
     match kept.contains(text::is_unsafe) {
-        true => Err(Error::usage("the path holds control or hidden characters")),
+        true => Err(Error::usage("the path contains control or invisible characters")),
         false => Ok(kept.to_owned()),
     }
 }
 
-/// The hash and the size of a plain file; nothing if there is none.
+/// The hash and the size of a regular file; none if it does not exist.
 fn hash(path: &Path) -> Result<Option<(String, u64)>> {
     let failed = |e| Error::system(format!("cannot read {}", path.display()), e);
     let plain = match std::fs::metadata(path) {
@@ -149,7 +149,7 @@ fn hash(path: &Path) -> Result<Option<(String, u64)>> {
         found => found.map_err(failed)?.is_file(),
     };
     if !plain {
-        return Err(Error::usage(format!("{} is not a plain file", path.display())));
+        return Err(Error::usage(format!("{} is not a regular file", path.display())));
     }
     let mut size = 0;
     let digest = hash_content(&mut File::open(path).map_err(failed)?, &mut |bytes| {
@@ -180,7 +180,7 @@ fn tag(document: &Entity) -> &str {
     document.as_document().sha256().and_then(|sha256| sha256.get(..4)).unwrap_or_default()
 }
 
-/// Reads `D0001` or `D0001@a13c`, in either case; nothing if it has another form.
+/// Parses `D0001` or `D0001@a13c`, in upper or lower case.
 pub fn parse_reference(text: &str) -> Option<(EntityId, Option<String>)> {
     let (name, tag) = match text.split_once('@') {
         Some((name, tag)) => (name, Some(tag.to_ascii_lowercase())),
@@ -194,47 +194,49 @@ pub fn parse_reference(text: &str) -> Option<(EntityId, Option<String>)> {
     (known && number && hex).then(|| EntityId::parse(&name).ok()).flatten().map(|name| (name, tag))
 }
 
-/// A reference whose file is wanted.
+/// A reference to resolve.
 #[derive(Clone, Debug, Default)]
 pub struct ResolveRequest {
     /// Such as `D0001@a13c`.
     pub reference: String,
 }
 
-/// The file of a reference, if it is still what was meant.
+/// Returns the document with this reference, if its file is unchanged.
 pub fn resolve(ctx: &Context, request: ResolveRequest) -> Result<DocumentView> {
     let vault = ctx.open()?;
     let shown = text::cut(&request.reference, 40);
-    let form = || Error::usage(format!("'{shown}' is not a reference: write D0001@a13c, with D, P, X or E"));
+    let form = || Error::usage(format!("invalid reference '{shown}'; must be like D0001@a13c, with D, P, X or E"));
     let (id, wanted) = parse_reference(&request.reference).ok_or_else(form)?;
     let document = with_view(&vault, |_, state: &State| {
         let found = state.entity(&Subject::new(EntityType::Document, id.clone())).map(|found| found.into_owned());
-        found.ok_or_else(|| Error::not_found(format!("nothing here is called '{shown}'")))
+        found.ok_or_else(|| Error::not_found(format!("document '{shown}' not found")))
     })?;
     let view = view(&vault, &document);
     let changed = |why: String| Err(Error::refused(Reason::Changed, why));
     if wanted.is_some_and(|wanted| wanted != tag(&document)) {
-        return changed(format!("{shown} is not what is known by that number: {} is", view.reference));
+        return changed(format!("{shown} has a different hash now: {}", view.reference));
     }
     match view.standing {
         DocumentStanding::Same => Ok(view),
-        DocumentStanding::Changed => changed(format!("{} has changed since: {}", view.reference, view.path.display())),
+        DocumentStanding::Changed => {
+            changed(format!("the file of {} has changed: {}", view.reference, view.path.display()))
+        }
         DocumentStanding::Missing => {
-            Err(Error::not_found(format!("the file of {} is gone: {}", view.reference, view.path.display())))
+            Err(Error::not_found(format!("the file of {} is missing: {}", view.reference, view.path.display())))
         }
         DocumentStanding::Unreadable => {
-            Err(Error::system(format!("{} cannot be checked", view.reference), view.path.display()))
+            Err(Error::system(format!("cannot read the file of {}", view.reference), view.path.display()))
         }
     }
 }
 
-/// Every file that has a reference.
+/// Every document.
 #[derive(Debug)]
 pub struct DocumentsOutcome {
     pub documents: Vec<DocumentView>,
 }
 
-/// Every document, by number, and whether its file is still what was meant.
+/// Checks every document: whether its file is unchanged.
 pub fn check(ctx: &Context) -> Result<DocumentsOutcome> {
     let vault = ctx.open()?;
     let all = with_view(&vault, |_, state| Ok(state.entities(EntityType::Document, None, usize::MAX)))?;

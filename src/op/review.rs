@@ -1,4 +1,4 @@
-//! hf-review: reviewers reply in turn until the newest finds nothing.
+//! hf-review: reviewers reply in turn until they agree.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::state::{Entity, State};
 use crate::vault::config::Config;
 use crate::vault::{Log, Vault, review_path};
 
-/// How the debate stands.
+/// The current state of the debate.
 #[derive(Debug)]
 pub struct DebateView {
-    /// The debate that is open, or the newest of what is under way.
+    /// The newest debate of the running mission, or outside of missions; none if it is closed.
     pub debate: Option<Entity>,
-    /// Who replies next; nobody if it is over.
+    /// The reviewer whose turn it is; none if the debate has ended.
     pub turn: Option<String>,
     pub newest: Option<Entity>,
-    /// The mission's own status, if there is one.
+    /// The status of the newest mission, if there is one.
     pub m1_status: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ impl DebateView {
         self.debate.as_ref().is_some_and(|debate| debate.phase == state)
     }
 
-    /// What the newest reply wants fixed.
+    /// The FAIL lines of the newest review.
     pub fn fails(&self) -> Vec<String> {
         self.newest.as_ref().map(fails_of).unwrap_or_default()
     }
@@ -57,8 +57,7 @@ pub fn status(ctx: &Context) -> Result<DebateView> {
     })
 }
 
-/// Writes the file of a reply again if whoever recorded it did not come to that. Best effort: what it
-/// says is in the log.
+/// Writes the file of a review if it is missing, as after a crash. Best effort: its content is in the log.
 fn keep_file(vault: &Vault, snapshot: &dyn Log, review: &Entity) {
     let id = review.subject.id();
     if vault.has_review(id).unwrap_or(true) {
@@ -87,22 +86,22 @@ fn look(state: &State, config: &Config) -> DebateView {
     DebateView { debate, turn, newest, m1_status }
 }
 
-/// A spec that a reviewer is to be asked about.
+/// A spec to review.
 #[derive(Clone, Debug, Default)]
 pub struct PromptRequest {
     /// The text of the spec.
     pub spec: String,
-    /// Who is asked; else whose turn it is.
+    /// The reviewer; default: whose turn it is.
     pub reviewer: Option<String>,
 }
 
-/// What a reviewer is to be asked.
+/// The prompt for a reviewer.
 #[derive(Debug)]
 pub struct PromptOutcome {
     pub prompt: String,
 }
 
-/// What a reviewer is to be asked: the spec, and what the round before wants fixed.
+/// Returns the prompt for a reviewer: the spec, and the FAIL lines of the previous review.
 pub fn prompt(ctx: &Context, request: PromptRequest) -> Result<PromptOutcome> {
     prompt_for(ctx, &request.spec, request.reviewer.as_deref())
 }
@@ -123,7 +122,7 @@ fn prompt_for(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<Promp
     })
 }
 
-/// Whether somebody reviews: by the settings, or by those of when the debate that is open began.
+/// Checks that this is a reviewer: of the open debate, or else by the settings.
 fn check_known(state: &State, config: &Config, reviewer: &str) -> Result<()> {
     let open = review::open(state);
     let known = match &open {
@@ -134,15 +133,15 @@ fn check_known(state: &State, config: &Config, reviewer: &str) -> Result<()> {
         true => Ok(()),
         false => {
             let shown = text::cut(reviewer, 40);
-            Err(Error::usage(format!("'{shown}' is not a reviewer; there are {}", known.join(", "))))
+            Err(Error::usage(format!("unknown reviewer '{shown}'; one of {}", known.join(", "))))
         }
     }
 }
 
-/// What a reviewer replied.
+/// A review to record.
 #[derive(Clone, Debug, Default)]
 pub struct RecordReviewRequest {
-    /// Who replied.
+    /// The reviewer.
     pub reviewer: String,
     /// The reply: PASS: and FAIL: lines.
     pub reply: String,
@@ -150,22 +149,22 @@ pub struct RecordReviewRequest {
     pub key: Option<String>,
 }
 
-/// What was recorded of a reply, and how the debate stands now.
+/// A recorded review, and the state of the debate.
 #[derive(Debug)]
 pub struct ReviewOutcome {
     pub recorded: Recorded,
-    /// The reply's name.
+    /// The id of the review.
     pub review: String,
-    /// Where it is, relative to `Autonomous/`.
+    /// Its file, relative to `Autonomous/`.
     pub file: String,
     pub passes: usize,
     pub fails: Vec<String>,
     pub view: DebateView,
-    /// Whether a run ended with it.
+    /// Whether it ended an `hf-review run`.
     pub ran: bool,
 }
 
-/// Records a reviewer's reply.
+/// Records a review.
 pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutcome> {
     let RecordReviewRequest { reviewer, reply, key } = request;
     let (reviewer, reply) = (reviewer.as_str(), reply.trim());
@@ -181,14 +180,14 @@ pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutco
             let number = tx.state().free_number(EntityType::Review, |n| review::id(reviewer, n));
             asked.subject = Some(format!("{}:{}", EntityType::Review, review::id(reviewer, number)));
             let asked = tx.ask(asked)?;
-            // Looked at before it is recorded: what is recorded is never refused.
+            // Viewed before the commit: an error after it would refuse what is recorded.
             let view = look(tx.state(), &tx.config);
             (tx.finish(&[asked])?, view)
         }
     };
     let id = Subject::parse(&recorded.asked.subject)?.id().to_owned();
     let file = vault.put_review(&id, &format!("{reply}\n")).unwrap_or_else(|error| {
-        recorded.warnings.push(format!("the reply is recorded, but its file could not be written: {error}"));
+        recorded.warnings.push(format!("the review is recorded, but its file could not be written: {error}"));
         review_path(&id)
     });
     Ok(ReviewOutcome { recorded, review: id, file, passes: parsed.passes.len(), fails: parsed.fails, view, ran: false })
@@ -198,7 +197,7 @@ fn said(reviewer: &str, reply: &str, fails: &[String]) -> Value {
     json!({"reviewer": reviewer, "text": reply, "fails": fails})
 }
 
-/// The reply of the first time, if this one's key is recorded already: in whatever debate that was.
+/// The first recording, if the key is recorded already, in whichever debate.
 fn before(tx: &Transaction<'_>, asked: &mut Request) -> Result<Option<Recorded>> {
     let Some(first) = asked.key.as_ref().and_then(|key| tx.state().keyed(key)) else { return Ok(None) };
     let debate = tx.log.find(first)?.and_then(|event| event.payload.get("debate_id").cloned());
@@ -207,12 +206,12 @@ fn before(tx: &Transaction<'_>, asked: &mut Request) -> Result<Option<Recorded>>
     tx.repeated(&same)
 }
 
-/// The open debate; a new one if there is none.
+/// The open debate; opens one if there is none.
 fn open(ctx: &Context, tx: &mut Transaction<'_>) -> Result<Subject> {
     if let Some(debate) = review::open(tx.state()) {
         return Ok(debate.subject);
     }
-    // Who cannot go on is told so also in a person's shell: a new debate is asked for by name.
+    // After an exhausted debate a new one has to be opened explicitly, also by an operator.
     if review::exhausted(tx.state()).is_some() {
         return Err(review::out_of_rounds());
     }
@@ -227,7 +226,7 @@ fn begin(ctx: &Context, tx: &mut Transaction<'_>) -> Result<(Subject, crate::op:
     Ok((Subject::parse(&subject)?, asked))
 }
 
-/// Opens another debate: a person's word after one that used up its rounds.
+/// Opens a new debate, as an operator may after one that used up its rounds.
 pub fn reopen(ctx: &Context) -> Result<Recorded> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
@@ -239,22 +238,22 @@ pub fn reopen(ctx: &Context) -> Result<Recorded> {
     tx.finish(&[asked])
 }
 
-/// A reply whose FAIL lines are wanted.
+/// The review whose FAIL lines to list.
 #[derive(Clone, Debug, Default)]
 pub struct FailsRequest {
-    /// The reply; else the newest.
+    /// The review; default: the newest.
     pub reference: Option<String>,
 }
 
-/// What a reviewer wants fixed.
+/// The FAIL lines of a review.
 #[derive(Debug)]
 pub struct FailsOutcome {
-    /// The reply's name.
+    /// The id of the review.
     pub review: String,
     pub fails: Vec<String>,
 }
 
-/// The FAIL lines of a reply, or of the newest.
+/// Returns the FAIL lines of a review.
 pub fn fails(ctx: &Context, request: FailsRequest) -> Result<FailsOutcome> {
     let vault = ctx.open()?;
     let (config, _) = vault.config()?;
@@ -266,21 +265,21 @@ pub fn fails(ctx: &Context, request: FailsRequest) -> Result<FailsOutcome> {
             }
             None => look(state, &config).newest,
         };
-        let review = review.ok_or_else(|| Error::not_found("there is no reply of a reviewer yet"))?;
+        let review = review.ok_or_else(|| Error::not_found("no review yet"))?;
         keep_file(&vault, snapshot, &review);
         Ok(FailsOutcome { review: review.subject.id().to_owned(), fails: fails_of(&review) })
     })
 }
 
-/// A spec that all reviewers are to be asked about.
+/// A spec for all reviewers.
 #[derive(Clone, Debug, Default)]
 pub struct RunReviewRequest {
     /// The text of the spec.
     pub spec: String,
 }
 
-/// Asks the reviewers in turn until one finds something, they agree, or every round is used. `tell` hears
-/// who is asked.
+/// Asks the reviewers in turn until one of them reports a FAIL, they agree, or all rounds are used up. Calls `tell`
+/// with the name of each reviewer.
 pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
     let vault = ctx.open()?;
     loop {
@@ -289,7 +288,7 @@ pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str))
         let reviewer = match view.turn {
             Some(reviewer) => reviewer,
             None if view.is(Phase::Exhausted) => return Err(review::out_of_rounds()),
-            // What they agreed on before may have changed since.
+            // The reviewers agreed, but the spec may have changed since.
             None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
         };
         let prompt = prompt_for(ctx, &request.spec, Some(&reviewer))?.prompt;
@@ -298,7 +297,7 @@ pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str))
         let ctx = ctx.at_this_moment();
         let said = RecordReviewRequest { reviewer: reviewer.clone(), reply, key: None };
         let done = record(&ctx, said).map_err(|error| match error.kind {
-            ErrorKind::Usage => Error::system(format!("the reply of {reviewer} is not a review"), error.message),
+            ErrorKind::Usage => Error::system(format!("invalid review by {reviewer}"), error.message),
             _ => error,
         })?;
         if !done.fails.is_empty() || !done.view.is(Phase::Open) {
@@ -307,15 +306,15 @@ pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str))
     }
 }
 
-/// A reviewer's reply to a prompt, within its time.
+/// Returns a reviewer's reply to a prompt, within the time limit.
 fn ask(vault: &Vault, config: &Config, reviewer: &str, prompt: &str) -> Result<String> {
     let command = config.reviewer(reviewer)?;
     let line = command.ok_or_else(|| Error::usage(format!("reviewers.{reviewer}.command is not set")))?;
-    let folder = std::path::absolute(vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
+    let folder =
+        std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
     let folder = folder.parent().unwrap_or(&folder);
     let max = Duration::from_secs(config.count(Setting::ReviewersTimeoutSeconds));
     let who = format!("reviewer {reviewer}");
     let printed = hook::shell(&who, &line, folder, &[], prompt, max)?;
-    String::from_utf8(printed)
-        .map_err(|_| Error::system(format!("the reply of {reviewer} is not a review"), "it is not UTF-8"))
+    String::from_utf8(printed).map_err(|_| Error::system(format!("invalid review by {reviewer}"), "not UTF-8"))
 }

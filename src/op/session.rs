@@ -1,4 +1,4 @@
-//! hf-session: an agent's side. It comes, asks what to do, does it, and leaves.
+//! hf-session: an agent logs in, asks for work, reports on it, and logs out.
 
 use serde_json::json;
 
@@ -14,15 +14,15 @@ use crate::policy::{project, ready};
 use crate::state::{Entity, State};
 use crate::vault::{Log, Vault};
 
-/// How long after a resume a session that begins is told of it.
+/// How long after a resume a new session is told about it.
 const RESUMED_SECONDS: i64 = 300;
-/// Events about a task that are told of.
+/// How many events about a task are shown.
 const EVENTS_SHOWN: usize = 5;
-/// Events that are looked at to find them.
+/// How many events are read at most to find them.
 const EVENTS_LOOKED_AT: usize = 2000;
 
 names! {
-    /// What an agent, or whoever starts it, should do.
+    /// What an agent, or the program that starts it, should do.
     pub enum Action {
         Start = "start",
         Hold = "hold",
@@ -31,7 +31,7 @@ names! {
 }
 
 names! {
-    /// Why.
+    /// The reason for an action.
     pub enum ActionReason {
         AlreadyRunning = "already_running",
         ProjectPaused = "project_paused",
@@ -42,7 +42,7 @@ names! {
     }
 }
 
-/// The agent and the project of a session, for a shell in which nothing else is named.
+/// The agent and the project of a session, for a shell that names only the session.
 pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)> {
     let (_, state) = crate::vault::Vault::open(vault).ok()?.view().ok()?;
     let session = state.entity(&state.find(name, EntityType::Session).ok()?)?;
@@ -50,21 +50,21 @@ pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)
     Some((EntityId::parse(session.as_session().agent()?).ok()?, project))
 }
 
-/// The session of this shell, as it stands.
+/// The session of this shell.
 fn mine(ctx: &Context, state: &State) -> Result<Entity> {
     let name =
-        ctx.session.as_deref().ok_or_else(|| Error::usage("which session? set HF_SESSION, or give --session"))?;
+        ctx.session.as_deref().ok_or_else(|| Error::usage("missing session; set HF_SESSION or use --session"))?;
     let subject = state.find(name, EntityType::Session)?;
     let session = state.entity(&subject).expect("it was resolved").into_owned();
     match (&ctx.caller.shell, session.as_session().agent()) {
         (super::Shell::Agents(name), Some(agent)) if name != agent => {
-            Err(Error::refused(Reason::NotHolder, format!("{} is a session of agent {agent}", session.name())))
+            Err(Error::refused(Reason::NotHolder, format!("{} belongs to agent {agent}", session.name())))
         }
         _ => Ok(session),
     }
 }
 
-/// The environment of the agent whose session this is.
+/// The context of the agent that the session belongs to.
 fn as_agent(ctx: &Context, session: &Entity) -> Result<Context> {
     let actor = Actor::parse(&format!("agent:{}", session.as_session().agent().unwrap_or_default()))?;
     let project = EntityId::parse(session.as_session().project_id().unwrap_or(project::MAIN))?;
@@ -72,26 +72,26 @@ fn as_agent(ctx: &Context, session: &Entity) -> Result<Context> {
 }
 
 fn agent_of(ctx: &Context) -> Result<EntityId> {
-    ctx.caller.actor.agent().ok_or_else(|| Error::usage("which agent? set HF_AGENT, or give --agent"))
+    ctx.caller.actor.agent().ok_or_else(|| Error::usage("missing agent; set HF_AGENT or use --agent"))
 }
 
-/// A session that is to begin.
+/// A session to start.
 #[derive(Clone, Debug, Default)]
 pub struct LoginRequest {
-    /// How long it holds without being renewed; else the settings say it.
+    /// How long the session lasts without being renewed; default: the setting.
     pub ttl_seconds: Option<u64>,
 }
 
-/// A session that begins.
+/// A new session.
 #[derive(Debug)]
 pub struct LoginOutcome {
     pub recorded: Recorded,
 }
 
-/// An agent comes to work. A session that it left open in the same project is over.
+/// Starts a session. Sessions that the agent left open in the same project end.
 pub fn login(ctx: &Context, request: LoginRequest) -> Result<LoginOutcome> {
     let (vault, agent) = (ctx.open()?, agent_of(ctx)?);
-    // What was said in a session before does not count for the next.
+    // The session named by the shell is the old one; it must not restrict the new one.
     let ctx = &Context { session: None, ..ctx.clone() };
     let mut tx = Transaction::begin(ctx, &vault)?;
     let ttl = request.ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
@@ -107,34 +107,34 @@ pub fn login(ctx: &Context, request: LoginRequest) -> Result<LoginOutcome> {
     tx.finish(&[asked]).map(|recorded| LoginOutcome { recorded })
 }
 
-/// Sessions of an agent whose time is over are over.
+/// Records the expiry of the agent's sessions that are past their time.
 fn settle_open(tx: &mut Transaction<'_>, agent: &EntityId) -> Result<()> {
     let open = tx.state().made_for(&Subject::new(EntityType::Agent, agent.clone()), EntityType::Session);
     let open: Vec<Subject> = open.into_iter().filter(|s| s.phase == Phase::Active).map(|s| s.subject).collect();
     tx.settle(&open)
 }
 
-/// The sessions of an agent in a project that are open.
+/// The open sessions of an agent in a project.
 fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
     let mut open = project::sessions(state, project);
     open.retain(|session| session.as_session().agent() == Some(agent.as_str()));
     open
 }
 
-/// A session that is to go on.
+/// A session to renew.
 #[derive(Clone, Debug, Default)]
 pub struct RenewRequest {
-    /// How long it holds from now on; else the settings say it.
+    /// How long the session lasts from now on; default: the setting.
     pub ttl_seconds: Option<u64>,
 }
 
-/// A session that goes on.
+/// A renewed session.
 #[derive(Debug)]
 pub struct RenewOutcome {
     pub recorded: Recorded,
 }
 
-/// It stays.
+/// Renews the session.
 pub fn renew(ctx: &Context, request: RenewRequest) -> Result<RenewOutcome> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
@@ -146,14 +146,14 @@ pub fn renew(ctx: &Context, request: RenewRequest) -> Result<RenewOutcome> {
     tx.finish(&[asked]).map(|recorded| RenewOutcome { recorded })
 }
 
-/// Sessions that are over; nothing if none was open.
+/// The ended sessions; none if none was open.
 #[derive(Debug)]
 pub struct LogoutOutcome {
     pub recorded: Option<Recorded>,
 }
 
-/// It leaves. One that is over already stays so. Without a session, every one that the agent left open ends;
-/// nothing if there is none.
+/// Ends the session; a session that has ended already is left as it is. If no session is named, ends every open
+/// session of the agent.
 pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
@@ -188,13 +188,13 @@ pub struct NextOutcome {
     pub reason: Option<ActionReason>,
     pub agent: EntityId,
     pub project: Subject,
-    /// The task that waits for it.
+    /// The task for the agent to work on.
     pub task: Option<Entity>,
-    /// Whether a session asked, not whoever starts agents.
+    /// Whether the request came from a session, not from the program that starts agents.
     pub in_session: bool,
 }
 
-/// What an agent should do: for whoever starts agents, or, in a session, for the agent itself.
+/// Returns what an agent should do: for the program that starts agents or, in a session, for the agent itself.
 pub fn next(ctx: &Context) -> Result<NextOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?.is_some();
@@ -227,7 +227,7 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
     Ok(NextOutcome { action, reason, agent, project, task, in_session: session.is_some() })
 }
 
-/// What waits for an agent: a task that it holds, what it was at first; else the next that is ready.
+/// The task for an agent: one that it holds, a running one first; else the next ready task.
 fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
     held(state, agent, project).or_else(|| ready::next(state, Some(project)).map(|(task, _)| task))
 }
@@ -241,27 +241,27 @@ fn held(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
 
 #[derive(Debug)]
 pub struct MyTaskOutcome {
-    /// Whose it is.
+    /// The agent that the session belongs to.
     pub agent: Actor,
     pub task: Option<Entity>,
-    /// Whether it was taken just now.
+    /// Whether the task was claimed just now.
     pub claimed: bool,
-    /// The newest events about it.
+    /// The newest events about the task.
     pub events: Vec<Event>,
-    /// What the agent said last.
+    /// The agent's last checkpoint.
     pub checkpoint: Option<String>,
     pub artifacts: Vec<Entity>,
     pub resumed_from_pause: bool,
     pub warnings: Vec<String>,
 }
 
-/// The task of an agent, taken if it holds none, with what it needs to go on.
+/// The task that the agent holds, or claims if it holds none, with what it needs to continue.
 pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
     let session = mine(ctx, tx.state())?;
     let ctx = &as_agent(ctx, &session)?;
-    // A session that is over, or whose project is paused, gets nothing to do.
+    // A session that has ended, or whose project is paused, gets no task.
     tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     let (agent, project) = (agent_of(ctx)?, ctx.project());
     let had = held(tx.state(), &agent, &project);
@@ -274,7 +274,7 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
             ClaimOutcome::NoTask { .. } => (None, false, Vec::new()),
         },
     };
-    // Looked at before: what was taken is never answered as refused.
+    // All checks were made above: a task that was claimed is never answered with a refusal.
     let mut done = MyTaskOutcome {
         agent: ctx.caller.actor.clone(),
         claimed,
@@ -288,13 +288,13 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     if let Some(task) = done.task.clone()
         && let Err(error) = done.remember(&vault, &task, agent)
     {
-        done.warnings.push(format!("what is known of it could not be read: {error}"));
+        done.warnings.push(format!("cannot read the history of the task: {error}"));
     }
     Ok(done)
 }
 
 impl MyTaskOutcome {
-    /// Adds what an agent needs to go on with its task.
+    /// Adds what the agent needs to continue its task.
     fn remember(&mut self, vault: &Vault, task: &Entity, agent: EntityId) -> Result<()> {
         let (snapshot, state) = vault.view()?;
         self.events = newest_events(&*snapshot, task)?;
@@ -305,12 +305,12 @@ impl MyTaskOutcome {
     }
 }
 
-/// Whether a session began shortly after its project went on.
+/// Whether a session started shortly after its project was resumed.
 fn begins_after_resume(state: &State, session: &Entity, project: &Subject) -> bool {
     let resumed = state.entity(project).filter(|project| project.phase == Phase::Active);
     let resumed = resumed.and_then(|project| Some((project.last_event, project.as_project().resumed_at()?)));
     resumed.is_some_and(|(event, at)| {
-        // Which came first is told by the log, how long ago by the clock.
+        // The log shows which came first, the clock how long ago.
         session.first_event > event && session.created_at.0.saturating_sub(at.0) < RESUMED_SECONDS
     })
 }
@@ -336,24 +336,24 @@ fn newest_events(snapshot: &dyn Log, task: &Entity) -> Result<Vec<Event>> {
     Ok(found)
 }
 
-/// What an agent says of its task.
+/// An agent's report on its task.
 #[derive(Clone, Debug)]
 pub struct ReportRequest {
-    /// The task; else the one that it holds.
+    /// The task; default: the one that the agent holds.
     pub reference: Option<String>,
-    /// How it went.
+    /// The result.
     pub end: TaskEnd,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// A task that its agent is done with.
+/// A task that its agent has reported on.
 #[derive(Debug)]
 pub struct ReportOutcome {
     pub recorded: Recorded,
 }
 
-/// The agent is done with its task.
+/// Records the result of the agent's task.
 pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let ReportRequest { reference, end, key } = request;
     let vault = ctx.open()?;
@@ -364,18 +364,18 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.log.find(id)).transpose()?.flatten();
     let subject = match (&reference, &first) {
         (Some(reference), _) => tx.state().find(reference, EntityType::Task)?,
-        // Said again, it is about the same task, whatever is held by now.
+        // A repeated report is about the same task, whatever the agent holds by now.
         (None, Some(first)) => Subject::parse(&first.subject)?,
         (None, None) => {
             let held = held(tx.state(), &agent_of(ctx)?, &ctx.project());
-            held.map(|task| task.subject).ok_or_else(|| Error::not_found("you hold no task"))?
+            held.map(|task| task.subject).ok_or_else(|| Error::not_found("you do not hold a task"))?
         }
     };
     let mine = tx
         .state()
         .entity(&subject)
         .is_some_and(|task| task.as_task().last_holder() == Some(&ctx.caller.actor.to_string()));
-    // One that was taken and never begun is begun, so that what was done has a run.
+    // A task that was claimed but never started is started now, so that the work has a run.
     let begins = mine && first.is_none() && tx.state().phase_of(&subject) == Phase::Assigned;
     drop(tx);
     let over = EndTaskRequest { reference: subject.to_string(), end, begins, key };

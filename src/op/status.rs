@@ -1,4 +1,4 @@
-//! hf-status: how everything stands, on one screen.
+//! hf-status: the state of the whole system on one screen, and metrics.
 
 use super::pause::{ProjectView, views};
 use super::project;
@@ -15,7 +15,7 @@ use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
 
 names! {
-    /// Whether work goes on.
+    /// Whether work is in progress.
     pub enum SystemState {
         Running = "running",
         Paused = "paused",
@@ -27,7 +27,7 @@ names! {
 pub struct StatusOutcome {
     pub system: SystemState,
     pub tasks: Vec<(machine::Phase, u64)>,
-    /// Every project, where there is more than one or one was ever paused.
+    /// Every project; empty if there is only `main` and it was never paused.
     pub projects: Vec<ProjectView>,
     pub pending_approvals: u64,
     pub last_event: Option<(Ulid, Timestamp)>,
@@ -35,13 +35,13 @@ pub struct StatusOutcome {
     pub watchdog: Option<Timestamp>,
     pub uptime_seconds: u64,
     pub now: Timestamp,
-    /// What needs somebody to look, the oldest first: since when, and what.
+    /// What needs attention, oldest first: since when, and what.
     pub problems: Vec<(Timestamp, String)>,
 }
 
-/// A watchdog that has not looked for so many intervals is dead, or was never meant to go on.
+/// After this many intervals without a tick the watchdog counts as dead.
 const WATCHDOG_LATE_INTERVALS: u64 = 3;
-/// Problems of one sort that are looked for.
+/// How many problems of one sort are listed at most.
 const LOOK_MAX: usize = 1000;
 
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
@@ -54,7 +54,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let system = state.entity(&Subject::SYSTEM);
     let stopped = flag.is_some() || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let mut problems = problems(view.recorded());
-    // What the watchdog would say now, whether or not there is one.
+    // What the watchdog would report now, whether or not one is running.
     let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
     problems.extend(failing.map(|finding| {
         let name = state.entity(&finding.subject).map_or(finding.subject.to_string(), |entity| entity.name());
@@ -69,7 +69,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     }
     let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
     if let Some(tick) = vault.last_tick()?.filter(|tick| now.0.saturating_sub(tick.0) > silent_after as i64) {
-        problems.push((tick, "the watchdog has not looked".to_owned()));
+        problems.push((tick, "the watchdog has not run".to_owned()));
     }
     problems.sort();
     let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
@@ -91,7 +91,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     })
 }
 
-/// What needs somebody to look at it, and has nothing to do with the time.
+/// Problems that do not depend on the time.
 fn problems(state: &State) -> Vec<(Timestamp, String)> {
     let mut all = Vec::new();
     let mut look = |entity: EntityType, at: Phase, since: fn(&Entity) -> Option<Timestamp>, what: &str| {
@@ -104,14 +104,14 @@ fn problems(state: &State) -> Vec<(Timestamp, String)> {
         EntityType::Requirement,
         Phase::Blocked,
         |r| r.as_requirement().blocked_at(),
-        "is Blocked: it went back and forth too often",
+        "is Blocked: it failed verification too many times",
     );
     look(EntityType::Decision, Phase::Escalated, |d| d.as_decision().timed_out_at(), "was not decided in time");
     look(EntityType::Artifact, Phase::Corrupted, |a| a.as_artifact().corrupted_at(), "is Corrupted");
     all
 }
 
-/// One figure of how well the system does.
+/// One metric of the system.
 #[derive(Debug)]
 pub struct Metric {
     pub name: &'static str,
@@ -126,7 +126,7 @@ pub struct MetricsOutcome {
     pub metrics: Vec<Metric>,
 }
 
-/// The figures that seed the question whether all of this works.
+/// Computes the metrics.
 pub fn metrics(ctx: &Context) -> Result<MetricsOutcome> {
     let vault = ctx.open()?;
     let differences = project::check_caches(&vault)?.differences.len();

@@ -1,17 +1,19 @@
-//! What an agent is told about its own signs of life.
+//! Replies to an agent about its own signs of life.
 
 use super::{Key, Next, Replies, Reply, Row, Status, row, sentence};
 use crate::base::Timestamp;
+use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::agent::{ActivityOutcome, CheckpointOutcome, DeepWorkOutcome, DeepWorkStatusOutcome, MigrateOutcome};
 use crate::state::Entity;
 
-/// What to do when no activity log has come for long.
-const SUGGESTION: &str = "this takes long: declare it with hf-deepwork start --flexible, or log what is done";
+/// Advice for an agent whose last activity log is old.
+const SUGGESTION: &str =
+    "long time without an activity log: declare deep work with hf-deepwork start --flexible, or log what you have done";
 
 impl Replies for CheckpointOutcome {
     fn reply(&self) -> Reply {
-        Reply::new(Status::Recorded, "the checkpoint is recorded")
+        Reply::new(Status::Recorded, "checkpoint recorded")
             .with(Key::HeartbeatId, self.heartbeat_id.to_string())
             .with_some(Key::ElapsedS, self.elapsed_seconds)
             .with_some(Key::Previous, self.previous.as_deref())
@@ -23,8 +25,8 @@ impl Replies for CheckpointOutcome {
 impl Replies for ActivityOutcome {
     fn reply(&self) -> Reply {
         let due = self.introspection_due;
-        Reply::new(Status::Recorded, "the activity is logged")
-            .next(if due { look_inward() } else { Next::None })
+        Reply::new(Status::Recorded, "activity logged")
+            .next(if due { write_introspection() } else { Next::None })
             .with(Key::HeartbeatId, self.heartbeat_id.to_string())
             .with_some(Key::File, self.file.as_deref())
             .with_some(Key::Completed, self.completed.as_deref())
@@ -33,7 +35,7 @@ impl Replies for ActivityOutcome {
     }
 }
 
-fn look_inward() -> Next {
+fn write_introspection() -> Next {
     Next::run("hf-activity").word("--kind introspection")
 }
 
@@ -43,7 +45,7 @@ impl Replies for DeepWorkOutcome {
         let over = work.is_some_and(|work| matches!(work.phase, Phase::Completed | Phase::Expired));
         self.recorded
             .reply()
-            .next(if over { look_inward() } else { Next::None })
+            .next(if over { write_introspection() } else { Next::None })
             .with_some(Key::HeartbeatId, self.heartbeat_id.as_ref().map(ToString::to_string))
             .with_some(Key::Mode, work.and_then(|work| work.as_deep_work().mode()))
             .with_some(Key::Until, self.until)
@@ -54,7 +56,7 @@ impl Replies for DeepWorkOutcome {
 impl Replies for DeepWorkStatusOutcome {
     fn reply(&self) -> Reply {
         match &self.work {
-            None => Reply::new(Status::Ok, "no deep work is open").with_rows(Key::DeepWork, []),
+            None => Reply::new(Status::Ok, "no deep work in progress").with_rows(Key::DeepWork, []),
             Some(work) => Reply::new(Status::Ok, sentence(work))
                 .with_some(Key::Mode, work.as_deep_work().mode())
                 .with_rows(Key::DeepWork, [deep_work(work, self.now)]),
@@ -62,7 +64,7 @@ impl Replies for DeepWorkStatusOutcome {
     }
 }
 
-/// What was declared, and what it took.
+/// A deep work: what was declared, and how long it took.
 pub fn deep_work(work: &Entity, now: Timestamp) -> Row {
     let declared = work.as_deep_work().mode().filter(|mode| *mode == "strict").map(|_| work.as_deep_work().minutes());
     let started = work.as_deep_work().started_at().unwrap_or(work.created_at);
@@ -73,7 +75,7 @@ pub fn deep_work(work: &Entity, now: Timestamp) -> Row {
 impl Replies for MigrateOutcome {
     fn reply(&self) -> Reply {
         let status = if self.renamed.is_empty() { Status::Duplicate } else { Status::Recorded };
-        Reply::new(status, format!("{} renamed", self.renamed.len()))
+        Reply::new(status, format!("{} renamed", count_noun(self.renamed.len(), "file")))
             .with_rows(Key::Did, self.renamed.iter().map(|(old, new)| row![old.as_str(), new.as_str()]))
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of stored contents.
+//! Replies about artifacts.
 
 use super::{Key, Replies, Reply, Status, sentence};
 use crate::op::artifact::{GetOutcome, PutOutcome};
@@ -6,7 +6,7 @@ use crate::state::Entity;
 
 impl Replies for PutOutcome {
     fn reply(&self) -> Reply {
-        with_content(self.recorded.told(Status::Stored), self.recorded.entity.as_ref())
+        with_content(self.recorded.reply_with(Status::Stored), self.recorded.entity.as_ref())
     }
 }
 

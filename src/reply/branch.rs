@@ -1,7 +1,8 @@
-//! What a persona is told of its branches, threads and messages.
+//! Replies to a persona about its branches, threads and messages.
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, entity, list, row, sentence};
-use crate::base::{limits, text};
+use crate::base::limits;
+use crate::base::text::{self, count_noun};
 use crate::op::Recorded;
 use crate::op::branch::{
     BranchesOutcome, ContextOutcome, DecideOutcome, FullMessage, InboxOutcome, Interruptible, NoteOutcome, ReadOutcome,
@@ -15,26 +16,34 @@ fn branch(branch: &Entity) -> Row {
     row![branch.name(), branch.as_branch().branch_type(), branch.phase.as_str(), last, branch.as_branch().label()]
 }
 
-/// Reference, state, time, sender and text; in a list, not all of a long one.
-fn message(told: &FullMessage, listed: bool) -> Row {
-    let said = if listed { text::cut(&told.text, limits::BLOCK_LINE_MAX_CHARS) } else { told.text.clone() };
-    let sent = told.message.as_message().sent_at().map_or(Cell::None, Cell::time);
-    row![told.message.name(), told.message.phase.as_str(), sent, told.message.as_message().from(), said]
+/// A message in a list: reference, state, time, sender, and the start of its text.
+fn listed_message(told: &FullMessage) -> Row {
+    message_row(told, text::cut(&told.text, limits::BLOCK_LINE_MAX_CHARS))
 }
 
-/// To look at what was told.
-fn look() -> Next {
+/// A message with all of its text.
+fn full_message(told: &FullMessage) -> Row {
+    message_row(told, told.text.clone())
+}
+
+fn message_row(told: &FullMessage, text: String) -> Row {
+    let sent = told.message.as_message().sent_at().map_or(Cell::None, Cell::time);
+    row![told.message.name(), told.message.phase.as_str(), sent, told.message.as_message().from(), text]
+}
+
+/// The command that shows unread messages.
+fn read_inbox() -> Next {
     Next::run("hf-branch").word("inbox --unread")
 }
 
-/// Somebody came before what was asked for.
+/// A message interrupted the request before anything was done.
 fn interrupted(left: &Entity) -> Reply {
-    let sum = format!("somebody told you something: {} is left, and the root is active", left.name());
-    Reply::new(Status::Interrupted, sum).next(look())
+    let sum = format!("interrupted by a message: left {}; the root is active", left.name());
+    Reply::new(Status::Interrupted, sum).next(read_inbox())
 }
 
 impl Replies for Interruptible<Recorded> {
-    /// A branch that was made; to a social one its persona has yet to go.
+    /// A new branch. A social branch is not active yet, so the next step is to resume it.
     fn reply(&self) -> Reply {
         match self {
             Interruptible::Interrupted { left } => interrupted(left),
@@ -71,7 +80,7 @@ impl Replies for Interruptible<ContextOutcome> {
 
 impl Replies for WorkingOutcome {
     fn reply(&self) -> Reply {
-        Reply::new(Status::Ok, format!("{} branches", self.count)).with(Key::Count, self.count)
+        Reply::new(Status::Ok, count_noun(self.count, "branch")).with(Key::Count, self.count)
     }
 }
 
@@ -88,38 +97,41 @@ impl Replies for BranchesOutcome {
 
 impl Replies for RecallOutcome {
     fn reply(&self) -> Reply {
-        Reply::new(Status::Ok, format!("{} threads, {} messages", self.threads, self.messages))
-            .with(Key::Count, self.messages)
+        Reply::new(
+            Status::Ok,
+            format!("{}, {}", count_noun(self.threads, "thread"), count_noun(self.messages, "message")),
+        )
+        .with(Key::Count, self.messages)
     }
 }
 
 impl Replies for NoteOutcome {
-    /// Something was noted; whoever was interrupted looks who came.
+    /// A recorded note. If a message interrupted the persona, the next step is to read it.
     fn reply(&self) -> Reply {
-        let next = if self.interrupted { look() } else { Next::None };
+        let next = if self.interrupted { read_inbox() } else { Next::None };
         self.recorded.reply().next(next).with_rows(Key::Branch, [branch(&self.branch)])
     }
 }
 
 impl Replies for DecideOutcome {
-    /// What can be done now.
+    /// What the persona can do now.
     fn reply(&self) -> Reply {
         let (choices, sum): (&[&str], String) = match (self.unread.len(), self.candidates.len()) {
-            (0, 0) => (&["CREATE", "WAIT"], "nothing waits for you".to_owned()),
-            (0, waiting) => (&["RESUME"], format!("{waiting} branches wait for you")),
-            (unread, _) => (&["REACT"], format!("{unread} messages are unread")),
+            (0, 0) => (&["CREATE", "WAIT"], "nothing is waiting for you".to_owned()),
+            (0, waiting) => (&["RESUME"], format!("{} suspended", count_noun(waiting, "branch"))),
+            (unread, _) => (&["REACT"], count_noun(unread, "unread message")),
         };
         let candidate = |(branch, waited): &(Entity, u64)| {
             row![branch.name(), branch.as_branch().branch_type(), *waited, branch.as_branch().label()]
         };
-        let reply = Reply::new(Status::Ok, sum).next(if self.unread.is_empty() { Next::None } else { look() });
+        let reply = Reply::new(Status::Ok, sum).next(if self.unread.is_empty() { Next::None } else { read_inbox() });
         let reply = match &self.active {
             Some(active) => reply.with_row(Key::Active, branch(active)),
             None => reply,
         };
         reply
             .with_texts(Key::Choice, choices)
-            .with_rows(Key::Message, self.unread.iter().map(|told| message(told, true)))
+            .with_rows(Key::Message, self.unread.iter().map(listed_message))
             .with_rows(Key::Candidate, self.candidates.iter().map(candidate))
     }
 }
@@ -127,25 +139,25 @@ impl Replies for DecideOutcome {
 impl Replies for InboxOutcome {
     fn reply(&self) -> Reply {
         let next = if self.unread > 0 { Next::run("hf-branch").word("read") } else { Next::None };
-        Reply::new(Status::Ok, format!("{} messages, {} unread", self.messages.len(), self.unread))
+        Reply::new(Status::Ok, format!("{}, {} unread", count_noun(self.messages.len(), "message"), self.unread))
             .next(next)
             .with(Key::Count, self.messages.len())
             .with(Key::HasMore, self.more)
             .with(Key::Unread, self.unread)
-            .with_rows(Key::Message, self.messages.iter().map(|told| message(told, true)))
+            .with_rows(Key::Message, self.messages.iter().map(listed_message))
     }
 }
 
 impl Replies for Option<ReadOutcome> {
-    /// What was read, all of it.
+    /// The messages that were read, in full.
     fn reply(&self) -> Reply {
         match self {
-            None => Reply::new(Status::Duplicate, "nothing is unread").with(Key::Unread, 0u64),
+            None => Reply::new(Status::Duplicate, "no unread messages").with(Key::Unread, 0u64),
             Some(done) => done
                 .recorded
                 .reply()
                 .with(Key::Unread, done.unread)
-                .with_rows(Key::Message, done.messages.iter().map(|told| message(told, false))),
+                .with_rows(Key::Message, done.messages.iter().map(full_message)),
         }
     }
 }

@@ -1,24 +1,21 @@
-//! What is said of settings.
+//! Replies about settings.
 
 use serde_json::Value;
 
 use super::{Key, Replies, Reply, Status, row};
+use crate::base::text::count_noun;
 use crate::op::config::{ConfigDiffOutcome, ConfigOutcome};
 
-/// A value as the file would say it.
-fn said(value: &Value) -> String {
+/// A value as it would appear in the file.
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
         value => value.to_string(),
     }
 }
 
-fn counted(n: usize) -> String {
-    format!("{n} {}", if n == 1 { "setting" } else { "settings" })
-}
-
-fn recorded(is: bool) -> &'static str {
-    if is { "RECORDED" } else { "UNRECORDED" }
+fn verdict(recorded: bool) -> &'static str {
+    if recorded { "RECORDED" } else { "UNRECORDED" }
 }
 
 impl Replies for ConfigOutcome {
@@ -27,10 +24,10 @@ impl Replies for ConfigOutcome {
         let rows = self
             .settings
             .iter()
-            .map(|setting| row![setting.name.as_str(), setting.source.as_str(), said(&setting.value)]);
+            .map(|setting| row![setting.name.as_str(), setting.source.as_str(), value_text(&setting.value)]);
         let from = self.file.as_ref().map_or("no file".to_owned(), |file| file.display().to_string());
-        Reply::new(Status::Ok, format!("{}, {given} from {from}", counted(self.settings.len())))
-            .with(Key::Settings, recorded(self.recorded))
+        Reply::new(Status::Ok, format!("{}, {given} from {from}", count_noun(self.settings.len(), "setting")))
+            .with(Key::Settings, verdict(self.recorded))
             .with_rows(Key::Setting, rows)
             .warn(self.warnings.clone())
     }
@@ -38,23 +35,26 @@ impl Replies for ConfigOutcome {
 
 impl Replies for ConfigDiffOutcome {
     fn reply(&self) -> Reply {
-        let value = |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), said);
+        let value = |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), value_text);
         let rows =
             self.differences.iter().map(|found| row![found.name.as_str(), value(&found.recorded), value(&found.file)]);
         let (status, sum) = match (self.differences.len(), self.recorded) {
             (0, _) => (Status::Ok, "the recorded settings match the file".to_owned()),
-            (1, true) => {
-                (Status::Different, "1 setting differs; the next recording command adopts the file's".to_owned())
-            }
-            (n, true) => {
-                (Status::Different, format!("{n} settings differ; the next recording command adopts the file's"))
-            }
-            (_, false) => {
-                (Status::Different, "no settings are recorded yet; the next recording command adds them".to_owned())
-            }
+            (1, true) => (
+                Status::Different,
+                "1 setting differs; the next command that records an event adopts the file".to_owned(),
+            ),
+            (n, true) => (
+                Status::Different,
+                format!("{n} settings differ; the next command that records an event adopts the file"),
+            ),
+            (_, false) => (
+                Status::Different,
+                "no settings recorded yet; the next command that records an event adds them".to_owned(),
+            ),
         };
         Reply::new(status, sum)
-            .with(Key::Settings, recorded(self.recorded))
+            .with(Key::Settings, verdict(self.recorded))
             .with_rows(Key::SettingDiffers, rows)
             .warn(self.warnings.clone())
     }

@@ -1,22 +1,23 @@
-//! Entities as rows and sentences, and what is said when something was recorded.
+//! Entities as rows and sentences, and the reply to whatever records an event.
 
 use serde_json::{Value as Json, json};
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
-use crate::base::{EntityType, ShortRef, Timestamp, limits, text};
+use crate::base::text::{self, count_noun};
+use crate::base::{EntityType, ShortRef, Timestamp, limits};
 use crate::machine::Phase;
 use crate::op::task::{ClaimOutcome, ExplainOutcome};
 use crate::op::{Recorded, ShowOutcome};
 use crate::policy::approval;
 use crate::state::Entity;
 
-/// Subject, reference, status and title; programs get what its projection holds, and a table who has it, what
-/// it is for, and until when.
+/// Subject, reference, status and title. JSON has the entity's projection instead; a table adds holder, project,
+/// creation time and expiry.
 pub fn row(entity: &Entity) -> Row {
     row_with(entity, None)
 }
 
-/// The same of something that is due, and why.
+/// The row of an entity, and what about it is due.
 pub fn row_with(entity: &Entity, due: Option<&String>) -> Row {
     let title = entity.title().or_else(|| match entity.subject.entity {
         EntityType::Artifact => entity.as_artifact().kind(),
@@ -42,7 +43,7 @@ pub fn row_with(entity: &Entity, due: Option<&String>) -> Row {
     .whole(whole(entity, due))
 }
 
-/// The object of seed 004's appendix E, and the subject.
+/// The object of seed 004's appendix E, with the subject added.
 fn whole(entity: &Entity, due: Option<&String>) -> Json {
     let mut object = entity.projection();
     object["subject"] = json!(entity.subject.to_string());
@@ -52,7 +53,7 @@ fn whole(entity: &Entity, due: Option<&String>) -> Json {
     object
 }
 
-/// Until when a claim holds, while somebody has one.
+/// When the lease of a claimed task expires; none if nobody holds the task.
 pub fn lease_until(task: &Entity) -> Option<Timestamp> {
     let held = matches!(task.phase, Phase::Assigned | Phase::Running) && task.as_task().lease_seconds() > 0;
     held.then_some(())?;
@@ -71,12 +72,12 @@ pub fn sentence(entity: &Entity) -> String {
     format!("{} is {}{title}", entity.name(), entity.phase)
 }
 
-/// The reference of an entity in a command line.
+/// The reference of an entity without its hash, for a command line.
 pub fn plain_reference(entity: &Entity) -> Option<ShortRef> {
     entity.reference().map(|reference| ShortRef { tag: None, ..reference })
 }
 
-/// A command of ours about an entity, by its short reference.
+/// A command about an entity, by its short reference.
 pub fn next_about(command: &'static str, words: &'static str, entity: &Entity) -> Next {
     match plain_reference(entity) {
         Some(reference) => Next::run(command).word(words).value(&reference),
@@ -84,7 +85,7 @@ pub fn next_about(command: &'static str, words: &'static str, entity: &Entity) -
     }
 }
 
-/// What follows from the state that something is in. `stopped` means that no work can begin.
+/// The next step for an entity in its current phase. While `stopped`, no work can start.
 pub fn next_step(entity: &Entity, stopped: bool) -> Next {
     match (entity.subject.entity, entity.phase) {
         (EntityType::Task, Phase::Ready | Phase::Assigned) if stopped => Next::OPERATOR,
@@ -99,8 +100,8 @@ pub fn next_step(entity: &Entity, stopped: bool) -> Next {
 }
 
 impl Recorded {
-    /// What was recorded, under a status of its own; the next step follows from the state.
-    pub fn told(&self, status: Status) -> Reply {
+    /// The reply with this status, or DUPLICATE; the next step follows from the entity's phase.
+    pub fn reply_with(&self, status: Status) -> Reply {
         let status = if self.duplicate { Status::Duplicate } else { status };
         let entity = self.entity.as_ref();
         let sum = match entity {
@@ -120,7 +121,7 @@ impl Recorded {
 
 impl Replies for Recorded {
     fn reply(&self) -> Reply {
-        self.told(Status::Recorded)
+        self.reply_with(Status::Recorded)
     }
 }
 
@@ -128,11 +129,11 @@ impl Replies for ClaimOutcome {
     fn reply(&self) -> Reply {
         match self {
             ClaimOutcome::NoTask { waiting } => {
-                Reply::new(Status::NoTask, format!("no task is ready; {waiting} wait for something"))
+                Reply::new(Status::NoTask, format!("no task is ready; {} waiting", count_noun(waiting, "task")))
             }
             ClaimOutcome::Claimed(done) => {
                 let task = done.entity.as_ref();
-                done.told(Status::Claimed)
+                done.reply_with(Status::Claimed)
                     .with_some(Key::Holder, task.and_then(|task| task.as_task().last_holder()))
                     .with_some(Key::LeaseUntil, task.and_then(lease_until))
                     .with_some(Key::Generation, task.map(|task| task.as_task().generation()))
@@ -142,14 +143,14 @@ impl Replies for ClaimOutcome {
 }
 
 impl Replies for ShowOutcome {
-    /// Everything that is known of one entity, and what was made for it.
+    /// All facts about one entity, and the entities that belong to it.
     fn reply(&self) -> Reply {
         let entity = &self.entity;
         Reply::new(Status::Ok, sentence(entity))
             .with(Key::Subject, &entity.subject)
             .with_some(Key::Ref, entity.reference())
             .with(Key::State, entity.phase.as_str())
-            .with_rows(Key::Fact, self.facts.iter().map(|fact| row_of(fact, self.names.get(&fact.0))))
+            .with_rows(Key::Fact, self.facts.iter().map(|fact| fact_row(fact, self.names.get(&fact.0))))
             .with_some(Key::Overdue, self.due.get(&entity.subject.to_string()).map(String::as_str))
             .with_rows(
                 Key::Entity,
@@ -158,14 +159,14 @@ impl Replies for ShowOutcome {
     }
 }
 
-/// A fact by its name; programs get its value as it is in the log, and a person what it names.
-fn row_of((name, value): &(String, Json), named: Option<&String>) -> Row {
-    let said = match value {
+/// A fact: JSON has its value as in the log, a table the reference of the entity that it names.
+fn fact_row((name, value): &(String, Json), named: Option<&String>) -> Row {
+    let shown = match value {
         Json::String(text) if name.ends_with("_at") => Cell::time(text),
         Json::String(text) => Cell::Text(text.clone()),
         other => Cell::Text(other.to_string()),
     };
-    row![name.as_str(), said, named.map(String::as_str)].whole(json!({"name": name, "value": value}))
+    row![name.as_str(), shown, named.map(String::as_str)].whole(json!({"name": name, "value": value}))
 }
 
 impl Replies for ExplainOutcome {

@@ -1,9 +1,10 @@
-//! What an error says: its kind gives the status and the next step, so nothing read from a log can steer it.
+//! The reply for an error. Status and next step follow from the error's kind alone, so text from a log cannot
+//! influence them.
 
 use super::{Key, Next, Reply, Status};
 use crate::base::{Error, ErrorKind, Reason};
 
-/// The reply for an error of the library, to whoever ran `command`.
+/// The reply of `command` for an error of the library.
 pub fn of_error(error: &Error, command: &'static str) -> Reply {
     let next = match &error.kind {
         ErrorKind::Usage | ErrorKind::InvalidCursor | ErrorKind::LimitExceeded => Next::run(command).word("--help"),
@@ -28,7 +29,7 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         }
         _ => error.message.clone(),
     };
-    let reply = Reply::new(Status::of(&error.kind), sum).next(next);
+    let reply = Reply::new(Status::for_error(&error.kind), sum).next(next);
     match &error.kind {
         ErrorKind::Refused(reason) | ErrorKind::ExitRequested(reason) => reply.with(Key::Reason, reason.as_str()),
         ErrorKind::Uncertain { key } => reply.with(Key::IdempotencyKey, key.as_str()),
@@ -36,7 +37,7 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
     }
 }
 
-/// The reply for any error; one that is not the library's is the system's.
+/// The reply for any error; errors from outside the library are system errors.
 pub fn of_failure(error: &anyhow::Error, command: &'static str) -> Reply {
     match error.downcast_ref::<Error>() {
         Some(error) => of_error(error, command),

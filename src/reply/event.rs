@@ -1,13 +1,14 @@
-//! One event as a row, and pages of them.
+//! One event as a row, and pages of events.
 
 use serde_json::{Value as Json, json};
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
+use crate::base::text::count_noun;
 use crate::base::{Actor, Subject};
 use crate::event::{Event, Kind, kind};
 use crate::op::{EventFilter, LineageOutcome, LogOutcome};
 
-/// Id, time, type, subject, actor, and a short text if the payload has one; programs get the envelope.
+/// Id, time, type, subject, actor, and a short text if the payload has one. JSON has the envelope instead.
 pub fn row(event: &Event) -> Row {
     row![
         event.id,
@@ -20,14 +21,14 @@ pub fn row(event: &Event) -> Row {
     .whole(envelope(event))
 }
 
-/// The same, for a table, with the short reference of the subject.
+/// The row of an event with the short reference of its subject, for a table.
 fn row_with_reference(event: &Event, reference: Option<&str>) -> Row {
     let mut row = row(event);
     row.cells.push(Cell::from(reference));
     row
 }
 
-/// The event as seed 004's §5.5 has it.
+/// The event as in seed 004's §5.5.
 fn envelope(event: &Event) -> Json {
     let mut object = json!({
         "$schema": "event.v1.schema.json",
@@ -52,14 +53,19 @@ fn envelope(event: &Event) -> Json {
 }
 
 impl LogOutcome {
-    /// The reply without its events, where those are a document of their own; `jsonl` if so.
-    pub fn page(&self, jsonl: bool) -> Reply {
+    /// The reply that accompanies the events as lines of JSON.
+    pub fn reply_beside_jsonl(&self) -> Reply {
+        self.reply_without_events(|next| next.word("--jsonl"))
+    }
+
+    /// The reply without its events. `format` adds the option that gives the next page the same format.
+    fn reply_without_events(&self, format: fn(Next) -> Next) -> Reply {
         let count = self.entries.len();
         let next = self.next_cursor.and_then(|cursor| {
             let next = Next::run("hf-log").arg("--cursor", &cursor).arg("--limit", &self.limit);
-            repeat_filter(if jsonl { next.word("--jsonl") } else { next }, &self.filter)
+            repeat_filter(format(next), &self.filter)
         });
-        Reply::new(Status::Ok, format!("{count} events"))
+        Reply::new(Status::Ok, count_noun(count, "event"))
             .next(next.unwrap_or(Next::None))
             .with(Key::Count, count)
             .with(Key::HasMore, self.next_cursor.is_some())
@@ -73,11 +79,11 @@ impl Replies for LogOutcome {
             .entries
             .iter()
             .map(|(event, _)| row_with_reference(event, self.references.get(&event.subject).map(String::as_str)));
-        self.page(false).with_rows(Key::Event, rows)
+        self.reply_without_events(|next| next).with_rows(Key::Event, rows)
     }
 }
 
-/// The same filter for the next page; nothing if a part of it is not plain.
+/// Adds the same filter for the next page; none if a part of it would need quoting.
 fn repeat_filter(mut next: Next, filter: &EventFilter) -> Option<Next> {
     if let Some(name) = &filter.event_type {
         next = next.word("--type").word(Kind::parse(name)?.as_str());
@@ -97,31 +103,34 @@ fn repeat_filter(mut next: Next, filter: &EventFilter) -> Option<Next> {
 }
 
 impl LineageOutcome {
-    /// The reply without its graph, where that is a document of its own.
+    /// The reply that accompanies the graph when that is a document of its own.
     pub fn brief(&self) -> Reply {
-        Reply::new(Status::Ok, format!("{} events, {} links", self.nodes.len(), self.edges.len()))
-            .with(Key::Root, self.root)
-            .with(Key::Count, self.nodes.len())
-            .with(Key::Truncated, self.truncated)
+        Reply::new(
+            Status::Ok,
+            format!("{}, {}", count_noun(self.nodes.len(), "event"), count_noun(self.edges.len(), "link")),
+        )
+        .with(Key::Root, self.root)
+        .with(Key::Count, self.nodes.len())
+        .with(Key::Truncated, self.truncated)
     }
 }
 
 impl Replies for LineageOutcome {
-    /// Text has the graph; programs also get the two lists of seed 004's §10.1.1.
+    /// Nodes and edges; JSON also has the two lists of seed 004's §10.1.1.
     fn reply(&self) -> Reply {
         let nodes = self.nodes.iter().map(|node| {
             let mut cells = vec![Cell::from(node.distance)];
             cells.extend(row(&node.event).cells);
             Row::new(cells)
         });
-        let on_side = |up: bool| {
-            let side = self.nodes.iter().filter(move |node| if up { node.distance < 0 } else { node.distance > 0 });
-            super::Value::Texts(side.map(|node| node.event.id.to_string()).collect())
+        let ids = |is_wanted: fn(i64) -> bool| {
+            let wanted = self.nodes.iter().filter(|node| is_wanted(node.distance));
+            super::Value::Texts(wanted.map(|node| node.event.id.to_string()).collect())
         };
         self.brief()
             .with_rows(Key::Node, nodes)
             .with_rows(Key::Edge, self.edges.iter().map(|(cause, consequence)| row![*cause, *consequence]))
-            .with_json(Key::Ancestor, on_side(true))
-            .with_json(Key::Descendant, on_side(false))
+            .with_json(Key::Ancestor, ids(|distance| distance < 0))
+            .with_json(Key::Descendant, ids(|distance| distance > 0))
     }
 }

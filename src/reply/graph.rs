@@ -1,4 +1,4 @@
-//! A causal graph as a picture: DOT, Mermaid, or a tree of text.
+//! A causal graph as DOT, Mermaid or a text tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use crate::event::kind;
 use crate::op::{LineageOutcome, Node};
 use crate::reply::table::{self, Screen};
 
-/// What a node says: type and subject, and the short text below. All of it can be foreign: an event
-/// of a type that is not known here has any subject.
+/// The label of a node: type and subject, and the short text below. Everything is escaped: an event of an unknown
+/// type can have any text as its type and subject.
 fn label(node: &Node) -> (String, Option<String>) {
     let event = &node.event;
     (
@@ -18,7 +18,7 @@ fn label(node: &Node) -> (String, Option<String>) {
     )
 }
 
-/// Graphviz. Labels are quoted strings; only `"` and `\` mean anything in them.
+/// Graphviz. Labels are quoted strings, in which only `"` and `\` are special.
 pub fn dot(graph: &LineageOutcome) -> String {
     let quote = |s: &str| s.replace('\\', "\\\\").replace('"', "\\\"");
     let mut out = String::from("digraph lineage {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n");
@@ -29,15 +29,15 @@ pub fn dot(graph: &LineageOutcome) -> String {
             text += &format!("\\n{}", quote(&detail));
         }
         let root = if graph.root == node.event.id { ", style=bold" } else { "" };
-        writeln!(out, "  \"{}\" [label=\"{text}\"{root}];", node.event.id).expect("a string takes all");
+        writeln!(out, "  \"{}\" [label=\"{text}\"{root}];", node.event.id).expect("writing to a string cannot fail");
     }
     for (cause, consequence) in &graph.edges {
-        writeln!(out, "  \"{cause}\" -> \"{consequence}\";").expect("a string takes all");
+        writeln!(out, "  \"{cause}\" -> \"{consequence}\";").expect("writing to a string cannot fail");
     }
     out + "}\n"
 }
 
-/// Mermaid. What could be read as its syntax or as HTML becomes an entity code.
+/// Mermaid. Characters that are special in Mermaid or HTML become entity codes.
 pub fn mermaid(graph: &LineageOutcome) -> String {
     let quote = |s: &str| -> String {
         s.chars()
@@ -53,20 +53,20 @@ pub fn mermaid(graph: &LineageOutcome) -> String {
     for node in &graph.nodes {
         let (title, detail) = label(node);
         let detail = detail.map(|d| format!("<br/>{}", quote(&d))).unwrap_or_default();
-        writeln!(out, "  {}[\"{}{detail}\"]", node.event.id, quote(&title)).expect("a string takes all");
+        writeln!(out, "  {}[\"{}{detail}\"]", node.event.id, quote(&title)).expect("writing to a string cannot fail");
     }
     for (cause, consequence) in &graph.edges {
-        writeln!(out, "  {cause} --> {consequence}").expect("a string takes all");
+        writeln!(out, "  {cause} --> {consequence}").expect("writing to a string cannot fail");
     }
-    writeln!(out, "  style {} stroke-width:3px", graph.root).expect("a string takes all");
+    writeln!(out, "  style {} stroke-width:3px", graph.root).expect("writing to a string cannot fail");
     out
 }
 
-/// As text: the event, what led to it, and what came of it. On a screen, what has a reference is named by it,
-/// times are told from now, and no line is wider than the screen.
+/// A text tree: the event, its causes and its consequences. On a screen subjects are short references, times are
+/// relative, and lines are cut to the width of the screen.
 pub fn tree(graph: &LineageOutcome, screen: Option<&Screen>) -> String {
     let line = |node: &Node| match screen {
-        None => whole_line(node),
+        None => full_line(node),
         Some(screen) => short_line(graph, node, screen),
     };
     let drawn = draw(graph, &line);
@@ -82,17 +82,17 @@ fn draw(graph: &LineageOutcome, line: &dyn Fn(&Node) -> String) -> String {
     let consequences =
         |id: Ulid| graph.edges.iter().filter(|e| e.0 == id && nodes[&e.1].distance > 0).map(|e| e.1).collect();
     let mut out = nodes.get(&graph.root).map_or(String::new(), |node| line(node) + "\n");
-    let mut pen = Pen { out: &mut out, nodes: &nodes, line, seen: BTreeSet::from([graph.root]) };
-    pen.branch(graph.root, "because of", "", &causes);
-    pen.seen = BTreeSet::from([graph.root]);
-    pen.branch(graph.root, "led to", "", &consequences);
+    let mut writer = TreeWriter { out: &mut out, nodes: &nodes, line, seen: BTreeSet::from([graph.root]) };
+    writer.branch(graph.root, "because of", "", &causes);
+    writer.seen = BTreeSet::from([graph.root]);
+    writer.branch(graph.root, "led to", "", &consequences);
     if graph.truncated {
-        out += "… and more; ask with a greater --depth\n";
+        out += "… more events left out; use a greater --depth\n";
     }
     out
 }
 
-fn whole_line(node: &Node) -> String {
+fn full_line(node: &Node) -> String {
     let (title, detail) = label(node);
     let detail = detail.map(|d| format!("  {d}")).unwrap_or_default();
     format!("{title}{detail}  ({}, {})", text::escape(&node.event.actor), node.event.timestamp)
@@ -106,15 +106,15 @@ fn short_line(graph: &LineageOutcome, node: &Node, screen: &Screen) -> String {
     text::escape(&format!("{} {subject}{detail}  ({}, {when})", event.event_type.as_str(), event.actor))
 }
 
-/// What draws the branches of a tree.
-struct Pen<'a> {
+/// Writes the branches of a tree.
+struct TreeWriter<'a> {
     out: &'a mut String,
     nodes: &'a BTreeMap<Ulid, &'a Node>,
     line: &'a dyn Fn(&Node) -> String,
     seen: BTreeSet<Ulid>,
 }
 
-impl Pen<'_> {
+impl TreeWriter<'_> {
     fn branch(&mut self, id: Ulid, word: &str, indent: &str, next: &dyn Fn(Ulid) -> Vec<Ulid>) {
         let ids = next(id);
         for (n, id) in ids.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Pen<'_> {
             let (tick, more) = if last { ("└─", "   ") } else { ("├─", "│  ") };
             let again = if self.seen.insert(*id) { "" } else { "  (see above)" };
             let line = (self.line)(self.nodes[id]);
-            writeln!(self.out, "{indent}{tick} {word} {line}{again}").expect("a string takes all");
+            writeln!(self.out, "{indent}{tick} {word} {line}{again}").expect("writing to a string cannot fail");
             if again.is_empty() {
                 self.branch(*id, word, &format!("{indent}{more}"), next);
             }

@@ -1,17 +1,18 @@
-//! What is said of jobs.
+//! Replies about jobs.
 
 use super::{Key, Next, Replies, Reply, Row, Status, Value, entity, row};
-use crate::base::{limits, text};
+use crate::base::limits;
+use crate::base::text::{self, count_noun};
 use crate::job::{Ended, Need};
 use crate::op::job::{
     CancelOutcome, FireOutcome, JobLogOutcome, JobStanding, JobView, JobsOutcome, PollOutcome, WaitOutcome,
 };
 
-fn title(view: &crate::state::Entity) -> String {
-    text::cut(view.as_task().title().unwrap_or_default(), limits::SUMMARY_MAX_CHARS)
+fn title(task: &crate::state::Entity) -> String {
+    text::cut(task.as_task().title().unwrap_or_default(), limits::SUMMARY_MAX_CHARS)
 }
 
-/// To wait for a job.
+/// The command that waits for a job.
 fn poll(task: &crate::state::Entity) -> Option<Next> {
     entity::plain_reference(task).map(|reference| Next::run("hf-poll").value(&reference))
 }
@@ -67,7 +68,7 @@ impl Replies for JobView {
 }
 
 impl Replies for JobLogOutcome {
-    /// What is said beside what a job printed.
+    /// The reply that accompanies a job's output.
     fn reply(&self) -> Reply {
         about(status_of(&self.view), &self.view)
     }
@@ -79,7 +80,7 @@ impl Replies for CancelOutcome {
     }
 }
 
-/// Task, standing, log and title; for tables and programs also since when, how long, and the exit code.
+/// Task, status, log and title; tables and JSON add run, holder, start time, duration and exit code.
 fn job(view: &JobView) -> Row {
     let exit = view.record.as_ref().and_then(|record| match record.ended {
         Ended::Exited { code } => Some(i64::from(code)),
@@ -100,7 +101,7 @@ fn job(view: &JobView) -> Row {
 
 impl Replies for JobsOutcome {
     fn reply(&self) -> Reply {
-        Reply::new(Status::Ok, format!("{} jobs", self.jobs.len()))
+        Reply::new(Status::Ok, count_noun(self.jobs.len(), "job"))
             .with(Key::Count, self.jobs.len())
             .with_rows(Key::Job, self.jobs.iter().map(job))
     }
@@ -111,7 +112,7 @@ impl Replies for WaitOutcome {
         let is = |view: &&JobView, standing: &[JobStanding]| standing.contains(&view.standing);
         let failed = self.jobs.iter().filter(|view| is(view, &[JobStanding::Fail, JobStanding::Lost])).count();
         let over = self.jobs.iter().filter(|view| is(view, &[JobStanding::Done])).count() + failed;
-        let sum = format!("{over} of {} jobs are over, {failed} failed", self.jobs.len());
+        let sum = format!("{over} of {} ended, {failed} failed", count_noun(self.jobs.len(), "job"));
         let (status, next) = match (self.over, failed) {
             (true, 0) => (Status::Done, Next::None),
             (true, _) => (Status::Fail, Next::Patch),
@@ -121,7 +122,7 @@ impl Replies for WaitOutcome {
     }
 }
 
-/// The same wait once more.
+/// The command that continues the same wait.
 fn again(done: &WaitOutcome) -> Next {
     let names = done.jobs.iter().filter_map(|view| entity::plain_reference(&view.task));
     let wait = match done.need {
@@ -131,14 +132,14 @@ fn again(done: &WaitOutcome) -> Next {
     names.fold(Next::run("hf-job").word(wait), |next, name| next.value(&name))
 }
 
-/// What a poll says of a job that runs: its caller takes any other exit code of the process for a
-/// broken tool, so the numbers are its own.
+/// EXIT of a poll while the job is running. The exit codes of hf-poll are those that its callers expect, not those
+/// of the status table.
 const POLL_RUNNING: u8 = 2;
-/// The same where there is no such job.
+/// EXIT of a poll if there is no such job.
 const POLL_NOT_FOUND: u8 = 99;
 
 impl Replies for PollOutcome {
-    /// The four blocks, to the letter; keys of our own stand behind theirs.
+    /// The four blocks, exactly as their readers expect them; additional keys come last.
     fn reply(&self) -> Reply {
         match self {
             PollOutcome::Done { summary, logref } => {

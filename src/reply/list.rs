@@ -1,12 +1,13 @@
-//! Pages of lists, each with the step to the next.
+//! Pages of lists, each with the command for the next page.
 
 use serde_json::json;
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, Value, entity, row};
+use crate::base::text::count_noun;
 use crate::base::{EntityType, ShortRef};
 use crate::op::{ListEntry, ListOutcome, Projection};
 
-/// A page as hf-project shows it: of any projection, with the head that it is through.
+/// A page as hf-project shows it: of any projection, with the head that it covers.
 #[derive(Debug)]
 pub struct Page<'a>(pub &'a ListOutcome);
 
@@ -27,7 +28,7 @@ impl Replies for Page<'_> {
 }
 
 impl Replies for ListOutcome {
-    /// A page as the command of its noun shows it.
+    /// A page as its noun's own command shows it.
     fn reply(&self) -> Reply {
         match self.request.projection {
             Projection::Of(EntityType::DeepWork) => {
@@ -47,7 +48,7 @@ fn listed(done: &ListOutcome, entry: &ListEntry) -> Row {
     }
 }
 
-/// The command that lists what was listed, for its next page.
+/// The command of the listed noun, for the next page.
 fn own_command(done: &ListOutcome) -> Next {
     let Projection::Of(noun) = done.request.projection else { return Next::None };
     let some = !done.request.states.is_empty();
@@ -66,7 +67,7 @@ fn own_command(done: &ListOutcome) -> Next {
     next_page(done, Next::run(command).word(words), if by_status { "--status" } else { "" })
 }
 
-/// The command with what makes it the next page of the same list.
+/// Adds the options that select the next page of the same list.
 fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
     let mut next = next.arg("--limit", &done.request.limit);
     if let (&[state], false) = (done.request.states.as_slice(), status.is_empty()) {
@@ -74,7 +75,7 @@ fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
     }
     match &done.request.made_for {
         None | Some((_, EntityType::Agent)) => {}
-        // A reference is foreign text unless it reads as one of ours; without it this would be another list.
+        // Only a short reference is safe to repeat; without it the command would show a different list.
         Some((text, wanted)) => match ShortRef::parse(text) {
             Some(reference) if *wanted == EntityType::Requirement => next = next.arg("--requirement", &reference),
             Some(reference) => next = next.arg("--for", &reference),
@@ -87,21 +88,29 @@ fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
     }
 }
 
-/// A page of a list without its entries.
+/// `1 task`, `2 tasks`: entries of a projection.
+pub fn count_entries(count: usize, projection: Projection) -> String {
+    match projection {
+        Projection::Of(entity) => count_noun(count, entity.as_str()),
+        Projection::Idempotency => count_noun(count, "idempotency key"),
+    }
+}
+
+/// A page without its entries.
 pub fn page(done: &ListOutcome, next: Next) -> Reply {
     let cursor = match (done.entries.last(), done.more) {
         (Some(ListEntry::Entity(entity)), true) => Some(entity.subject.id().to_owned()),
         (Some(ListEntry::Key(key, _)), true) => Some(key.clone()),
         _ => None,
     };
-    Reply::new(Status::Ok, format!("{} {}", done.entries.len(), done.request.projection.name()))
+    Reply::new(Status::Ok, count_entries(done.entries.len(), done.request.projection))
         .next(next)
         .with(Key::Count, done.entries.len())
         .with(Key::HasMore, done.more)
         .with_some(Key::NextCursor, cursor)
 }
 
-/// The page of a persona's branches.
+/// A page of a persona's branches, without its entries.
 pub fn page_of_branches(done: &ListOutcome) -> Reply {
     page(done, own_command(done))
 }

@@ -1,12 +1,12 @@
-//! What is said of missions: no more than the state file may hold.
+//! Replies about missions.
 
 use super::{Cell, Key, Next, Replies, Reply, Status, entity};
 use crate::base::limits;
 use crate::machine::Phase;
 use crate::op::mission::{GoOutcome, GoStanding, MissionOutcome, MissionView};
 
-/// What the state file says. SUM is short: with it all, the reply is no longer than the file may be.
-fn lines(status: Status, sum: String, view: &MissionView) -> Reply {
+/// The content of the state file. SUM is kept short, so that the whole reply stays within the limit of the file.
+fn mission_reply(status: Status, sum: String, view: &MissionView) -> Reply {
     let m1 = &view.m1;
     Reply::new(status, sum)
         .next(next(view))
@@ -22,25 +22,25 @@ fn lines(status: Status, sum: String, view: &MissionView) -> Reply {
         .warn(view.warnings.clone())
 }
 
-/// Which round, of how many.
+/// The round, and how many there are at most.
 pub fn round(number: u64) -> Cell {
-    Cell::Of(number, limits::ROUNDS_MAX_COUNT)
+    Cell::NumberOf(number, limits::ROUNDS_MAX_COUNT)
 }
 
-/// A task that runs is waited for; else the next step, if it is a command that is known to be safe.
+/// Polls the task in progress; else the next step from the state file, if it is a safe command.
 fn next(view: &MissionView) -> Next {
     if let Some(reference) = view.busy.as_ref().and_then(entity::plain_reference) {
         return Next::run("hf-poll").value(&reference);
     }
     match view.mission.phase {
-        Phase::Running => Next::safe(&view.m1.next_action),
+        Phase::Running => Next::repeated(&view.m1.next_action),
         _ => Next::None,
     }
 }
 
 impl Replies for MissionView {
     fn reply(&self) -> Reply {
-        lines(Status::Ok, format!("{}: {}", self.mission.name(), self.mission.phase), self)
+        mission_reply(Status::Ok, format!("{}: {}", self.mission.name(), self.mission.phase), self)
     }
 }
 
@@ -49,7 +49,7 @@ impl Replies for MissionOutcome {
         let MissionOutcome { recorded, view } = self;
         let status = if recorded.duplicate { Status::Duplicate } else { Status::Recorded };
         let sum = format!("{} is {}, round {}", view.mission.name(), view.mission.phase, round(view.m1.round).plain());
-        lines(status, sum, view).with_texts(Key::EventId, &recorded.ids).warn(recorded.warnings.clone())
+        mission_reply(status, sum, view).with_texts(Key::EventId, &recorded.ids).warn(recorded.warnings.clone())
     }
 }
 

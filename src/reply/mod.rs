@@ -1,15 +1,15 @@
-//! What a caller is told: an outcome becomes a `Reply`, and a `Reply` becomes text, JSON or a table.
+//! Replies: an outcome becomes a `Reply`, and a `Reply` becomes text, JSON or a table.
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | `key`, `status` | the tables of keys and statuses; the manual and the schema are made from them |
+//! | `key`, `status` | the tables of keys and statuses; the manual and the schema are generated from them |
 //! | `value`, `next` | values, rows with named columns, and the next step |
-//! | `text`, `json`, `table` | renderings: for scripts and agents, for programs, for a person's terminal |
+//! | `text`, `json`, `table` | renderings: for scripts and agents, for programs, for a terminal |
 //! | `schema` | the JSON Schema of every reply |
-//! | `error` | what an error says, and what it says to do next |
-//! | the others | what each noun's outcomes say |
+//! | `error` | the reply for an error, with its next step |
+//! | the others | the replies of each noun's outcomes |
 //!
-//! Invariant: a reply is a value. Nothing here prints, and nobody needs a process to get one.
+//! Invariant: a reply is a value. Nothing here prints, so a test can get a reply without starting a process.
 
 mod agent;
 mod append;
@@ -48,29 +48,29 @@ pub use error::{of_error, of_failure};
 pub use event::row as event_row;
 pub use key::Key;
 pub use list::Page;
-pub use next::{Next, Plain};
+pub use next::{Next, SafeWord};
 pub use status::Status;
 pub use text::list_line;
 pub(crate) use value::row;
 pub use value::{Audience, Cell, Field, Row, Shape, Value};
 
-/// An outcome that can be told.
+/// An outcome with a reply.
 pub trait Replies {
     fn reply(&self) -> Reply;
 }
 
-/// One reply: the four lines that every one has, and its own fields in their order.
+/// One reply: the four lines that every reply has, then its own fields in order.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The exit code: that of the status, unless the reply says another.
+    /// The exit code: that of the status, unless the reply sets another.
     pub exit: u8,
     pub status: Status,
     pub next: Next,
     pub sum: String,
     pub fields: Vec<Field>,
-    /// Prose beside the reply.
+    /// Warnings for standard error; not part of the reply itself.
     pub warnings: Vec<String>,
-    /// Who acts in the next step, where the caller's flags alone do not say it.
+    /// The actor of the next step, if it is not the one that the caller's flags name.
     pub acting: Option<Actor>,
 }
 
@@ -92,22 +92,22 @@ impl Reply {
         self
     }
 
-    /// Another exit code than that of the status.
+    /// Sets an exit code that differs from that of the status.
     pub fn exit(mut self, exit: u8) -> Self {
         self.exit = exit;
         self
     }
 
-    /// A key with its one value.
+    /// Adds a key with one value.
     pub fn with(self, key: Key, value: impl Into<Cell>) -> Self {
         let value = value.into();
         match key.shape() {
-            Shape::Texts => self.put(key, Value::Texts(vec![value.plain()]), Audience::Everybody),
-            _ => self.put(key, Value::One(value), Audience::Everybody),
+            Shape::Texts => self.put(key, Value::Texts(vec![value.plain()]), Audience::Everyone),
+            _ => self.put(key, Value::One(value), Audience::Everyone),
         }
     }
 
-    /// The same, if there is a value.
+    /// Adds a key if there is a value.
     pub fn with_some(self, key: Key, value: Option<impl Into<Cell>>) -> Self {
         match value {
             Some(value) => self.with(key, value),
@@ -115,51 +115,56 @@ impl Reply {
         }
     }
 
-    /// A key that repeats, with a text each time.
+    /// Adds a time that is stored as text.
+    pub fn with_time(self, key: Key, value: Option<&str>) -> Self {
+        self.with_some(key, value.map(Cell::time))
+    }
+
+    /// Adds a repeating key, with one text each time.
     pub fn with_texts(self, key: Key, texts: impl IntoIterator<Item = impl ToString>) -> Self {
         let texts = texts.into_iter().map(|text| text.to_string()).collect();
-        self.put(key, Value::Texts(texts), Audience::Everybody)
+        self.put(key, Value::Texts(texts), Audience::Everyone)
     }
 
-    /// A key that repeats, with a row each time.
+    /// Adds a repeating key, with one row each time.
     pub fn with_rows(self, key: Key, rows: impl IntoIterator<Item = Row>) -> Self {
-        self.put(key, Value::Rows(rows.into_iter().collect()), Audience::Everybody)
+        self.put(key, Value::Rows(rows.into_iter().collect()), Audience::Everyone)
     }
 
-    /// Rows for readers of text, where JSON has the same in another form.
+    /// Adds rows for text only; JSON has the same in another form.
     pub fn with_text_rows(self, key: Key, rows: impl IntoIterator<Item = Row>) -> Self {
         self.put(key, Value::Rows(rows.into_iter().collect()), Audience::Text)
     }
 
-    /// A key with one record.
+    /// Adds a key with one row.
     pub fn with_row(self, key: Key, row: Row) -> Self {
-        self.put(key, Value::Rows(vec![row]), Audience::Everybody)
+        self.put(key, Value::Rows(vec![row]), Audience::Everyone)
     }
 
-    /// Numbers by name.
+    /// Adds counts by name.
     pub fn with_counts(self, key: Key, counts: impl IntoIterator<Item = (impl ToString, u64)>) -> Self {
         let counts = counts.into_iter().map(|(name, count)| (name.to_string(), count)).collect();
-        self.put(key, Value::Counts(counts), Audience::Everybody)
+        self.put(key, Value::Counts(counts), Audience::Everyone)
     }
 
-    /// A block of lines from elsewhere.
+    /// Adds a block of lines of foreign output.
     pub fn with_lines(self, key: Key, lines: Vec<String>) -> Self {
-        self.put(key, Value::Lines(lines), Audience::Everybody)
+        self.put(key, Value::Lines(lines), Audience::Everyone)
     }
 
-    /// A value for readers of JSON alone.
+    /// Adds a value for JSON only.
     pub fn with_json(self, key: Key, value: Value) -> Self {
         self.put(key, value, Audience::Json)
     }
 
     fn put(mut self, key: Key, value: Value, audience: Audience) -> Self {
-        debug_assert!(self.field(key).is_none(), "{key} is there twice");
-        debug_assert!(fits(key.shape(), &value), "{key} does not take {value:?}");
+        debug_assert!(self.field(key).is_none(), "{key} is set twice");
+        debug_assert!(fits(key.shape(), &value), "{key} cannot have the value {value:?}");
         self.fields.push(Field { key, value, audience });
         self
     }
 
-    /// The field of a key.
+    /// The field with this key.
     pub fn field(&self, key: Key) -> Option<&Field> {
         self.fields.iter().find(|field| field.key == key)
     }
@@ -169,21 +174,21 @@ impl Reply {
         self
     }
 
-    /// Who acts in the next step.
+    /// Sets the actor of the next step.
     pub fn acting(mut self, actor: Actor) -> Self {
         self.acting = Some(actor);
         self
     }
 }
 
-/// Whether a value is what the table promises for its key.
+/// Whether a value has the shape that the table promises for its key.
 fn fits(shape: Shape, value: &Value) -> bool {
     match (shape, value) {
         (Shape::Text, Value::One(Cell::Text(_)))
         | (Shape::Number, Value::One(Cell::Number(_)))
         | (Shape::Time, Value::One(Cell::Time(_) | Cell::Text(_)))
-        | (Shape::Flag | Shape::Only, Value::One(Cell::Flag(_)))
-        | (Shape::Of, Value::One(Cell::Of(..)))
+        | (Shape::Flag | Shape::TrueOnly, Value::One(Cell::Flag(_)))
+        | (Shape::NumberOf, Value::One(Cell::NumberOf(..)))
         | (Shape::Texts, Value::Texts(_))
         | (Shape::Counts, Value::Counts(_))
         | (Shape::Lines, Value::Lines(_))

@@ -1,5 +1,5 @@
-//! `NEXT`: what the caller may run next. Agents are told to obey it, so it is made of fixed words,
-//! validated ids and numbers only, and never names what destroys or what only an operator may do.
+//! `NEXT`: what the caller may run next. Agents follow it without question, so it consists only of fixed words
+//! and validated values, and never names a command that is destructive or reserved for operators.
 
 use std::fmt::Display;
 
@@ -7,11 +7,11 @@ use serde_json::{Value as Json, json};
 
 use crate::base::{Actor, EntityId, ShortRef, Subject, Timestamp, Ulid};
 
-/// Where a short reference stands in a known line.
+/// The placeholder for a short reference in `SAFE`.
 const REF: &str = "REF";
 
-/// Lines that somebody may write down as his next step and that are then repeated: they look, wait, or
-/// go on with what was approved.
+/// Commands that a mission file may name as its next step and that are then repeated as `NEXT`: they read, wait,
+/// or continue approved work.
 const SAFE: &[&str] = &[
     "hf-poll REF",
     "hf-job check REF",
@@ -36,47 +36,47 @@ const SAFE: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     None,
-    /// A command of ours, word by word. Built by `Next::run` and its arguments.
+    /// One of the toolkit's commands, word by word. Built with `Next::run`.
     Action(Vec<String>),
-    /// Mend what was named, then go on.
+    /// Fix what the reply names, then run the command again.
     Patch,
     Ask(&'static str),
 }
 
-/// What may stand in a command line beside our own words.
-pub trait Plain: Display {}
-impl Plain for Ulid {}
-impl Plain for Actor {}
-impl Plain for EntityId {}
-impl Plain for Subject {}
-impl Plain for Timestamp {}
-impl Plain for usize {}
-impl Plain for ShortRef {}
+/// A value that is safe in a command line without quoting.
+pub trait SafeWord: Display {}
+impl SafeWord for Ulid {}
+impl SafeWord for Actor {}
+impl SafeWord for EntityId {}
+impl SafeWord for Subject {}
+impl SafeWord for Timestamp {}
+impl SafeWord for usize {}
+impl SafeWord for ShortRef {}
 
 impl Next {
     pub const OPERATOR: Next = Next::Ask("operator");
 
-    /// A command of ours, in fixed words.
+    /// A command, in fixed words.
     pub fn run(command: &'static str) -> Self {
         Next::Action(Vec::new()).word(command)
     }
 
-    /// Adds fixed words of ours, such as an option without a value or a name from a closed list.
+    /// Adds fixed words, such as an option without a value or a name from a closed list.
     pub fn word(self, words: &'static str) -> Self {
         self.and(words.split(' ').map(str::to_owned))
     }
 
-    /// Adds a value that is known to be plain.
-    pub fn value(self, value: &dyn Plain) -> Self {
+    /// Adds a value.
+    pub fn value(self, value: &dyn SafeWord) -> Self {
         self.and([value.to_string()])
     }
 
-    /// Adds an option of ours with a value that is known to be plain.
-    pub fn arg(self, option: &'static str, value: &dyn Plain) -> Self {
+    /// Adds an option with a value.
+    pub fn arg(self, option: &'static str, value: &dyn SafeWord) -> Self {
         self.word(option).value(value)
     }
 
-    /// Adds an option that names a folder, or asks an operator if its path is not plain.
+    /// Adds an option with a path; becomes `ASK operator` if the path would need quoting.
     pub fn path(self, option: &'static str, path: &str) -> Self {
         match self {
             Next::Action(_) if is_plain_path(path) => self.word(option).and([path.to_owned()]),
@@ -95,7 +95,7 @@ impl Next {
         }
     }
 
-    /// The words of the command, if it is one.
+    /// The words of the command; empty for the other steps.
     pub fn argv(&self) -> &[String] {
         match self {
             Next::Action(argv) => argv,
@@ -103,8 +103,8 @@ impl Next {
         }
     }
 
-    /// To poll a job again, ours or of a foreign system, under the name that hf-poll was called by.
-    /// Words that are not plain are not repeated.
+    /// Polls a job again, under the name that hf-poll was called by. Becomes `ASK operator` if the name or the id
+    /// would need quoting: the id of a foreign job is any text.
     pub fn poll(called: Option<&str>, id: &str) -> Self {
         let plain = |word: &str, more: &[u8]| {
             !word.is_empty()
@@ -117,9 +117,8 @@ impl Next {
         }
     }
 
-    /// A line that somebody wrote down as his next step, if it is one of ours that cannot harm, with
-    /// nothing in it but references.
-    pub fn safe(line: &str) -> Self {
+    /// A next step read from a mission file, if it is a line of `SAFE`; anything else is dropped.
+    pub fn repeated(line: &str) -> Self {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let fits = |known: &&str| {
             let known: Vec<&str> = known.split(' ').collect();
@@ -139,7 +138,7 @@ impl Next {
         }
     }
 
-    /// The step for programs.
+    /// The step as JSON.
     pub fn json(&self) -> Json {
         match self {
             Next::None => json!({"kind": "none"}),
@@ -150,7 +149,7 @@ impl Next {
     }
 }
 
-/// The step as printed. Every word is plain, so none needs quoting.
+/// The step as printed. No word needs quoting.
 impl Display for Next {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -171,14 +170,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_next_step_that_was_written_down_is_repeated_only_if_it_is_known_and_plain() {
+    fn a_next_step_from_a_file_is_repeated_only_if_it_is_known_and_plain() {
         for (line, next) in [
             ("hf-poll t-0001", "ACTION hf-poll T-0001"),
             ("  hf-state   go ", "ACTION hf-state go"),
             ("hf-task claim", "ACTION hf-task claim"),
             ("hf-task claim T-0002@A13C", "ACTION hf-task claim T-0002@a13c"),
         ] {
-            assert_eq!(Next::safe(line).to_string(), next);
+            assert_eq!(Next::repeated(line).to_string(), next);
         }
         for line in [
             "NONE",
@@ -193,7 +192,7 @@ mod tests {
             "rm -rf /",
             "hf-poll REF",
         ] {
-            assert_eq!(Next::safe(line), Next::None, "{line}");
+            assert_eq!(Next::repeated(line), Next::None, "{line}");
         }
     }
 

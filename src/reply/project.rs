@@ -1,10 +1,11 @@
-//! What is said of projections: counts, whole maps, rebuilds and checks.
+//! Replies about projections: counts, whole maps, rebuilds and checks.
 
-use super::{Cell, Key, Next, Replies, Reply, Status, row};
+use super::{Cell, Key, Next, Replies, Reply, Status, list, row};
+use crate::base::text::count_noun;
 use crate::chain::Head;
 use crate::op::project::{CheckOutcome, MapOutcome, RebuildOutcome, SnapshotOutcome, SummaryOutcome, TypeCounts};
 
-/// The head that a reply is through.
+/// Adds the head: the reply covers all events up to it.
 pub fn with_head(reply: Reply, head: Option<Head>) -> Reply {
     reply.with_some(Key::HeadId, head.map(|head| head.id)).with_some(Key::HeadHash, head.map(|head| head.hash))
 }
@@ -16,31 +17,34 @@ impl Replies for SummaryOutcome {
             row![entity.plural(), *live, Cell::Counts(states)]
         });
         let entities: u64 = self.counts.iter().map(|counts| counts.live).sum();
-        let reply = Reply::new(Status::Ok, format!("{entities} entities from {} events", self.events))
-            .with_rows(Key::Projection, rows)
-            .with(Key::Events, self.events);
+        let reply = Reply::new(
+            Status::Ok,
+            format!("{} from {}", count_noun(entities, "entity"), count_noun(self.events, "event")),
+        )
+        .with_rows(Key::Projection, rows)
+        .with(Key::Events, self.events);
         with_head(reply, self.head).with_texts(Key::Stale, &self.stale)
     }
 }
 
 impl Replies for MapOutcome {
-    /// What is said beside the map.
+    /// The reply that accompanies the map.
     fn reply(&self) -> Reply {
         let count = self.map.len();
-        let reply = Reply::new(Status::Ok, format!("{count} {}", self.projection.name())).with(Key::Count, count);
+        let reply = Reply::new(Status::Ok, list::count_entries(count, self.projection)).with(Key::Count, count);
         with_head(reply, self.head)
     }
 }
 
 impl Replies for RebuildOutcome {
     fn reply(&self) -> Reply {
-        with_head(Reply::new(Status::Rebuilt, "from the events alone").with(Key::Events, self.events), self.head)
+        with_head(Reply::new(Status::Rebuilt, "rebuilt from the events").with(Key::Events, self.events), self.head)
     }
 }
 
 impl Replies for SnapshotOutcome {
     fn reply(&self) -> Reply {
-        let reply = Reply::new(Status::Snapshot, "the whole state, with the head that it stands for")
+        let reply = Reply::new(Status::Snapshot, "snapshot of the state at the current head")
             .with(Key::Path, format!("snapshots/{}", self.file))
             .with(Key::Events, self.events);
         with_head(reply, self.head)
@@ -50,10 +54,10 @@ impl Replies for SnapshotOutcome {
 impl Replies for CheckOutcome {
     fn reply(&self) -> Reply {
         let reply = match self.differences.len() {
-            0 => Reply::new(Status::Consistent, "index, projections and snapshot say what the events say"),
+            0 => Reply::new(Status::Consistent, "index, projections and snapshot match the events"),
             n => {
-                let mend = if self.rebuild_mends { "--rebuild" } else { "--snapshot" };
-                Reply::new(Status::Failed, format!("{n} differences")).next(Next::run("hf-project").word(mend))
+                let repair = if self.rebuild_mends { "--rebuild" } else { "--snapshot" };
+                Reply::new(Status::Failed, count_noun(n, "difference")).next(Next::run("hf-project").word(repair))
             }
         };
         with_head(reply.with(Key::Events, self.events), self.head).with_texts(Key::Difference, &self.differences)

@@ -1,6 +1,7 @@
-//! What is said of files that have a reference.
+//! Replies about documents: files that have a reference.
 
 use super::{Key, Replies, Reply, Status, row};
+use crate::base::text::count_noun;
 use crate::op::document::{AddOutcome, DocumentStanding, DocumentView, DocumentsOutcome};
 
 fn about(status: Status, view: &DocumentView) -> Reply {
@@ -31,7 +32,7 @@ impl Replies for DocumentsOutcome {
         let document = |view: &DocumentView| {
             row![view.reference.as_str(), view.standing.as_str(), view.path.display().to_string()]
         };
-        Reply::new(status, format!("{} of {} references hold", all.len() - wrong, all.len()))
+        Reply::new(status, format!("{} of {} unchanged", all.len() - wrong, count_noun(all.len(), "document")))
             .with_rows(Key::Document, all.iter().map(document))
     }
 }

@@ -1,11 +1,12 @@
-//! What is said of reviews.
+//! Replies about reviews.
 
 use super::{Key, Next, Replies, Reply, Status, mission};
+use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::review::{DebateView, FailsOutcome, PromptOutcome, ReviewOutcome};
 
-/// Where the debate stands.
-fn standing(reply: Reply, view: &DebateView) -> Reply {
+/// Adds the current state of the debate.
+fn with_debate(reply: Reply, view: &DebateView) -> Reply {
     reply
         .with(Key::Round, mission::round(view.round()))
         .with_some(Key::Turn, view.turn.as_deref())
@@ -13,7 +14,7 @@ fn standing(reply: Reply, view: &DebateView) -> Reply {
         .with_some(Key::M1Status, view.m1_status)
 }
 
-/// What comes next: a person's word, mending the spec, or nothing that can be named.
+/// The next step: ask an operator, fix the spec, or none.
 fn next(view: &DebateView) -> Next {
     match (view.is(Phase::Exhausted), view.fails().is_empty()) {
         (true, _) => Next::OPERATOR,
@@ -26,15 +27,16 @@ impl Replies for DebateView {
     fn reply(&self) -> Reply {
         let sum = match (self.is(Phase::Converged), self.is(Phase::Exhausted), &self.turn) {
             (true, ..) => "the reviewers agree".to_owned(),
-            (_, true, _) => "every round is used, and there is still something to fix".to_owned(),
-            (_, _, turn) => format!("it is the turn of {}", turn.as_deref().unwrap_or("nobody")),
+            (_, true, _) => "all rounds are used up, and there is still something to fix".to_owned(),
+            (_, _, Some(turn)) => format!("it is {turn}'s turn"),
+            (_, _, None) => "it is nobody's turn".to_owned(),
         };
-        standing(Reply::new(Status::Ok, sum), self).with_texts(Key::Fail, self.fails()).next(next(self))
+        with_debate(Reply::new(Status::Ok, sum), self).with_texts(Key::Fail, self.fails()).next(next(self))
     }
 }
 
 impl Replies for ReviewOutcome {
-    /// A reply was recorded; the status of a run tells how it ended.
+    /// A recorded review. After `hf-review run` the status is the result of the run.
     fn reply(&self) -> Reply {
         let status = match (self.ran, self.fails.is_empty()) {
             (true, _) if self.view.is(Phase::Exhausted) => Status::RoundLimit,
@@ -44,7 +46,7 @@ impl Replies for ReviewOutcome {
             (false, _) => Status::Recorded,
         };
         let sum = format!("{}: {} PASS, {} FAIL", self.review, self.passes, self.fails.len());
-        standing(Reply::new(status, sum), &self.view)
+        with_debate(Reply::new(status, sum), &self.view)
             .next(next(&self.view))
             .with(Key::Review, self.review.as_str())
             .with(Key::File, self.file.as_str())
@@ -56,15 +58,15 @@ impl Replies for ReviewOutcome {
 
 impl Replies for FailsOutcome {
     fn reply(&self) -> Reply {
-        Reply::new(Status::Ok, format!("FAIL lines of {}: {}", self.review, self.fails.len()))
+        Reply::new(Status::Ok, format!("{} has {}", self.review, count_noun(self.fails.len(), "FAIL line")))
             .with(Key::Review, self.review.as_str())
             .with_texts(Key::Fail, &self.fails)
     }
 }
 
 impl Replies for PromptOutcome {
-    /// What is said beside the prompt.
+    /// The reply that accompanies the prompt.
     fn reply(&self) -> Reply {
-        Reply::new(Status::Ok, format!("a prompt of {} bytes", self.prompt.len()))
+        Reply::new(Status::Ok, format!("prompt of {}", count_noun(self.prompt.len(), "byte")))
     }
 }

@@ -1,8 +1,8 @@
-//! The JSON Schema of every reply, made from the tables.
+//! The JSON Schema of every reply, generated from the tables.
 
 use serde_json::{Map, Value as Json, json};
 
-use super::value::{Column, Kind, Shape};
+use super::value::{CellKind, Column, Shape};
 use super::{Status, json as rendering, key};
 
 const TIME: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$";
@@ -10,19 +10,19 @@ const TIME: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$";
 /// The schema as one document.
 pub fn document() -> Json {
     let mut properties = Map::new();
-    for entry in key::TABLE {
-        let mut schema = of_shape(entry.shape);
-        schema["description"] = json!(entry.meaning);
-        properties.insert(entry.json.to_owned(), schema);
+    for row in key::TABLE {
+        let mut schema = shape_schema(row.shape);
+        schema["description"] = json!(row.meaning);
+        properties.insert(row.json.to_owned(), schema);
     }
-    let statuses: Vec<&str> = Status::TABLE.iter().map(|entry| entry.name).collect();
+    let statuses: Vec<&str> = Status::TABLE.iter().map(|row| row.name).collect();
     properties.insert("schema".to_owned(), json!({"const": rendering::SCHEMA}));
     properties.insert("exit".to_owned(), json!({"type": "integer", "minimum": 0, "maximum": 255}));
     properties.insert("status".to_owned(), json!({"enum": statuses}));
     properties.insert("next".to_owned(), next());
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A reply of a HiveForge command, as --json gives it",
+        "title": "A reply of a HiveForge command with --json",
         "type": "object",
         "required": ["schema", "exit", "status", "next", "sum"],
         "properties": properties,
@@ -31,14 +31,14 @@ pub fn document() -> Json {
     })
 }
 
-fn of_shape(shape: Shape) -> Json {
+fn shape_schema(shape: Shape) -> Json {
     match shape {
         Shape::Text => json!({"type": "string"}),
         Shape::Number => json!({"type": "integer"}),
         Shape::Time => json!({"$ref": "#/$defs/time"}),
         Shape::Flag => json!({"type": "boolean"}),
-        Shape::Only => json!({"const": true}),
-        Shape::Of => json!({
+        Shape::TrueOnly => json!({"const": true}),
+        Shape::NumberOf => json!({
             "type": "object",
             "required": ["number", "of"],
             "properties": {"number": {"type": "integer"}, "of": {"type": "integer"}},
@@ -60,17 +60,17 @@ fn counts() -> Json {
     json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}})
 }
 
-/// A row: every column by its name, null where it has no value.
+/// A row: every column by name, null if it has no value.
 fn object(columns: &[Column]) -> Json {
-    let of_kind = |kind: Kind| match kind {
-        Kind::Text | Kind::Name => json!({"type": ["string", "null"]}),
-        Kind::Number | Kind::Seconds => json!({"type": ["integer", "null"]}),
-        Kind::Percent => json!({"type": ["number", "null"]}),
-        Kind::Time => json!({"anyOf": [{"$ref": "#/$defs/time"}, {"type": "null"}]}),
-        Kind::Counts => counts(),
+    let cell_schema = |kind: CellKind| match kind {
+        CellKind::Text | CellKind::Name => json!({"type": ["string", "null"]}),
+        CellKind::Number | CellKind::Seconds => json!({"type": ["integer", "null"]}),
+        CellKind::Percent => json!({"type": ["number", "null"]}),
+        CellKind::Time => json!({"anyOf": [{"$ref": "#/$defs/time"}, {"type": "null"}]}),
+        CellKind::Counts => counts(),
     };
     let properties: Map<String, Json> =
-        columns.iter().map(|column| (column.name.to_owned(), of_kind(column.kind))).collect();
+        columns.iter().map(|column| (column.name.to_owned(), cell_schema(column.kind))).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
     json!({"type": "object", "required": names, "properties": properties, "additionalProperties": false})
 }
@@ -104,7 +104,7 @@ fn next() -> Json {
     })
 }
 
-/// What a projection holds for an entity: some members always, the others by its type.
+/// An entity as in its projection: some members always, the others depending on its type.
 fn entity() -> Json {
     json!({
         "type": "object",
@@ -135,7 +135,7 @@ fn entity() -> Json {
     })
 }
 
-/// An event as the log has it.
+/// An event as in the log.
 fn event() -> Json {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! What an agent is told when it comes, asks and leaves.
+//! Replies to an agent that logs in, asks for work, reports and logs out.
 
 use super::{Key, Next, Replies, Reply, Status, entity, event, row, sentence};
 use crate::base::EntityId;
@@ -8,11 +8,11 @@ use crate::op::session::{
     Action, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, RenewOutcome, ReportOutcome,
 };
 
-/// What an agent does first after a pause.
-const INSTRUCTION: &str = "work was paused and goes on: check where things stood, tidy up what is half done; \
+/// What an agent should do first after a pause.
+const INSTRUCTION: &str = "work was paused and has been resumed: check the current state and clean up what is half done; \
                            the repository and its dependencies may have changed";
 
-fn held(done: &Recorded) -> Reply {
+fn session_reply(done: &Recorded) -> Reply {
     let session = done.entity.as_ref();
     done.reply()
         .with_some(Key::SessionId, session.map(|session| session.subject.id()))
@@ -23,20 +23,20 @@ impl Replies for LoginOutcome {
     fn reply(&self) -> Reply {
         let id = self.recorded.entity.as_ref().and_then(|session| EntityId::parse(session.subject.id()).ok());
         let task = Next::run("hf-session").word("task");
-        held(&self.recorded).next(id.map_or(Next::None, |id| task.arg("--session", &id)))
+        session_reply(&self.recorded).next(id.map_or(Next::None, |id| task.arg("--session", &id)))
     }
 }
 
 impl Replies for RenewOutcome {
     fn reply(&self) -> Reply {
-        held(&self.recorded)
+        session_reply(&self.recorded)
     }
 }
 
 impl Replies for LogoutOutcome {
     fn reply(&self) -> Reply {
         match &self.recorded {
-            Some(done) => held(done),
+            Some(done) => session_reply(done),
             None => Reply::new(Status::Duplicate, "no session is open"),
         }
     }
@@ -76,7 +76,7 @@ impl Replies for MyTaskOutcome {
     fn reply(&self) -> Reply {
         let resumed = self.resumed_from_pause;
         let reply = match &self.task {
-            None => Reply::new(Status::NoTask, "there is nothing to do"),
+            None => Reply::new(Status::NoTask, "no task is ready"),
             Some(task) => {
                 let next = match task.phase {
                     Phase::Assigned => entity::next_about("hf-task", "start", task),

@@ -1,4 +1,4 @@
-//! What is said when everything stops, or a project rests, and when work goes on.
+//! Replies about stopping, pausing, archiving and resuming.
 
 use super::{Key, Next, Replies, Reply, Status};
 use crate::machine::Phase;
@@ -8,8 +8,8 @@ use crate::op::{ResumeOutcome, StopOutcome};
 impl Replies for StopOutcome {
     fn reply(&self) -> Reply {
         let (status, sum) = match (&self.unrecorded, self.duplicate) {
-            (Some(error), _) => (Status::StoppedUnrecorded, format!("stopped, not recorded yet: {error}")),
-            (None, true) => (Status::Duplicate, format!("stopped before: {}", self.reason)),
+            (Some(error), _) => (Status::StoppedUnrecorded, format!("stopped, but not recorded yet: {error}")),
+            (None, true) => (Status::Duplicate, format!("already stopped: {}", self.reason)),
             (None, false) => (Status::Stopped, format!("everything is stopped: {}", self.reason)),
         };
         Reply::new(status, sum)
@@ -22,12 +22,12 @@ impl Replies for StopOutcome {
 
 impl Replies for ResumeOutcome {
     fn reply(&self) -> Reply {
-        self.recorded.told(Status::Resumed)
+        self.recorded.reply_with(Status::Resumed)
     }
 }
 
-/// How far a project has come to rest.
-fn rest(status: Status, project: &PauseProgress) -> Reply {
+/// The phase of a project, and what is still in progress there.
+fn project_reply(status: Status, project: &PauseProgress) -> Reply {
     Reply::new(status, format!("{} is {}", project.subject, project.state))
         .with(Key::State, project.state.as_str())
         .with(Key::Drained, project.left.is_empty())
@@ -41,20 +41,20 @@ impl Replies for RestOutcome {
             (Some(_), Phase::Archived) => Status::Archived,
             (_, Phase::Paused) => Status::Paused,
             (Some(_), _) => Status::Paused,
-            // Whoever only waited is told how it is.
+            // Nothing was requested but to wait.
             (None, _) => Status::Ok,
         };
         let ids = self.recorded.iter().flat_map(|recorded| &recorded.ids);
         let warnings = self.recorded.as_ref().map(|recorded| recorded.warnings.clone()).unwrap_or_default();
-        rest(status, &self.project).with_texts(Key::EventId, ids).warn(warnings)
+        project_reply(status, &self.project).with_texts(Key::EventId, ids).warn(warnings)
     }
 }
 
 impl Replies for PauseOutcome {
-    /// A project that goes on.
+    /// The reply of hf-resume for one project.
     fn reply(&self) -> Reply {
         match &self.recorded {
-            Some(recorded) => recorded.told(Status::Resumed),
+            Some(recorded) => recorded.reply_with(Status::Resumed),
             None => {
                 let project = &self.project;
                 Reply::new(Status::Duplicate, format!("{} is {}", project.subject, project.state))

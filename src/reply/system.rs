@@ -1,6 +1,7 @@
-//! What is said of the whole: a new vault, a copy, how everything stands.
+//! Replies about the whole vault: init, backup, status and metrics.
 
 use super::{Cell, Key, Replies, Reply, Row, Status, project, row};
+use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::pause::ProjectView;
 use crate::op::{BackupOutcome, InitOutcome, Metric, MetricsOutcome, StatusOutcome};
@@ -8,8 +9,8 @@ use crate::op::{BackupOutcome, InitOutcome, Metric, MetricsOutcome, StatusOutcom
 impl Replies for InitOutcome {
     fn reply(&self) -> Reply {
         let reply = match &self.created {
-            None => Reply::new(Status::Exists, "the vault is there already; nothing was changed"),
-            Some(first) => Reply::new(Status::Initialized, "a new vault with its first event")
+            None => Reply::new(Status::Exists, "the vault already exists; nothing was changed"),
+            Some(first) => Reply::new(Status::Initialized, "created a new vault with its first event")
                 .with(Key::EventId, first.id)
                 .with(Key::Hash, first.hash)
                 .with_some(Key::VaultId, first.payload["vault_id"].as_str()),
@@ -21,20 +22,23 @@ impl Replies for InitOutcome {
 impl Replies for BackupOutcome {
     fn reply(&self) -> Reply {
         let done = &self.copied;
-        let reply = Reply::new(Status::BackedUp, format!("{} events in {} files", done.events, done.files))
-            .with(Key::Path, self.path.display().to_string())
-            .with(Key::Events, done.events);
+        let reply = Reply::new(
+            Status::BackedUp,
+            format!("{} in {}", count_noun(done.events, "event"), count_noun(done.files, "file")),
+        )
+        .with(Key::Path, self.path.display().to_string())
+        .with(Key::Events, done.events);
         project::with_head(reply, done.head).with(Key::Files, done.files).with(Key::Bytes, done.bytes)
     }
 }
 
 impl Replies for StatusOutcome {
-    /// The names are those of seed 004's get_status.
+    /// Uses the names of seed 004's get_status.
     fn reply(&self) -> Reply {
         let problem = self.problems.first();
         let sum = match problem {
-            Some((since, what)) => format!("{}; since {since} {what}", self.system),
-            None => format!("{}, nothing needs a person", self.system),
+            Some((since, what)) => format!("{}; since {since}: {what}", self.system),
+            None => format!("{}; nothing needs attention", self.system),
         };
         let watchdog = match self.watchdog {
             Some(tick) => row![tick, (self.now.0 - tick.0).max(0)],
@@ -57,10 +61,10 @@ impl Replies for StatusOutcome {
     }
 }
 
-/// Every state that tasks are in, and those that a reader of the status asks for where there is none.
+/// Tasks by phase. The usual phases are listed even if no task is in them.
 fn tasks(counted: &[(Phase, u64)]) -> Vec<(Phase, u64)> {
-    let asked_for = [Phase::Running, Phase::Ready, Phase::Succeeded, Phase::Failed, Phase::Aborted];
-    let absent = asked_for.into_iter().filter(|state| counted.iter().all(|(known, _)| known != state));
+    let usual = [Phase::Running, Phase::Ready, Phase::Succeeded, Phase::Failed, Phase::Aborted];
+    let absent = usual.into_iter().filter(|state| counted.iter().all(|(known, _)| known != state));
     counted.iter().copied().chain(absent.map(|state| (state, 0))).collect()
 }
 
@@ -74,7 +78,7 @@ impl Replies for MetricsOutcome {
             let percent = (m.whole > 0).then(|| m.part as f64 * 100.0 / m.whole as f64);
             row![m.name, percent.map_or(Cell::None, Cell::Percent), m.part, m.whole, m.aim, m.means]
         };
-        Reply::new(Status::Ok, format!("{} figures", self.metrics.len()))
+        Reply::new(Status::Ok, count_noun(self.metrics.len(), "metric"))
             .with_rows(Key::Metric, self.metrics.iter().map(metric))
     }
 }

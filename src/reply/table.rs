@@ -1,23 +1,23 @@
-//! The reply for a person at a terminal: a sentence, then pairs and tables, in as many columns as there are.
+//! The reply for a person at a terminal: a sentence, then pairs and tables, within the width of the screen.
 //!
-//! Nothing is said here that the other renderings do not say; ids that only programs need are left out, and
-//! times are told from now.
+//! Shows nothing that the other renderings do not have. Ids that only programs need are left out, and times are
+//! relative.
 
 use unicode_width::UnicodeWidthStr;
 
-use super::value::{Column, Kind, Said};
+use super::value::{CellKind, Column, InText};
 use super::{Cell, Field, Key, Next, Reply, Row, Shape, Value, text};
 use crate::base::{Timestamp, text as plain};
 use crate::event::parse_ulid;
 
-/// Columns of a terminal that does not say how many it has.
+/// The width of a terminal that does not report one.
 const DEFAULT_COLUMNS: usize = 80;
-/// No column of a table is cut to less than this.
+/// The width below which a column is cut only if the screen is too narrow otherwise.
 const NARROWEST: usize = 8;
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
-/// What a person looks at.
+/// The terminal to render for.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     pub columns: Option<usize>,
@@ -44,14 +44,14 @@ impl Screen {
     }
 }
 
-/// The whole reply, with its line ends.
+/// Renders the whole reply, with newlines.
 pub fn render(reply: &Reply, screen: &Screen) -> String {
     let status = screen.paint(colour_of_exit(reply.exit), reply.status.as_str());
     let mut out = format!("{status}  {}\n", plain::escape(&reply.sum));
     let shown: Vec<&Field> = reply.fields.iter().filter(|field| is_shown(reply, field)).collect();
-    // What is wrong comes first.
-    let (wrong, others): (Vec<&Field>, Vec<&Field>) = shown.iter().partition(|field| field.key == Key::Problem);
-    let pairs: Vec<(String, String)> = wrong.iter().chain(&others).filter_map(|field| pair(field, screen)).collect();
+    // Problems come first.
+    let (problems, others): (Vec<&Field>, Vec<&Field>) = shown.iter().partition(|field| field.key == Key::Problem);
+    let pairs: Vec<(String, String)> = problems.iter().chain(&others).filter_map(|field| pair(field, screen)).collect();
     let widest = pairs.iter().map(|(label, _)| label.width()).max().unwrap_or(0);
     for (label, value) in &pairs {
         out += &format!("  {}  {value}\n", screen.paint(DIM, &format!("{label:<widest$}")));
@@ -73,16 +73,16 @@ fn colour_of_exit(exit: u8) -> &'static str {
     }
 }
 
-/// Whether a person needs a field.
+/// Whether a table shows a field.
 fn is_shown(reply: &Reply, field: &Field) -> bool {
     let named = reply.field(Key::Ref).is_some() || reply.field(Key::State).is_some();
-    field.key.entry().for_people
+    field.key.row().for_people
         && (field.key != Key::Subject || !named)
-        // The sentence says it already.
+        // SUM already names state and reference: `T-0001 is Ready`.
         && !(matches!(field.key, Key::State | Key::Ref) && reply.sum.contains(" is "))
 }
 
-/// The next step in a person's words.
+/// The next step in words.
 fn next(next: &Next) -> Option<String> {
     match next {
         Next::None => None,
@@ -98,10 +98,10 @@ fn next(next: &Next) -> Option<String> {
     }
 }
 
-/// A field that fits beside its name.
+/// A field as a label and a value, if it fits on one line.
 fn pair(field: &Field, screen: &Screen) -> Option<(String, String)> {
     let value = match &field.value {
-        Value::One(cell) => said(cell, kind_of(field.key), screen),
+        Value::One(cell) => cell_text(cell, cell_kind(field.key), screen),
         Value::Counts(counts) if counts.is_empty() => return None,
         Value::Counts(counts) => {
             let words: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
@@ -111,29 +111,29 @@ fn pair(field: &Field, screen: &Screen) -> Option<(String, String)> {
             let columns = field.key.shape().columns();
             let cells = rows.first().into_iter().flat_map(|row| columns.iter().zip(&row.cells));
             let words: Vec<String> = cells
-                // A time is told from now already.
+                // The time next to it is relative already.
                 .filter(|(column, cell)| cell.is_some() && column.name != "age_seconds")
-                .map(|(column, cell)| said(cell, column.kind, screen))
+                .map(|(column, cell)| cell_text(cell, column.kind, screen))
                 .collect();
             words.join("  ")
         }
         _ => return None,
     };
     let colour = if field.key == Key::Problem { RED } else { colour_of_state(&value) };
-    Some((label(field.key.entry().json), screen.paint(colour, &value)))
+    Some((label(field.key.row().json), screen.paint(colour, &value)))
 }
 
-fn kind_of(key: Key) -> Kind {
+fn cell_kind(key: Key) -> CellKind {
     match key {
-        Key::UptimeSeconds | Key::ElapsedS => Kind::Seconds,
-        _ => Kind::Text,
+        Key::UptimeSeconds | Key::ElapsedS => CellKind::Seconds,
+        _ => CellKind::Text,
     }
 }
 
-/// A field that takes lines of its own.
+/// A field that takes several lines; empty for other fields.
 fn block(field: &Field, screen: &Screen) -> String {
     let heading = |count: usize| {
-        let label = field.key.entry().json.replace('_', " ");
+        let label = field.key.row().json.replace('_', " ");
         if count == 0 { String::new() } else { format!("{}\n", screen.paint(DIM, &label)) }
     };
     match &field.value {
@@ -154,31 +154,31 @@ fn block(field: &Field, screen: &Screen) -> String {
     }
 }
 
-/// Columns that only programs need.
+/// Columns that tables do not show.
 const FOR_PROGRAMS: &[&str] = &["event_id", "run_id", "logref"];
-/// Facts that only programs need.
+/// Facts that tables do not show.
 const FACTS_FOR_PROGRAMS: &[&str] = &["last_event_id", "content", "target_hash"];
 
-/// Whether a row is a fact that a person does not need.
+/// Whether a row is a fact that tables do not show.
 fn is_for_programs(columns: &[Column], row: &Row) -> bool {
     let named = |name: &Cell| matches!(name, Cell::Text(name) if FACTS_FOR_PROGRAMS.contains(&name.as_str()));
     columns[0].name == "name" && row.cells.first().is_some_and(named)
 }
 
-/// The columns that a person wants, in the order of a table: the short ones first, the text that is read
-/// last at the end. What has a reference is named by that, so subject and reference are one column.
-fn wanted(columns: &'static [Column], rows: &[&Row]) -> Vec<usize> {
+/// The columns to show, in order: the short ones first, the free text last. Subject and reference share a column,
+/// which shows the reference if there is one.
+fn shown_columns(columns: &'static [Column], rows: &[&Row]) -> Vec<usize> {
     let has = |name: &str| columns.iter().any(|column| column.name == name);
-    let is_wanted = |n: &usize| {
+    let is_shown = |n: &usize| {
         let name = columns[*n].name;
-        let is_said_elsewhere = (name == "ref" && has("subject")) || (name == "is" && has("value"));
-        !FOR_PROGRAMS.contains(&name) && !is_said_elsewhere && rows.iter().any(|row| cell(columns, row, *n).is_some())
+        let is_merged = (name == "ref" && has("subject")) || (name == "is" && has("value"));
+        !FOR_PROGRAMS.contains(&name) && !is_merged && rows.iter().any(|row| cell(columns, row, *n).is_some())
     };
-    let last = columns.iter().rposition(|column| column.said == Said::Plain).unwrap_or(0);
-    (0..columns.len()).filter(|n| *n != last).chain([last]).filter(is_wanted).collect()
+    let last = columns.iter().rposition(|column| column.in_text == InText::Value).unwrap_or(0);
+    (0..columns.len()).filter(|n| *n != last).chain([last]).filter(is_shown).collect()
 }
 
-/// A cell of a row; for its subject the reference, and for a fact what it names, where there is one.
+/// A cell of a row; the reference instead of the subject, and for a fact the entity that it names, if there is one.
 fn cell<'a>(columns: &[Column], row: &'a Row, n: usize) -> &'a Cell {
     let at = |name: &str| columns.iter().position(|column| column.name == name).and_then(|n| row.cells.get(n));
     let better = match columns[n].name {
@@ -194,10 +194,10 @@ fn table(columns: &'static [Column], rows: &[Row], screen: &Screen) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let order = wanted(columns, &rows);
+    let order = shown_columns(columns, &rows);
     let line = |row: &&Row| -> Vec<String> {
         let cells = order.iter().map(|n| (columns[*n].kind, cell(columns, row, *n)));
-        cells.map(|(kind, cell)| if cell.is_some() { said(cell, kind, screen) } else { String::new() }).collect()
+        cells.map(|(kind, cell)| if cell.is_some() { cell_text(cell, kind, screen) } else { String::new() }).collect()
     };
     let heads: Vec<String> = order.iter().map(|n| head(columns[*n].name)).collect();
     let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
@@ -217,13 +217,13 @@ fn table(columns: &'static [Column], rows: &[Row], screen: &Screen) -> String {
     out
 }
 
-/// A person needs no unit in a name: the value has it. `created_at` is `created`.
+/// A name without its unit, which the value has: `created_at` becomes `created`.
 fn label(name: &str) -> String {
     let unit = ["_at", "_seconds", "_s"].iter().find_map(|unit| name.strip_suffix(unit));
     unit.unwrap_or(name).replace('_', " ")
 }
 
-/// The head of a column.
+/// The heading of a column.
 fn head(name: &str) -> String {
     let name = match name {
         "seconds" => "time",
@@ -235,8 +235,8 @@ fn head(name: &str) -> String {
     label(name).to_uppercase()
 }
 
-/// Takes from the widest column until the line fits: down to a width that can be read, or to next to nothing
-/// where the screen is so narrow.
+/// Narrows the widest columns until the line fits: down to `NARROWEST`, or to two characters if that is still too
+/// wide.
 fn fit(widths: &mut [usize], columns: usize) {
     let gaps = GAP * widths.len().saturating_sub(1);
     for narrowest in [NARROWEST, 2] {
@@ -262,8 +262,8 @@ fn row_line(cells: &[String], widths: &[usize], paint: &dyn Fn(usize, &str) -> S
     format!("{}\n", line.trim_end())
 }
 
-/// The beginning of a text that fits so many columns. A character may change the width of the one before it,
-/// so what is left is measured as a whole.
+/// The start of a text that fits into `width` columns. A character may change the width of the one before it, so
+/// the width of the whole text is measured.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -273,11 +273,11 @@ pub fn cut(text: &str, width: usize) -> String {
     short + "…"
 }
 
-/// A text on lines of so many columns, broken at spaces.
+/// A text on lines of at most `width` columns, broken at spaces.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is one");
+        let line = lines.last_mut().expect("there is at least one line");
         match line.is_empty() || line.width() + 1 + word.width() <= width {
             true if line.is_empty() => line.push_str(word),
             true => line.extend([" ", word]),
@@ -287,7 +287,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Green where work goes on or went well, red where it did not, yellow where somebody waits.
+/// Green for work in progress or successful, red for failures, yellow for what waits or needs attention.
 fn colour_of_state(state: &str) -> &'static str {
     match state {
         "Running" | "RUNNING" | "Active" | "Succeeded" | "DONE" | "Approved" | "Implemented" | "Verified"
@@ -301,17 +301,17 @@ fn colour_of_state(state: &str) -> &'static str {
     }
 }
 
-/// One value in a person's words.
-fn said(cell: &Cell, kind: Kind, screen: &Screen) -> String {
+/// One value as a table shows it.
+fn cell_text(cell: &Cell, kind: CellKind, screen: &Screen) -> String {
     match (cell, kind) {
         (Cell::Time(time), _) => relative(*time, screen.now),
-        (Cell::Number(seconds), Kind::Seconds) => duration((*seconds).max(0) as u64),
-        (Cell::Text(text), Kind::Name) => plain::escape(&short(text)),
+        (Cell::Number(seconds), CellKind::Seconds) => duration((*seconds).max(0) as u64),
+        (Cell::Text(text), CellKind::Name) => plain::escape(&short(text)),
         (cell, _) => plain::escape(&cell.plain()),
     }
 }
 
-/// A reference without its hash, and an id that is only an id by its end.
+/// Shortens a reference (without its hash), an id (its end) or a digest (its start).
 pub fn short(text: &str) -> String {
     let is_tag = |tag: &str| tag.len() == 4 && tag.bytes().all(|b| b.is_ascii_hexdigit());
     if let Some((reference, tag)) = text.split_once('@')
@@ -328,12 +328,11 @@ pub fn short(text: &str) -> String {
     }
 }
 
-/// `5m ago`, `in 2h`, or the day where that says more.
+/// `5m ago`, `in 2h`, or the date if it is more than a month away.
 pub fn relative(time: Timestamp, now: Timestamp) -> String {
     let seconds = now.0.saturating_sub(time.0);
     match seconds {
         0..=1 => "now".to_owned(),
-        // After a month a date says more.
         2..=2_592_000 => format!("{} ago", duration(seconds as u64)),
         -2_592_000..=-1 => format!("in {}", duration(seconds.unsigned_abs())),
         _ => time.to_string().chars().take("2026-01-31".len()).collect(),
@@ -418,16 +417,16 @@ mod tests {
     }
 
     #[test]
-    fn times_and_durations_are_told_in_a_persons_words() {
+    fn times_are_relative_and_durations_are_short() {
         let now = at("2026-01-31T12:00:00Z");
-        for (time, said) in [
+        for (time, shown) in [
             ("2026-01-31T12:00:00Z", "now"),
             ("2026-01-31T11:59:18Z", "42s ago"),
             ("2026-01-31T10:57:00Z", "1h 3m ago"),
             ("2026-01-31T14:00:00Z", "in 2h"),
             ("2025-06-01T12:00:00Z", "2025-06-01"),
         ] {
-            assert_eq!(relative(at(time), now), said);
+            assert_eq!(relative(at(time), now), shown);
         }
         assert_eq!(duration(0), "0s");
         assert_eq!(duration(2 * 86_400), "2d");
@@ -455,14 +454,14 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_given_only_where_they_are_wanted() {
+    fn colours_are_used_only_if_the_screen_has_them() {
         let reply = Reply::new(Status::Ok, "x");
         assert_eq!(render(&reply, &screen(80)), "OK  x\n");
         assert_eq!(render(&reply, &Screen { colours: true, ..screen(80) }), "\x1b[32mOK\x1b[0m  x\n");
     }
 
     #[test]
-    fn what_somebody_wrote_is_shown_as_it_was_written() {
+    fn free_text_is_shown_unchanged() {
         for text in
             ["mail bob@cafe", "2026-01-31T12:00:00Z", "01KG9YS7G0WRTVCH7P9FWWHB94", "task:01KG9YS7G0WRTVCH7P9FWWHB94"]
         {
@@ -476,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fact_names_is_shown_by_its_reference_and_a_moment_from_now() {
+    fn a_fact_shows_references_and_relative_times() {
         let facts = [
             row!["target", "task:01KG9YS7G0WRTVCH7P9FWWHB94", "T-0001"],
             row!["requested_at", at("2026-01-31T11:55:00Z")],

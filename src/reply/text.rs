@@ -1,6 +1,6 @@
-//! The reply for scripts and agents: `KEY:VALUE`, one pair a line.
+//! The reply for scripts and agents: one `KEY:VALUE` pair per line.
 //!
-//! Invariant: a reply has exactly one line per pair, whatever the values hold
+//! Invariant: a reply has exactly one line per pair, whatever the values contain
 //! (`no_value_can_make_a_line`).
 
 use super::{Audience, Key, Reply, Row, Value};
@@ -21,13 +21,13 @@ fn reads_as_pair(line: &str) -> bool {
     })
 }
 
-/// A line from elsewhere, so that it can be taken for nothing of ours.
+/// A line of foreign output, indented if it could be taken for a `KEY:VALUE` pair.
 pub(super) fn foreign(line: &str) -> String {
     let line = text::escape(&text::cut(line, limits::BLOCK_LINE_MAX_CHARS));
     if reads_as_pair(&line) { format!(" {line}") } else { line }
 }
 
-/// One line of a list that is written as it grows.
+/// One line of a list that is written as it grows, as `hf-log --follow` does.
 pub fn list_line(key: Key, row: &Row) -> String {
     let mut line = String::new();
     write_line(&mut line, key, &row.plain(key.shape().columns()));
@@ -35,7 +35,7 @@ pub fn list_line(key: Key, row: &Row) -> String {
 }
 
 impl Reply {
-    /// The reply as lines, each with its end.
+    /// The reply as lines, each with a newline.
     pub fn text(&self) -> String {
         let mut lines = String::new();
         write_line(&mut lines, Key::Exit, &self.exit.to_string());

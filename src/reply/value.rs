@@ -1,11 +1,11 @@
-//! What a reply is made of: values of a few shapes, and rows whose columns have names.
+//! The parts of a reply: values of a few shapes, and rows with named columns.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::Key;
 use crate::base::{Actor, Digest, ShortRef, Subject, Timestamp, Ulid};
 
-/// How a key's value looks: what a reader may rely on, in text and in JSON.
+/// The form of a key's value in text and in JSON. Readers may rely on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     Text,
@@ -13,33 +13,33 @@ pub enum Shape {
     Time,
     /// `yes` or `no`; a boolean in JSON.
     Flag,
-    /// `true`, or the key is not there.
-    Only,
-    /// `2/4`: which one, of how many.
-    Of,
+    /// `true`, or the key is absent.
+    TrueOnly,
+    /// `2/4`: a number and the total.
+    NumberOf,
     /// One record, its columns joined by spaces; an object in JSON.
     Row(&'static [Column]),
-    /// Repeats, each a text; an array of strings in JSON.
+    /// Repeats, one text each; an array of strings in JSON.
     Texts,
-    /// Repeats, each a row; an array of objects in JSON.
+    /// Repeats, one row each; an array of objects in JSON.
     Rows(&'static [Column]),
-    /// Repeats, each a row; in JSON an array of objects that another document defines, by its name in the schema.
+    /// Repeats, one row each; in JSON an array of objects of the named definition in the schema.
     Objects(&'static [Column], &'static str),
-    /// Repeats, each a name and a number; one object in JSON.
+    /// Repeats, a name and a number each; one object in JSON.
     Counts,
-    /// A line with the key alone, then lines that are not ours; an array of strings in JSON.
+    /// A line with the key alone, then lines of foreign output; an array of strings in JSON.
     Lines,
-    /// A map of objects by their id, in JSON only.
+    /// A map of objects by id, in JSON only.
     Map,
 }
 
 impl Shape {
-    /// Whether the key may stand several times.
+    /// Whether the key may occur several times.
     pub const fn repeats(self) -> bool {
         matches!(self, Shape::Texts | Shape::Rows(_) | Shape::Objects(..) | Shape::Counts)
     }
 
-    /// The columns of a row; none for what has only one value.
+    /// The columns of a row; empty for the other shapes.
     pub const fn columns(self) -> &'static [Column] {
         match self {
             Shape::Row(columns) | Shape::Rows(columns) | Shape::Objects(columns, _) => columns,
@@ -52,16 +52,16 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Column {
     pub name: &'static str,
-    pub kind: Kind,
-    pub said: Said,
+    pub kind: CellKind,
+    pub in_text: InText,
 }
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// What somebody wrote, or a word.
+pub enum CellKind {
+    /// Free text, or a word.
     Text,
-    /// A reference, a subject or an id: a person gets as much of it as is needed.
+    /// A reference, a subject or an id; tables shorten it.
     Name,
     Number,
     Percent,
@@ -70,36 +70,36 @@ pub enum Kind {
     Counts,
 }
 
-/// How a line of text says a column.
+/// How a line of text shows a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum InText {
     /// The value alone.
-    Plain,
+    Value,
     /// `name=value`.
     Named,
-    /// Not at all: it is for JSON and tables; where JSON has objects of another document, for tables.
-    Quiet,
+    /// Not at all: the column is for JSON and tables; with `Shape::Objects`, for tables only.
+    Hidden,
 }
 
-/// A column that a line says by its value.
-pub const fn plain(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, said: Said::Plain }
+/// A column that a line shows as its value.
+pub const fn plain(name: &'static str, kind: CellKind) -> Column {
+    Column { name, kind, in_text: InText::Value }
 }
 
-/// A column that a line says as `name=value`.
-pub const fn named(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, said: Said::Named }
+/// A column that a line shows as `name=value`.
+pub const fn named(name: &'static str, kind: CellKind) -> Column {
+    Column { name, kind, in_text: InText::Named }
 }
 
 /// A column that a line leaves out.
-pub const fn quiet(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, said: Said::Quiet }
+pub const fn hidden(name: &'static str, kind: CellKind) -> Column {
+    Column { name, kind, in_text: InText::Hidden }
 }
 
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// There is none: `-` in a line, null in JSON.
+    /// No value: `-` in a line, null in JSON.
     None,
     /// It never happened: `never` in a line, null in JSON.
     Never,
@@ -108,13 +108,13 @@ pub enum Cell {
     Percent(f64),
     Time(Timestamp),
     Flag(bool),
-    /// Which one, of how many.
-    Of(u64, u64),
+    /// A number and the total.
+    NumberOf(u64, u64),
     Counts(Vec<(String, u64)>),
 }
 
 impl Cell {
-    /// The value as a line says it, not escaped yet.
+    /// The value as a line shows it, not escaped yet.
     pub fn plain(&self) -> String {
         match self {
             Cell::None => "-".to_owned(),
@@ -124,7 +124,7 @@ impl Cell {
             Cell::Percent(percent) => format!("{percent:.1}%"),
             Cell::Time(time) => time.to_string(),
             Cell::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
-            Cell::Of(number, of) => format!("{number}/{of}"),
+            Cell::NumberOf(number, of) => format!("{number}/{of}"),
             Cell::Counts(counts) => {
                 let pairs: Vec<String> = counts.iter().map(|(name, count)| format!("{name}={count}")).collect();
                 pairs.join(" ")
@@ -132,7 +132,7 @@ impl Cell {
         }
     }
 
-    /// The value for programs.
+    /// The value as JSON.
     pub fn json(&self) -> Json {
         match self {
             Cell::None | Cell::Never => Json::Null,
@@ -141,23 +141,23 @@ impl Cell {
             Cell::Percent(percent) => json!(percent),
             Cell::Time(time) => json!(time.to_string()),
             Cell::Flag(flag) => json!(flag),
-            Cell::Of(number, of) => json!({"number": number, "of": of}),
+            Cell::NumberOf(number, of) => json!({"number": number, "of": of}),
             Cell::Counts(counts) => counts.iter().map(|(name, count)| (name.clone(), json!(count))).collect(),
         }
     }
 
-    /// Whether there is something to say.
+    /// Whether there is something to show.
     pub fn is_some(&self) -> bool {
         !matches!(self, Cell::None) && !matches!(self, Cell::Counts(counts) if counts.is_empty())
     }
 
-    /// A text that should be a time, as one where it is.
+    /// A time, if the text is one; else the text as it is.
     pub fn time(text: &str) -> Cell {
         Timestamp::parse(text).map_or_else(|| Cell::Text(text.to_owned()), Cell::Time)
     }
 }
 
-/// Numbers by their names, as seed 004's get_status has them: in small letters.
+/// Counts by name, in lower case as in seed 004's get_status.
 pub fn counts_json(counts: &[(String, u64)]) -> Json {
     Json::Object(counts.iter().map(|(name, count)| (name.to_lowercase(), json!(count))).collect())
 }
@@ -210,7 +210,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-macro_rules! said_as_text {
+macro_rules! shown_as_text {
     ($($Type:ty),*) => {
         $(impl From<$Type> for Cell {
             fn from(value: $Type) -> Self {
@@ -220,13 +220,13 @@ macro_rules! said_as_text {
     };
 }
 
-said_as_text!(Ulid, Digest, ShortRef, Subject, Actor, &Actor, &Subject);
+shown_as_text!(Ulid, Digest, ShortRef, Subject, Actor, &Actor, &Subject);
 
 /// One record, its cells in the order of the key's columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub cells: Vec<Cell>,
-    /// What programs get instead of the columns, where there is a richer form of the same thing.
+    /// The JSON to use instead of the columns, if there is a richer form of the same thing.
     pub whole: Option<Json>,
 }
 
@@ -243,18 +243,18 @@ impl Row {
         Row { cells, whole: None }
     }
 
-    /// The same with what programs get instead.
+    /// The row, with this JSON instead of its columns.
     pub fn whole(mut self, whole: Json) -> Self {
         self.whole = Some(whole);
         self
     }
 
-    /// The row as a line: the columns joined by spaces, without those at the end that have no value.
+    /// The row as a line: its columns joined by spaces, without trailing ones that have no value.
     pub fn plain(&self, columns: &[Column]) -> String {
         let mut words: Vec<Option<String>> = (columns.iter().zip(&self.cells))
-            .filter(|(column, _)| column.said != Said::Quiet)
-            .map(|(column, cell)| match column.said {
-                Said::Named if cell.is_some() => Some(format!("{}={}", column.name, cell.plain())),
+            .filter(|(column, _)| column.in_text != InText::Hidden)
+            .map(|(column, cell)| match column.in_text {
+                InText::Named if cell.is_some() => Some(format!("{}={}", column.name, cell.plain())),
                 _ if cell.is_some() => Some(cell.plain()),
                 _ => None,
             })
@@ -280,7 +280,7 @@ impl Row {
     }
 }
 
-/// What stands behind a key.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     One(Cell),
@@ -292,13 +292,13 @@ pub enum Value {
     Map(Map<String, Json>),
 }
 
-/// Who gets to see a field.
+/// Which renderings include a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    Everybody,
-    /// Readers of text, where JSON has it in another form.
+    Everyone,
+    /// Text and tables; JSON has it in another form.
     Text,
-    /// Readers of JSON.
+    /// JSON only.
     Json,
 }
 
@@ -311,7 +311,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// The value for programs.
+    /// The value as JSON.
     pub fn json(&self) -> Json {
         match &self.value {
             Value::One(cell) => cell.json(),
@@ -330,11 +330,11 @@ impl Field {
         }
     }
 
-    /// The value as lines say it, one for each time the key stands; not escaped yet.
+    /// The values to print, one for each line of the key; not escaped yet.
     pub fn plain(&self) -> Vec<String> {
         let columns = self.key.shape().columns();
         match &self.value {
-            Value::One(cell) if self.key.shape() == Shape::Only => vec![(cell == &Cell::Flag(true)).to_string()],
+            Value::One(cell) if self.key.shape() == Shape::TrueOnly => vec![(cell == &Cell::Flag(true)).to_string()],
             Value::One(cell) => vec![cell.plain()],
             Value::Rows(rows) => rows.iter().map(|row| row.plain(columns)).collect(),
             Value::Texts(texts) => texts.clone(),

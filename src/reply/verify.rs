@@ -1,11 +1,12 @@
-//! What was checked, and what was found.
+//! Replies of hf-verify: what was checked and what was found.
 
 use super::{Key, Next, Replies, Reply, Status, project};
+use crate::base::text::count_noun;
 use crate::op::{RecoverOutcome, VerifyOutcome};
 use crate::vault::{ChainVerdict, HeadVerdict};
 
 impl VerifyOutcome {
-    /// Everything that is wrong, one sentence each.
+    /// Every problem, one sentence each.
     fn findings(&self) -> Vec<String> {
         let verified = &self.verified;
         let mut findings = Vec::new();
@@ -13,13 +14,13 @@ impl VerifyOutcome {
             findings.push(why.clone());
         }
         match verified.head_verdict {
-            HeadVerdict::Ahead => findings.push("the log ends before the head that chain.json names".to_owned()),
+            HeadVerdict::Ahead => findings.push("the log ends before the head in chain.json".to_owned()),
             HeadVerdict::Mismatch => {
-                findings.push("the head that chain.json names is not what stands there".to_owned());
+                findings.push("the head in chain.json does not match the event at its position".to_owned());
             }
             _ => {}
         }
-        findings.extend(verified.tail_why.iter().map(|why| format!("behind the published head: {why}")));
+        findings.extend(verified.tail_why.iter().map(|why| format!("after the published head: {why}")));
         let missing = verified.anchors.iter().filter(|anchor| !anchor.1);
         findings.extend(missing.map(|(head, _)| format!("the log has no event {head}")));
         findings.extend([&self.differences, &self.damaged, &self.violations].into_iter().flatten().flatten().cloned());
@@ -27,7 +28,7 @@ impl VerifyOutcome {
     }
 }
 
-/// What a check says that was asked for, or not.
+/// The verdict of an optional check.
 fn verdict(found: &Option<Vec<String>>, bad: &'static str) -> &'static str {
     match found {
         None => "NOT_CHECKED",
@@ -45,9 +46,9 @@ impl Replies for VerifyOutcome {
             _ => "FAILED",
         };
         let (status, next, sum) = match self.passed() {
-            true => (Status::Verified, Next::None, format!("{} events, all good", verified.count)),
+            true => (Status::Verified, Next::None, format!("{} verified", count_noun(verified.count, "event"))),
             false => {
-                let sum = format!("{} events were checked, and something is wrong", verified.count);
+                let sum = format!("{} checked; verification failed", count_noun(verified.count, "event"));
                 (Status::Failed, Next::OPERATOR, sum)
             }
         };
@@ -70,8 +71,8 @@ impl Replies for VerifyOutcome {
 impl Replies for RecoverOutcome {
     fn reply(&self) -> Reply {
         let reply = match self.events.is_empty() {
-            true => Reply::new(Status::Intact, "the log is whole; there is nothing to recover"),
-            false => Reply::new(Status::Recovered, format!("{} bytes were moved to quarantine", self.bytes)),
+            true => Reply::new(Status::Intact, "the log is intact; nothing to recover"),
+            false => Reply::new(Status::Recovered, format!("moved {} to quarantine", count_noun(self.bytes, "byte"))),
         };
         let reply = reply.with_texts(Key::EventId, self.events.iter().map(|event| event.id));
         project::with_head(reply, self.found)

@@ -1,6 +1,7 @@
-//! What a look of the watchdog found and did.
+//! Replies of hf-watchdog: what a tick found and did.
 
 use super::{Key, Next, Replies, Reply, Status, row};
+use crate::base::text::count_noun;
 use crate::op::{Health, WatchdogOutcome};
 
 impl Replies for WatchdogOutcome {
@@ -14,7 +15,7 @@ impl Replies for WatchdogOutcome {
         };
         let sum = match self.findings.len() {
             0 => "nothing is wrong".to_owned(),
-            n => format!("{n} findings, {} things done", self.did.len()),
+            n => format!("{}, {}", count_noun(n, "finding"), count_noun(self.did.len(), "action")),
         };
         let mut advice: Vec<&str> = self.findings.iter().map(|finding| finding.code.advice()).collect();
         advice.dedup();

@@ -29,7 +29,7 @@ fn every_character_in_every_field_stays_on_its_line() {
                 reply.with_rows(key, [row])
             }
             Shape::Counts => reply.with_counts(key, [(all.clone(), 1)]),
-            Shape::Number | Shape::Flag | Shape::Only | Shape::Of | Shape::Lines | Shape::Map => continue,
+            Shape::Number | Shape::Flag | Shape::TrueOnly | Shape::NumberOf | Shape::Lines | Shape::Map => continue,
         };
         let lines = reply.text();
         assert_eq!(lines.split_terminator('\n').count(), 5, "{key}");

@@ -1,4 +1,4 @@
-//! hf-activity: what an agent has done, as a log of its own.
+//! hf-activity: a log entry about what an agent has done.
 
 use serde_json::json;
 
@@ -9,19 +9,19 @@ use crate::op::Context;
 use crate::op::kernel::Transaction;
 use crate::vault::DeclarationEnd;
 
-/// A title or a reason is short.
+/// The longest title or reason.
 const LINE_MAX_CHARS: usize = 400;
 
-/// What an agent has done.
+/// An activity log to record.
 #[derive(Clone, Debug, Default)]
 pub struct ActivityRequest {
     /// thinking, observing, creating, introspection, or another word.
     pub kind: String,
-    /// A title, in one line.
+    /// A one-line title.
     pub title: Option<String>,
     /// The log itself.
     pub text: Option<String>,
-    /// Why the duty to look inward is put off by this log.
+    /// Why the introspection that is due has to wait; this log comes first.
     pub emergency: Option<String>,
 }
 
@@ -32,24 +32,24 @@ pub struct ActivityOutcome {
     pub file: Option<String>,
     /// The deep work that this log completed, by name.
     pub completed: Option<String>,
-    /// Whether the next log has to be an introspection.
+    /// Whether the next log must be an introspection.
     pub introspection_due: bool,
     pub warnings: Vec<String>,
 }
 
-/// Records what the agent has done.
+/// Records an activity log.
 pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutcome> {
     EntityId::parse(&request.kind)
-        .map_err(|_| Error::usage("a kind is one word, such as thinking or introspection"))?;
+        .map_err(|_| Error::usage("invalid kind; it must be one word, such as thinking or introspection"))?;
     let title = request.title.as_deref().map(|title| one_line("the title", title, LINE_MAX_CHARS)).transpose()?;
     let emergency = request.emergency.as_deref().map(|why| one_line("the reason", why, LINE_MAX_CHARS)).transpose()?;
     let text = request.text.as_deref().unwrap_or_default();
     if text.len() > limits::EVENT_MAX_BYTES {
-        return Err(Error::usage(format!("the log is too long: at most {} bytes", limits::EVENT_MAX_BYTES)));
+        return Err(Error::usage(format!("the log has {} bytes; at most {}", text.len(), limits::EVENT_MAX_BYTES)));
     }
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
-    // What it held and let pass is lost before it says anything.
+    // Leases that have expired are recorded first: this sign of life comes too late for them.
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let dir = dir_of(ctx, &vault, &config, &name)?;

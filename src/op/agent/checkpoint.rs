@@ -1,4 +1,4 @@
-//! hf-checkpoint: one short line that says "I am consciously at this".
+//! hf-checkpoint: one short line about what an agent is doing.
 
 use serde_json::json;
 
@@ -10,13 +10,13 @@ use crate::op::kernel::Transaction;
 use crate::policy::mission::{self, MissionFile, NONE};
 use crate::policy::settings::Setting;
 
-/// A checkpoint is short.
+/// The longest checkpoint.
 const TEXT_MAX_CHARS: usize = 400;
 
-/// What an agent is at.
+/// A checkpoint to record.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointRequest {
-    /// What, in one line.
+    /// What the agent is doing, in one line.
     pub activity: String,
     /// Also appends a block to `Autonomous/state/CHECKPOINTS.md`.
     pub state: bool,
@@ -27,19 +27,19 @@ pub struct CheckpointOutcome {
     pub heartbeat_id: HeartbeatId,
     /// Seconds since the last activity log, if there was one.
     pub elapsed_seconds: Option<u64>,
-    /// The text of the checkpoint before.
+    /// The text of the previous checkpoint.
     pub previous: Option<String>,
     /// Whether deep work should be declared.
     pub suggest_deepwork: bool,
     pub warnings: Vec<String>,
 }
 
-/// Records that the agent is consciously at something.
+/// Records a checkpoint.
 pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<CheckpointOutcome> {
     let activity = one_line("the checkpoint", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let mut tx = Transaction::begin(ctx, &vault)?;
-    // What it held and let pass is lost before it says anything.
+    // Leases that have expired are recorded first: this sign of life comes too late for them.
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let dir = dir_of(ctx, &vault, &config, &name)?;
@@ -50,7 +50,7 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
         tx.ask(said(ctx, Kind::CheckpointRecorded, &agent, json!({"heartbeat_id": id.as_str(), "text": activity})))?;
     beat_for_held(ctx, &mut tx)?;
     let idle = open_work(&tx, &agent).is_none();
-    // What is refused is refused before anything is recorded.
+    // A block that is too long is refused before anything is recorded.
     let block = request.state.then(|| block(ctx, &tx, &activity)).transpose()?;
     let mut warnings = tx.commit(asked.id)?.warnings;
     warnings.extend(fresh);
@@ -72,7 +72,7 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     })
 }
 
-/// A task that the agent holds, for the block.
+/// The task that the agent holds, for the block.
 fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
     use crate::machine::Phase;
     let held = tx.state().held_by(&ctx.caller.actor.to_string());
@@ -80,8 +80,8 @@ fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
     at(Phase::Running).or_else(|| at(Phase::Assigned)).map(|task| task.name())
 }
 
-/// The block that lets a session go on which has lost its context: where the mission stands, and what
-/// the agent is at.
+/// The block from which a session that has lost its context can continue: round and task of the mission, and what
+/// the agent is doing.
 fn block(ctx: &Context, tx: &Transaction<'_>, activity: &str) -> Result<String> {
     let m1 = mission::running(tx.state()).map(|mission| MissionFile::of_mission(tx.state(), &mission));
     let round = m1.as_ref().map_or_else(|| format!("0/{}", limits::ROUNDS_MAX_COUNT), MissionFile::rounds);

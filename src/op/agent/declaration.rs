@@ -1,8 +1,8 @@
-//! A declaration of deep work as a file: our own words, or those of an `ai-works/` tree.
+//! A declaration of deep work as a file, with our own headers or those of an `ai-works/` tree.
 
 use crate::policy::liveness::DeepWorkMode;
 
-/// What a declaration says.
+/// The content of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
     pub mode: DeepWorkMode,
@@ -16,7 +16,7 @@ const ACTIVITY: [&str; 2] = ["activity", "活動予定内容"];
 const MINUTES: [&str; 2] = ["minutes", "予定時間"];
 
 impl Declaration {
-    /// The file's text; in a works tree with the headers that its tools know.
+    /// The text of the file; in a works tree with the headers that its tools expect.
     pub fn write(&self, works: bool) -> String {
         let name = |names: [&'static str; 2]| names[usize::from(works)];
         let mut text = format!("{}: {}\n{}: {}\n", name(MODE), self.mode, name(ACTIVITY), self.activity);
@@ -27,7 +27,7 @@ impl Declaration {
         text
     }
 
-    /// Reads either form. An error says what is wrong.
+    /// Parses either form.
     pub fn read(text: &str) -> Result<Declaration, String> {
         let find = |names: [&str; 2]| {
             text.lines().find_map(|line| {
@@ -36,9 +36,9 @@ impl Declaration {
                 names.contains(&name.trim()).then(|| value.trim().to_owned()).filter(|value| !value.is_empty())
             })
         };
-        let mode = find(MODE).ok_or("it says no type")?;
-        let mode = DeepWorkMode::parse(&mode.to_ascii_lowercase()).ok_or("its type is neither flexible nor strict")?;
-        let activity = find(ACTIVITY).ok_or("it says no activity")?;
+        let mode = find(MODE).ok_or("missing type")?;
+        let mode = DeepWorkMode::parse(&mode.to_ascii_lowercase()).ok_or("unknown type; one of flexible, strict")?;
+        let activity = find(ACTIVITY).ok_or("missing activity")?;
         let minutes = match find(MINUTES) {
             None => None,
             Some(text) => {
@@ -50,11 +50,11 @@ impl Declaration {
                     "時間" | "h" | "hours" => number.and_then(|hours| hours.checked_mul(60)),
                     _ => None,
                 };
-                Some(minutes.ok_or("its time is not a number of minutes")?)
+                Some(minutes.ok_or("invalid minutes; must be a number of minutes or hours")?)
             }
         };
         match (mode, minutes) {
-            (DeepWorkMode::Strict, None) => Err("a strict one says its time".to_owned()),
+            (DeepWorkMode::Strict, None) => Err("missing minutes; required for strict".to_owned()),
             (DeepWorkMode::Flexible, _) => Ok(Declaration { mode, activity, minutes: None }),
             (DeepWorkMode::Strict, minutes) => Ok(Declaration { mode, activity, minutes }),
         }

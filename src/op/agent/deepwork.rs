@@ -1,4 +1,4 @@
-//! hf-deepwork: saying beforehand that little will be shown for a while.
+//! hf-deepwork: declares a time of quiet work in advance.
 
 use serde_json::json;
 
@@ -14,15 +14,15 @@ use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::{AgentDir, DeclarationEnd};
 
-/// A declaration is short.
+/// The longest activity.
 const TEXT_MAX_CHARS: usize = 400;
 
-/// A deep work that is to begin.
+/// A deep work to declare.
 #[derive(Clone, Debug, Default)]
 pub struct StartDeepWorkRequest {
-    /// What it is, in one line.
+    /// The activity, in one line.
     pub activity: String,
-    /// Minutes of a strict one; none for a flexible one.
+    /// The minutes of strict deep work; none for flexible deep work.
     pub strict_minutes: Option<u64>,
 }
 
@@ -30,19 +30,19 @@ pub struct StartDeepWorkRequest {
 pub struct DeepWorkOutcome {
     pub recorded: Recorded,
     pub heartbeat_id: Option<HeartbeatId>,
-    /// When a strict one should be over.
+    /// When a strict deep work should end.
     pub until: Option<Timestamp>,
     pub warnings: Vec<String>,
 }
 
-/// What an agent is in, if it is in something.
+/// The open deep work of an agent, if there is one.
 #[derive(Debug)]
 pub struct DeepWorkStatusOutcome {
     pub work: Option<Entity>,
     pub now: Timestamp,
 }
 
-/// Declares deep work. One that is open is superseded.
+/// Declares deep work. An open deep work is completed.
 pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOutcome> {
     let activity = one_line("the activity", &request.activity, TEXT_MAX_CHARS)?;
     let (name, vault) = (me(ctx)?, ctx.open()?);
@@ -51,7 +51,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let config = tx.config.for_agent(name.as_str());
     let most = config.count(Setting::StrictMaxMinutes);
     if let Some(minutes) = request.strict_minutes.filter(|minutes| *minutes > most) {
-        return Err(Error::usage(format!("{minutes} minutes are too long: a strict deep work has at most {most}")));
+        return Err(Error::usage(format!("{minutes} minutes is too long; strict deep work has at most {most}")));
     }
     let dir = dir_of(ctx, &vault, &config, &name)?;
     let (id, fresh) = current_id(ctx, &config, &dir)?;
@@ -66,7 +66,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
         "agent_id": name.as_str(), "heartbeat_id": id.as_str(), "mode": mode.as_str(), "activity": activity,
         "minutes": request.strict_minutes,
     });
-    // The first command of an agent announces it; a declaration needs it to be there.
+    // A declaration requires an active agent, and this may be the agent's first command.
     if tx.state().phase_of(&agent) != crate::machine::Phase::Active {
         tx.ask(ctx.request(Kind::AgentStarted, None, json!({"announced": true})))?;
     }
@@ -87,7 +87,7 @@ fn outcome(recorded: Recorded, heartbeat_id: Option<HeartbeatId>, warnings: Vec<
     DeepWorkOutcome { recorded, heartbeat_id, until, warnings }
 }
 
-/// What the agent is in: its open deep work, if there is one.
+/// Returns the agent's open deep work, if there is one.
 pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
     let (agent, vault) = (subject(&me(ctx)?), ctx.open()?);
     let view = View::open(ctx, &vault)?;
@@ -97,7 +97,7 @@ pub fn status(ctx: &Context) -> Result<DeepWorkStatusOutcome> {
     Ok(DeepWorkStatusOutcome { work, now: ctx.now.timestamp() })
 }
 
-/// Says that it is over, before the log that closes it.
+/// Completes the open deep work before the activity log that would complete it.
 pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         if work.phase == Phase::Expired {
@@ -113,32 +113,32 @@ pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
     on_open(ctx, ask, write)
 }
 
-/// A strict deep work that takes longer.
+/// An extension of a strict deep work.
 #[derive(Clone, Debug, Default)]
 pub struct ExtendRequest {
-    /// So many minutes more.
+    /// How many minutes to add.
     pub minutes: u64,
 }
 
-/// A strict one takes longer.
+/// Extends the open strict deep work.
 pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> {
     let minutes = request.minutes;
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         let config = tx.config.for_agent(me(ctx)?.as_str());
         let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
         if work.as_deep_work().mode() != Some(DeepWorkMode::Strict.as_str()) {
-            return Err(Error::usage("a flexible deep work has no time to extend"));
+            return Err(Error::usage("flexible deep work has no time limit to extend"));
         }
         if work.phase == Phase::Expired {
-            let why = format!("the time of {} was over before: declare another", work.name());
+            let why = format!("{} has expired; declare a new deep work", work.name());
             return Err(Error::refused(Reason::LimitReached, why));
         }
         if work.as_deep_work().extensions() >= times {
-            let why = format!("{} was extended {times} times, which is the most", work.name());
+            let why = format!("extension limit of {} reached: {times}", work.name());
             return Err(Error::refused(Reason::LimitReached, why));
         }
         if work.as_deep_work().minutes().saturating_add(minutes) > most {
-            return Err(Error::usage(format!("that would be longer than {most} minutes, which is the most")));
+            return Err(Error::usage(format!("the total would exceed {most} minutes")));
         }
         let payload = json!({"agent_id": me(ctx)?.as_str(), "minutes": minutes});
         tx.ask(said(ctx, Kind::DeepWorkExtended, &work.subject, payload))
@@ -157,7 +157,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
     on_open(ctx, ask, write)
 }
 
-/// Asks for something about the agent's open deep work, and then writes its file.
+/// Records a request about the agent's open deep work, then writes its file.
 fn on_open(
     ctx: &Context,
     ask: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Added>,
@@ -167,24 +167,24 @@ fn on_open(
     let mut tx = Transaction::begin(ctx, &vault)?;
     let config = tx.config.for_agent(name.as_str());
     let agent = subject(&name);
-    let open = open_work(&tx, &agent).ok_or_else(|| Error::not_found(format!("{agent} is in no deep work")))?;
+    let open = open_work(&tx, &agent).ok_or_else(|| Error::not_found(format!("{agent} has no open deep work")))?;
     tx.settle_agent(&ctx.caller.actor)?;
     // It may just have expired.
     let work = tx.state().entity(&open.subject).map_or(open, |work| work.into_owned());
     let asked = ask(&mut tx, &work)?;
     let recorded = tx.finish(&[asked])?;
     let written = dir_of(ctx, &vault, &config, &name).and_then(|dir| write(&dir, &work));
-    let warning = written.err().map(|e| format!("it is recorded, but its file could not be written: {e}"));
+    let warning = written.err().map(|e| format!("the deep work is recorded, but its file could not be written: {e}"));
     Ok(outcome(recorded, None, warning.into_iter().collect()))
 }
 
-/// What was renamed: the old name, and the new one.
+/// The renamed files: old and new name.
 #[derive(Debug)]
 pub struct MigrateOutcome {
     pub renamed: Vec<(String, String)>,
 }
 
-/// Renames what an older version left.
+/// Renames files that an older version left.
 pub fn migrate(ctx: &Context) -> Result<MigrateOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let (config, _) = vault.config()?;

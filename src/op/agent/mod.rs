@@ -1,6 +1,6 @@
-//! What an agent does to show that it is consciously at work: checkpoints, activity logs, deep work.
+//! An agent's signs of life: checkpoints, activity logs, deep work.
 //!
-//! The event comes first, the file after: a file that cannot be written is a warning, never a loss.
+//! The event is recorded first, then the file is written: a file that cannot be written is only a warning.
 
 mod activity;
 mod checkpoint;
@@ -29,19 +29,16 @@ pub use deepwork::{
     migrate, start, status,
 };
 
-/// The agent that acts.
+/// The name of the acting agent.
 fn me(ctx: &Context) -> Result<EntityId> {
-    ctx.caller
-        .actor
-        .agent()
-        .ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", ctx.caller.actor)))
+    ctx.caller.actor.agent().ok_or_else(|| Error::usage(format!("{} is not an agent; use --agent", ctx.caller.actor)))
 }
 
 fn subject(name: &EntityId) -> Subject {
     Subject::new(EntityType::Agent, name.clone())
 }
 
-/// The folder of an agent: in the works tree, if there is one, else in the vault.
+/// The directory of an agent, created if needed: in the works tree if there is one, else in the vault.
 pub(super) fn dir_of(ctx: &Context, vault: &Vault, config: &Settings, name: &EntityId) -> Result<AgentDir> {
     match works_of(ctx, vault, config) {
         Some(works) => AgentDir::in_works(&works, name),
@@ -49,7 +46,7 @@ pub(super) fn dir_of(ctx: &Context, vault: &Vault, config: &Settings, name: &Ent
     }
 }
 
-/// The same for who only looks: nothing is made.
+/// The directory of an agent if it exists; creates nothing.
 pub(super) fn dir_there(ctx: &Context, vault: &Vault, config: &Settings, name: &EntityId) -> Result<Option<AgentDir>> {
     match works_of(ctx, vault, config) {
         Some(works) => AgentDir::there_in_works(&works, name),
@@ -62,12 +59,12 @@ fn works_of(ctx: &Context, vault: &Vault, config: &Settings) -> Option<PathBuf> 
     ctx.host.works.clone().or(configured).map(|works| vault.path().join(works))
 }
 
-/// How far the clocks of heartbeat ids are ahead of UTC.
+/// The UTC offset of heartbeat ids, in seconds.
 pub(super) fn offset(ctx: &Context, config: &Settings) -> i64 {
     if config.text(Setting::LivenessTimezone) == "local" { ctx.host.utc_offset_seconds } else { 0 }
 }
 
-/// The current heartbeat id; a fresh one, with the reason, if there is none that can be used.
+/// The current heartbeat id; if there is no usable one, a new one and a warning that says why.
 fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(HeartbeatId, Option<String>)> {
     let offset = offset(ctx, config);
     let now = ctx.now.timestamp();
@@ -75,29 +72,21 @@ fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(Heart
     let ahead = now.0.saturating_add(config.count(Setting::ClockSkewSeconds) as i64);
     Ok(match dir.current_id()? {
         Some(Ok(id)) if id.at(offset).0 <= ahead => (id, None),
-        Some(Ok(id)) => {
-            (fresh(), Some(format!("the current heartbeat id {id} lies in the future; a fresh one was taken")))
-        }
+        Some(Ok(id)) => (fresh(), Some(format!("the current heartbeat id {id} is in the future; using a new one"))),
         Some(Err(text)) => {
             let shown = crate::base::text::cut(&text, 40);
             (
                 fresh(),
-                Some(format!(
-                    "'{shown}' is not a heartbeat id; a fresh one was taken, and hf-watchdog writes the next"
-                )),
+                Some(format!("'{shown}' is not a heartbeat id; using a new one until hf-watchdog writes the next")),
             )
         }
-        None => (
-            fresh(),
-            Some(
-                "there is no current heartbeat id yet; a fresh one was taken, and hf-watchdog writes the next"
-                    .to_owned(),
-            ),
-        ),
+        None => {
+            (fresh(), Some("no current heartbeat id yet; using a new one until hf-watchdog writes the next".to_owned()))
+        }
     })
 }
 
-/// The limits that hold for an agent.
+/// The liveness limits of an agent.
 pub(super) fn thresholds(config: &Settings) -> Thresholds {
     Thresholds {
         never_seen: config.count(Setting::NeverSeenSeconds),
@@ -111,7 +100,7 @@ pub(super) fn thresholds(config: &Settings) -> Thresholds {
     }
 }
 
-/// A sign of conscious work is a heartbeat of whatever the agent holds.
+/// Records a heartbeat for every task that the agent holds; its sign of life counts for them.
 fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
     let name = ctx.caller.actor.to_string();
     for task in tx.state().held_by(&name).iter().filter(|task| !task.is_job()) {
@@ -127,25 +116,25 @@ fn beat_for_held(ctx: &Context, tx: &mut Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The deep work that an agent is in.
+/// The agent's open deep work.
 fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
     let agent = tx.state().entity(agent)?;
     let work = agent.as_agent().deep_work()?;
     tx.state().entity(&work).filter(|work| work.phase == Phase::Open).map(|work| work.into_owned())
 }
 
-/// One line of text that is neither empty nor long.
+/// Checks that a text is one line, not empty and not too long.
 pub(super) fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
     let text = text.trim();
     let (lines, length) = (text.lines().count(), text.chars().count());
     if text.is_empty() {
-        return Err(Error::usage(format!("{what} is empty: say it in one line")));
+        return Err(Error::usage(format!("{what} is empty; it must be one line")));
     }
     if lines > 1 {
-        return Err(Error::usage(format!("{what} has {lines} lines: say it in one")));
+        return Err(Error::usage(format!("{what} has {lines} lines; it must be one line")));
     }
     if length > most {
-        return Err(Error::usage(format!("{what} has {length} characters: at most {most}")));
+        return Err(Error::usage(format!("{what} has {length} characters; at most {most}")));
     }
     Ok(text.to_owned())
 }
@@ -154,7 +143,7 @@ fn seconds_between(now: Timestamp, then: Timestamp) -> u64 {
     now.0.saturating_sub(then.0).max(0) as u64
 }
 
-/// The payload of an event of the agent's own, without what was not given.
+/// A request for an event about this subject.
 fn said(ctx: &Context, kind: Kind, subject: &Subject, payload: Value) -> crate::policy::Request {
     ctx.request(kind, Some(&subject.to_string()), payload)
 }

@@ -1,6 +1,6 @@
-//! What a persona has to know when it is at a branch again, in this order: the newest of its root, the
-//! anchor (where the thread before ended), and the thread itself. It has a budget of words: the oldest
-//! messages go first, the summary last.
+//! The context of a branch that a persona resumes, in this order: the newest messages of its root, the anchor (how
+//! the previous thread ended), and the thread itself. It is limited to a number of words: the oldest messages are
+//! dropped first, the summary is shortened last.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 use crate::vault::{Log, Vault};
 
-/// No message takes more of the budget than one part in so many.
+/// A message takes at most one part in `PARTS` of the budget.
 const PARTS: usize = 4;
-/// Words of a label that a heading repeats.
+/// How many words of a label a heading has at most.
 const LABEL_MAX_WORDS: usize = 12;
-/// Lines of a tail that was handed in.
+/// How many lines of a given tail are used at most.
 const TAIL_MAX_LINES: usize = 50;
 
-/// Other events that are passed over in search of the next, before it is searched for anew.
+/// How many other events are read past before the next one is looked up by its id.
 const PASSED_MAX: usize = 32;
 
-/// A branch that was gone to, and what is to be known there.
+/// A resumed branch and its context.
 #[derive(Debug)]
 pub struct ContextOutcome {
     pub recorded: Recorded,
@@ -34,7 +34,7 @@ pub struct ContextOutcome {
     pub context: BranchContext,
 }
 
-/// Something that was said: when, by whom. Its place in the order of all that was.
+/// A message with its time and sender. `place` is its position among all messages.
 #[derive(Clone, Debug, PartialEq)]
 struct ContextLine {
     place: (Ulid, usize),
@@ -43,7 +43,7 @@ struct ContextLine {
     text: String,
 }
 
-/// Where a thread of another branch ended.
+/// How a thread of another branch ended.
 #[derive(Clone, Debug)]
 struct OtherThread {
     branch: String,
@@ -51,7 +51,7 @@ struct OtherThread {
     said: String,
 }
 
-/// What was the last thread before, or nothing if this is the first.
+/// The previous thread; empty if there is none.
 #[derive(Clone, Debug, Default)]
 struct AnchorMemory {
     thread: Option<Entity>,
@@ -68,13 +68,13 @@ pub struct BranchContext {
     elsewhere: Vec<OtherThread>,
     anchor: AnchorMemory,
     lines: Vec<ContextLine>,
-    /// Messages that found no room.
+    /// How many messages were left out.
     pub left_out: usize,
-    /// Words that it may have.
+    /// The limit, in words.
     pub budget: usize,
 }
 
-/// The events and contents that a context is made of.
+/// Access to the events and contents that a context consists of.
 pub(super) struct Memory<'a> {
     pub ctx: &'a Context,
     pub snapshot: &'a dyn Log,
@@ -83,11 +83,11 @@ pub(super) struct Memory<'a> {
 
 impl Memory<'_> {
     pub fn event(&self, id: Ulid) -> Result<Event> {
-        let gone = || Error::corrupt(format!("event {id} is gone"));
+        let gone = || Error::corrupt(format!("event {id} is missing"));
         self.snapshot.find(id)?.ok_or_else(gone)
     }
 
-    /// Events in the order of the log. They mostly stand close together, so one search finds many.
+    /// Events in the order of the log. Most are close together, so one lookup finds many.
     fn events(&self, ids: &[Ulid]) -> Result<Vec<Event>> {
         let mut found: Vec<Event> = Vec::with_capacity(ids.len());
         while let Some(next) = ids.get(found.len()) {
@@ -101,14 +101,14 @@ impl Memory<'_> {
                 Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
             if found.len() == before {
-                return Err(Error::corrupt(format!("event {next} is gone")));
+                return Err(Error::corrupt(format!("event {next} is missing")));
             }
         }
         Ok(found)
     }
 
-    /// A text of an event, all of it where it is an artifact and more than so many words are wanted. One
-    /// that is damaged is what is left of it in the event.
+    /// A text of an event: in full from its artifact if more than `wanted` words are needed, else as far as the event
+    /// has it. If the artifact is damaged, the event's part has to do.
     pub fn text(&self, payload: &Map<String, Value>, member: &str, artifact: &str, wanted: usize) -> Option<String> {
         let short = payload.get(member)?.as_str()?.to_owned();
         let Some(id) = payload.get(artifact).and_then(Value::as_str) else { return Some(short) };
@@ -117,8 +117,8 @@ impl Memory<'_> {
         }
         let mut bytes = Vec::new();
         let all = artifact::GetRequest { reference: format!("{}:{id}", EntityType::Artifact) };
-        // One that is damaged is recorded as such, but not waited for: our state holds the index, for which whoever has
-        // the vault's lock may wait.
+        // Damage is recorded, but without waiting for the lock: our state has the index open, and the holder of the
+        // vault's lock may wait for the index.
         let ctx = &Context { lock_timeout: Duration::ZERO, ..self.ctx.clone() };
         let read = artifact::get(ctx, all).and_then(|mut found| {
             found.write(&mut |piece| {
@@ -129,14 +129,14 @@ impl Memory<'_> {
         Some(read.ok().map_or(short, |()| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// A message with all of its text.
+    /// A message with its full text.
     pub fn told(&self, message: Entity) -> Result<FullMessage> {
         let said = self.event(message.first_event)?;
         let text = self.text(&said.payload, "text", "artifact_id", usize::MAX).unwrap_or_default();
         Ok(FullMessage { message, text })
     }
 
-    /// What was said in an event of a thread.
+    /// Time, sender and text of a message event.
     pub fn line(&self, event: &Event, wanted: usize) -> (String, String, String) {
         let said = self.text(&event.payload, "text", "artifact_id", wanted).unwrap_or_default();
         (event.timestamp.to_string(), event.actor.clone(), said)
@@ -152,7 +152,7 @@ impl Memory<'_> {
         Ok(self.events(&ids)?.iter().map(line).collect())
     }
 
-    /// What was said when a thread was left.
+    /// The summary and the tail of a closed thread.
     pub fn left(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
         if thread.as_thread().closed_at().is_none() {
             return Ok((None, Vec::new()));
@@ -205,10 +205,10 @@ impl Memory<'_> {
     }
 }
 
-/// Where a persona is now, and what is to be known there.
+/// The branch, its thread and its context.
 type CurrentBranch = (Entity, Option<Entity>, BranchContext);
 
-/// The context of a branch that a persona is at now.
+/// The context of a persona's active branch.
 pub(super) fn current(
     ctx: &Context,
     vault: &Vault,
@@ -233,9 +233,9 @@ pub(super) fn current(
     })
 }
 
-/// The same without anything that was said.
+/// The context without any messages.
 pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: usize) -> Result<CurrentBranch> {
-    let gone = || Error::corrupt(format!("{branch} is gone"));
+    let gone = || Error::corrupt(format!("{branch} is missing"));
     let branch = state.entity(branch).ok_or_else(gone)?.into_owned();
     let root = state.root(persona).ok_or_else(gone)?;
     let thread = thread_of(state, &branch);
@@ -253,12 +253,12 @@ pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: 
     Ok((branch, thread, context))
 }
 
-/// The thread that a branch is in.
+/// The current thread of a branch.
 fn thread_of(state: &State, branch: &Entity) -> Option<Entity> {
     state.entity(&branch.as_branch().current_thread()?).map(|thread| thread.into_owned())
 }
 
-/// A text below a heading: none of its lines can be taken for one.
+/// Adds a text, indented so that none of its lines looks like a heading.
 pub(super) fn indented(out: &mut String, first: &str, said: &str) {
     for (n, line) in said.lines().enumerate() {
         let lead = if n == 0 { first } else { "  " };
@@ -277,8 +277,8 @@ fn say(out: &mut String, lines: &[ContextLine]) {
 }
 
 impl BranchContext {
-    /// With what there is room for: the oldest messages go first, then how other branches ended, and
-    /// from the summary only what cannot be helped.
+    /// Cuts the context to its budget: drops the oldest messages first, then how other branches ended, and shortens the
+    /// summary last.
     fn fitted(mut self) -> Self {
         while self.words() > self.budget {
             let all = [&self.root_lines, &self.anchor.lines, &self.lines];
@@ -301,12 +301,12 @@ impl BranchContext {
         self
     }
 
-    /// How many words it has.
+    /// The number of words of the text.
     pub fn words(&self) -> usize {
         words::count(&self.plain())
     }
 
-    /// For a model.
+    /// The context as text, for a model.
     pub fn plain(&self) -> String {
         let mut out = String::new();
         let heading = |out: &mut String, line: String| {
@@ -338,7 +338,7 @@ impl BranchContext {
         out
     }
 
-    /// For a program.
+    /// The context as JSON.
     pub fn json(&self) -> Value {
         let lines = |lines: &[ContextLine]| -> Vec<Value> {
             let who = |who: &str| if who.is_empty() { Value::Null } else { who.into() };

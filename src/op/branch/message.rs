@@ -13,26 +13,26 @@ use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::state::{Entity, State};
 
-/// Something that an agent is to be told.
+/// A message to send.
 #[derive(Clone, Debug, Default)]
 pub struct TellRequest {
-    /// The agent.
+    /// The receiving agent.
     pub to: String,
-    /// What.
+    /// The text.
     pub text: String,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Tells an agent something.
+/// Sends a message to an agent.
 pub fn tell(ctx: &Context, request: TellRequest) -> Result<Recorded> {
     let TellRequest { to, text, key } = request;
-    // A user's word interrupts, so no agent may speak as one.
+    // A message from a user interrupts, so no agent may send one as a user.
     check_actor(&ctx.caller.actor, &ctx.caller.shell)?;
     let vault = ctx.open()?;
     let to = with_view(&vault, |_, state| known(state, &to))?;
     if ctx.caller.actor.agent().as_ref() == Some(&to) {
-        return Err(Error::usage(format!("agent:{to} cannot tell itself something: that is a note")));
+        return Err(Error::usage(format!("agent:{to} cannot send a message to itself; record a note instead")));
     }
     let kept = keep(ctx, "the message", Some(&text))?;
     let mut tx = match ctx.caller.actor.agent() {
@@ -49,12 +49,12 @@ pub fn tell(ctx: &Context, request: TellRequest) -> Result<Recorded> {
     tx.finish(&[asked])
 }
 
-/// Which messages.
+/// Which messages to list.
 #[derive(Clone, Debug)]
 pub struct InboxRequest {
-    /// Only what is not read yet.
+    /// Only unread messages.
     pub only_unread: bool,
-    /// How many at most.
+    /// At most this many.
     pub limit: usize,
 }
 
@@ -69,13 +69,13 @@ impl Default for InboxRequest {
 pub struct InboxOutcome {
     pub messages: Vec<FullMessage>,
     pub unread: u64,
-    /// Whether there are older ones.
+    /// Whether there are more messages.
     pub more: bool,
-    /// The branch that was left for them, if one was.
+    /// The branch that was left because of a user's message.
     pub left: Option<Entity>,
 }
 
-/// A message with all of its text.
+/// A message with its full text.
 #[derive(Debug)]
 pub struct FullMessage {
     pub message: Entity,
@@ -89,12 +89,12 @@ pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
     all.into_iter().filter(|message| message.as_message().to() == Some(persona.as_str())).collect()
 }
 
-/// What was told to a persona: what it has not read yet, or all of it.
+/// Lists the messages to a persona: the unread ones, or all.
 pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
     let InboxRequest { only_unread, limit } = request;
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
-        return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
+        return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {most}")));
     }
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let left = settle_before_looking(ctx, &vault)?;
@@ -109,7 +109,7 @@ pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
             }
         };
         let more = found.len() > limit;
-        // Whoever reads what is new begins with the oldest, whoever looks back with the newest.
+        // Unread messages are listed from the oldest on; of all messages, the newest are listed.
         let found = if only_unread {
             found.drain(..limit.min(found.len())).collect()
         } else {
@@ -122,10 +122,10 @@ pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
     })
 }
 
-/// Messages that are to be read.
+/// Messages to mark as read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadRequest {
-    /// These; all that are new if none is named.
+    /// The messages; if empty, all unread ones.
     pub references: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ pub struct ReadOutcome {
     pub unread: u64,
 }
 
-/// Reads messages: those that are named, or all that are new. Nothing if there is none.
+/// Marks messages as read: the named ones, or all unread ones. Returns none if there is no unread message.
 pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let (mut tx, _) = sit_down(ctx, &vault)?;
@@ -160,9 +160,9 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
         let memory = Memory { ctx, snapshot, state };
         messages.iter().cloned().map(|message| memory.told(message)).collect::<Result<Vec<_>>>()
     });
-    // They are read whatever happens now: what is remembered of them has to do.
+    // They are recorded as read: if the full texts cannot be read, the start of each has to do.
     let messages = told.unwrap_or_else(|error| {
-        recorded.warnings.push(format!("long messages are cut, they could not be read: {error}"));
+        recorded.warnings.push(format!("cannot read the full text of long messages: {error}"));
         let cut =
             |message: Entity| FullMessage { text: message.as_message().text().unwrap_or_default().to_owned(), message };
         messages.into_iter().map(cut).collect()
@@ -175,6 +175,6 @@ fn own_message(state: &State, name: &EntityId, reference: &str) -> Result<Entity
     let message = state.entity(&subject).expect("it was resolved").into_owned();
     match message.as_message().to() == Some(name.as_str()) {
         true => Ok(message),
-        false => Err(Error::refused(Reason::NotHolder, format!("{} was told to somebody else", message.name()))),
+        false => Err(Error::refused(Reason::NotHolder, format!("{} is not a message to agent:{name}", message.name()))),
     }
 }

@@ -1,5 +1,5 @@
-//! hf-branch: many activities, one mind. A persona goes from one branch to another, and finds again what
-//! it was at: the summary and the last messages of the thread before.
+//! hf-branch: many activities, one mind. A persona switches between branches and gets its context back: the
+//! summary and the last messages of the previous thread.
 
 mod context;
 mod message;
@@ -27,45 +27,42 @@ pub use pulse::{BranchesOutcome, BranchesRequest, DecideOutcome, WorkingOutcome,
 pub use recall::{RecallOutcome, RecallRequest, recall};
 pub use words::{WORDS_DEFAULT, WORDS_MIN, count as count_words};
 
-/// A label is short.
+/// The longest label.
 const LABEL_MAX_CHARS: usize = 80;
 
-/// What was said of a branch that is left.
+/// How to leave the active branch.
 #[derive(Clone, Debug, Default)]
 pub struct LeavingNote {
-    /// Where it stands.
+    /// A summary of the current state.
     pub summary: Option<String>,
-    /// Its last messages, one a line.
+    /// Its last messages, one per line.
     pub tail: Option<String>,
-    /// Whether it may be left without a summary.
+    /// Whether the branch may be left without a summary.
     pub abort: bool,
 }
 
-/// What becomes of a step that a user may have come before.
+/// The outcome of a step that a user's message can interrupt.
 #[derive(Debug)]
 pub enum Interruptible<T> {
     Done(T),
-    /// Somebody told the persona something: it is at its root again, and nothing else was done.
+    /// A message came first: the persona is back at its root, and nothing else was done.
     Interrupted {
         left: Box<Entity>,
     },
 }
 
-/// The agent that acts, which is a persona.
+/// The name of the acting agent, which is the persona.
 fn me(ctx: &Context) -> Result<EntityId> {
-    ctx.caller
-        .actor
-        .agent()
-        .ok_or_else(|| Error::usage(format!("{} is not an agent: name one with --agent", ctx.caller.actor)))
+    ctx.caller.actor.agent().ok_or_else(|| Error::usage(format!("{} is not an agent; use --agent", ctx.caller.actor)))
 }
 
-/// The tx with a persona at it, whose root is there.
+/// Begins a transaction and makes sure that the persona and its root exist.
 fn sit_down<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<'v>, Entity)> {
     me(ctx)?;
     announced(ctx, Transaction::begin(ctx, vault)?)
 }
 
-/// The same, unless a user came before: then the persona is at its root again, and nothing else is done.
+/// Like `sit_down`, unless a user's message came first: then moves the persona back to its root and stops.
 fn sit_down_unless_called<'v>(ctx: &Context, vault: &'v Vault) -> Result<Interruptible<(Transaction<'v>, Entity)>> {
     let name = me(ctx)?;
     let mut tx = Transaction::begin(ctx, vault)?;
@@ -88,24 +85,24 @@ fn announced<'v>(ctx: &Context, mut tx: Transaction<'v>) -> Result<(Transaction<
     Ok((tx, root))
 }
 
-/// The root of an agent, made if it is the first time.
+/// The root of an agent, created the first time.
 fn make_persona(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Entity> {
     if tx.state().root(name).is_none() {
         if tx.state().entity(&root_of(name)).is_some() {
-            let why = format!("branch:{name} is no root, and agent:{name} can have no other");
+            let why = format!("branch:{name} exists and is not a root, so agent:{name} cannot have one");
             return Err(Error::refused(Reason::IllegalTransition, why));
         }
         tx.add(policy::root_draft(tx.state(), name, None))?;
     }
-    tx.state().root(name).ok_or_else(|| Error::corrupt(format!("the root of agent:{name} is gone")))
+    tx.state().root(name).ok_or_else(|| Error::corrupt(format!("the root of agent:{name} is missing")))
 }
 
-/// The branch that a persona is at: its root, if no other.
+/// The active branch of a persona; its root if no other is active.
 fn at_branch(state: &State, root: &Entity) -> Entity {
-    state.active_branch(root).unwrap_or_else(|| state.entity(&root.subject).expect("it is there").into_owned())
+    state.active_branch(root).unwrap_or_else(|| state.entity(&root.subject).expect("the root exists").into_owned())
 }
 
-/// Records that a user came before, if one did. Gives the branch that was left.
+/// Records the interruption if a user's message came first. Returns the branch that was left.
 fn settle(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Option<(Entity, Added)>> {
     let Some(draft) = policy::interruption(tx.state(), name) else { return Ok(None) };
     let left = tx.state().root(name).map(|root| at_branch(tx.state(), &root));
@@ -114,7 +111,7 @@ fn settle(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Option<(Entity, A
     Ok(left.map(|left| (left, Added { id, already: false })))
 }
 
-/// The same for a command that only looks: nothing is written if nobody came.
+/// Like `settle`, for a command that only reads: writes nothing unless there was an interruption.
 fn settle_before_looking(ctx: &Context, vault: &Vault) -> Result<Option<Entity>> {
     let name = me(ctx)?;
     let due = with_view(vault, |_, state| Ok(policy::interruption(state, &name).is_some()))?;
@@ -128,14 +125,14 @@ fn settle_before_looking(ctx: &Context, vault: &Vault) -> Result<Option<Entity>>
     }
 }
 
-/// A text as an event keeps it: the beginning, and all of it as an artifact if it is long.
+/// A text as an event stores it: its start, and the whole text as an artifact if it is long.
 #[derive(Debug, Default)]
 struct StoredText {
     text: Option<String>,
     artifact: Option<String>,
 }
 
-/// Stores a text that is too long for an event. Nobody holds the lock meanwhile.
+/// Stores a text that is too long for an event. Called without the lock.
 fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredText> {
     let Some(text) = text else { return Ok(StoredText::default()) };
     let text = text.trim_end();
@@ -143,7 +140,7 @@ fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredText> {
         return Err(Error::usage(format!("{what} is empty")));
     }
     if text.contains('\0') {
-        return Err(Error::usage(format!("{what} has a NUL character in it")));
+        return Err(Error::usage(format!("{what} contains a NUL character")));
     }
     let short = crate::base::text::cut(text, limits::INLINE_MAX_CHARS);
     if short.len() == text.len() {
@@ -155,7 +152,7 @@ fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredText> {
     Ok(StoredText { text: Some(short), artifact: Some(id) })
 }
 
-/// What was said of a branch that is left, stored where it is long.
+/// How to leave the active branch, with long texts stored as artifacts.
 #[derive(Default)]
 struct StoredNote {
     summary: StoredText,
@@ -163,7 +160,7 @@ struct StoredNote {
     abort: bool,
 }
 
-/// Keeps what was said, unless nothing is left by it.
+/// Stores summary and tail; an error if no branch is active that they could be about.
 fn keep_said(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<StoredNote> {
     let name = me(ctx)?;
     if leaving.summary.is_none() && leaving.tail.is_none() {
@@ -171,7 +168,7 @@ fn keep_said(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<Stor
     }
     let leaves = with_view(vault, |_, state| Ok(state.root(&name).is_some_and(|r| state.active_branch(&r).is_some())))?;
     if !leaves {
-        return Err(Error::usage("there is no branch that is left: a summary or a tail would be of nothing"));
+        return Err(Error::usage("no active branch to leave; --summary and --tail do not apply"));
     }
     Ok(StoredNote {
         summary: keep(ctx, "the summary", leaving.summary.as_deref())?,
@@ -180,7 +177,7 @@ fn keep_said(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<Stor
     })
 }
 
-/// Leaves the branch that the persona is at, if it is not the root.
+/// Leaves the active branch, unless that is the root.
 fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: StoredNote) -> Result<Option<Added>> {
     let Some(branch) = tx.state().active_branch(root) else { return Ok(None) };
     let thread = branch.as_branch().current_thread();
@@ -198,31 +195,31 @@ fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: StoredNot
         None => {
             return Err(Error::refused(
                 Reason::SummaryRequired,
-                format!("{} is Active: say where it stands with --summary, or leave it with --abort", branch.name()),
+                format!("{} is Active: leave it with --summary, or with --abort", branch.name()),
             ));
         }
     };
     tx.ask(ctx.request(kind, Some(&thread.to_string()), payload)).map(Some)
 }
 
-/// An activity that somebody wants to begin.
+/// A branch to create.
 #[derive(Clone, Debug, Default)]
 pub struct CreateRequest {
-    /// What it is, in one line.
+    /// The label, in one line.
     pub label: String,
     /// task, social or free.
     pub branch_type: String,
-    /// A reference to the task that it is for.
+    /// The task that the branch is for.
     pub task: Option<String>,
-    /// The agent that it is with.
+    /// The agent to talk with.
     pub partner: Option<String>,
-    /// What is said of the branch that is left.
+    /// How to leave the active branch.
     pub leaving: LeavingNote,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Begins a branch and is at it; a social one only if it is resumed.
+/// Creates a branch and makes it active; a social branch becomes active when it is resumed.
 pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Recorded>> {
     let label = one_line("the label", &request.label, LABEL_MAX_CHARS)?;
     let name = me(ctx)?;
@@ -230,9 +227,9 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
     let (kind, given) = (request.branch_type.as_str(), (request.task.is_some(), request.partner.is_some()));
     if given != (kind == "task", kind == "social") {
         let wants = match kind {
-            "task" => "a task branch needs --task, and no --partner",
-            "social" => "a social branch needs --partner, and no --task",
-            _ => "a free branch has neither --task nor --partner",
+            "task" => "a task branch requires --task and does not allow --partner",
+            "social" => "a social branch requires --partner and does not allow --task",
+            _ => "a free branch allows neither --task nor --partner",
         };
         return Err(Error::usage(wants));
     }
@@ -277,17 +274,17 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
     tx.finish(&[asked]).map(Interruptible::Done)
 }
 
-/// An agent that is known by a name.
+/// The agent with this name, if it is known.
 fn known(state: &State, name: &str) -> Result<EntityId> {
     let id = EntityId::parse(name.strip_prefix("agent:").unwrap_or(name))?;
     let agent = Subject::new(EntityType::Agent, id.clone());
     match state.entity(&agent).is_some() || state.root(&id).is_some() {
         true => Ok(id),
-        false => Err(Error::not_found(format!("agent:{id} is not known here"))),
+        false => Err(Error::not_found(format!("unknown agent '{id}'"))),
     }
 }
 
-/// A branch by a reference, if it is one of this persona's.
+/// The branch with this reference, if it belongs to the persona.
 fn own_branch(state: &State, persona: &EntityId, reference: &str) -> Result<Entity> {
     let subject = state.find(reference, EntityType::Branch)?;
     let branch = state.entity(&subject).expect("it was resolved").into_owned();
@@ -299,24 +296,24 @@ fn own_branch(state: &State, persona: &EntityId, reference: &str) -> Result<Enti
     }
 }
 
-/// A branch that somebody wants to be at.
+/// A branch to resume.
 #[derive(Clone, Debug)]
 pub struct ResumeBranchRequest {
-    /// The branch; the root has the persona's name.
+    /// The branch; the root has the name of the persona.
     pub reference: String,
-    /// How many words its context has at most.
+    /// The limit of its context, in words.
     pub words: usize,
-    /// What is said of the branch that is left.
+    /// How to leave the active branch.
     pub leaving: LeavingNote,
 }
 
-/// Goes to a branch, and says what is to be known there.
+/// Makes a branch active and returns its context.
 pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptible<ContextOutcome>> {
     let ResumeBranchRequest { reference, words, leaving } = request;
     words::check(words)?;
     let name = me(ctx)?;
     let vault = ctx.open()?;
-    // Whoever has no branch yet still has a root to go to.
+    // A persona without any branch can still resume its root.
     let goes = with_view(&vault, |_, state| match state.root(&name) {
         None if reference == name.as_str() => Ok(true),
         root => {
@@ -325,7 +322,7 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
         }
     })?;
     if !goes && (leaving.summary.is_some() || leaving.tail.is_some()) {
-        return Err(Error::usage("you are there already: a summary or a tail would be of nothing"));
+        return Err(Error::usage("the branch is already active; --summary and --tail do not apply"));
     }
     let said = keep_said(ctx, &vault, &leaving)?;
     let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
@@ -334,35 +331,35 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     };
     let branch = own_branch(tx.state(), &name, &reference)?;
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
-        // It may have been made just now.
+        // The branch may have been created just now.
         true => Added { id: branch.last_event, already: tx.unit().event(branch.last_event).is_none() },
         false => {
             let left = leave(ctx, &mut tx, &root, said)?;
             match branch.is_root() {
-                true => left.ok_or_else(|| Error::corrupt("the root is Suspended, and no branch is Active"))?,
+                true => left.ok_or_else(|| Error::corrupt("the root is Suspended, but no branch is Active"))?,
                 false => tx.ask(ctx.request(Kind::ThreadOpened, None, json!({"branch_id": branch.subject.id()})))?,
             }
         }
     };
     let bare = context::bare(tx.state(), &name, &branch.subject, words)?;
     let mut recorded = tx.finish(&[asked])?;
-    // The persona is there whatever happens now, and can ask again.
+    // The switch is recorded: from here on a failure is only a warning, and the persona can ask again.
     let (branch, thread, context) =
         context::current(ctx, &vault, &name, &branch.subject, words).unwrap_or_else(|error| {
-            recorded.warnings.push(format!("what was said there could not be read: {error}"));
+            recorded.warnings.push(format!("cannot read the context: {error}"));
             bare
         });
     Ok(Interruptible::Done(ContextOutcome { recorded, branch, thread, context }))
 }
 
-/// What is said of the branch that is left for the root.
+/// A request to leave the active branch for the root.
 #[derive(Clone, Debug, Default)]
 pub struct SuspendRequest {
-    /// What is said of it; without a summary its thread is aborted.
+    /// How to leave it; without a summary its thread is aborted.
     pub leaving: LeavingNote,
 }
 
-/// Leaves the branch that the persona is at: with a summary it can go on from, or without.
+/// Leaves the active branch, with a summary to continue from or without.
 pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     let vault = ctx.open()?;
     let said = keep_said(ctx, &vault, &request.leaving)?;
@@ -374,19 +371,19 @@ pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     tx.finish(&[asked])
 }
 
-/// What is said of a thread whose branch was completed without a word.
+/// The summary of a thread whose branch was completed without one.
 const COMPLETED: &str = "completed";
 
-/// A branch that is over.
+/// A branch to complete.
 #[derive(Clone, Debug, Default)]
 pub struct CompleteBranchRequest {
-    /// The branch; else the one that the persona is at.
+    /// The branch; default: the active one.
     pub reference: Option<String>,
-    /// What is said of it.
+    /// How to leave it.
     pub leaving: LeavingNote,
 }
 
-/// Says that a branch is over: one by name, or the one that the persona is at.
+/// Completes a branch: the named one, or the active one.
 pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorded> {
     let CompleteBranchRequest { reference, leaving } = request;
     let (name, vault) = (me(ctx)?, ctx.open()?);
@@ -394,7 +391,7 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
         Some(reference) => own_branch(state, &name, reference),
         None => {
             let active = state.root(&name).and_then(|root| state.active_branch(&root));
-            active.ok_or_else(|| Error::not_found(format!("agent:{name} is at no branch but its root")))
+            active.ok_or_else(|| Error::not_found(format!("agent:{name} has no active branch besides its root")))
         }
     };
     let active = with_view(&vault, |_, state| Ok(find(state)?.phase == Phase::Active))?;
@@ -403,7 +400,7 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
             keep_said(ctx, &vault, &LeavingNote { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
         }
         false if leaving.summary.is_some() || leaving.tail.is_some() => {
-            return Err(Error::usage("nobody is at that branch: a summary or a tail would be of nothing"));
+            return Err(Error::usage("the branch is not active; --summary and --tail do not apply"));
         }
         false => StoredNote::default(),
     };
@@ -416,25 +413,25 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
     tx.finish(&[asked])
 }
 
-/// Something that is to be noted.
+/// A note to record.
 #[derive(Clone, Debug, Default)]
 pub struct NoteRequest {
-    /// What was said or done.
+    /// The text of the note.
     pub text: String,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Something that was noted, and where.
+/// A recorded note, and its branch.
 #[derive(Debug)]
 pub struct NoteOutcome {
     pub recorded: Recorded,
     pub branch: Entity,
-    /// Whether the persona is at its root again, because somebody told it something.
+    /// Whether a message interrupted the persona, so that it is back at its root.
     pub interrupted: bool,
 }
 
-/// Notes something in the thread that the persona is in.
+/// Records a note in the persona's current thread.
 pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
     let NoteRequest { text, key } = request;
     me(ctx)?;
@@ -455,7 +452,7 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
     Ok(NoteOutcome { recorded: tx.finish(&[asked])?, branch, interrupted })
 }
 
-/// A note that is repeated may find its persona elsewhere: it was said where it was said.
+/// The first recording of a repeated note. The persona may have moved since: the note belongs to its first thread.
 fn repeated_note(tx: &Transaction<'_>, noted: &mut Request) -> Result<Option<Recorded>> {
     let first = noted.key.as_deref().and_then(|key| tx.state().keyed(key));
     if let Some(first) = first.map(|id| tx.log.find(id)).transpose()?.flatten()

@@ -1,4 +1,4 @@
-//! The pulse: what a persona can do now; and its working memory, for a prompt.
+//! What a persona can do now, its branches, and its working memory for a prompt.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 
-/// Branches in a working memory.
+/// How many branches a working memory has at most.
 const WORKING_MAX: usize = 10;
 
-/// Every branch of a persona, in the order in which they were made.
+/// Every branch of a persona, oldest first.
 fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
     let agent = Subject::new(EntityType::Agent, persona.clone());
     let mut all = state.made_for(&agent, EntityType::Branch);
@@ -24,14 +24,14 @@ fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
     all
 }
 
-/// Which branches of a persona.
+/// Which branches to list.
 #[derive(Clone, Debug)]
 pub struct BranchesRequest {
-    /// Only those in one of these states; all that are not archived if there is none.
+    /// Only branches in one of these phases; if empty, all that are not archived.
     pub states: Vec<Phase>,
-    /// How many at most.
+    /// At most this many.
     pub limit: usize,
-    /// Only those after this id.
+    /// Only branches after this id.
     pub cursor: Option<String>,
 }
 
@@ -48,19 +48,21 @@ pub struct BranchesOutcome {
     pub active: Option<Entity>,
 }
 
-/// The branches of a persona; it only looks.
+/// Lists the branches of a persona; records nothing.
 pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutcome> {
     let BranchesRequest { states, limit, cursor } = request;
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
-        return Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} entries, not {limit}")));
+        return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {most}")));
     }
     let name = me(ctx)?;
     with_view(&ctx.open()?, |snapshot, state| {
         let mut all = all_of(state, &name);
         if let Some(cursor) = &cursor {
             let at = all.iter().position(|branch| branch.subject.id() == cursor.as_str());
-            let behind = || Error::new(ErrorKind::InvalidCursor, "the cursor is not the id of one of these branches");
+            let behind = || {
+                Error::new(ErrorKind::InvalidCursor, "unknown cursor; it must be the id of a branch of this persona")
+            };
             all.drain(..=at.ok_or_else(behind)?);
         }
         let wanted = |branch: &Entity| match states.as_slice() {
@@ -88,7 +90,7 @@ pub struct WorkingOutcome {
     pub count: usize,
 }
 
-/// What a persona has in mind: the newest of its branches that are not over.
+/// Returns the most recently active branches of a persona that are not completed.
 pub fn working(ctx: &Context) -> Result<WorkingOutcome> {
     let name = me(ctx)?;
     with_view(&ctx.open()?, |_, state| {
@@ -116,20 +118,20 @@ fn entry(branch: &Entity) -> Value {
     })
 }
 
-/// What there is to choose from. The choice is the caller's.
+/// What the persona can choose from. The choice is up to the caller.
 #[derive(Debug)]
 pub struct DecideOutcome {
-    /// The branch that the persona is at.
+    /// The active branch.
     pub active: Option<Entity>,
-    /// What was told to it and not read; if there is something, the rest comes later.
+    /// Unread messages; while there are any, no candidates are listed.
     pub unread: Vec<FullMessage>,
-    /// Suspended branches with the seconds that they have waited, the longest first.
+    /// Suspended branches with the seconds since they were suspended, longest first.
     pub candidates: Vec<(Entity, u64)>,
-    /// The branch that was left because a user came, if one was.
+    /// The branch that was left because of a user's message.
     pub left: Option<Entity>,
 }
 
-/// Looks at everything that waits for a persona.
+/// Returns everything that waits for a persona.
 pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let left = settle_before_looking(ctx, &vault)?;

@@ -1,4 +1,4 @@
-//! Remembering in detail: what was said in threads that are over, and how they ended.
+//! Recalling earlier threads: their messages, and how they ended.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,18 +14,18 @@ use crate::machine::Phase;
 use crate::op::kernel::with_view;
 use crate::state::Entity;
 
-/// What a persona wants to remember.
+/// What to recall.
 #[derive(Clone, Debug, Default)]
 pub struct RecallRequest {
-    /// A branch; else all of them.
+    /// A branch; default: all of them.
     pub reference: Option<String>,
-    /// Only this thread, with everything that was said in it.
+    /// Only this thread, with all of its messages.
     pub thread: Option<u64>,
-    /// Only what has this in it, in whatever case.
+    /// Only texts that contain this, ignoring case.
     pub grep: Option<String>,
 }
 
-/// A thread that was remembered: when, by whom and what, in the order of the log.
+/// A recalled thread. `said` has time, sender and text of each message, in the order of the log.
 #[derive(Debug)]
 struct RecalledThread {
     thread: Entity,
@@ -41,7 +41,7 @@ pub struct RecallOutcome {
     pub messages: usize,
 }
 
-/// Looks back. Without a thread or a word to look for, how every thread ended.
+/// Recalls threads. Without a thread or a search text, only how each thread ended.
 pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
     let name = me(ctx)?;
     with_view(&ctx.open()?, |snapshot, state| {
@@ -60,17 +60,15 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
         let in_detail = request.thread.is_some() || grep.is_some();
         let mut found = Vec::new();
         for branch in branches {
-            // A branch that was gone to names itself; the threads that name other threads are its own too.
             let mut threads = state.made_for(&branch.subject, EntityType::Thread);
             threads.sort_by_key(|thread| thread.as_thread().number());
             if let Some(number) = request.thread {
                 threads.retain(|thread| thread.as_thread().number() == number);
                 if threads.is_empty() {
+                    let threads = text::count_noun(branch.as_branch().threads(), "thread");
                     let why = format!(
-                        "{} has {} threads, and no thread {number}",
-                        branch.name(),
-                        branch.as_branch().threads()
-                    );
+                        "{} has no thread {number}; it has {threads}",
+                        branch.name());
                     return Err(Error::not_found(why));
                 }
             }
@@ -106,17 +104,17 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
     })
 }
 
-/// Which messages belong to a thread, by who talks with whom while it is open.
+/// A thread with a partner or the user: the messages between them while it is open belong to it.
 struct OpenConversation {
     at: (usize, usize),
     from: Ulid,
     to: Option<Ulid>,
     persona: EntityId,
-    /// The other persona; with none, the user.
+    /// The other persona; none for the user.
     partner: Option<EntityId>,
 }
 
-/// Reads the part of the log in which these threads were open, once, and no further than they need.
+/// Adds the messages of the threads, in one pass over the log from the first thread's opening to the last message.
 fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]) -> Result<()> {
     let (mut by_thread, mut talks) = (BTreeMap::new(), Vec::new());
     let (mut missing, mut begin) = (0, None);
@@ -166,7 +164,7 @@ impl OpenConversation {
 }
 
 impl RecallOutcome {
-    /// For a model.
+    /// The recalled threads as text, for a model.
     pub fn plain(&self) -> String {
         let mut out = String::new();
         for (branch, threads) in &self.branches {
@@ -175,9 +173,10 @@ impl RecallOutcome {
             out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.phase);
             for RecalledThread { thread, summary, said, tail } in threads {
                 let thread = thread.as_thread();
-                let (number, count) = (thread.number(), thread.messages());
+                let number = thread.number();
+                let count = text::count_noun(thread.messages(), "message");
                 out += &format!(
-                    "## Thread {number} {}, {} to {}, {count} messages\n",
+                    "## Thread {number} {}, {} to {}, {count}\n",
                     thread.phase,
                     thread.opened_at().unwrap_or("-"),
                     thread.closed_at().unwrap_or("-")
@@ -196,7 +195,7 @@ impl RecallOutcome {
         out
     }
 
-    /// For a program.
+    /// The recalled threads as JSON.
     pub fn json(&self) -> Value {
         let of_thread = |recalled: &RecalledThread| {
             let thread = recalled.thread.as_thread();

@@ -1,17 +1,17 @@
-//! How long a text is for a model: its words.
+//! The length of a text for a model, in words.
 //!
-//! Scripts that are written without spaces count by the character, and a word without an end by its
-//! length, so that no text is short only because nothing in it is separated.
+//! In scripts without spaces every character counts as a word, and a very long word counts as several, so that no
+//! text seems short only because it has no spaces.
 
 use crate::base::{Error, ErrorKind, Result};
 
-/// Words of a context if nothing is said.
+/// The default budget of a context.
 pub const WORDS_DEFAULT: usize = 800;
-/// Fewer leave no room for what a context always says.
+/// The smallest budget; less leaves no room for what every context contains.
 pub const WORDS_MIN: usize = 60;
-/// More than this is no context any more.
+/// The largest budget.
 const WORDS_MAX: usize = 1_000_000;
-/// The longest run of characters that is one word.
+/// The longest run of characters that counts as one word.
 const WORD_MAX_CHARS: usize = 20;
 
 pub(super) fn check(words: usize) -> Result<()> {
@@ -19,12 +19,12 @@ pub(super) fn check(words: usize) -> Result<()> {
         true => Ok(()),
         false => Err(Error::new(
             ErrorKind::LimitExceeded,
-            format!("a context has {WORDS_MIN} to {WORDS_MAX} words, not {words}"),
+            format!("invalid number of words {words}; must be {WORDS_MIN} to {WORDS_MAX}"),
         )),
     }
 }
 
-/// Whether a script that this belongs to is written without spaces.
+/// Whether the character belongs to a script that is written without spaces.
 fn stands_alone(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
@@ -55,7 +55,7 @@ fn ends(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// How many words a text has.
+/// The number of words in a text.
 pub fn count(text: &str) -> usize {
     ends(text).count()
 }
@@ -65,7 +65,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     if ends(text).nth(most).is_none() {
         return text.to_owned();
     }
-    // The sign can be a word of its own, behind one that stands alone or is as long as one can be.
+    // The `…` counts as a word after a character that is a word by itself, and after a word of maximal length.
     let first = |words: usize| {
         let end = words.checked_sub(1).and_then(|last| ends(text).nth(last)).unwrap_or(0);
         format!("{}…", &text[..end])
@@ -91,7 +91,7 @@ mod tests {
             (&"x".repeat(41), 3),
         ] {
             assert_eq!(count(text), words, "{text:?}");
-            // Whoever counts by spaces finds no more.
+            // Counting by spaces never gives more.
             assert!(text.split_whitespace().count() <= words, "{text:?}");
         }
     }

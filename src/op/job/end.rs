@@ -1,4 +1,4 @@
-//! The end of a run: what it means for its task, and making up for an end that was not recorded.
+//! The end of a run: what it means for its task, and recording an end that was missed.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
 use crate::vault::Vault;
 
-/// A line of output that is taken as a summary has at most so many characters.
+/// The longest line of output that is used as a summary.
 const SUMMARY_MAX_CHARS: usize = 200;
 
 /// The job's own last line, if it is short and printable.
@@ -25,18 +25,18 @@ pub fn summary(record: &ExitRecord) -> Option<String> {
     plain.then(|| line.to_owned())
 }
 
-/// How it ended, in a few words.
+/// How the command ended, in a few words.
 pub fn reason(ended: &Ended) -> String {
     match ended {
         Ended::Exited { code } => format!("exit code {code}"),
         Ended::Signalled { signal } => format!("signal {signal}"),
-        Ended::TimedOut => "it took longer than it may".to_owned(),
+        Ended::TimedOut => "timed out".to_owned(),
         Ended::Halted { why } => why.clone(),
         Ended::NotStarted { reason } => reason.clone(),
     }
 }
 
-/// The events that an end asks for, about the run (`true`) or its task.
+/// The events that an end requires, about the run (`true`) or its task.
 fn closing(record: &ExitRecord, config: &Settings) -> Vec<(bool, Kind, Value)> {
     let reason = reason(&record.ended);
     let failed = |class: &str| json!({"error_class": class, "reason": reason, "escalate": false});
@@ -97,20 +97,20 @@ pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &Exit
     }
 }
 
-/// Makes up for an end that nobody recorded: a record that was left, or a supervisor that is gone.
-/// Gives how the job stands; nothing if it has no folder.
+/// Records an end that was missed: the exit record exists, or the supervisor is gone. Returns the state of the
+/// processes; none if the job has no directory.
 pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
     let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
     let run = run_of(task);
     let standing = probe(&job, run.as_ref())?;
     let under_way =
         matches!(task.phase, Phase::Proposed | Phase::Ready | Phase::Assigned | Phase::Running | Phase::Retrying);
-    // It is the toolkit that finds this, not whoever happens to look.
+    // The toolkit records this, not the actor that happens to run the command.
     let ctx = &ctx.acting_as(Actor::core("jobs"));
     match &standing {
         JobLiveness::Ended(found) if task.phase == Phase::Running => record(ctx, vault, &task.subject, found)?,
         JobLiveness::Lost if under_way => lost(ctx, vault, task)?,
-        // The run is over and recorded, and nobody is there to begin the next one.
+        // The run has ended and is recorded, but no supervisor is left to start the next one.
         JobLiveness::Ended(_) if under_way => lost(ctx, vault, task)?,
         _ => {}
     }
@@ -120,7 +120,7 @@ pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Resu
 fn lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     let mut tx = Transaction::begin(ctx, vault)?;
     let now = tx.state().entity(&task.subject).map(|task| task.into_owned());
-    // Somebody else may have been first.
+    // Another process may have recorded it first.
     let Some(task) = now.filter(|now| now.last_event == task.last_event) else { return Ok(()) };
     let run = run_of(&task).map(|run| Subject::new(EntityType::Run, run));
     let asked = match run.filter(|run| tx.state().phase_of(run) == Phase::Running) {
@@ -133,7 +133,7 @@ fn lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     tx.commit(asked.id).map(drop)
 }
 
-/// What a hook is told of a finished job.
+/// The input of a hook about a finished job.
 pub struct JobReport {
     pub text: String,
     pub variables: Vec<(&'static str, String)>,

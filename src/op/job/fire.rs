@@ -1,4 +1,4 @@
-//! A new job: its folder and lock first, then its events, then its supervisor.
+//! A new job: its directory and lock first, then its events, then its supervisor.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -22,42 +22,42 @@ use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
 
-/// How long `fire` waits for the lock of a folder that nobody else can know yet.
+/// How long `fire` waits for the lock of a directory that nobody else knows yet.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Enough for a thread that makes one system call.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// A command that is to run.
+/// A command to run as a job.
 #[derive(Clone, Debug)]
 pub struct FireRequest {
     /// The command and its arguments.
     pub argv: Vec<OsString>,
-    /// What it is, in one line; else the command itself.
+    /// A one-line title; default: the command.
     pub title: Option<String>,
-    /// A task that exists, by a reference; else one is made.
+    /// An existing task; default: a new one.
     pub task: Option<String>,
-    /// The requirement that it is for, by a reference.
+    /// The requirement that the task is for.
     pub requirement: Option<String>,
     /// Jobs or tasks that have to succeed first.
     pub after: Vec<String>,
-    /// It is ended after so long; else it runs to its end.
+    /// The job is ended after this time; default: no limit.
     pub timeout_seconds: Option<u64>,
-    /// How often it is tried again after a failure that may pass.
+    /// How many times it is retried after a transient failure.
     pub retries: u64,
-    /// The folder that it runs in.
+    /// The working directory.
     pub cwd: PathBuf,
-    /// Variables of its environment.
+    /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
     /// What counts as a sign of life.
     pub beat: Beat,
-    /// Whether an operator has to allow it.
+    /// Whether it requires approval by an operator.
     pub destructive: bool,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
 impl FireRequest {
-    /// A command in a folder, with nothing else said.
+    /// A command and its directory, with defaults for everything else.
     pub fn new(argv: Vec<OsString>, cwd: PathBuf) -> Self {
         FireRequest {
             argv,
@@ -81,26 +81,26 @@ pub struct FireOutcome {
     pub task: Entity,
     pub run_id: String,
     pub logref: String,
-    /// Whether an operator has to allow it before it starts.
+    /// Whether it requires approval by an operator before it starts.
     pub waits_for_approval: bool,
-    /// The event that was asked for, and what followed.
+    /// The requested event, and its consequences.
     pub recorded: Recorded,
 }
 
-/// Fires a job and returns at once.
+/// Fires a job and returns immediately.
 pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
     let vault = ctx.open()?;
     if request.argv.is_empty() {
-        return Err(Error::usage("there is no command: write it behind --"));
+        return Err(Error::usage("missing command; put it after --"));
     }
-    let nobody = || Error::system("no job can be fired from here", "there is no hf-job to look after it");
+    let nobody = || Error::system("cannot fire a job", "hf-job not found");
     let supervisor = ctx.host.supervisor.clone().ok_or_else(nobody)?;
     let missing = |why: &str| Error::usage(format!("the working directory {} {why}", request.cwd.display()));
     match std::fs::metadata(&request.cwd) {
         Ok(found) if found.is_dir() => {}
-        Ok(_) => return Err(missing("is not a folder")),
+        Ok(_) => return Err(missing("is not a directory")),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing("does not exist")),
-        Err(e) => return Err(Error::system(format!("cannot look at {}", request.cwd.display()), e)),
+        Err(e) => return Err(Error::system(format!("cannot read {}", request.cwd.display()), e)),
     }
     let tx = Transaction::begin(ctx, &vault)?;
     Firing { ctx, vault: &vault, request, supervisor }.at(tx)
@@ -119,7 +119,7 @@ impl Firing<'_> {
         JobDir::sweep(self.vault.path(), &is_recorded)?;
         let destructive = self.request.destructive || self.matches(&tx.config.texts(Setting::DestructiveCommands));
         if destructive {
-            // What is approved is this very program, not whatever the name leads to on the way to it.
+            // The approval is for this program, not for whatever its name resolves to later.
             self.request.argv[0] = self.program();
         }
         let asked = match &self.request.task {
@@ -140,7 +140,7 @@ impl Firing<'_> {
         let (held, first) = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                // Its task was never recorded, or belongs to another job: nothing begins here.
+                // The task of a new job was not recorded, so its directory is removed. An existing task keeps its own.
                 if is_new {
                     job.discard()?;
                     JobDir::settle(path, &id);
@@ -162,7 +162,7 @@ impl Firing<'_> {
         JobDir::settle(path, &id);
         let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
         let started = self.arguments(&id).and_then(|arguments| start_supervisor(&self.supervisor, held, &arguments));
-        // Its events are recorded, so nothing is a refusal any more: the job is there, and lost at worst.
+        // The events are recorded, so an error is no longer a refusal: the job exists, and is lost at worst.
         let told = started.and_then(|supervisor| {
             reap_at_its_end(supervisor);
             self.outcome(done)
@@ -170,7 +170,7 @@ impl Firing<'_> {
         told.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
     }
 
-    /// Everything but the commit: the lock, the events, what is to be run.
+    /// Everything but the commit: lock, events, and the spec of the command.
     fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(JobLock, Added)> {
         let held = job.take_lock(LOCK_WAIT)?;
         let first = tx.ask(asked)?;
@@ -190,7 +190,7 @@ impl Firing<'_> {
         Ok((held, first))
     }
 
-    /// The program by its whole path; by its name if it is not found, which its run then says.
+    /// The full path of the program; its name if it is not found, which its run then reports.
     fn program(&self) -> OsString {
         let (name, cwd) = (&self.request.argv[0], &self.request.cwd);
         if name.as_bytes().contains(&b'/') {
@@ -201,7 +201,7 @@ impl Firing<'_> {
         found.next().map_or_else(|| name.clone(), PathBuf::into_os_string)
     }
 
-    /// The event that makes the task of a new job.
+    /// The event that creates the task of a new job.
     fn propose(&self, tx: &Transaction<'_>, destructive: bool) -> Result<Request> {
         let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let title =
@@ -233,7 +233,7 @@ impl Firing<'_> {
         Ok(Request { key: self.request.key.clone(), ..self.ctx.request(Kind::TaskProposed, Some(&subject), payload) })
     }
 
-    /// The event that takes a task which exists.
+    /// The event that assigns an existing task.
     fn take(&self, tx: &Transaction<'_>, reference: &str, destructive: bool) -> Result<Request> {
         let subject = tx.state().find(reference, EntityType::Task)?;
         let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
@@ -249,7 +249,7 @@ impl Firing<'_> {
         })
     }
 
-    /// What an approval is bound to: the exact words, where they are run, and with which variables.
+    /// What an approval is bound to: the exact words, the working directory and the variables.
     fn command_hash(&self) -> String {
         let FireRequest { argv, cwd, env, .. } = &self.request;
         let words: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
@@ -257,13 +257,13 @@ impl Firing<'_> {
         command_hash(&words, cwd.as_os_str().as_bytes(), variables)
     }
 
-    /// Whether one of the patterns fits the command; `*` stands for anything.
+    /// Whether one of the patterns matches the command; `*` matches anything.
     fn matches(&self, patterns: &[String]) -> bool {
         let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let plain = words.join(" ");
         let name = words[0].rsplit('/').next().unwrap_or_default();
         let by_name = std::iter::once(name).chain(words[1..].iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
-        // What a shell is given to run counts for itself.
+        // A script given to a shell is matched by itself, too.
         let script = match (name, words.get(1).map(String::as_str)) {
             ("sh" | "bash" | "dash" | "ksh" | "zsh", Some("-c")) => words.get(2).map(|script| script.trim()),
             _ => None,
@@ -292,14 +292,15 @@ impl Firing<'_> {
         }
     }
 
-    /// The arguments of the supervisor; it starts in another folder.
+    /// The arguments of the supervisor. Paths are absolute, because it starts in another directory.
     fn arguments(&self, id: &EntityId) -> Result<Vec<OsString>> {
-        let vault = std::path::absolute(self.vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
+        let vault = std::path::absolute(self.vault.path())
+            .map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
         Ok(vec!["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()])
     }
 
     fn outcome(&self, recorded: Recorded) -> Result<FireOutcome> {
-        let gone = || Error::corrupt("the job's task is gone");
+        let gone = || Error::corrupt("the job's task is missing");
         let task = recorded.entity.clone().ok_or_else(gone)?;
         let job = JobDir::open(self.vault.path(), &super::id_of(&task))?;
         let first_run = || Some(job?.spec().ok()?.extra.get("run_id")?.as_str()?.to_owned());
@@ -312,8 +313,8 @@ impl Firing<'_> {
     }
 }
 
-/// Reaps a supervisor when it ends: a program that fires many jobs would keep what is left of all of them. Best effort:
-/// a command is gone long before, and then its supervisor is reaped as an orphan.
+/// Reaps a supervisor when it ends, so that a program that fires many jobs does not collect zombies. Best effort: a
+/// command exits long before that, and then init reaps its supervisor.
 fn reap_at_its_end(mut supervisor: Child) {
     let wait = move || drop(supervisor.wait());
     let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(wait);
@@ -324,8 +325,8 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// The digest of a command: its words, its folder and its own variables. None of them holds a NUL,
-/// and their number goes first, so that no two commands have the same bytes.
+/// The digest of a command: its words, its directory and its variables. None of them contains a NUL, and the number of
+/// words comes first, so that no two commands have the same bytes.
 pub fn command_hash<'a>(
     words: &[&'a [u8]],
     cwd: &'a [u8],
@@ -341,7 +342,7 @@ pub fn command_hash<'a>(
     Digest::of_bytes(&bytes).to_string()
 }
 
-/// Whether a text fits a pattern in which `*` stands for anything.
+/// Whether a text matches a pattern in which `*` matches anything.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };

@@ -1,4 +1,4 @@
-//! Jobs of another system, asked about by a command of the user's own: `CMD {}`.
+//! Jobs of another system, queried with a command from the settings or the environment: `CMD {}`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::base::{Error, Result, text};
 use crate::job;
 
-/// How long one question may take.
+/// How long one query may take.
 const ASK_MAX: Duration = Duration::from_secs(60);
-/// What another system may call its jobs.
+/// The longest id of a foreign job.
 const ID_MAX_CHARS: usize = 128;
 
-/// What the other system says.
+/// The answer of the other system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForeignStatus {
     Done(Option<String>),
@@ -29,7 +29,7 @@ pub fn is_id(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b))
 }
 
-/// Asks once. The command is split at blanks; no shell reads it.
+/// Queries once. The command is split at white space; no shell is involved.
 pub fn ask(command: &str, id: &str) -> Result<ForeignStatus> {
     let mut words: Vec<String> = command.split_whitespace().map(|word| word.replace("{}", id)).collect();
     if !command.contains("{}") {
@@ -42,13 +42,13 @@ pub fn ask(command: &str, id: &str) -> Result<ForeignStatus> {
     match read(&stdout, &stderr) {
         Some(said) => Ok(said),
         None => Err(Error::system(
-            "the job system did not say how the job stands",
-            text::cut(stdout.lines().chain(stderr.lines()).last().unwrap_or("it said nothing"), 200),
+            "the job system did not report a status",
+            text::cut(stdout.lines().chain(stderr.lines()).last().unwrap_or("no output"), 200),
         )),
     }
 }
 
-/// Finds the status: a JSON object with one, `KEY:VALUE` lines, or the word on a line of its own.
+/// Finds the status: in a JSON object, in `KEY:VALUE` lines, or as a line by itself.
 fn read(stdout: &str, stderr: &str) -> Option<ForeignStatus> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     if let Ok(Value::Object(object)) = serde_json::from_str(stdout) {

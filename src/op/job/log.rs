@@ -1,4 +1,4 @@
-//! What a job printed, whole, from its end, or as it comes.
+//! The output of a job: whole, its last lines, or as it is printed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,43 +10,43 @@ use super::look::{JobView, job_of};
 use crate::base::{Error, Result};
 use crate::op::Context;
 
-/// Bytes that are handed on at a time.
+/// How many bytes are read at a time.
 const PIECE_BYTES: usize = 64 * 1024;
-/// How often a job that prints is looked at.
+/// How often the log of a running job is read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Which part of a job's log.
+/// Which part of a job's log to read.
 #[derive(Clone, Debug, Default)]
 pub struct JobLogRequest {
     /// The job: its task.
     pub reference: String,
-    /// Only so many lines from the end.
+    /// Only this many lines from the end.
     pub tail: Option<usize>,
-    /// Go on until the job is over.
+    /// Continue until the job ends.
     pub follow: bool,
 }
 
-/// Whoever takes pieces says whether it wants more.
+/// Takes a piece of the log; returns whether to continue.
 pub type LogSink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
 
-/// How a job stands at the end of its log.
+/// The state of the job after its log was read.
 #[derive(Debug)]
 pub struct JobLogOutcome {
     pub view: JobView,
 }
 
-/// Hands a job's log on.
+/// Reads a job's log, piece by piece.
 pub fn log(ctx: &Context, request: JobLogRequest, take: LogSink<'_>) -> Result<JobLogOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     let mut file = None;
     loop {
-        // Looked at before reading: what is printed until then is read below.
+        // Viewed before reading: if the job has ended by then, all of its output is read below.
         let view = job_of(ctx, &vault, &request.reference)?;
         let path = log_path(&view.logref);
         let failed = |e: io::Error| Error::system(format!("cannot read {}", path.display()), e);
         if file.is_none() {
-            // A job that waits for its turn has printed nothing yet.
+            // A queued job has no log yet.
             file = vault.open_file(&path)?;
             if let (Some(file), Some(lines)) = (&mut file, request.tail) {
                 let at = tail_of(file, lines).map_err(failed)?;
@@ -64,7 +64,7 @@ pub fn log(ctx: &Context, request: JobLogRequest, take: LogSink<'_>) -> Result<J
     }
 }
 
-/// Everything from where the file stands to its end.
+/// Passes on everything from the current position to the end of the file.
 fn hand_on(file: &mut File, take: LogSink<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
@@ -78,7 +78,7 @@ fn hand_on(file: &mut File, take: LogSink<'_>, failed: &dyn Fn(io::Error) -> Err
     }
 }
 
-/// Where the last lines of a file begin.
+/// The position at which the last lines of a file start.
 fn tail_of(file: &mut File, lines: usize) -> io::Result<u64> {
     let end = file.seek(SeekFrom::End(0))?;
     if lines == 0 {
@@ -93,7 +93,7 @@ fn tail_of(file: &mut File, lines: usize) -> io::Result<u64> {
         file.read_exact(&mut piece)?;
         for n in memchr::memrchr_iter(b'\n', &piece) {
             let behind = at + n as u64 + 1;
-            // The end of the last line does not begin another one.
+            // The newline at the end of the file does not start another line.
             found += usize::from(behind != end);
             if found == lines {
                 return Ok(behind);

@@ -1,4 +1,4 @@
-//! How a job stands: check, list, its log; and ending it.
+//! The state of a job: check and list; and cancelling it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 names! {
-    /// How a job stands, in one word.
+    /// The state of a job, in one word.
     pub enum JobStanding {
         Queued = "QUEUED",
         Running = "RUNNING",
@@ -41,18 +41,18 @@ pub struct JobView {
     pub logref: String,
     /// How its newest run ended, if it did.
     pub record: Option<ExitRecord>,
-    /// When its newest run began, and for how long it runs or ran.
+    /// When its newest run started, and how long it has been running or ran.
     pub started_at: Option<Timestamp>,
     pub seconds: Option<u64>,
 }
 
 impl JobView {
-    /// Over, as far as a caller is concerned.
+    /// Whether the job has ended, as far as a caller is concerned.
     pub fn is_over(&self) -> bool {
         matches!(self.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
     }
 
-    /// One sentence for it: the job's own last line, or why it ended.
+    /// One sentence: the job's own last line, or its state.
     pub fn summary(&self) -> String {
         let own = self.record.as_ref().and_then(end::summary);
         let reason = || self.task.as_task().abort_reason().or(self.task.as_task().failure()).map(str::to_owned);
@@ -71,7 +71,7 @@ impl JobView {
     }
 }
 
-/// The task that a reference names, with its end made up for if nobody recorded it.
+/// The job of a task; records its end first if that was missed.
 pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let find = || {
         with_view(vault, |_, state| {
@@ -81,7 +81,7 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
         })
     };
     let task = find()?.task;
-    // A vault that can only be read is looked at all the same.
+    // In a read-only vault the end cannot be recorded, but the job can be shown.
     let standing = match end::settle(ctx, vault, &task) {
         Ok(standing) => standing,
         Err(_) => {
@@ -91,7 +91,7 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
     Ok(view(ctx, vault, find()?, standing))
 }
 
-/// What the log knows of a job.
+/// What the log has about a job.
 struct RecordedJob {
     task: Entity,
     logref: String,
@@ -130,29 +130,29 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, standing: Option<JobLi
     JobView { task, standing, run_id: run.map(|run| run.to_string()), logref, record, started_at, seconds }
 }
 
-/// How a job's processes stand, with nothing made up for; nothing if it has no folder.
+/// The state of a job's processes, without recording anything; none if it has no directory.
 pub fn standing(vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
     JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
 }
 
-/// A job that is looked at.
+/// A job to check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckJobRequest {
-    /// The job: its task.
+    /// The task of the job.
     pub reference: String,
 }
 
-/// How one job stands.
+/// Returns the state of a job.
 pub fn check(ctx: &Context, request: CheckJobRequest) -> Result<JobView> {
     job_of(ctx, &ctx.open()?, &request.reference)
 }
 
-/// Which jobs.
+/// Which jobs to list.
 #[derive(Clone, Debug)]
 pub struct ListJobsRequest {
-    /// Only those that are not over.
+    /// Only jobs that have not ended.
     pub running: bool,
-    /// How many at most.
+    /// At most this many.
     pub limit: usize,
 }
 
@@ -168,12 +168,12 @@ pub struct JobsOutcome {
     pub jobs: Vec<JobView>,
 }
 
-/// Jobs, newest first.
+/// Lists jobs, newest first.
 pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
     let ListJobsRequest { running, limit } = request;
     let most = limits::LOG_PAGE_MAX_EVENTS;
     if limit == 0 || limit > most {
-        return Err(Error::usage(format!("a list has 1 to {most} entries, not {limit}")));
+        return Err(Error::usage(format!("invalid limit {limit}; must be 1 to {most}")));
     }
     let vault = ctx.open()?;
     let jobs = with_view(&vault, |_, state| {
@@ -186,14 +186,14 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
         jobs.truncate(limit);
         Ok(jobs.into_iter().map(|job| RecordedJob::of_task(state, job)).collect::<Vec<_>>())
     })?;
-    // One folder that cannot be used does not hide the others: the log knows something of it, too.
+    // A directory that cannot be read does not hide the other jobs: the log still has something about the job.
     let look = |known: RecordedJob| {
         job_of(ctx, &vault, &known.task.subject.to_string()).unwrap_or_else(|_| view(ctx, &vault, known, None))
     };
     Ok(JobsOutcome { jobs: jobs.into_iter().map(look).collect() })
 }
 
-/// Jobs of one state that are looked at.
+/// How many tasks of one phase are read at most.
 const LIST_MAX: usize = 10_000;
 
 fn jobs_in(state: &State, at: Phase) -> Vec<Entity> {
@@ -202,25 +202,25 @@ fn jobs_in(state: &State, at: Phase) -> Vec<Entity> {
     tasks
 }
 
-/// How much longer than its grace a job may take to be gone.
+/// How much longer than the kill grace a job may take to end.
 const END_MARGIN: Duration = Duration::from_secs(3);
 
-/// A job that is to end.
+/// A job to cancel.
 #[derive(Clone, Debug, Default)]
 pub struct CancelRequest {
-    /// The job: its task.
+    /// The task of the job.
     pub reference: String,
 }
 
-/// A job that was to end.
+/// A cancelled job.
 #[derive(Debug)]
 pub struct CancelOutcome {
     pub view: JobView,
-    /// Whether it was over before.
+    /// Whether it had already ended.
     pub over: bool,
 }
 
-/// Ends a job: its processes first, then the record. For its holder, or an operator.
+/// Cancels a job: ends its processes first, then records it. Only its holder or an operator may do so.
 pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let CancelRequest { reference } = request;
     let vault = ctx.open()?;
@@ -245,14 +245,14 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     if matches!(view.task.phase, Phase::Running | Phase::Assigned | Phase::Ready | Phase::Proposed | Phase::Retrying)
         && view.standing != JobStanding::Orphaned
     {
-        // Nobody supervises it; what is recorded must not go on.
+        // No supervisor is left to record the end.
         let reason = json!({"reason": CancelReason::Cancelled.as_str()});
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
     Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, over: false })
 }
 
-/// Its processes are ended before anything is recorded, so that an agent which is to leave is told here.
+/// Checks the caller's session and project. Needed here because processes are ended before anything is recorded.
 fn check_membership(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     let tx = Transaction::dry_run(ctx, vault)?;
     tx.membership.check(tx.state(), Kind::TaskAborted, project::project_of(task).as_ref())?;
@@ -269,11 +269,11 @@ fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration
     }
 }
 
-/// After a stop: waits until every job is gone, as long as that may take. Gives what is left.
+/// After a stop: waits until every job has ended, at most the kill grace and a margin. Returns the jobs that are left.
 pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
     let (config, _) = vault.config()?;
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
-    // Everything is stopped by now: a folder that cannot be looked at is one that may be left, no error.
+    // The stop is recorded: a directory that cannot be read is not an error, but its job may be left.
     let (mut jobs, mut left) = (Vec::new(), Vec::new());
     for task in tasks {
         match JobDir::open(vault.path(), &id_of(task)) {
@@ -282,7 +282,7 @@ pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
         }
     }
     let dirs: Vec<&JobDir> = jobs.iter().map(|(_, job)| job).collect();
-    // One that cannot be waited for is found below.
+    // A job that cannot be waited for is found below.
     let _ = wait_for_end(&dirs, Need::All, grace.saturating_add(END_MARGIN), &Signals::none()?);
     for (task, job) in &jobs {
         let run = run_of(task);

@@ -1,13 +1,13 @@
-//! hf-job and hf-poll: commands that outlive their caller, each the run of a task.
+//! hf-job and hf-poll: commands that outlive their caller, each a run of a task.
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | `fire` | a new job: its task, its supervisor |
-//! | `queue` | whose turn it is, and who is told |
-//! | `supervise` | the supervisor: waiting for its turn, running, trying again |
-//! | `end` | what the end of a run means for its task; making up for what was not recorded |
-//! | `look`, `log` | how a job stands, and what it printed |
-//! | `poll` | waiting, with an end to the wait |
+//! | `queue` | whose turn it is, and waking supervisors |
+//! | `supervise` | the supervisor: waiting for its turn, running, retrying |
+//! | `end` | what the end of a run means for its task; recording an end that was missed |
+//! | `look`, `log` | the state of a job, and its output |
+//! | `poll` | waiting for a limited time |
 //! | `foreign` | jobs of another system |
 
 mod end;
@@ -37,7 +37,7 @@ pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
 pub(super) use queue::wake;
 pub use supervise::{SuperviseRequest, supervise};
 
-/// The folder, inside the vault, that log references are relative to.
+/// The directory in the vault that log references are relative to.
 const AUTONOMOUS: &str = "Autonomous";
 
 /// The reference of the log of a task's nth run.
@@ -53,7 +53,7 @@ pub(super) fn newest_log(state: &State, task: &Entity) -> String {
     log_reference(task, state.made_for(&task.subject, EntityType::Run).len())
 }
 
-/// Where a log is, inside the vault.
+/// The path of a log, relative to the vault.
 pub(super) fn log_path(reference: &str) -> PathBuf {
     PathBuf::from(AUTONOMOUS).join(reference)
 }

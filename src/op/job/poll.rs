@@ -1,4 +1,4 @@
-//! Waiting for jobs, with an end to the wait.
+//! Waiting for jobs for a limited time.
 
 use std::time::Duration;
 
@@ -11,32 +11,32 @@ use crate::op::Context;
 use crate::policy::settings::Setting;
 use crate::vault::Vault;
 
-/// How often a task is looked at that has no supervisor to wait for.
+/// How often a task without a supervisor is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A job that is waited for.
+/// A job to wait for.
 #[derive(Clone, Debug, Default)]
 pub struct PollRequest {
-    /// The job: its task, or the id of a foreign one.
+    /// The task of the job, or the id of a foreign job.
     pub id: String,
-    /// Between two questions to a foreign system.
+    /// The pause between two queries to a foreign system.
     pub interval: Duration,
-    /// At most so long.
+    /// The longest wait.
     pub max: Duration,
 }
 
-/// One of the four blocks.
+/// One of the four blocks of hf-poll.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PollOutcome {
     Done {
         summary: String,
         logref: Option<String>,
     },
-    /// `id` is safe to be named in a command line.
+    /// `id` is safe in a command line.
     Running {
         summary: String,
         id: String,
-        /// The name that hf-poll was called by, if by another.
+        /// The name that hf-poll was called by, if it is a different one.
         called: Option<String>,
     },
     Fail {
@@ -53,7 +53,7 @@ pub fn poll(ctx: &Context, request: PollRequest) -> Result<PollOutcome> {
     let signals = ctx.cancel.signals()?;
     match job_of(ctx, &vault, &request.id) {
         Ok(view) => Ok(block(ctx, &wait_for(ctx, &vault, view, request.max, &signals)?)),
-        // What is no name of ours may be one of theirs.
+        // An id that is unknown here may belong to the other system.
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) => {
             match check_command(ctx, &vault)? {
                 Some(command) if foreign::is_id(&request.id) => poll_foreign(ctx, &command, &request, &signals),
@@ -65,7 +65,7 @@ pub fn poll(ctx: &Context, request: PollRequest) -> Result<PollOutcome> {
     }
 }
 
-/// Waits for a job of ours, at most `max`, and says how it stands then.
+/// Waits for a job at most `max`, and returns its state.
 pub(in crate::op) fn wait_at(
     ctx: &Context,
     vault: &Vault,
@@ -90,7 +90,7 @@ fn wait_for(ctx: &Context, vault: &Vault, view: JobView, max: Duration, signals:
     }
 }
 
-/// Waits for a task that nobody supervises by looking at it.
+/// Waits for a task without a supervisor, by polling.
 fn look_until(ctx: &Context, vault: &Vault, name: &str, max: Duration, signals: &Signals) -> Result<JobView> {
     let mut left = max;
     loop {
@@ -120,7 +120,7 @@ fn block(ctx: &Context, view: &JobView) -> PollOutcome {
     }
 }
 
-/// How to ask a foreign job system, if there is one.
+/// The command that queries a foreign job system, if there is one.
 fn check_command(ctx: &Context, vault: &Vault) -> Result<Option<String>> {
     match ctx.host.check_cmd.as_deref().map(str::trim).filter(|command| !command.is_empty()) {
         Some(command) => Ok(Some(command.to_owned())),
@@ -155,22 +155,22 @@ fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &S
     }
 }
 
-/// Jobs that are waited for.
+/// Jobs to wait for.
 #[derive(Clone, Debug)]
 pub struct WaitRequest {
-    /// The jobs: their tasks.
+    /// The tasks of the jobs.
     pub references: Vec<String>,
-    /// For any of them, or for all.
+    /// Whether to wait for any of them or for all.
     pub need: Need,
-    /// At most so long.
+    /// The longest wait.
     pub max: Duration,
 }
 
-/// How several jobs stand after a wait.
+/// The state of several jobs after a wait.
 #[derive(Debug)]
 pub struct WaitOutcome {
     pub jobs: Vec<JobView>,
-    /// Whether what was waited for has happened.
+    /// Whether the wait is fulfilled: any or all of them have ended.
     pub over: bool,
     pub need: Need,
 }
@@ -204,7 +204,7 @@ pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
             let jobs = views(&references)?;
             return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
         }
-        // Nobody holds a lock for some of them: they are looked at.
+        // Some have no supervisor whose lock could be waited for: poll.
         let pause = left.min(LOOK_EVERY);
         signals.pause(pause)?;
         left -= pause;

@@ -1,6 +1,6 @@
-//! The queue: jobs that are ready and wait for room, in the order they were fired.
+//! The queue: ready jobs that wait for a free slot, in the order they were fired.
 //!
-//! Nobody keeps it: whoever records something that may let a job go on pokes those whose turn it is.
+//! No process manages it: a command that records an event that may let jobs start wakes those whose turn it is.
 
 use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
@@ -11,7 +11,7 @@ use crate::policy::{REACTOR, Settings, project, ready};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
-/// Tasks that are looked at.
+/// How many tasks are read at most.
 const LOOK_MAX: usize = 10_000;
 
 fn jobs(state: &State, at: Phase) -> Vec<Entity> {
@@ -20,9 +20,9 @@ fn jobs(state: &State, at: Phase) -> Vec<Entity> {
     tasks
 }
 
-/// The jobs that wait and have room now, in their order.
+/// The waiting jobs that may start now, in order.
 fn next(state: &State, settings: &Settings) -> Vec<Entity> {
-    // Most often nobody waits, and then nothing is read.
+    // Usually no job waits, and then nothing is read.
     if state.tally().waiting_jobs() == 0 {
         return Vec::new();
     }
@@ -36,13 +36,13 @@ fn next(state: &State, settings: &Settings) -> Vec<Entity> {
     waiting
 }
 
-/// Whether a job's project does not let it begin.
+/// Whether the job's project is paused or archived, so that the job cannot start.
 pub fn is_held_up(state: &State, task: &Entity) -> bool {
     project::project_of(task).is_some_and(|project| project::phase(state, &project) != Phase::Active)
 }
 
-/// Whether there is room for a job that is tried again. While its project stood still it kept nobody
-/// waiting, so that others may run by now.
+/// Whether there is a free slot for a job that is retried. While its project was paused it took no slot, so others
+/// may be running by now.
 pub fn has_room(state: &State, settings: &Settings) -> bool {
     (jobs(state, Phase::Running).len() as u64) < settings.max_parallel_jobs()
 }
@@ -52,22 +52,22 @@ pub fn has_turn(state: &State, settings: &Settings, task: &Entity) -> bool {
     next(state, settings).iter().any(|next| next.subject == task.subject)
 }
 
-/// Jobs whose supervisors have to be told something.
+/// Jobs whose supervisors have to be notified.
 #[derive(Debug, Default)]
 pub struct WakeUps {
-    /// They should look again.
+    /// Check again whether it is their turn.
     look: Vec<EntityId>,
-    /// Their tasks were given up while they ran.
+    /// Their tasks were aborted while they ran.
     end: Vec<EntityId>,
 }
 
-/// Tells the supervisors of jobs that these events let go on, or end, when the lock is free.
+/// Notifies the supervisors of jobs that these events let start, or end, after the lock is released.
 pub fn wake(after: &Committing<'_>) -> Option<FollowUp> {
     let told = waiting(after)?;
     Some(Box::new(move |vault| tell(vault, &told)))
 }
 
-/// The jobs whose supervisors have to be told of these events.
+/// The jobs whose supervisors have to be notified of these events.
 fn waiting(after: &Committing<'_>) -> Option<WakeUps> {
     let Committing { state, settings, events } = *after;
     let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
@@ -75,15 +75,14 @@ fn waiting(after: &Committing<'_>) -> Option<WakeUps> {
         return None;
     }
     let mut look: Vec<EntityId> = next(state, settings).iter().map(super::id_of).collect();
-    // A job that is tried again waits with its place in the queue behind it: for its project to go on, and
-    // then for room.
+    // A job that is retried has left the queue: it waits for its project to be resumed, and then for a free slot.
     if state.tally().made(EntityType::Project) > 0 {
         look.extend(jobs(state, Phase::Assigned).iter().map(super::id_of));
     }
-    // A job that was given up while it waited has to know, too.
+    // A job that was aborted while it waited has to be notified, too.
     let aborted = events.iter().filter(|event| event.event_type.known() == Some(Kind::TaskAborted));
     look.extend(aborted.filter_map(|event| EntityId::parse(event.subject.split_once(':')?.1).ok()));
-    // A run whose end only follows from that of its task does not know of it yet.
+    // The supervisor of a run that was ended by a reaction to its task's end does not know of it yet.
     let reactor = Actor::core(REACTOR).to_string();
     let followed = events.iter().filter(|e| e.event_type.known() == Some(Kind::RunCrashed) && e.actor == reactor);
     let end = followed.filter_map(|event| {
@@ -94,7 +93,8 @@ fn waiting(after: &Committing<'_>) -> Option<WakeUps> {
     Some(WakeUps { end: end.collect(), look })
 }
 
-/// Tells them. Best effort: who waits looks by himself every few seconds, and what runs on can be cancelled.
+/// Notifies them. Best effort: a waiting supervisor checks every few seconds anyway, and a job that keeps running
+/// can be cancelled.
 fn tell(vault: &Vault, told: &WakeUps) {
     let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
     for job in told.end.iter().filter_map(open) {

@@ -1,11 +1,12 @@
-//! The supervisor: holds the job's lock from before its first event until after its last, waits for
-//! its turn, runs the command, tries again where that is allowed.
+//! The supervisor: holds the job's lock from before its first event until after its last, waits for its turn, runs
+//! the command, and retries it where that is allowed.
 //!
-//! At the end of a run, in this order: exit record on the disk, events, unlock. If the events cannot
-//! be recorded the exit record stands, and the next command that looks makes up for it.
+//! At the end of a run, in this order: exit record on disk, events, unlock. If the events cannot be recorded the exit
+//! record remains, and the next command that checks the job records them.
 //!
-//! Invariant: a supervisor does not outlive its job in the vault. Once the vault has lost the job nobody could end
-//! it any more, so it ends what it runs and goes (`a_job_that_its_vault_has_lost_ends_with_all_that_it_started`).
+//! Invariant: a supervisor does not outlive its job in the vault. If the job's directory is deleted nobody could
+//! cancel it any more, so the supervisor ends its command and exits
+//! (`a_job_that_its_vault_has_lost_ends_with_all_that_it_started`).
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -26,40 +27,41 @@ use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
 
-/// A job that waits looks by itself this often; usually it is told.
+/// How often a waiting supervisor checks by itself; usually it is notified.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// While a command runs, an append may not hold up the watch over it.
+/// How long a heartbeat waits for the lock: watching the command is more important.
 const BEAT_LOCK_WAIT: Duration = Duration::from_millis(300);
-/// At the end there is more time.
+/// How long the events at the end wait for the lock.
 const END_LOCK_WAIT: Duration = Duration::from_secs(60);
-/// Whoever deletes a vault finds nothing new in it for this long: what we would record is in the way of that.
+/// How long to wait before recording anything after the directory is gone: the vault may be being deleted, and new
+/// files would get in the way.
 const DELETE_WAIT: Duration = Duration::from_secs(1);
-/// Why a job ends that is not in its vault any more.
-const LOST: &str = "its folder in the vault is gone";
-/// How everything that a stop ends is called.
+/// The reason for the end of a job whose directory was deleted.
+const LOST: &str = "its directory in the vault is missing";
+/// The abort reason of everything that a stop ends.
 pub const STOPPED: &str = "emergency_stop";
 
-/// A job that a supervisor is to look after.
+/// A job to supervise.
 #[derive(Clone, Debug, Default)]
 pub struct SuperviseRequest {
     /// The task's id.
     pub task: String,
 }
 
-/// What the supervisor of a job does, from its start to the end of its process.
+/// Supervises a job until it ends; the main function of the supervisor process.
 pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     let vault = ctx.open()?;
     let id = EntityId::parse(&request.task)?;
-    let job = JobDir::open(vault.path(), &id)?.ok_or_else(|| Error::not_found(format!("there is no job {id}")))?;
+    let job = JobDir::open(vault.path(), &id)?.ok_or_else(|| Error::not_found(format!("job {id} not found")))?;
     let held = take_over(&job)?;
     let signals = ctx.cancel.signals()?;
     let spec = job.spec()?;
     let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
-    // A job goes on after the session that fired it.
+    // A job continues after the session that fired it.
     let shell = Shell::Supervisors;
     let caller = Caller { actor: Actor::parse(actor)?, shell };
     let ctx = Context { caller, session: None, project: None, ..ctx.clone() };
-    // One watch for all of it, given back after the lock: that takes the kernel milliseconds.
+    // One watch for the whole time. It is closed after the lock is released, because that takes milliseconds.
     let control = ControlWatch::of_job(&job);
     let supervisor =
 Supervision {
@@ -75,7 +77,7 @@ Supervision {
     while let Some((task, run)) = supervisor.turn()? {
         let (record, logref, recorded) = supervisor.run(&task, &run)?;
         last = Some((task, record, logref));
-        // Whoever looks next makes up for it, which needs the lock to be free.
+        // The next command that checks the job records it, which requires the lock.
         if recorded.is_err() {
             break;
         }
@@ -99,30 +101,30 @@ struct Supervision<'a> {
 }
 
 impl Supervision<'_> {
-    /// The environment of this moment.
+    /// The context with the current time.
     fn now(&self, lock_timeout: Duration) -> Context {
         Context { lock_timeout, ..self.ctx.at_this_moment() }
     }
 
-    /// Whether the vault has lost this job.
+    /// Whether the job's directory was deleted.
     fn is_lost(&self) -> bool {
         let lost = !self.job.is_kept(self.held);
         if lost {
-            // If this fails we are early, and no worse.
+            // If the pause fails we are early, which does no harm.
             let _ = self.signals.pause(DELETE_WAIT);
         }
         lost
     }
 
-    /// Waits until the command may be run. Gives its run, or nothing if it never will be.
+    /// Waits until the command may run. Returns its run, or none if it never will.
     fn turn(&self) -> Result<Option<(Entity, EntityId)>> {
         loop {
             let gives_up = match (self.job.cancel_reason()?, self.signals.asked()) {
                 (Some(CancelReason::Cancelled), _) => Some("cancelled".to_owned()),
-                (_, Some(signal)) => Some(format!("its supervisor was told to end (signal {signal})")),
+                (_, Some(signal)) => Some(format!("its supervisor received signal {signal}")),
                 _ => self.is_lost().then(|| LOST.to_owned()),
             };
-            // A log that cannot be written now may be soon, but not one without a first event.
+            // Other errors may pass, but a vault that is gone does not come back.
             match self.look(&self.now(END_LOCK_WAIT), gives_up.as_deref()) {
                 Ok(NextStep::Run(task, run)) => return Ok(Some((*task, run))),
                 Ok(NextStep::Over) => return Ok(None),
@@ -139,7 +141,7 @@ impl Supervision<'_> {
             return Err(Error::not_found(format!("{subject} does not exist")));
         };
         let run = run_of(&task);
-        // Started by `fire`, or by a supervisor before this one that did not get to run it.
+        // Started by `fire`, or by an earlier supervisor that did not get to run it.
         if let Some(run) = run.filter(|_| task.phase == Phase::Running) {
             return Ok(match self.job.exit_record(&run)? {
                 None => NextStep::Run(Box::new(task), run),
@@ -170,7 +172,7 @@ impl Supervision<'_> {
         Ok(NextStep::Run(Box::new(task), EntityId::parse(&run)?))
     }
 
-    /// The id of the next run: the first was given out when the job was fired.
+    /// The id of the next run; that of the first one was chosen when the job was fired.
     fn next_run(&self, task: &Entity) -> Result<String> {
         let first = self.spec.extra.get("run_id").and_then(Value::as_str);
         match first.filter(|_| run_of(task).is_none()) {
@@ -179,7 +181,7 @@ impl Supervision<'_> {
         }
     }
 
-    /// Runs the command once, and records how it ended, if that can be done.
+    /// Runs the command once, and records how it ended if possible.
     fn run(&self, task: &Entity, run: &EntityId) -> Result<(ExitRecord, String, Result<()>)> {
         let runs = self.vault.view()?.1.made_for(&task.subject, EntityType::Run).len();
         let logref = log_reference(task, runs);
@@ -205,12 +207,13 @@ impl Supervision<'_> {
         if self.job.cancel_reason()? == Some(CancelReason::Silent) {
             self.job.clear_cancel()?;
         }
-        // If this fails the exit record stands.
+        // If this fails the exit record remains.
         let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &outcome.record);
         Ok((outcome.record, logref, recorded))
     }
 
-    /// What is run must be what was recorded, and with it approved: the folder is not the log.
+    /// Checks that the command is the one that was recorded and approved: files in the directory can be changed, the log
+    /// cannot.
     fn check_command(&self, task: &Entity) -> Result<()> {
         let Spec { argv, cwd, env, .. } = self.spec;
         let words: Vec<&[u8]> = argv.iter().map(|word| word.as_os_str().as_bytes()).collect();
@@ -218,7 +221,7 @@ impl Supervision<'_> {
         let hash = fire::command_hash(&words, cwd.as_os_str().as_bytes(), variables);
         match task.as_job().command_hash() {
             Some(recorded) if recorded != hash => {
-                Err(Error::corrupt(format!("the command of {} is not the one that was recorded", task.name())))
+                Err(Error::corrupt(format!("the command of {} differs from the recorded one", task.name())))
             }
             _ => Ok(()),
         }
@@ -235,7 +238,7 @@ enum NextStep {
     Over,
 }
 
-/// The event with which a run begins.
+/// The event that starts a run.
 pub(super) fn run_started(ctx: &Context, task: &Entity, run: &str, timeout_seconds: Option<u64>) -> Request {
     let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
     ctx.request(Kind::RunStarted, Some(&format!("{}:{run}", EntityType::Run)), payload)
@@ -252,7 +255,7 @@ impl Observer for RunObserver<'_> {
     fn beat(&mut self) {
         let Supervision { vault, .. } = self.supervisor;
         let ctx = self.supervisor.now(BEAT_LOCK_WAIT);
-        // A heartbeat that cannot be recorded is made up for by the next one.
+        // If a heartbeat cannot be recorded, the next one will be.
         let _ = Transaction::begin(&ctx, vault).and_then(|mut tx| {
             let asked = tx.ask(ctx.request(Kind::Heartbeat, Some(&self.run), json!({})))?;
             tx.commit(asked.id)
@@ -261,7 +264,7 @@ impl Observer for RunObserver<'_> {
 
     fn halt(&mut self) -> Option<Halt> {
         let why = |why: &str| Some(Halt { why: why.to_owned() });
-        // A file that cannot be read says nothing.
+        // A flag that cannot be read counts as not set.
         if self.supervisor.vault.stop_flag().is_ok_and(|flag| flag.is_some()) {
             return why(STOPPED);
         }

@@ -1,5 +1,5 @@
-//! `M1.md`: made again from the log whenever it is not what the log says. What somebody wrote into it
-//! by hand is kept aside and told of.
+//! `M1.md`: rewritten from the log whenever it differs from it. A version that was edited is kept under another
+//! name, with a warning.
 
 use crate::base::{Result, Timestamp};
 use crate::op::Context;
@@ -8,15 +8,15 @@ use crate::policy::mission::{self, MissionFile};
 use crate::state::State;
 use crate::vault::{M1File, Vault};
 
-/// What the file should be.
+/// The content that the file should have.
 pub(super) fn wanted(state: &State) -> Option<String> {
     mission::newest(state).map(|mission| MissionFile::of_mission(state, &mission).render())
 }
 
-/// Looks at the file, and mends it under the lock if that is needed. Before there is a mission it is
-/// nobody's business.
+/// Checks the file, and repairs it under the lock if needed. Does nothing if there is no mission.
 pub(super) fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -> Result<()> {
-    // A state holds the index. Whoever waits for the vault's lock holds none: who has it may wait for the index.
+    // The state is dropped before waiting for the lock: it has the index open, and the holder of the lock may wait for
+    // the index.
     let Some(wanted_now) = wanted(&vault.view()?.1) else { return Ok(()) };
     if vault.look_at_m1(Some(&wanted_now))? == M1File::Current {
         return Ok(());
@@ -26,8 +26,7 @@ pub(super) fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -
     mend(vault, wanted(&state), ctx.now.timestamp(), warnings)
 }
 
-/// The same for who holds the lock and is about to record something: afterwards the file is ours. `wanted`
-/// is what it should have been before.
+/// Repairs the file under the lock, before something is recorded. `wanted` is the content before that.
 pub(super) fn settle_at(tx: &mut Transaction<'_>, vault: &Vault, ctx: &Context, wanted: Option<String>) -> Result<()> {
     let mut warnings = Vec::new();
     mend(vault, wanted, ctx.now.timestamp(), &mut warnings)?;
@@ -39,7 +38,7 @@ fn mend(vault: &Vault, wanted: Option<String>, now: Timestamp, warnings: &mut Ve
     let found = vault.look_at_m1(wanted.as_deref())?;
     if found == M1File::Edited {
         let aside = vault.set_m1_aside(now)?;
-        warnings.push(format!("M1.md was not what the events say: it is kept as {aside}, and made again"));
+        warnings.push(format!("M1.md did not match the events; kept it as {aside} and rewrote it"));
     }
     match (found, wanted) {
         (M1File::Current, Some(text)) => vault.seal_m1(&text),

@@ -1,9 +1,9 @@
 //! hf-state go: fire the work, wait for it, hand a failure to the fixer, fire again; at most four rounds.
 //!
-//! Every step is found in the log before it is taken: a run and a mending are jobs with a key of
-//! their mission and round, so whoever begins again goes on where another was killed, and nothing is
-//! done twice (`killed_anywhere_and_started_again_it_does_nothing_twice`). A job whose command never
-//! began, because who fired it was killed before its supervisor lived, is fired again in its round.
+//! Every step is looked up in the log before it is taken: runs and fixes are jobs with a key made of mission and
+//! round, so a new call continues where another was killed, and nothing is done twice
+//! (`killed_anywhere_and_started_again_it_does_nothing_twice`). A job whose command never started, because the
+//! process that fired it was killed before the supervisor started, is fired again in the same round.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ use crate::policy::{mission, rules};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
-/// How far it came.
+/// The result of a call.
 #[derive(Debug)]
 pub struct GoOutcome {
     pub standing: GoStanding,
     pub view: MissionView,
     pub summary: String,
-    /// What a run that failed printed last.
+    /// The last lines of standard error of a failed run.
     pub last5: Vec<String>,
     pub logref: Option<String>,
 }
@@ -41,32 +41,32 @@ pub struct GoOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoStanding {
     Passed,
-    /// It takes longer than this call may wait.
+    /// The work takes longer than this call may wait.
     Running,
-    /// An operator has to allow the command.
+    /// The command requires approval by an operator.
     WaitsForApproval,
-    /// Somebody has to mend it by hand.
+    /// The run failed and has to be fixed outside of hf-state go.
     Failed,
-    /// All rounds are used.
+    /// All rounds are used up.
     OutOfRounds,
-    /// Somebody said that it is over.
+    /// The mission was ended as failed before its rounds were used up.
     GivenUp,
 }
 
-/// What a failure asks for.
+/// What to do after a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FailureResponse {
-    /// The fixer looks at it.
+    /// Run the fixer.
     Mend,
-    /// It was cut off, and there is nothing to mend: the next round begins.
+    /// The job was cut off and there is nothing to fix: start the next round.
     Again,
-    /// Somebody wanted it so.
+    /// The job was cancelled: leave it to the caller.
     ByHand,
 }
 
-/// How a task is called that a stop ended.
+/// The abort reason of tasks that a stop ended.
 const STOPPED: &str = "emergency_stop";
-/// A job that never begins is fired so often in one round.
+/// How many times a job that never starts is fired in one round.
 const ATTEMPTS_MAX_COUNT: u64 = 8;
 
 fn after(job: &JobView) -> FailureResponse {
@@ -106,14 +106,14 @@ impl RoundStep {
     }
 }
 
-/// How long the work of a mission may be waited for.
+/// Options of `go`.
 #[derive(Clone, Debug, Default)]
 pub struct GoRequest {
-    /// At most so long in one call.
+    /// How long one call may take.
     pub max: Duration,
 }
 
-/// Does the work of the mission; called again, goes on.
+/// Does the work of the mission; a repeated call continues.
 pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
@@ -133,7 +133,7 @@ pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
 struct MissionDriver<'a> {
     ctx: Context,
     vault: &'a Vault,
-    /// The mission that it began with, whatever begins meanwhile.
+    /// The mission that was the newest when the call started, even if another starts meanwhile.
     mission: Subject,
     signals: Arc<Signals>,
     until: Option<Instant>,
@@ -141,7 +141,7 @@ struct MissionDriver<'a> {
 }
 
 impl MissionDriver<'_> {
-    /// Looks where the mission stands and takes it one step further; gives the outcome if there is one.
+    /// Takes the mission one step further. Returns the outcome when the call is finished.
     fn step(&mut self) -> Result<Option<GoOutcome>> {
         let mission = self.look()?;
         if mission.phase != Phase::Running {
@@ -151,7 +151,7 @@ impl MissionDriver<'_> {
         let bound = with_view(self.vault, |_, state| requirement(state, &mission))?;
         let round = mission.as_mission().round();
         if round == 0 {
-            // Nothing is recorded for a mission that cannot begin.
+            // Without a command nothing is recorded.
             self.command(RoundStep::Run)?;
         }
         if mission.as_mission().requirement_id() != Some(bound.id()) {
@@ -173,13 +173,13 @@ impl MissionDriver<'_> {
         }
     }
 
-    /// The mission as it stands now.
+    /// The current state of the mission.
     fn look(&self) -> Result<Entity> {
         let found = |state: &State| state.entity(&self.mission).map(|mission| mission.into_owned());
         with_view(self.vault, |_, state| found(state).ok_or_else(no_mission))
     }
 
-    /// Whether somebody took the mission elsewhere while a job was waited for.
+    /// Whether the mission ended or its round changed while a job was waited for.
     fn moved_on(&self, mission: &Entity) -> Result<bool> {
         let now = self.look()?;
         Ok(now.phase != Phase::Running || now.as_mission().round() != mission.as_mission().round())
@@ -192,7 +192,7 @@ impl MissionDriver<'_> {
         })
     }
 
-    /// The reply for a mission that is over, the same as often as it is asked for.
+    /// The outcome for a mission that has ended; the same for every call.
     fn ended(&self, mission: &Entity) -> Result<GoOutcome> {
         let standing = match mission.phase {
             Phase::Passed => GoStanding::Passed,
@@ -207,7 +207,7 @@ impl MissionDriver<'_> {
         self.outcome(standing, None, failed.as_ref())
     }
 
-    /// What comes after a run that failed: its mending and the next round, or the end.
+    /// Continues after a failed run: fix and next round, or the end.
     fn after_failure(&mut self, mission: &Entity, run: &JobView) -> Result<Option<GoOutcome>> {
         let after = after(run);
         if after == FailureResponse::Again {
@@ -244,7 +244,7 @@ impl MissionDriver<'_> {
         }
     }
 
-    /// Refuses to go on while a stop that ended a job holds: its flag is up before its event is there.
+    /// Refuses to continue while the stop that ended a job is in force: its flag is set before its event is recorded.
     fn check_not_cut_off(&self, job: &JobView) -> Result<()> {
         self.check_not_stopped()?;
         match self.vault.stop_flag()?.filter(|_| job.task.as_task().abort_reason() == Some(STOPPED)) {
@@ -256,11 +256,11 @@ impl MissionDriver<'_> {
         }
     }
 
-    /// Somebody has to see to it before the next round.
+    /// Ends the call: the failure has to be fixed before the next round.
     fn by_hand(&mut self, why: String, run: &JobView) -> Result<GoOutcome> {
         let mission = self.look()?;
         let mut members = members(&mission);
-        members.insert("next_action".to_owned(), "mend it, then hf-state round and hf-state go".into());
+        members.insert("next_action".to_owned(), "fix it, then hf-state round and hf-state go".into());
         self.say(&mission, members.into(), &[&why, "failed"])?;
         self.outcome(GoStanding::Failed, Some(why), Some(run))
     }
@@ -283,14 +283,14 @@ impl MissionDriver<'_> {
         })
     }
 
-    /// A mission that names no requirement is for the only one that is approved, from now on.
+    /// Binds a mission that names no requirement to the only approved one.
     fn bind(&mut self, mission: &Entity, requirement: &Subject) -> Result<()> {
         let mut members = members(mission);
         members.insert("requirement_id".to_owned(), requirement.id().into());
         self.change(mission, members.into())
     }
 
-    /// The command of a part, if it has one.
+    /// The command of a part, if it is set.
     fn config(&self, part: RoundStep) -> Result<Option<String>> {
         self.vault.config()?.0.command(part.setting())
     }
@@ -316,19 +316,19 @@ impl MissionDriver<'_> {
         self.record(Request { key, ..ending(&self.ctx, mission, passed, text) })
     }
 
-    /// How a job of the mission stands.
+    /// The current state of a job of the mission.
     fn look_at(&self, task: &Subject) -> Result<JobView> {
         check(&self.ctx, CheckJobRequest { reference: task.to_string() })
     }
 
-    /// The job of this part of the round, fired if it was not, and waited for.
+    /// Fires the job of this part of the round if needed, and waits for it.
     fn ensure(&mut self, mission: &Entity, part: RoundStep, failed: Option<&JobView>) -> Result<JobView> {
         loop {
             let (task, attempt) = match self.fired(mission, part)? {
                 Some(fired) => fired,
                 None => (self.fire(mission, part, failed, 1)?, 1),
             };
-            // The file names what is under way: a run only until its mending was fired.
+            // The file names the job in progress: the run until the fix was fired.
             if matches!(part, RoundStep::Fix) || self.fired(mission, RoundStep::Fix)?.is_none() {
                 self.note_task(&task, part)?;
             }
@@ -345,7 +345,7 @@ impl MissionDriver<'_> {
         }
     }
 
-    /// Whether a job is lost before its command was begun: that is published before it is let go.
+    /// Whether a job was lost before its command started: its identity is published before it may run.
     fn never_began(&self, job: &JobView) -> Result<bool> {
         if job.standing != JobStanding::Lost {
             return Ok(false);
@@ -355,7 +355,7 @@ impl MissionDriver<'_> {
         Ok(matches!(identity, Ok(Some(None))))
     }
 
-    /// The task of a part of the round, if it was fired, and how often it was.
+    /// The task of a part of the round if it was fired, and how many times it was.
     fn fired(&self, mission: &Entity, part: RoundStep) -> Result<Option<(Subject, u64)>> {
         let round = mission.as_mission().round();
         with_view(self.vault, |snapshot, state| {
@@ -374,20 +374,21 @@ impl MissionDriver<'_> {
             ("HF_ROUND", round.to_string()),
             ("HF_GOAL", mission.as_mission().goal().unwrap_or_default().to_owned()),
         ];
-        let folder = std::path::absolute(self.vault.path()).map_err(|e| Error::system("cannot name the vault", e))?;
+        let folder = std::path::absolute(self.vault.path())
+            .map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
         if let Some(job) = failed {
             let last5 = job.record.as_ref().map(|record| record.last5.join("\n")).unwrap_or_default();
             let log = folder.join(log_path(&job.logref));
             env.extend([
                 ("HF_LAST5", last5.replace('\0', " ")),
-                // HF_TASK_ID is the job itself.
+                // Not HF_TASK_ID, which is the fix itself.
                 ("HF_FAILED_TASK", job.task.name()),
                 ("HF_LOG", log.to_string_lossy().into_owned()),
             ]);
         }
         let script = match part {
             RoundStep::Run => command,
-            // It reads the last lines as its input.
+            // The fixer gets the last lines on standard input.
             RoundStep::Fix => format!("printf '%s\\n' \"$HF_LAST5\" | (\n{command}\n)"),
         };
         let argv = vec!["sh".into(), "-c".into(), script.into()];
@@ -407,7 +408,7 @@ impl MissionDriver<'_> {
         Ok(done.task.subject)
     }
 
-    /// Lets the file name the job that is under way.
+    /// Records the job in progress, so that the file names it.
     fn note_task(&mut self, task: &Subject, part: RoundStep) -> Result<()> {
         let mission = self.look()?;
         if mission.phase != Phase::Running || mission.as_mission().task().as_ref() == Some(task) {
@@ -425,8 +426,8 @@ impl MissionDriver<'_> {
         self.say(&mission, members.into(), &[&text, "fired"])
     }
 
-    /// Records a change with the first of these texts that the file has room for. One that has none is
-    /// told of, and keeps nothing from going on: where the mission stands is in its jobs.
+    /// Records a change with the first of these texts that fits into the file. If none fits there is only a warning:
+    /// the state of the mission is in its jobs.
     fn say(&mut self, mission: &Entity, mut members: Value, last: &[&str]) -> Result<()> {
         for text in last {
             members["last_action"] = (*text).into();
@@ -438,7 +439,7 @@ impl MissionDriver<'_> {
                 return self.change(mission, members);
             }
         }
-        self.warnings.push("M1.md has no room for what was done last".to_owned());
+        self.warnings.push("M1.md has no room for the last action".to_owned());
         Ok(())
     }
 
@@ -447,8 +448,8 @@ impl MissionDriver<'_> {
         self.record(asked)
     }
 
-    /// Records a step of the mission. One that somebody ended meanwhile takes none, and the next look
-    /// says so.
+    /// Records a step of the mission. If the mission has ended meanwhile the error is ignored, and the next step
+    /// reports the end.
     fn record(&mut self, asked: Request) -> Result<()> {
         match record(&self.ctx, asked) {
             Ok(done) => {
@@ -463,13 +464,13 @@ impl MissionDriver<'_> {
     }
 }
 
-/// The key of a step: the same for whoever takes it.
+/// The key of a step, the same for every caller.
 fn key(mission: &Entity, what: &str, round: u64, attempt: u64) -> String {
     let first = format!("{}:{what}:{round}", mission.subject.id());
     if attempt == 1 { first } else { format!("{first}:{attempt}") }
 }
 
-/// The requirement that the mission is for, if an operator approved it.
+/// The requirement of the mission, if an operator approved it.
 fn requirement(state: &State, mission: &Entity) -> Result<Subject> {
     let requirement = match mission.as_mission().requirement() {
         Some(requirement) => Some(requirement),
@@ -480,13 +481,13 @@ fn requirement(state: &State, mission: &Entity) -> Result<Subject> {
     };
     let missing = |why: String| Error::refused(Reason::ApprovalRequired, why);
     let Some(requirement) = requirement else {
-        return Err(missing(format!("{} names no requirement that an operator approved", mission.name())));
+        return Err(missing(format!("{} requires a requirement approved by an operator", mission.name())));
     };
     match approval::approved(state, Question::Requirement, &requirement) {
         Some(_) => Ok(requirement),
         None => {
             let name = state.entity(&requirement).map_or_else(|| requirement.to_string(), |r| r.name());
-            Err(missing(format!("{name} needs an operator's approval ({}) first", Question::Requirement)))
+            Err(missing(format!("{name} requires approval by an operator ({})", Question::Requirement)))
         }
     }
 }

@@ -1,9 +1,9 @@
-//! hf-state: the mission that is under way, and its state file.
+//! hf-state: the current mission and its state file.
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | `file` | `M1.md`, made again whenever it is not what the log says |
-//! | `go` | doing the work: run, wait, mend, run again |
+//! | `file` | `M1.md`, rewritten whenever it differs from the log |
+//! | `go` | doing the work: run, wait, fix, run again |
 
 mod file;
 mod go;
@@ -24,30 +24,30 @@ use crate::vault::Vault;
 
 pub use go::{GoOutcome, GoRequest, GoStanding, go};
 
-/// How a mission stands.
+/// The current state of a mission.
 #[derive(Debug)]
 pub struct MissionView {
     pub mission: Entity,
     pub m1: MissionFile,
-    /// The task that its file names, if that is a job which is not over or somebody is at it.
+    /// The task that its file names, if it is in progress or a job that has not ended.
     pub busy: Option<Entity>,
     pub warnings: Vec<String>,
 }
 
-/// What was recorded of a mission, and how it stands now.
+/// A recorded change of a mission, and its state.
 #[derive(Debug)]
 pub struct MissionOutcome {
     pub recorded: Recorded,
     pub view: MissionView,
 }
 
-/// The newest mission; its file is made again if it is not what it should be.
+/// Returns the newest mission; rewrites its file if it differs from the log.
 pub fn show(ctx: &Context) -> Result<MissionView> {
     let vault = ctx.open()?;
     let mut warnings = Vec::new();
-    // A vault that can only be read is looked at all the same.
+    // A read-only vault can still be shown.
     if let Err(error) = file::settle(ctx, &vault, &mut warnings) {
-        warnings.push(format!("M1.md could not be looked after: {error}"));
+        warnings.push(format!("cannot check M1.md: {error}"));
     }
     let view = with_view(&vault, |_, state| view(state))?;
     Ok(MissionView { warnings, ..view })
@@ -69,23 +69,23 @@ fn view_of(state: &State, mission: Entity) -> MissionView {
 }
 
 fn no_mission() -> Error {
-    Error::not_found("no mission was begun yet")
+    Error::not_found("no mission yet")
 }
 
-/// A mission that is to begin.
+/// A mission to start.
 #[derive(Clone, Debug, Default)]
 pub struct StartMissionRequest {
-    /// What it is about, in one line.
+    /// The goal, in one line.
     pub goal: String,
-    /// What holds for it, in one line each.
+    /// The constraints, in one line each.
     pub constraints: Vec<String>,
-    /// A reference to the requirement that it is for.
+    /// The requirement that the mission is for.
     pub requirement: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Begins a mission.
+/// Starts a mission.
 pub fn start(ctx: &Context, request: StartMissionRequest) -> Result<MissionOutcome> {
     let StartMissionRequest { goal, constraints, requirement, key } = request;
     let requirement = requirement.map(|r| require::find(ctx, &r, EntityType::Requirement)).transpose()?;
@@ -102,22 +102,22 @@ fn list(constraints: &[String]) -> Value {
     if trimmed.is_empty() { Value::Null } else { json!(trimmed) }
 }
 
-/// What the file of a mission is to say.
+/// Changes to the state file of a mission.
 #[derive(Clone, Debug, Default)]
 pub struct SetRequest {
     /// Lines as `KEY=VALUE`.
     pub pairs: Vec<String>,
-    /// The constraints, all of them anew; those that there are if none is given.
+    /// The new constraints, which replace all old ones; if empty, those stay.
     pub constraints: Vec<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Changes what the file says.
+/// Changes the state file.
 pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
     let SetRequest { pairs, constraints, key } = request;
     on_mission(ctx, |tx, mission| {
-        // The whole content is recorded: said again, it goes with what else was so the first time.
+        // The event has the whole content: a repeated request has to start from the content of the first time.
         let first = first_with(tx, key.as_deref(), Kind::MissionChanged)?;
         let again = first.is_some();
         let mut members = first.unwrap_or_else(|| members(mission));
@@ -145,7 +145,7 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
     })
 }
 
-/// What the event with this key says, if it is one of this kind.
+/// The payload of the event with this key, if it is of this kind.
 fn first_with(tx: &Transaction<'_>, key: Option<&str>, kind: Kind) -> Result<Option<Map<String, Value>>> {
     let Some(id) = key.and_then(|key| tx.state().keyed(key).or_else(|| parse_ulid(key))) else { return Ok(None) };
     let first = tx.log.find(id)?;
@@ -153,10 +153,10 @@ fn first_with(tx: &Transaction<'_>, key: Option<&str>, kind: Kind) -> Result<Opt
 }
 
 fn not_a_pair(pair: &str) -> Error {
-    Error::usage(format!("'{}' is not KEY=VALUE", crate::base::text::cut(pair, 40)))
+    Error::usage(format!("invalid line '{}'; must be KEY=VALUE", crate::base::text::cut(pair, 40)))
 }
 
-/// The members that a change repeats.
+/// The members that a change takes over.
 fn members(mission: &Entity) -> Map<String, Value> {
     let kept = LINES.iter().map(|(_, member)| *member).chain(["constraints", "requirement_id", "task_id"]);
     kept.filter_map(|member| Some((member.to_owned(), mission.facts().get(member)?.clone()))).collect()
@@ -164,8 +164,8 @@ fn members(mission: &Entity) -> Map<String, Value> {
 
 fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<String, Value>) -> Result<()> {
     let (member, value) = match (name, value) {
-        ("STATUS" | "ROUND", _) => return Err(Error::usage(format!("{name} is kept by hf-state itself"))),
-        ("GOAL", None) => return Err(Error::usage("a mission has a goal")),
+        ("STATUS" | "ROUND", _) => return Err(Error::usage(format!("{name} cannot be set; hf-state maintains it"))),
+        ("GOAL", None) => return Err(Error::usage("GOAL cannot be empty")),
         ("TASK_ID", task) => {
             ("task_id", task.map(|task| state.find(task, EntityType::Task)).transpose()?.map(|t| t.id().to_owned()))
         }
@@ -174,12 +174,12 @@ fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<Str
             ("requirement_id", found.map(|requirement| requirement.id().to_owned()))
         }
         ("CONSTRAINTS", None) => ("constraints", None),
-        ("CONSTRAINTS", Some(_)) => return Err(Error::usage("give constraints with --constraint, one each")),
+        ("CONSTRAINTS", Some(_)) => return Err(Error::usage("CONSTRAINTS cannot be set; use --constraint for each")),
         ("LOGREF", log) => ("logref", log.map(log_name).transpose()?),
         ("OPEN_K", open) => ("open_k", open.map(open_points).transpose()?),
         (name, value) => {
             let line = LINES.iter().find(|(known, _)| *known == name);
-            let (_, member) = line.ok_or_else(|| Error::usage(format!("'{name}' is not a line of M1.md")))?;
+            let (_, member) = line.ok_or_else(|| Error::usage(format!("unknown line '{name}' of M1.md")))?;
             (*member, value.map(str::to_owned))
         }
     };
@@ -190,14 +190,14 @@ fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<Str
     Ok(())
 }
 
-/// `L-0001`, also if the whole reference is given.
+/// Parses `L-0001`, or the full reference of a log.
 fn log_name(text: &str) -> Result<String> {
     let name = text.strip_prefix("logs/").unwrap_or(text);
     let name = name.strip_suffix(".txt").unwrap_or(name);
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     match name.strip_prefix("L-").is_some_and(|rest| rest.split('-').all(digits)) {
         true => Ok(name.to_owned()),
-        false => Err(Error::usage("LOGREF is L-0001 or NONE")),
+        false => Err(Error::usage("invalid LOGREF; must be like L-0001, or NONE")),
     }
 }
 
@@ -206,7 +206,7 @@ fn open_points(text: &str) -> Result<String> {
     let word = |k: &str| !k.is_empty() && k.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
     match text.split(',').all(word) {
         true => Ok(text.to_owned()),
-        false => Err(Error::usage("OPEN_K is words with commas between them, such as K1,K2, or NONE")),
+        false => Err(Error::usage("invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE")),
     }
 }
 
@@ -216,25 +216,25 @@ fn log_of(state: &State, task: &str) -> Option<String> {
     task.is_job().then(|| log_name(&newest_log(state, &task)).ok()).flatten()
 }
 
-/// A round that is to begin.
+/// A round to start.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRequest {
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Begins the next round.
+/// Starts the next round.
 pub fn round(ctx: &Context, request: RoundRequest) -> Result<MissionOutcome> {
     let RoundRequest { key } = request;
     on_mission(ctx, |tx, mission| {
         let mut asked = next_round(ctx, mission);
-        // Said again, it is the round of the first time.
+        // A repeated request is about the same round.
         match first_with(tx, key.as_deref(), Kind::MissionRoundBegun)? {
             Some(first) => asked.payload = first,
             None => {
-                // Two runs of one mission would work side by side.
+                // Otherwise two runs of one mission would work in parallel.
                 if let Some(task) = view_of(tx.state(), mission.clone()).busy {
-                    let why = format!("{} is {}: a round begins when the one before is over", task.name(), task.phase);
+                    let why = format!("{} is {}: the previous round has not ended", task.name(), task.phase);
                     return Err(Error::refused(Reason::NotReady, why));
                 }
             }
@@ -248,18 +248,18 @@ fn next_round(ctx: &Context, mission: &Entity) -> Request {
     ctx.request(Kind::MissionRoundBegun, Some(&mission.subject.to_string()), payload)
 }
 
-/// A mission that is over.
+/// A mission to end.
 #[derive(Clone, Debug, Default)]
 pub struct EndMissionRequest {
-    /// Whether it is done; else it is given up.
+    /// Whether it passed; else it failed.
     pub passed: bool,
-    /// What was done last, or why it is given up, in one line.
+    /// What was done last, or why it failed, in one line.
     pub text: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// It is done, or given up.
+/// Ends the mission.
 pub fn end(ctx: &Context, request: EndMissionRequest) -> Result<MissionOutcome> {
     let EndMissionRequest { passed, text, key } = request;
     on_mission(ctx, |_, mission| Ok(Request { key, ..ending(ctx, mission, passed, text) }))
@@ -270,7 +270,7 @@ fn ending(ctx: &Context, mission: &Entity, passed: bool, text: Option<String>) -
     ctx.request(kind, Some(&mission.subject.to_string()), json!({"last_action": text}))
 }
 
-/// Opens the tx, finds the newest mission, and records what `ask` gives.
+/// Records the request that `ask` makes about the newest mission.
 fn on_mission(ctx: &Context, ask: impl FnOnce(&Transaction<'_>, &Entity) -> Result<Request>) -> Result<MissionOutcome> {
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
@@ -286,11 +286,11 @@ fn record(ctx: &Context, asked: Request) -> Result<MissionOutcome> {
 }
 
 fn record_at(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Request) -> Result<MissionOutcome> {
-    // Nobody names the mission: a key says which one was meant.
+    // Requests do not name the mission, so a repeated one is found by its key, whichever mission it was about.
     let (mut recorded, view) = match tx.repeated(&Request { subject: None, ..asked.clone() })? {
         Some(first) => {
             let view = view(tx.state())?;
-            // The file is looked after under the same lock.
+            // `file::settle` below takes the lock itself.
             drop(tx);
             (first, view)
         }
@@ -300,20 +300,20 @@ fn record_at(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Reque
                 Some(held) => held,
                 None => tx.ask(asked)?,
             };
-            // Only now: what is refused leaves the file alone.
+            // Not earlier: a refused request must not change the file.
             file::settle_at(&mut tx, vault, ctx, before)?;
-            // Looked at before it is recorded: what is recorded is never refused.
+            // Viewed before the commit: an error after it would refuse what is recorded.
             let view = view(tx.state())?;
             (tx.finish(&[asked])?, view)
         }
     };
     if let Err(error) = file::settle(ctx, vault, &mut recorded.warnings) {
-        recorded.warnings.push(format!("it is recorded, but M1.md could not be written: {error}"));
+        recorded.warnings.push(format!("the change is recorded, but M1.md could not be written: {error}"));
     }
     Ok(MissionOutcome { recorded, view })
 }
 
-/// A change that says what is so already records nothing.
+/// The event to answer with if the request would change nothing.
 fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel::Added> {
     let mission = mission::newest(tx.state()).filter(|mission| mission.phase == Phase::Running)?;
     let same = match asked.kind {

@@ -1,4 +1,4 @@
-//! The agents' part of a tick: what their files say, what they have shown, their next heartbeat id.
+//! The agents' part of a tick: their files, their recorded signs of life, their next heartbeat id.
 
 use serde_json::json;
 
@@ -15,21 +15,21 @@ use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
 use crate::vault::{AgentDir, DeclarationEnd, LogFile};
 
-/// A declaration is short.
+/// The longest activity that a declaration may have.
 const DECLARED_MAX_CHARS: usize = 400;
 
-/// The newest activity log that is there as a file, and the newest introspection.
+/// The newest activity log and the newest introspection among the files.
 type NewestLogs = (Option<LogFile>, Option<LogFile>);
 
-/// An agent that is looked after.
+/// An agent that the watchdog checks.
 #[derive(Debug)]
 pub struct WatchedAgent {
     pub subject: Subject,
-    /// Codes of what fails for it, as far as that is recorded.
+    /// The codes of its recorded anomalies.
     pub anomalies: Vec<String>,
 }
 
-/// Looks at every agent that is at work, and gives each its next id. `held` is what was held when the tick began.
+/// Checks every active agent and writes its next heartbeat id. `held` are the tasks held when the tick started.
 pub fn look(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<WatchedAgent>> {
     let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
     let calendar = ProjectActivity::read(tx.state());
@@ -43,7 +43,7 @@ pub fn look(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -
         });
     }
     if agents.is_empty() && tick.mode == Mode::Write {
-        // Whoever comes first finds an id.
+        // The first agent finds an id.
         let main = EntityId::parse("main").expect("a plain word");
         let dir = agent::dir_of(tick.ctx, tick.vault, &tx.config, &main)?;
         dir.put_current_id(&tick.heartbeat_id)?;
@@ -61,13 +61,13 @@ fn look_at(
     let name = EntityId::parse(agent.subject.id())?;
     let config = tx.config.for_agent(name.as_str());
     let offset = agent::offset(tick.ctx, &config);
-    // A tick that only looks makes no folder.
+    // A dry run creates no directory.
     let dir = match tick.mode {
         Mode::DryRun => heeded(tick, agent, agent::dir_there(tick.ctx, tick.vault, &config, &name)).flatten(),
         Mode::Write => heeded(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
     };
     let writable = dir.as_ref().filter(|_| tick.mode == Mode::Write);
-    // Looked for once: their folder holds everything that was ever logged.
+    // Searched once: the directory has every log ever written.
     let logs = dir.as_ref().and_then(|dir| heeded(tick, agent, dir.newest_logs())).unwrap_or_default();
     if let Some(dir) = writable {
         let taken = take_in(tick, tx, agent, (dir, &logs), &config);
@@ -76,7 +76,7 @@ fn look_at(
     let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
     let mut life = SignsOfLife::of_agent(tx.state(), agent, held);
-    // However it was declared, nobody is quiet for longer than the settings allow.
+    // Whatever was declared, deep work is never longer than the settings allow.
     let most = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
     if let Some(work) = &mut life.deep_work {
         work.until = work.until.map(|until| until.min(Timestamp(work.started_at.0.saturating_add_unsigned(most))));
@@ -86,7 +86,7 @@ fn look_at(
         heeded(tick, agent, seen);
     }
     let limits = agent::thresholds(&config);
-    // While all that it is at is paused, nothing is expected of it; its time counts again from the resume.
+    // While all of its projects are paused nothing is expected of the agent; its time counts again from the resume.
     let from = calendar.counts_from_for(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
     let found = match from {
         Some(from) => liveness::findings(&life, &limits, tick.now, &AudibleTime::since(tx.state(), from)),
@@ -102,14 +102,14 @@ fn look_at(
     Ok(())
 }
 
-/// Files of one agent that cannot be used are told of, and stop neither the tick nor the rules: what is
-/// recorded still counts.
+/// Turns an error about an agent's files into a warning. It stops neither the tick nor the rules: recorded events
+/// still count.
 fn heeded<T>(tick: &mut TickRun<'_>, agent: &Entity, done: Result<T>) -> Option<T> {
-    let complain = |error| tick.warnings.push(format!("files of {} are passed over: {error}", agent.subject));
+    let complain = |error| tick.warnings.push(format!("ignored files of {}: {error}", agent.subject));
     done.map_err(complain).ok()
 }
 
-/// Declarations and logs that no event names.
+/// Records declarations and logs that exist only as files.
 fn take_in(
     tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
@@ -118,7 +118,7 @@ fn take_in(
     config: &Settings,
 ) -> Result<()> {
     let offset = agent::offset(tick.ctx, config);
-    // A file declares no more than the command would.
+    // The limits of a file are those of the command.
     let most = config.count(Setting::StrictMaxMinutes);
     let fits = |declared: &Declaration| {
         declared.minutes.is_none_or(|minutes| minutes <= most)
@@ -126,7 +126,7 @@ fn take_in(
     };
     let open = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
     let open = open.and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
-    // Only a file that is not of the open one is looked for among all that there were.
+    // The agent's earlier deep works are searched only if the file does not belong to the open one.
     let over = |name: &str| {
         let works = tx.state().made_for(&agent.subject, EntityType::DeepWork);
         works.into_iter().find(|work| work.as_deep_work().heartbeat_id() == Some(name))
@@ -163,7 +163,7 @@ fn take_in(
         if let Some(minutes) = declared.minutes {
             payload["minutes"] = minutes.into();
         }
-        // The name tells of the file, unless it is too long or taken.
+        // The id names the file, unless it is too long or taken.
         let named = EntityId::parse(&format!("{}-{id}", agent.subject.id())).ok();
         let named = named.map(|id| Subject::new(EntityType::DeepWork, id));
         let subject = match named.filter(|named| tx.state().phase_of(named) == Phase::Absent) {
@@ -178,7 +178,7 @@ fn take_in(
     take_in_log(tick, tx, agent, (dir, logs), offset)
 }
 
-/// A log that somebody wrote as a file closes a deep work and counts for the duty like any other.
+/// Records a log that exists only as a file. It ends a deep work and counts like any other log.
 fn take_in_log(
     tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
@@ -191,7 +191,7 @@ fn take_in_log(
     let Some(log) = newest.filter(|log| Some(&log.id) > named.as_ref() && log.id.at(offset) <= tick.now) else {
         return Ok(());
     };
-    // Only what is younger than anything that was recorded is news.
+    // Only a log newer than the last recorded one counts.
     if agent.as_agent().last_activity_at().is_some_and(|last| log.id.at(offset) <= last) {
         return Ok(());
     }
@@ -207,7 +207,7 @@ fn take_in_log(
     Ok(())
 }
 
-/// Checkpoints that are there as files count from the moment that their ids name.
+/// Takes checkpoint and log files into account, at the times in their ids.
 fn heed_files(
     tick: &TickRun<'_>,
     agent: &Entity,
@@ -229,7 +229,7 @@ fn heed_files(
     }
     if let (Some(log), introspection) = logs {
         newest.push(log.id.at(offset));
-        // A log that an event names is older by its id than by the event.
+        // A recorded log counts from its event, which is newer than its id.
         let heard = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
         life.last_activity = life.last_activity.max(heard(log));
         life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(heard));
@@ -238,7 +238,7 @@ fn heed_files(
     Ok(())
 }
 
-/// A strict deep work past its time: its file says so, and the checks are back on.
+/// Ends a strict deep work that is past its time, and marks its file as expired.
 fn expire(tick: &TickRun<'_>, tx: &mut Transaction<'_>, agent: &Entity, dir: Option<&AgentDir>) -> Result<()> {
     let work = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
     let Some(work) = work.map(|work| work.into_owned()) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Telling whoever wants to know, when the lock is free again.
+//! Hooks of the watchdog. They run after the lock is released.
 
 use super::{WatchdogOutcome, WatchedAgent};
 use crate::op::{Context, hook};
@@ -12,7 +12,7 @@ use crate::vault::Vault;
 pub struct HookCall {
     hook: Setting,
     subject: String,
-    /// The lines that it is told, behind the head.
+    /// The lines of the report, after its heading.
     lines: Vec<String>,
     code: Option<String>,
 }
@@ -57,7 +57,7 @@ impl HookCall {
     }
 }
 
-/// Runs the hooks in their order, each with a report on standard input.
+/// Runs the hooks in order, each with a report on standard input.
 pub(super) fn run(ctx: &Context, vault: &Vault, calls: &[HookCall], outcome: &WatchdogOutcome) {
     for call in calls {
         let agent = call.subject.trim_start_matches("agent:");

@@ -1,7 +1,7 @@
-//! hf-watchdog: one tick. Every rule is evaluated as a function of (state, now), what changed is
-//! recorded, hooks run when the lock is free again.
+//! hf-watchdog: one tick. Every rule is evaluated as a function of (state, now), changes are recorded, and hooks
+//! run after the lock is released.
 //!
-//! Alerts are edges: one event when a rule begins to fail, one when it holds again.
+//! Alerts are edge-triggered: one event when a rule starts to fail, one when it passes again.
 
 mod agents;
 mod hooks;
@@ -27,7 +27,7 @@ use crate::vault::{Tick, Vault};
 use agents::WatchedAgent;
 
 names! {
-    /// How everything stands at a tick.
+    /// The health of the system at a tick.
     pub enum Health {
         Healthy = "HEALTHY",
         Warning = "WARNING",
@@ -37,35 +37,35 @@ names! {
     }
 }
 
-/// How the watchdog is to look.
+/// Options of a tick.
 #[derive(Clone, Debug)]
 pub struct WatchdogRequest {
-    /// In a dry run nothing is changed.
+    /// A dry run changes nothing.
     pub mode: Mode,
 }
 
 #[derive(Debug)]
 pub struct WatchdogOutcome {
     pub health: Health,
-    /// Every rule that fails, the worst first.
+    /// Every rule that fails, worst first.
     pub findings: Vec<Finding>,
-    /// What was done: event type and subject.
+    /// The recorded events: type and subject.
     pub did: Vec<(String, String)>,
     pub heartbeat_id: HeartbeatId,
     pub tick_ms: u64,
     pub warnings: Vec<String>,
-    /// The short references of what was found, where it has one.
+    /// The short references of the findings' subjects.
     pub references: References,
 }
 
-/// Events that are recorded together; the rest waits for the next round of the same tick.
+/// After this many events the batch is recorded; the rest follows in the next round of the same tick.
 const ROUND_EVENTS: usize = 4000;
-/// Tasks that wait, and are looked at for jobs whose supervisor is gone; the oldest come first.
+/// How many waiting tasks are checked for jobs without a supervisor, oldest first.
 const QUEUED_LOOK_MAX: usize = 1000;
-/// Events that are looked at to find who records too much.
+/// How many events are read at most to find runaway actors.
 const RUNAWAY_LOOK_MAX: usize = 10_000;
 
-/// One tick.
+/// Runs one tick.
 pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutcome> {
     let mode = request.mode;
     let began = crate::job::moment();
@@ -85,7 +85,7 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         if mode == Mode::DryRun {
             break;
         }
-        // Of several rounds of one tick only the last one beats.
+        // Of several rounds of one tick only the last one runs the beat hook.
         calls.retain(|call| !call.is_beat());
         calls.extend(of_round);
         vault.put_tick(&tick.tick)?;
@@ -109,7 +109,7 @@ struct TickRun<'a> {
     vault: &'a Vault,
     mode: Mode,
     now: Timestamp,
-    /// How the jobs stand.
+    /// Whether jobs are supervised.
     machine: MachineFacts,
     tick: Tick,
     findings: Vec<Finding>,
@@ -139,7 +139,7 @@ impl<'a> TickRun<'a> {
         })
     }
 
-    /// Reads the last tick, under the lock: another watchdog may just have left one.
+    /// Reads the last tick under the lock: another watchdog may just have written one.
     fn begin(&mut self) -> Result<()> {
         let before = self.vault.tick()?;
         self.tick = before.unwrap_or_default();
@@ -148,11 +148,12 @@ impl<'a> TickRun<'a> {
         Ok(())
     }
 
-    /// Jobs whose supervisor is gone. They are looked at before the lock is taken.
+    /// Finds jobs whose supervisor is gone, before the lock is taken.
     fn jobs(&mut self) -> Result<()> {
         let queued = [(Phase::Proposed, QUEUED_LOOK_MAX), (Phase::Ready, QUEUED_LOOK_MAX)];
         let under_way = [Phase::Assigned, Phase::Running, Phase::Retrying].map(|at| (at, usize::MAX));
-        // The state goes before anything is settled: it holds the index, for which whoever has the vault's lock may wait.
+        // The state is dropped before anything is settled: it has the index open, and the holder of the vault's lock
+        // may wait for the index.
         let tasks: Vec<Entity> = {
             let (_, state) = self.vault.view()?;
             let looked_at = queued.into_iter().chain(under_way);
@@ -169,8 +170,8 @@ impl<'a> TickRun<'a> {
             match standing {
                 Ok(Some(JobLiveness::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
                 Ok(_) => {}
-                // One broken folder must not make the watchdog deaf to everything else.
-                Err(error) => self.warnings.push(format!("{} cannot be looked at: {error}", task.name())),
+                // One broken directory must not hide everything else from the watchdog.
+                Err(error) => self.warnings.push(format!("cannot check {}: {error}", task.name())),
             }
         }
         Ok(())
@@ -180,11 +181,11 @@ impl<'a> TickRun<'a> {
         self.findings.push(Finding { code, subject, level, seconds });
     }
 
-    /// Looks at everything once. Gives the hooks to run, and whether there is more to record.
+    /// Evaluates every rule once. Returns the hooks to run, and whether there is more to record.
     fn round(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::HookCall>, bool)> {
         self.stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         self.paused = ProjectActivity::read(tx.state()).all_paused();
-        // What was overdue in a round before is settled; agents are looked at anew.
+        // Overdue items of the previous round are settled; agents are checked again.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
         let ahead = head.saturating_sub(self.now.0).max(0) as u64;
@@ -192,7 +193,7 @@ impl<'a> TickRun<'a> {
             self.findings.retain(|finding| finding.code != Code::ClockSkew || finding.subject != Subject::SYSTEM);
             self.say(Code::ClockSkew, Subject::SYSTEM, Level::Error, ahead);
         }
-        // What is over was over before anybody says something new.
+        // Overdue items are settled before new files of agents are recorded: what has expired stays expired.
         let held = liveness::held(tx.state());
         let more = self.overdue(tx)?;
         let watched = agents::look(self, tx, &held)?;
@@ -202,21 +203,21 @@ impl<'a> TickRun<'a> {
         Ok((calls, more))
     }
 
-    /// What is due, with what follows. Gives whether some is left.
+    /// Records what is due, with its consequences. Returns whether some is left for the next round.
     fn overdue(&mut self, tx: &mut Transaction<'_>) -> Result<bool> {
         self.end_silent_jobs(tx);
         for due in tx.moment().due(Timer::ALL, None, usize::MAX) {
             if tx.unit().events().len() > ROUND_EVENTS {
                 return Ok(true);
             }
-            // The agents' own look ends a deep work together with its file.
+            // `agents::look` ends a deep work, together with its file.
             if due.code == Code::DeepworkExpired {
                 continue;
             }
             if due.code.is_anomaly() {
                 self.say(due.code, due.subject.clone(), Level::Error, due.seconds);
             }
-            // What an earlier finding led to may have settled a later one.
+            // The consequences of an earlier finding may have settled a later one.
             let legal = machine::step(due.subject.entity, tx.state().phase_of(&due.subject), due.kind).is_some();
             if legal && self.mode == Mode::Write {
                 tx.add(due.draft())?;
@@ -225,7 +226,7 @@ impl<'a> TickRun<'a> {
         Ok(false)
     }
 
-    /// A job that promised to be heard is ended by its own supervisor when it is not.
+    /// Orders the supervisors of jobs whose output is their sign of life to end them if they are silent.
     fn end_silent_jobs(&self, tx: &Transaction<'_>) {
         let alone = MachineFacts { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Alone)).collect() };
         let silent = Moment { machine: &alone, ..tx.moment() }.due(&[Timer::Silence], None, usize::MAX);
@@ -233,7 +234,7 @@ impl<'a> TickRun<'a> {
         let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
         let supervised = ids.filter(|id| self.machine.jobs.get(id) == Some(&JobLife::Supervised));
         for id in supervised.filter(|_| self.mode == Mode::Write) {
-            // A folder that cannot be looked at is told of elsewhere.
+            // `jobs` warns about a directory that cannot be read.
             let Some(folder) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
             if folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
                 let _ = folder.cancel(CancelReason::Silent);
@@ -241,7 +242,7 @@ impl<'a> TickRun<'a> {
         }
     }
 
-    /// Actors that record very much.
+    /// Finds actors that record too many events.
     fn runaways(&mut self, tx: &Transaction<'_>) -> Result<()> {
         let seconds = tx.config.count(Setting::RunawaySeconds);
         let most = tx.config.count(Setting::RunawayEvents);
@@ -263,7 +264,7 @@ impl<'a> TickRun<'a> {
         Ok(())
     }
 
-    /// Begins and ends of anomalies of agents, the tries to wake them, and whom to tell.
+    /// Records the start and end of agents' anomalies and the attempts to wake them. Returns the hooks to run.
     fn edges(&mut self, tx: &mut Transaction<'_>, watched: &[WatchedAgent]) -> Result<Vec<hooks::HookCall>> {
         let mut calls = Vec::new();
         for agent in watched {
@@ -309,7 +310,7 @@ impl<'a> TickRun<'a> {
         tx.add(Draft { kind, subject: subject.clone(), actor: Actor::core(WATCHDOG), parents, key: None, payload })
     }
 
-    /// Whether it is time to tell of the same anomaly again.
+    /// Whether it is time for a reminder of the same anomaly.
     fn remind(&mut self, config: &Settings, finding: &Finding) -> bool {
         let every = config.count(Setting::RemindEvery) as i64;
         let told = self.tick.told.entry(told_key(finding)).or_insert(self.now.0);
@@ -320,8 +321,8 @@ impl<'a> TickRun<'a> {
         due
     }
 
-    /// Tries to wake a silent agent: so often, with so long between, then a person is asked. How far that has come is in
-    /// the log, so that no second watchdog begins again.
+    /// Tries to wake a silent agent: a limited number of times, with a pause between attempts, then escalates to an
+    /// operator. The attempts are in the log, so that a second watchdog does not start over.
     fn recover(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -333,7 +334,7 @@ impl<'a> TickRun<'a> {
         let most = config.count(Setting::MaxRecoveryAttempts);
         let interval = config.count(Setting::WatchdogIntervalSeconds);
         let wait = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
-        // Without a hook there is nobody to wake it.
+        // Without a hook nothing could wake it.
         if config.command(Setting::OnAnomaly).ok().flatten().is_none() || self.stopped {
             return Ok(Vec::new());
         }
@@ -348,17 +349,17 @@ impl<'a> TickRun<'a> {
         if tries < most {
             let said = json!({"code": silence.code.as_str(), "attempt": tries + 1});
             self.record(tx, Kind::RecoveryAttempted, &agent.subject, said)?;
-            // The first try is the hook that tells of the anomaly.
+            // The first attempt is the hook that reports the anomaly.
             let call = (tries > 0).then(|| hooks::HookCall::anomaly(agent, silence));
             return Ok(call.into_iter().collect());
         }
-        let reason = format!("{} for {} s, and {most} tries to wake it did not help", silence.code, silence.seconds);
+        let reason = format!("{} for {} s; recovery attempts failed: {most}", silence.code, silence.seconds);
         let said = json!({"reason": reason, "code": silence.code.as_str()});
         self.record(tx, Kind::EscalationRequired, &agent.subject, said)?;
         Ok(vec![hooks::HookCall::anomaly(agent, silence)])
     }
 
-    /// What is below an anomaly is told of when it begins, and never recorded.
+    /// Findings below an anomaly run a hook when they start, and are never recorded.
     fn warn(&mut self, agent: &WatchedAgent, mine: &[Finding]) -> Option<hooks::HookCall> {
         let below: Vec<&Finding> = mine.iter().filter(|finding| finding.level != Level::Error).collect();
         let keys: std::collections::BTreeSet<String> =
@@ -379,7 +380,7 @@ impl<'a> TickRun<'a> {
             (false, Some(_)) => Health::Warning,
             (false, None) => Health::Healthy,
         };
-        // A courtesy: without a state there are none.
+        // Best effort: if the state cannot be read there are no references.
         let state = if self.findings.is_empty() { None } else { self.vault.view().ok() };
         let subjects: Vec<String> = self.findings.iter().map(|finding| finding.subject.to_string()).collect();
         let named = |(_, state)| references(&state, subjects.iter().map(String::as_str));

@@ -19,7 +19,7 @@ fn a_log_is_filed_under_the_current_id_and_never_overwrites_another() {
         hive.pipe("activity", &["--kind", "creating", "--title", "三人目", "-"], "Story.\nMore.\n\n").expect_exit(0);
     assert_eq!(
         first.stdout,
-        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:the activity is logged\nHEARTBEAT_ID:20260131120000\n\
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:activity logged\nHEARTBEAT_ID:20260131120000\n\
          FILE:20260131120000.md\nINTROSPECTION_DUE:no\n"
     );
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_log_completes_open_deep_work_and_the_next_log_must_introspect() {
     let closing = ok(&hive, "hf-activity --kind creating");
     assert_eq!(
         closing.masked(&hive),
-        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-activity --kind introspection\nSUM:the activity is logged\n\
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-activity --kind introspection\nSUM:activity logged\n\
          HEARTBEAT_ID:20260131120000\nFILE:20260131120000.md\nCOMPLETED:DW-0001\nINTROSPECTION_DUE:yes\n"
     );
     assert!(file(&hive, "deep_work/20260131120000.completed.txt").exists());

@@ -71,7 +71,7 @@ fn content_is_stored_with_its_manifest_and_can_be_read_back() {
     assert_eq!(fs::read_to_string(hive.dir().join("back.py")).unwrap(), "print('x')\n");
     assert_eq!(
         ok(&hive, "hf-artifact list --for T-0001").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 artifacts\nCOUNT:1\nHAS_MORE:no\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 artifact\nCOUNT:1\nHAS_MORE:no\n\
          ENTITY:artifact:<ulid> ART-0001@<tag> Materialized code\n"
     );
     assert_eq!(

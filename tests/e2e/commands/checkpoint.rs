@@ -11,11 +11,11 @@ use crate::support::watchdog_fixture::{all_is_well, at, beat, configured, file, 
 fn the_first_checkpoint_takes_a_fresh_id_and_later_ones_report_the_previous_one() {
     let mut hive = TestVault::new();
     let first = hive.run("checkpoint", &["replaceツールのエラー原因の調査中"]).expect_exit(0);
-    let head = "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:the checkpoint is recorded\n";
+    let head = "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:checkpoint recorded\n";
     assert_eq!(first.stdout, format!("{head}HEARTBEAT_ID:20260131120000\n"));
     assert_eq!(
         first.stderr,
-        "warning: there is no current heartbeat id yet; a fresh one was taken, and hf-watchdog writes the next\n"
+        "warning: no current heartbeat id yet; using a new one until hf-watchdog writes the next\n"
     );
     assert_eq!(
         fs::read_to_string(file(&hive, "checkpoints/20260131120000.txt")).unwrap(),
@@ -65,7 +65,7 @@ fn deep_work_is_also_suggested_to_an_agent_that_never_logged() {
     let reply = at(&mut hive, 481, "hf-checkpoint Two").expect_exit(0);
     assert_eq!(
         reply.get("ADVICE"),
-        "this takes long: declare it with hf-deepwork start --flexible, or log what is done"
+        "long time without an activity log: declare deep work with hf-deepwork start --flexible, or log what you have done"
     );
     assert_eq!(reply.all("ELAPSED_S"), [""; 0]);
 }
@@ -73,10 +73,10 @@ fn deep_work_is_also_suggested_to_an_agent_that_never_logged() {
 #[test]
 fn a_checkpoint_without_a_usable_id_is_not_lost() {
     for (text, complaint) in [
-        ("yesterday", "'yesterday' is not a heartbeat id; a fresh one was taken, and hf-watchdog writes the next"),
-        ("", "'' is not a heartbeat id; a fresh one was taken, and hf-watchdog writes the next"),
+        ("yesterday", "'yesterday' is not a heartbeat id; using a new one until hf-watchdog writes the next"),
+        ("", "'' is not a heartbeat id; using a new one until hf-watchdog writes the next"),
         ("20260230000000", "'20260230000000' is not a heartbeat id; a fresh one was taken"),
-        ("20260131120501", "the current heartbeat id 20260131120501 lies in the future; a fresh one was taken"),
+        ("20260131120501", "the current heartbeat id 20260131120501 is in the future; using a new one"),
     ] {
         let mut hive = TestVault::new();
         tick(&mut hive, 0);
@@ -102,12 +102,12 @@ fn a_checkpoint_without_a_usable_id_is_not_lost() {
 fn a_checkpoint_is_one_short_line() {
     let hive = TestVault::new();
     for (text, why) in [
-        ("", "the checkpoint is empty: say it in one line"),
-        (" \n ", "the checkpoint is empty: say it in one line"),
-        (&"line\n".repeat(10), "the checkpoint has 10 lines: say it in one"),
-        (&"x".repeat(401), "the checkpoint has 401 characters: at most 400"),
+        ("", "the checkpoint is empty; it must be one line"),
+        (" \n ", "the checkpoint is empty; it must be one line"),
+        (&"line\n".repeat(10), "the checkpoint has 10 lines; it must be one line"),
+        (&"x".repeat(401), "the checkpoint has 401 characters; at most 400"),
         // The longest that an argument can be.
-        (&"x".repeat(128 * 1024 - 1), "the checkpoint has 131071 characters: at most 400"),
+        (&"x".repeat(128 * 1024 - 1), "the checkpoint has 131071 characters; at most 400"),
     ] {
         assert_eq!(hive.refuses("checkpoint", &[text], 2).get("SUM"), why);
     }

@@ -29,7 +29,7 @@ fn a_constraint_is_active_from_its_approval_until_its_removal_is_approved() {
     assert_eq!(active(&hive), [json!("No new dependency")]);
     assert_eq!(
         ok(&hive, "hf-constraint list").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 constraints\nCOUNT:1\nHAS_MORE:no\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 constraint\nCOUNT:1\nHAS_MORE:no\n\
          ENTITY:constraint:<ulid> CON-0001@<tag> Active No new dependency\n"
     );
     assert_eq!(

@@ -20,7 +20,7 @@ fn approval_releases_everything_that_waited_for_it() {
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
     assert_eq!(
         ok(&hive, "hf-decide list --open").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 decisions\nCOUNT:1\nHAS_MORE:no\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 decision\nCOUNT:1\nHAS_MORE:no\n\
          ENTITY:decision:<ulid> DEC-0001@<tag> Requested Build REQ-0001, Login?\n"
     );
     let before = kinds(&hive).len();

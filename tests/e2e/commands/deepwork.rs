@@ -36,7 +36,7 @@ fn strict_deep_work_is_declared_extended_and_completed() {
             + "MODE:strict\nUNTIL:2026-01-31T13:00:00Z\n"
     );
     assert!(!declared.exists() && file(&hive, "deep_work/20260131120000.completed.txt").exists());
-    assert_eq!(ok(&hive, "hf-deepwork status").get("SUM"), "no deep work is open");
+    assert_eq!(ok(&hive, "hf-deepwork status").get("SUM"), "no deep work in progress");
     all_is_well(&hive);
 }
 
@@ -69,7 +69,7 @@ fn deepwork_refuses_invalid_declarations() {
         ("hf-deepwork start Long", "required"),
         ("hf-deepwork start --flexible --strict 5 Long", "cannot be used with"),
         ("hf-deepwork start --strict 0 Long", "0"),
-        ("hf-deepwork start --strict 241 Long", "241 minutes are too long: a strict deep work has at most 240"),
+        ("hf-deepwork start --strict 241 Long", "241 minutes is too long; strict deep work has at most 240"),
         ("hf-deepwork start --strict 5", "ACTIVITY"),
         ("hf-deepwork start --flexible Long --agent a/b", "an agent's name"),
     ] {
@@ -78,7 +78,7 @@ fn deepwork_refuses_invalid_declarations() {
     hive.refuses("deepwork", &["start", "--flexible", ""], 2);
     hive.refuses("deepwork", &["start", "--flexible", "a\nb"], 2);
     for line in ["hf-deepwork complete", "hf-deepwork extend 5"] {
-        refuses(&hive, line, 6, "agent:main is in no deep work");
+        refuses(&hive, line, 6, "agent:main has no open deep work");
     }
     assert_eq!(sh(&TestVault::empty(), "hf-deepwork status").expect_exit(7).get("STATUS"), "NO_VAULT");
 }
@@ -87,13 +87,13 @@ fn deepwork_refuses_invalid_declarations() {
 fn strict_deep_work_is_extended_at_most_twice_and_never_beyond_the_limit() {
     let hive = TestVault::new();
     ok(&hive, "hf-deepwork start --strict 200 Long");
-    refuses(&hive, "hf-deepwork extend 41", 2, "that would be longer than 240 minutes, which is the most");
+    refuses(&hive, "hf-deepwork extend 41", 2, "the total would exceed 240 minutes");
     ok(&hive, "hf-deepwork extend 1");
     ok(&hive, "hf-deepwork extend 39");
-    let reply = refuses(&hive, "hf-deepwork extend 1", 3, "DW-0001 was extended 2 times, which is the most");
+    let reply = refuses(&hive, "hf-deepwork extend 1", 3, "extension limit of DW-0001 reached: 2");
     assert_eq!(reply.get("STATUS"), "REFUSED");
     ok(&hive, "hf-deepwork start --flexible Other");
-    refuses(&hive, "hf-deepwork extend 1", 2, "a flexible deep work has no time to extend");
+    refuses(&hive, "hf-deepwork extend 1", 2, "flexible deep work has no time limit to extend");
     all_is_well(&hive);
 }
 
@@ -111,7 +111,7 @@ fn flexible_deep_work_suspends_logs_and_introspections_but_needs_checkpoints() {
     assert_eq!((count(&hive, "AnomalyDetected"), count(&hive, "AnomalyCleared")), (1, 1));
     // It has no time of its own: only a log ends it, and the checks are back.
     at(&mut hive, 9700, "hf-activity --kind introspection").expect_exit(0);
-    assert_eq!(ok(&hive, "hf-deepwork status").get("SUM"), "no deep work is open");
+    assert_eq!(ok(&hive, "hf-deepwork status").get("SUM"), "no deep work in progress");
     assert_eq!(tick(&mut hive, 10_000), [""; 0]);
     assert_eq!(tick(&mut hive, 10_001), ["INACTIVE agent:main warn 301"]);
     all_is_well(&hive);
@@ -362,7 +362,7 @@ fn files_of_an_older_version_are_renamed_once_with_their_contents() {
             assert_eq!(read(&new.join(name)), text);
         }
         let second = ok(&hive, &line);
-        assert_eq!((second.get("STATUS"), second.get("SUM")), ("DUPLICATE", "0 renamed"));
+        assert_eq!((second.get("STATUS"), second.get("SUM")), ("DUPLICATE", "0 files renamed"));
         assert!(!old.exists() && fs::read_dir(&new).unwrap().count() == 4);
     }
 }

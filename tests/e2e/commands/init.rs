@@ -11,7 +11,7 @@ fn init_makes_a_private_vault_with_its_first_event() {
     let reply = hive.run("init", &[]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:INITIALIZED\nNEXT:NONE\nSUM:a new vault with its first event\n\
+        "EXIT:0\nSTATUS:INITIALIZED\nNEXT:NONE\nSUM:created a new vault with its first event\n\
          EVENT_ID:<ulid>\nHASH:sha256:<digest>\nVAULT_ID:<random>\nVAULT:<dir>/Vault\n"
     );
     assert_eq!(reply.stderr, "");
@@ -29,7 +29,7 @@ fn a_second_init_changes_nothing() {
     let reply = hive.run("init", &[]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:EXISTS\nNEXT:NONE\nSUM:the vault is there already; nothing was changed\nVAULT:<dir>/Vault\n"
+        "EXIT:0\nSTATUS:EXISTS\nNEXT:NONE\nSUM:the vault already exists; nothing was changed\nVAULT:<dir>/Vault\n"
     );
     assert_eq!(hive.contents(), before);
 }

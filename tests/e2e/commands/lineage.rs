@@ -112,7 +112,7 @@ fn a_truncated_graph_says_so() {
     let reply = hive.run("lineage", &["T-0001", "--up", "--depth", "2"]).expect_exit(0);
     assert_eq!((reply.get("COUNT"), reply.get("TRUNCATED")), ("3", "yes"));
     let tree = hive.run("lineage", &["T-0001", "--up", "--depth", "2", "--tree"]);
-    assert!(tree.stdout.ends_with("… and more; ask with a greater --depth\n"), "{tree:#?}");
+    assert!(tree.stdout.ends_with("… more events left out; use a greater --depth\n"), "{tree:#?}");
 }
 
 #[test]

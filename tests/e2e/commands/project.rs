@@ -79,7 +79,7 @@ fn without_a_type_the_state_is_shown_as_counts() {
     );
     assert_eq!(reply.get("HEAD_ID"), id(&hive, 25));
     let young = TestVault::new().run("project", &[]).expect_exit(0);
-    assert_eq!(young.get("SUM"), "0 entities from 1 events");
+    assert_eq!(young.get("SUM"), "0 entities from 1 event");
     assert_eq!(young.all("PROJECTION")[0], "requirements 0");
 }
 
@@ -244,7 +244,7 @@ fn the_keys_are_a_projection_too() {
     let reply = hive.run("project", &["idempotency", "--limit", "2"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:2 idempotency\nCOUNT:2\nHAS_MORE:yes\nNEXT_CURSOR:key/001\nHEAD_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:2 idempotency keys\nCOUNT:2\nHAS_MORE:yes\nNEXT_CURSOR:key/001\nHEAD_ID:<ulid>\n\
          HEAD_HASH:sha256:<digest>\nENTITY:<ulid> key/000\nENTITY:<ulid> key/001\n"
     );
     let rest = hive.run("project", &["idempotency", "--limit", "500", "--cursor", "key/001"]).expect_exit(0);
@@ -392,7 +392,7 @@ fn a_snapshot_is_the_whole_state_with_its_head() {
     let reply = hive.run("project", &["--snapshot"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:SNAPSHOT\nNEXT:NONE\nSUM:the whole state, with the head that it stands for\n\
+        "EXIT:0\nSTATUS:SNAPSHOT\nNEXT:NONE\nSUM:snapshot of the state at the current head\n\
          PATH:snapshots/20260131T121800Z.json\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
     let snapshot = hive.json("snapshots/20260131T121800Z.json");

@@ -80,7 +80,7 @@ fn each_kind_has_its_own_letter_and_numbering() {
 #[test]
 fn a_check_reports_every_file() {
     let hive = TestVault::new();
-    assert_eq!(ok(&hive, "hf-ref check").stdout, "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 of 0 references hold\n");
+    assert_eq!(ok(&hive, "hf-ref check").stdout, "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 of 0 documents unchanged\n");
     for name in ["a", "b", "c"] {
         fs::write(hive.dir().join(name), name).unwrap();
         ok(&hive, &format!("hf-ref add {name}"));
@@ -94,7 +94,7 @@ fn a_check_reports_every_file() {
     let reply = ok(&hive, "hf-ref check");
     assert_eq!(
         reply.masked(&hive),
-        format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:3 of 3 references hold\n{}", expected("OK", "OK"))
+        format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:3 of 3 documents unchanged\n{}", expected("OK", "OK"))
     );
     fs::write(hive.dir().join("b"), "other").unwrap();
     fs::remove_file(hive.dir().join("c")).unwrap();
@@ -102,12 +102,12 @@ fn a_check_reports_every_file() {
     let reply = sh(&hive, "hf-ref check").expect_exit(1);
     assert_eq!(
         reply.masked(&hive),
-        format!("EXIT:1\nSTATUS:FAILED\nNEXT:NONE\nSUM:1 of 3 references hold\n{}", expected("CHANGED", "MISSING"))
+        format!("EXIT:1\nSTATUS:FAILED\nNEXT:NONE\nSUM:1 of 3 documents unchanged\n{}", expected("CHANGED", "MISSING"))
     );
     assert!(hive.contents() == before);
     fs::create_dir(hive.dir().join("c")).unwrap();
     assert!(sh(&hive, "hf-ref check").stdout.contains("UNREADABLE"));
-    refuses(&hive, "hf-ref resolve D0003", 111, "cannot be checked");
+    refuses(&hive, "hf-ref resolve D0003", 111, "cannot read the file of D0003");
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn invalid_references_and_files_are_refused() {
     }
     refuses(&hive, "hf-ref resolve D0001@a13c", 6, "nothing here is called 'D0001@<tag>'");
     refuses(&hive, "hf-ref add none.md", 2, "cannot read none.md: No such file");
-    refuses(&hive, "hf-ref add .", 2, "is not a plain file");
+    refuses(&hive, "hf-ref add .", 2, "is not a regular file");
     fs::write(hive.dir().join("a\u{202e}b"), "x").unwrap();
     let reply = hive.refuses("ref", &["add", "a\u{202e}b"], 2);
-    assert_eq!(reply.get("SUM"), "the path holds control or hidden characters");
+    assert_eq!(reply.get("SUM"), "the path contains control or invisible characters");
     fs::write(hive.dir().join("a\nSTATUS:OK"), "x").unwrap();
     assert_eq!(hive.refuses("ref", &["add", "a\nSTATUS:OK"], 2).all("STATUS"), ["USAGE"]);
     // A link is the file that it leads to.

@@ -38,7 +38,7 @@ fn a_requirement_lives_from_its_proposal_to_its_verification() {
     ok(&hive, "hf-task succeed T-0001");
     assert_eq!(
         ok(&hive, "hf-require list --status Implemented").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 requirements\nCOUNT:1\nHAS_MORE:no\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 requirement\nCOUNT:1\nHAS_MORE:no\n\
          ENTITY:requirement:<ulid> REQ-0001@<tag> Implemented Users can log in\n"
     );
     assert_eq!(

@@ -45,12 +45,12 @@ fn a_debate_from_its_first_reply_to_the_last() {
     spec(&hive);
     assert_eq!(
         ok(&hive, "hf-review status").stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:it is the turn of gpt\nROUND:0/4\nTURN:gpt\nCONVERGED:no\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:it is gpt's turn\nROUND:0/4\nTURN:gpt\nCONVERGED:no\n"
     );
-    refuses(&hive, "hf-review fails", 6, "there is no reply of a reviewer yet");
+    refuses(&hive, "hf-review fails", 6, "no review yet");
     let asked = sh(&hive, "hf-review prompt spec.md");
     assert_eq!(asked.stdout, prompt(""));
-    assert_eq!(asked.stderr, format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:a prompt of {} bytes\n", prompt("").len()));
+    assert_eq!(asked.stderr, format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:prompt of {} bytes\n", prompt("").len()));
     let reply = said(&hive, "gpt", &format!("{FAILS}FAIL: 名前 → FIX: 直す\n\n"));
     assert_eq!(
         reply.masked(&hive),
@@ -61,7 +61,7 @@ fn a_debate_from_its_first_reply_to_the_last() {
     assert_eq!(review(&hive, "R-gpt-0001.md"), format!("{FAILS}FAIL: 名前 → FIX: 直す\n"));
     assert_eq!(
         ok(&hive, "hf-review status").stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:PATCH\nSUM:it is the turn of gem\nROUND:1/4\nTURN:gem\nCONVERGED:no\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:PATCH\nSUM:it is gem's turn\nROUND:1/4\nTURN:gem\nCONVERGED:no\n\
          FAIL:no timeout -> FIX: add one\nFAIL:名前 -> FIX: 直す\n"
     );
     let asked = sh(&hive, "hf-review prompt spec.md --reviewer gem").stdout;
@@ -71,7 +71,7 @@ fn a_debate_from_its_first_reply_to_the_last() {
     assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt("FAIL: too long -> FIX: cut it\n"));
     assert_eq!(
         ok(&hive, "hf-review fails").stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:FAIL lines of R-gem-0001: 1\nREVIEW:R-gem-0001\nFAIL:too long -> FIX: cut it\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:R-gem-0001 has 1 FAIL line\nREVIEW:R-gem-0001\nFAIL:too long -> FIX: cut it\n"
     );
     assert_eq!(ok(&hive, "hf-review fails R-gpt-0001").all("FAIL").len(), 2);
     refuses(&hive, "hf-review fails R-gpt-0002", 6, "R-gpt-0002");
@@ -121,9 +121,9 @@ fn a_reviewer_out_of_turn_is_told_whose_turn_it_is() {
         "not_your_turn"
     );
     let reply = hive.refuses_input("review", &["record", "--reviewer", "bob"], "PASS: x", 2);
-    assert_eq!(reply.get("SUM"), "'bob' is not a reviewer; there are gpt, gem");
+    assert_eq!(reply.get("SUM"), "unknown reviewer 'bob'; one of gpt, gem");
     spec(&hive);
-    refuses(&hive, "hf-review prompt spec.md --reviewer bob", 2, "'bob' is not a reviewer; there are gpt, gem");
+    refuses(&hive, "hf-review prompt spec.md --reviewer bob", 2, "unknown reviewer 'bob'; one of gpt, gem");
     keeps_the_rules(&hive);
 }
 
@@ -170,7 +170,7 @@ fn after_four_rounds_only_an_operator_can_continue() {
     assert_eq!((last.get("ROUND"), last.get("NEXT"), last.get("CONVERGED")), ("4/4", "ASK operator", "no"));
     assert_eq!(
         ok(&hive, "hf-review status").stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:ASK operator\nSUM:every round is used, and there is still something to fix\nROUND:4/4\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:ASK operator\nSUM:all rounds are used up, and there is still something to fix\nROUND:4/4\n\
          CONVERGED:no\nFAIL:no timeout -> FIX: add one\n"
     );
     let limit = "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:all 4 rounds are used, and there is still something to fix\n\
@@ -207,7 +207,7 @@ fn a_debate_belongs_to_the_current_mission_and_reports_its_status() {
     ok(&hive, "hf-state start Login");
     assert_eq!(
         ok(&hive, "hf-review status").stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:it is the turn of gpt\nROUND:0/4\nTURN:gpt\nCONVERGED:no\nM1_STATUS:RUNNING\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:it is gpt's turn\nROUND:0/4\nTURN:gpt\nCONVERGED:no\nM1_STATUS:RUNNING\n"
     );
     assert_eq!(count(&hive, "DebateClosed"), 1);
     assert_eq!(said(&hive, "gpt", FAILS).get("REVIEW"), "R-gpt-0002");
@@ -402,20 +402,20 @@ fn a_run_stops_at_failures_and_at_the_round_limit() {
 #[test]
 fn a_reviewer_who_does_not_review_changes_nothing_and_is_named() {
     for (script, why) in [
-        ("true", "the reply of gpt is not a review: the reply has neither a PASS nor a FAIL line"),
+        ("true", "invalid review by gpt: the reply has neither a PASS nor a FAIL line"),
         (
             "echo Looks good to me",
-            "the reply of gpt is not a review: a line is neither PASS: nor FAIL: Looks good to me",
+            "invalid review by gpt: a line is neither PASS: nor FAIL: Looks good to me",
         ),
         (
             "head -c 1048576 /dev/zero | tr '\\0' x",
-            "the reply of gpt is not a review: the reply has 1048576 bytes: at most 2000",
+            "invalid review by gpt: the reply has 1048576 bytes: at most 2000",
         ),
         (
             "head -c 3000000 /dev/zero | tr '\\0' x",
-            "the reply of gpt is not a review: the reply has 1048576 bytes: at most 2000",
+            "invalid review by gpt: the reply has 1048576 bytes: at most 2000",
         ),
-        ("printf 'PASS: \\377'", "the reply of gpt is not a review: it is not UTF-8"),
+        ("printf 'PASS: \\377'", "invalid review by gpt: not UTF-8"),
         ("echo PASS: a; echo no key >&2; exit 4", "reviewer gpt exited with 4: no key"),
         ("kill -9 $$", "reviewer gpt was killed: "),
         ("echo PASS: a; exec sleep 1000", "reviewer gpt: a command was ended: it took longer than 2 seconds"),

@@ -71,7 +71,7 @@ fn every_session_reply_is_complete() {
     );
     assert_eq!(
         ok(&hive, "hf-session list").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 sessions\nCOUNT:1\nHAS_MORE:no\nENTITY:session:<ulid> S-0001@<tag> Active\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 session\nCOUNT:1\nHAS_MORE:no\nENTITY:session:<ulid> S-0001@<tag> Active\n"
     );
     assert_eq!(
         within(&hive, &shell, "hf-session report --summary done").expect_exit(0).masked(&hive),
@@ -84,7 +84,7 @@ fn every_session_reply_is_complete() {
     );
     assert_eq!(
         within(&hive, &shell, "hf-session task").expect_exit(1).masked(&hive),
-        "EXIT:1\nSTATUS:NO_TASK\nNEXT:NONE\nSUM:there is nothing to do\n"
+        "EXIT:1\nSTATUS:NO_TASK\nNEXT:NONE\nSUM:no task is ready\n"
     );
     assert_eq!(
         within(&hive, &shell, "hf-session logout").expect_exit(0).masked(&hive),
@@ -127,7 +127,7 @@ fn bad_requests_are_refused() {
     }
     logged_in(&hive, "a", "main");
     let words = ["report", "--session", "S-0001"];
-    assert_eq!(hive.refuses("session", &words, 6).get("SUM"), "you hold no task");
+    assert_eq!(hive.refuses("session", &words, 6).get("SUM"), "you do not hold a task");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn another_agents_session_cannot_be_used() {
     for line in ["hf-task claim T-0002", "hf-task propose x", "hf-checkpoint here", "hf-deepwork start --flexible x"] {
         let before = hive.contents();
         let reply = within(&hive, &shell, line).expect_exit(3);
-        assert!(reply.get("SUM").contains("S-0001 is a session of agent a"), "{line}: {reply:#?}");
+        assert!(reply.get("SUM").contains("S-0001 belongs to agent a"), "{line}: {reply:#?}");
         assert!(hive.contents() == before, "{line}");
     }
     // A person may look after anybody's.
@@ -387,7 +387,7 @@ fn a_session_starting_within_five_minutes_of_a_resume_is_told_about_it() {
     let reply = sh(&hive, &format!("hf-session task --session {at_once}"));
     assert_eq!(
         reply.get("INSTRUCTION"),
-        "work was paused and goes on: check where things stood, tidy up what is half done; the repository and its \
+        "work was paused and has been resumed: check the current state and clean up what is half done; the repository and its \
          dependencies may have changed"
     );
     hive.at(&moment(399).to_string());

@@ -9,7 +9,7 @@ fn a_new_vault_is_running_and_needs_no_attention() {
     hive.at("2026-01-31T12:01:05Z");
     assert_eq!(
         ok(&hive, "hf-status").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running, nothing needs a person\nSYSTEM_STATE:running\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; nothing needs attention\nSYSTEM_STATE:running\n\
          PENDING_APPROVALS:0\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\n\
          UPTIME_SECONDS:65\nPROBLEMS:0\n"
     );
@@ -65,7 +65,7 @@ fn the_figures_say_what_they_count() {
     hive.at("2026-02-01T12:00:01Z");
     let figures = |found: &str, late: &str| {
         format!(
-            "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:4 figures\n\
+            "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:4 metrics\n\
              METRIC:inconsistency 0.0% part=0 whole=1 aim=<1% rebuilds that differ / rebuilds\n\
              METRIC:silence_detection {found} aim=100% silent runs found / silent runs\n\
              METRIC:task_completion 0.0% part=0 whole=1 aim=>80% succeeded / proposed\n\
@@ -102,5 +102,5 @@ fn a_watchdog_that_stopped_running_is_a_problem() {
     hive.at("2026-01-31T12:03:01Z");
     let reply = ok(&hive, "hf-status");
     assert_eq!(reply.get("WATCHDOG"), "2026-01-31T12:00:00Z age_seconds=181");
-    assert_eq!(reply.get("PROBLEM"), "2026-01-31T12:00:00Z the watchdog has not looked");
+    assert_eq!(reply.get("PROBLEM"), "2026-01-31T12:00:00Z the watchdog has not run");
 }

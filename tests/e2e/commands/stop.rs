@@ -50,7 +50,7 @@ fn a_stop_ends_all_work_in_one_write_and_a_resume_allows_it_again() {
     assert!(flag(&hive));
     assert_eq!(
         ok(&hive, "hf-stop again").stdout,
-        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:ASK operator\nSUM:stopped before: It deletes the wrong files\nDRAINED:yes\n"
+        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:ASK operator\nSUM:already stopped: It deletes the wrong files\nDRAINED:yes\n"
     );
     assert_eq!(
         hive.run("resume", &["--system", "--comment", "It was a drill"]).expect_exit(0).masked(&hive),
@@ -136,7 +136,7 @@ fn the_stop_flag_works_on_a_damaged_log_and_is_recorded_after_repair() {
     let good = damage(&hive);
     let reply = ok(&hive, "hf-stop fire");
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("STOPPED_UNRECORDED", "ASK operator"));
-    assert!(reply.get("SUM").starts_with("stopped, not recorded yet: "), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("stopped, but not recorded yet: "), "{reply:#?}");
     assert!(flag(&hive));
     sh(&hive, "hf-task claim").expect_exit(4);
     fs::write(hive.segment(), good).unwrap();

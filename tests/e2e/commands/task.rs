@@ -57,7 +57,7 @@ fn every_reply_from_a_tasks_proposal_to_its_success_is_complete() {
     );
     assert_eq!(
         ok(&hive, "hf-task list --status Succeeded").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 tasks\nCOUNT:1\nHAS_MORE:no\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 task\nCOUNT:1\nHAS_MORE:no\n\
          ENTITY:task:<ulid> T-0001@<tag> Succeeded Form\n"
     );
     keeps_the_rules(&hive);
@@ -241,7 +241,7 @@ fn the_next_task_is_the_preferred_one_then_the_oldest() {
     assert!(first["parents"].as_array().unwrap().contains(&applied["event_id"]), "what preferred it is a cause");
     assert_eq!(
         sh(&hive, "hf-task claim").expect_exit(1).stdout,
-        "EXIT:1\nSTATUS:NO_TASK\nNEXT:NONE\nSUM:no task is ready; 0 wait for something\n"
+        "EXIT:1\nSTATUS:NO_TASK\nNEXT:NONE\nSUM:no task is ready; 0 tasks waiting\n"
     );
     keeps_the_rules(&hive);
 }

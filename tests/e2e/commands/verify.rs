@@ -44,7 +44,7 @@ fn a_good_log_passes_with_every_verdict() {
         let reply = hive.run("verify", args).expect_exit(0);
         assert_eq!(
             reply.masked(&hive),
-            "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:3 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
+            "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:3 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
              PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:NOT_CHECKED\nSETTINGS:RECORDED\nDUE:0\nEVENTS:3\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
         );
         assert_eq!(reply.stderr, "");
@@ -88,7 +88,7 @@ fn damage_is_reported_with_its_place() {
     assert_eq!(verdicts(&reply), ["BROKEN", "CLEAN", "OK", "NONE"]);
     assert_eq!(
         reply.masked(&hive).lines().take(4).collect::<Vec<_>>(),
-        ["EXIT:1", "STATUS:FAILED", "NEXT:ASK operator", "SUM:1 events were checked, and something is wrong"]
+        ["EXIT:1", "STATUS:FAILED", "NEXT:ASK operator", "SUM:1 event checked; verification failed"]
     );
     let place = format!("2026-01/2026-01-31.jsonl at byte {}: ", ends[0]);
     assert!(reply.get("FINDING").starts_with(&place), "{reply:#?}");
@@ -104,7 +104,7 @@ fn a_log_that_ends_before_its_head_fails() {
     write_private(&hive.segment(), &good[..ends[1]]);
     let reply = hive.run("verify", &[]).expect_exit(1);
     assert_eq!(verdicts(&reply), ["OK", "CLEAN", "AHEAD", "NONE"]);
-    assert_eq!(reply.get("FINDING"), "the log ends before the head that chain.json names");
+    assert_eq!(reply.get("FINDING"), "the log ends before the head in chain.json");
     hive.refuses("append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#], 4);
     hive.refuses("log", &[], 4);
     write_private(&hive.segment(), &good[..ends[1] + 7]);
@@ -131,7 +131,7 @@ fn a_missing_torn_or_stale_head_record_is_reported_but_not_an_error() {
     fs::write(hive.segment(), [log(&hive), b"{\"torn".to_vec()].concat()).unwrap();
     let reply = hive.run("verify", &[]).expect_exit(1);
     assert_eq!(verdicts(&reply), ["OK", "TORN", "OK", "NONE"]);
-    assert!(reply.get("FINDING").starts_with("behind the published head: "), "{reply:#?}");
+    assert!(reply.get("FINDING").starts_with("after the published head: "), "{reply:#?}");
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn recovery_moves_the_damaged_suffix_and_nothing_before_it() {
         let reply = recovers(&hive, &log(&hive), kept);
         assert_eq!(
             mask_number(&reply.masked(&hive)),
-            "EXIT:0\nSTATUS:RECOVERED\nNEXT:NONE\nSUM:# bytes were moved to quarantine\nEVENT_ID:<ulid>\n\
+            "EXIT:0\nSTATUS:RECOVERED\nNEXT:NONE\nSUM:moved # bytes to quarantine\nEVENT_ID:<ulid>\n\
              HEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\nBYTES:#\nQUARANTINED:damage"
         );
         assert_eq!(reply.get("HEAD_ID"), found["event_id"]);
@@ -341,7 +341,7 @@ fn recovery_moves_the_damaged_suffix_and_nothing_before_it() {
 /// The lines of a recovery's reply without the numbers that follow from the size of ids and texts.
 fn mask_number(text: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once(':') {
-        Some(("SUM", _)) => "SUM:# bytes were moved to quarantine",
+        Some(("SUM", _)) => "SUM:moved # bytes to quarantine",
         Some(("BYTES", _)) => "BYTES:#",
         Some(("QUARANTINED", name)) => &line[..line.len() - name.len() + name.find('-').unwrap()],
         _ => line,
@@ -409,7 +409,7 @@ fn an_intact_log_is_not_recovered() {
     let reply = hive.run("verify", &["--recover", "--yes"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:INTACT\nNEXT:NONE\nSUM:the log is whole; there is nothing to recover\nHEAD_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:INTACT\nNEXT:NONE\nSUM:the log is intact; nothing to recover\nHEAD_ID:<ulid>\n\
          HEAD_HASH:sha256:<digest>\nBYTES:0\n"
     );
     assert!(hive.contents() == before);

@@ -51,7 +51,7 @@ fn an_anomaly_is_reported_with_advice() {
     let reply = at(&mut hive, 601, "hf-watchdog").expect_exit(1);
     assert_eq!(
         told(&hive, &reply),
-        "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 findings, 1 things done\nHEARTBEAT_ID:20260131121001\n\
+        "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 finding, 1 action\nHEARTBEAT_ID:20260131121001\n\
          ANOMALY:INACTIVE agent:main error 601\n\
          ADVICE:write an activity log, or a checkpoint if you are in the middle of something\n\
          DID:AnomalyDetected agent:main\nTICK_MS:<n>\n"

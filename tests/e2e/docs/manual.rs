@@ -11,7 +11,7 @@ use hiveforge::cli::{self, COMMANDS};
 use hiveforge::event::kind::{SubjectType, TABLE};
 use hiveforge::machine;
 use hiveforge::policy::settings::{Fallback, Setting};
-use hiveforge::reply::value::{Column, Said, Shape};
+use hiveforge::reply::value::{Column, InText, Shape};
 use hiveforge::reply::{Key, Status, key, schema};
 
 use crate::support::test_vault::{Reply, TestVault, binary};
@@ -237,8 +237,8 @@ fn the_page_of_replies_is_current() {
 /// The type of a key's value in JSON, with the columns of a row.
 fn said_as(shape: Shape) -> String {
     let names = |columns: &[Column]| {
-        let name = |column: &Column| match column.said {
-            Said::Quiet => format!("{} (JSON only)", column.name),
+        let name = |column: &Column| match column.in_text {
+            InText::Hidden => format!("{} (JSON only)", column.name),
             _ => column.name.to_owned(),
         };
         columns.iter().map(name).collect::<Vec<_>>().join(", ")
@@ -247,8 +247,8 @@ fn said_as(shape: Shape) -> String {
         Shape::Text => ", a text".to_owned(),
         Shape::Number => ", a number".to_owned(),
         Shape::Time => ", a time".to_owned(),
-        Shape::Flag | Shape::Only => ", a boolean".to_owned(),
-        Shape::Of => ", an object with number and of".to_owned(),
+        Shape::Flag | Shape::TrueOnly => ", a boolean".to_owned(),
+        Shape::NumberOf => ", an object with number and of".to_owned(),
         Shape::Row(columns) => format!(", an object with {}", names(columns)),
         Shape::Rows(columns) => format!(", objects with {}", names(columns)),
         Shape::Objects(_, "event") => ", the events as the log has them".to_owned(),

@@ -475,7 +475,7 @@ fn random_operations_keep_the_branch_rules_on_a_real_vault() {
             Ok(()) => done += 1,
             Err(error) => {
                 refused += 1;
-                let code = hiveforge::reply::Status::of(&error.kind).exit();
+                let code = hiveforge::reply::Status::for_error(&error.kind).exit();
                 assert!([2, 3, 6].contains(&code), "step {step}: {error:?}");
             }
         }

@@ -335,14 +335,14 @@ fn a_rebuild_recreates_index_and_projections_from_events_alone() {
     let reply = hive.run("project", &["--rebuild"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:REBUILT\nNEXT:NONE\nSUM:from the events alone\nEVENTS:200\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+        "EXIT:0\nSTATUS:REBUILT\nNEXT:NONE\nSUM:rebuilt from the events\nEVENTS:200\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
     assert_eq!(maps(&hive), before);
     // As the mark is now at the head, the index alone answers.
     let reply = hive.run("project", &["--check"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:CONSISTENT\nNEXT:NONE\nSUM:index, projections and snapshot say what the events say\n\
+        "EXIT:0\nSTATUS:CONSISTENT\nNEXT:NONE\nSUM:index, projections and snapshot match the events\n\
          EVENTS:200\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }

@@ -437,7 +437,7 @@ fn deep_work_shortened_by_settings_is_due_for_everyone() {
     hive.at("2026-01-31T12:30:01Z");
     ok(&hive, "hf-require propose x");
     assert_eq!(ok(&hive, "hf-verify").get("DUE"), "1");
-    assert_eq!(ok(&hive, "hf-deepwork status --agent a").get("SUM"), "no deep work is open");
+    assert_eq!(ok(&hive, "hf-deepwork status --agent a").get("SUM"), "no deep work in progress");
     assert!(ok(&hive, "hf-deepwork list --agent a").get("DEEP_WORK").contains("Expired"));
     keeps_the_rules(&hive);
 }

@@ -50,7 +50,7 @@ fn a_log_written_by_the_commands_keeps_the_rules() {
     let reply = hive.run("verify", &["--policy"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
+        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
          PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }

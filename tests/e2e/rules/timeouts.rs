@@ -69,14 +69,14 @@ fn a_silent_run_is_retried_until_its_retries_are_used_up() {
     let check = sh(&hive, "hf-watchdog --check").expect_exit(1);
     let anomaly = "HEARTBEAT_ID:20260131120200\nANOMALY:RUN_SILENT run:<ulid> error 120\n\
          ADVICE:a run fell silent; its task is tried again or given up\n";
-    let head = "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 findings,";
-    assert_eq!(told(&hive, &check), format!("{head} 0 things done\n{anomaly}TICK_MS:<n>\n"));
+    let head = "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 finding,";
+    assert_eq!(told(&hive, &check), format!("{head} 0 actions\n{anomaly}TICK_MS:<n>\n"));
     assert_eq!(count(&hive, "RunTimedOut"), 0);
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
     assert_eq!(
         told(&hive, &reply),
         format!(
-            "{head} 5 things done\n{anomaly}DID:RunTimedOut run:<ulid>\nDID:TaskFailed task:<ulid>\n\
+            "{head} 5 actions\n{anomaly}DID:RunTimedOut run:<ulid>\nDID:TaskFailed task:<ulid>\n\
              DID:TaskRetrying task:<ulid>\nDID:TaskReady task:<ulid>\nDID:TaskAssigned task:<ulid>\nTICK_MS:<n>\n"
         )
     );
@@ -202,7 +202,7 @@ fn an_unanswered_decision_is_escalated_and_can_still_be_answered() {
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
     assert_eq!(
         told(&hive, &reply),
-        "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 findings, 1 things done\nHEARTBEAT_ID:20260201120001\n\
+        "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 finding, 1 action\nHEARTBEAT_ID:20260201120001\n\
          ANOMALY:APPROVAL_OVERDUE decision:<ulid> error 86401\n\
          ADVICE:an operator should decide: hf-decide list --open\nDID:ApprovalTimedOut decision:<ulid>\nTICK_MS:<n>\n"
     );
@@ -225,7 +225,7 @@ fn an_unanswered_decision_is_rejected_if_configured() {
     ok(&hive, "hf-task propose Drop --destructive");
     hive.at("2026-01-31T13:00:01Z");
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
-    assert_eq!(reply.get("SUM"), "2 findings, 6 things done");
+    assert_eq!(reply.get("SUM"), "2 findings, 6 actions");
     let mut events = did(&reply);
     events.sort();
     assert_eq!(
@@ -282,7 +282,7 @@ fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
     assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Blocked".to_owned(), "Proposed".to_owned()));
     assert_eq!(
         ok(&hive, "hf-status").get("PROBLEM"),
-        "2026-01-31T12:00:00Z REQ-0001 is Blocked: it went back and forth too often"
+        "2026-01-31T12:00:00Z REQ-0001 is Blocked: it failed verification too many times"
     );
     refuses(&hive, "hf-task claim T-0004", 3, "T-0004 cannot begin: REQ-0001 is Blocked");
     let explained = ok(&hive, "hf-task explain T-0004");

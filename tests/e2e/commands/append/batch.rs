@@ -34,7 +34,7 @@ fn a_batch_is_recorded_atomically_and_reports_every_id() {
     let reply = hive.pipe("append", &["--batch"], jsonl(&story())).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:3 events, the last TaskAborted task:t\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:3 events, last: TaskAborted task:t\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
          EVENT_ID:<ulid>\nSUBJECT:task:t\nREF:T-0001@<tag>\nHASH:sha256:<digest>\nPREV_HASH:sha256:<digest>\n"
     );
     let events = hive.events();
@@ -116,7 +116,7 @@ fn a_batch_is_recorded_with_its_consequences_and_lists_them_last() {
     let hive = TestVault::new();
     let args = ["--batch", "--key", "k"];
     let first = hive.pipe("append", &args, jsonl(&story_with_consequences())).expect_exit(0);
-    assert_eq!(first.get("SUM"), "3 events, the last RequirementAnalyzed requirement:r");
+    assert_eq!(first.get("SUM"), "3 events, last: RequirementAnalyzed requirement:r");
     let events = hive.events();
     let kinds: Vec<&str> = events[1..].iter().map(|event| event["event_type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["TaskProposed", "TaskReady", "RequirementProposed", "RequirementAnalyzed", "DecisionRequested"]);
@@ -178,7 +178,7 @@ fn a_dry_run_of_a_batch_or_a_stream_changes_nothing() {
     let reply = hive.pipe("append", &["--batch", "-n"], jsonl(&story())).expect_exit(0);
     assert_eq!(
         reply.stdout,
-        "EXIT:0\nSTATUS:VALID\nNEXT:NONE\nSUM:3 events, the last TaskAborted task:t\nSUBJECT:task:t\n"
+        "EXIT:0\nSTATUS:VALID\nNEXT:NONE\nSUM:3 events, last: TaskAborted task:t\nSUBJECT:task:t\n"
     );
     assert_eq!(hive.pipe("append", &["--stream", "-n"], jsonl(&story())).expect_exit(0).get("STATUS"), "VALID");
     assert!(hive.contents() == before);
@@ -190,7 +190,7 @@ fn a_stream_takes_more_than_a_batch_and_commits_every_thousand() {
     let reply = hive.pipe("append", &["--stream"], jsonl(&keyed(0..2500))).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:2500 recorded, 0 recorded before\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:APPENDED\nNEXT:NONE\nSUM:2500 events recorded, 0 already recorded\nEVENT_ID:<ulid>\n\
          HASH:sha256:<digest>\nRECORDED:2500\nDUPLICATES:0\n"
     );
     let events = hive.events();
@@ -211,7 +211,7 @@ fn an_interrupted_stream_reports_its_progress_and_can_be_repeated() {
     let reply = hive.pipe("append", &["--stream"], jsonl(&bad)).expect_exit(2);
     assert_eq!(
         reply.get("SUM"),
-        "1000 recorded, 0 recorded before: line 1700: RequirementProposed is about a requirement, not about task:wrong"
+        "1000 events recorded, 0 already recorded: line 1700: RequirementProposed is about a requirement, not about task:wrong"
     );
     assert_eq!(hive.events().len(), 1001);
     let reply = hive.pipe("append", &["--stream"], jsonl(&good)).expect_exit(0);
@@ -224,7 +224,7 @@ fn an_interrupted_stream_reports_its_progress_and_can_be_repeated() {
 fn a_stream_keeps_everything_before_an_unreadable_line() {
     let hive = TestVault::new();
     let reply = hive.pipe("append", &["--stream"], jsonl(&keyed(0..3)) + "{\n").expect_exit(2);
-    assert!(reply.get("SUM").starts_with("3 recorded, 0 recorded before: line 4: not JSON"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("3 events recorded, 0 already recorded: line 4: not JSON"), "{reply:#?}");
     assert_eq!(hive.events().len(), 4);
 }
 
@@ -236,7 +236,7 @@ fn reusing_a_stream_key_for_something_else_is_a_conflict() {
     lines[1]["payload"]["title"] = "other".into();
     let reply = hive.pipe("append", &["--stream"], jsonl(&lines)).expect_exit(3);
     assert_eq!((reply.get("REASON"), reply.get("RECORDED")), ("key_conflict", "0"));
-    assert!(reply.get("SUM").starts_with("0 recorded, 0 recorded before: line 2: the key 'k1'"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("0 events recorded, 0 already recorded: line 2: the key 'k1'"), "{reply:#?}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn the_pulse_says_react_then_resume_then_create_or_wait() {
     let decided = |hive: &TestVault| does(hive, "ann", &["decide"]);
     assert_eq!(
         decided(&hive).stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:nothing waits for you\nCHOICE:CREATE\nCHOICE:WAIT\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:nothing is waiting for you\nCHOICE:CREATE\nCHOICE:WAIT\n"
     );
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     does(&hive, "ann", &["suspend", "--summary", "Half way"]);
@@ -50,21 +50,21 @@ fn the_pulse_says_react_then_resume_then_create_or_wait() {
     hive.at("2026-01-31T13:00:00Z");
     assert_eq!(
         decided(&hive).stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:2 branches wait for you\nACTIVE:BR-0001 user Active 2026-01-31T12:00:00Z the user\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:2 branches suspended\nACTIVE:BR-0001 user Active 2026-01-31T12:00:00Z the user\n\
          CHOICE:RESUME\nCANDIDATE:BR-0002 free 3600 A walk\nCANDIDATE:BR-0003 free 3540 Tea\n"
     );
     hive.run("branch", &["tell", "ann", "Are you there?"]).expect_exit(0);
     let reply = decided(&hive);
     assert_eq!(
         reply.stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-branch inbox --unread --agent ann\nSUM:1 messages are unread\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-branch inbox --unread --agent ann\nSUM:1 unread message\n\
          ACTIVE:BR-0001 user Active 2026-01-31T13:00:00Z the user\nCHOICE:REACT\n\
          MESSAGE:MSG-0001 Unread 2026-01-31T13:00:00Z user:jo Are you there?\n"
     );
     let inbox = hive.run_next(&reply).expect_exit(0);
     assert_eq!(
         inbox.stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-branch read --agent ann\nSUM:1 messages, 1 unread\nCOUNT:1\nHAS_MORE:no\nUNREAD:1\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-branch read --agent ann\nSUM:1 message, 1 unread\nCOUNT:1\nHAS_MORE:no\nUNREAD:1\n\
          MESSAGE:MSG-0001 Unread 2026-01-31T13:00:00Z user:jo Are you there?\n"
     );
     let read = hive.run_next(&inbox).expect_exit(0);
@@ -77,7 +77,7 @@ fn the_pulse_says_react_then_resume_then_create_or_wait() {
     // What was read is still there for who looks back, and gone from what is new.
     assert_eq!(does(&hive, "ann", &["inbox"]).all("MESSAGE").len(), 1);
     assert_eq!(does(&hive, "ann", &["inbox", "--unread"]).all("MESSAGE").len(), 0);
-    assert_eq!(does(&hive, "ann", &["read"]).get("SUM"), "nothing is unread");
+    assert_eq!(does(&hive, "ann", &["read"]).get("SUM"), "no unread messages");
     assert_eq!(does(&hive, "ann", &["read", "MSG-0001"]).get("STATUS"), "DUPLICATE");
 }
 
@@ -117,7 +117,7 @@ fn switching_branches_reports_unread_messages_first() {
     assert_eq!(
         reply.stderr,
         "EXIT:1\nSTATUS:INTERRUPTED\nNEXT:ACTION hf-branch inbox --unread --agent ann\n\
-         SUM:somebody told you something: BR-0003 is left, and the root is active\n"
+         SUM:interrupted by a message: left BR-0003; the root is active\n"
     );
     assert_eq!(active(&hive, "ann"), "BR-0001");
     does(&hive, "ann", &["resume", "BR-0002"]);

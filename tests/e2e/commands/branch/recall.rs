@@ -39,7 +39,7 @@ fn recall_works_for_everything_by_thread_and_by_word() {
     assert_eq!(all["branches"][1]["threads"][0]["summary"], "Chapter 1 is done");
     let none = does(&hive, "ann", &["recall", "--all", "--grep", "whale"]);
     assert_eq!(none.stdout, "");
-    refuses(&hive, "hf-branch recall BR-0002 --thread 9 --agent ann", 6, "BR-0002 has 2 threads, and no thread 9");
+    refuses(&hive, "hf-branch recall BR-0002 --thread 9 --agent ann", 6, "BR-0002 has no thread 9; it has 2 threads");
 }
 
 #[test]

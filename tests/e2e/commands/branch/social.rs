@@ -76,7 +76,7 @@ fn a_hundred_personas_know_each_other_when_they_first_talk() {
     hive.batch(&batch);
     // 32 by themselves, each with every other.
     assert_eq!(does(&hive, "p0", &["list"]).get("SUM"), "32 branches");
-    assert_eq!(does(&hive, "p39", &["list"]).get("SUM"), "1 branches");
+    assert_eq!(does(&hive, "p39", &["list"]).get("SUM"), "1 branch");
     does(&hive, "p39", &["tell", "p0", "Good day"]);
     assert_eq!(does(&hive, "p39", &["list"]).get("SUM"), "2 branches");
     assert_eq!(does(&hive, "p0", &["list"]).get("SUM"), "33 branches");

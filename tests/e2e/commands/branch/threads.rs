@@ -132,7 +132,7 @@ fn resuming_one_branch_suspends_the_other_and_asks_for_its_summary() {
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     let asked = hive.refuses("branch", &["resume", "BR-0002", "--agent", "ann"], 3);
     assert_eq!(asked.get("REASON"), "summary_required");
-    assert_eq!(asked.get("SUM"), "BR-0003 is Active: say where it stands with --summary, or leave it with --abort");
+    assert_eq!(asked.get("SUM"), "BR-0003 is Active: leave it with --summary, or with --abort");
     hive.refuses("branch", &["create", "More", "--type", "free", "--agent", "ann"], 3);
     does(&hive, "ann", &["resume", "BR-0002", "--summary", "Half way round the lake"]);
     assert_eq!(active(&hive, "ann"), "BR-0002");

@@ -64,7 +64,7 @@ fn supervise_anew(story: &TestJobVault, reference: &str) -> Child {
 
 #[test]
 fn an_unapproved_command_cannot_replace_an_approved_one() {
-    let not_recorded = "the command of T-0001 is not the one that was recorded";
+    let not_recorded = "the command of T-0001 differs from the recorded one";
     for (name, value, status, sum) in [
         ("timeout", json!(null), "DONE", "Job finished"),
         ("argv", json!(["sh", "-c", "touch other"]), "FAIL", not_recorded),

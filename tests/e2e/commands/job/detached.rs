@@ -76,7 +76,7 @@ fn a_hundred_jobs_fired_in_a_loop_all_finish_and_leave_nothing() {
     let names: Vec<String> = (1..=100).map(|n| format!("T-{n:04}")).collect();
     let words: Vec<&str> = ["wait"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let reply = story.run("job", &words).expect_exit(0);
-    assert_eq!(reply.get("SUM"), "100 of 100 jobs are over, 0 failed");
+    assert_eq!(reply.get("SUM"), "100 of 100 jobs ended, 0 failed");
     story.gone();
     let mut printed: Vec<String> =
         (1..=100).map(|n| String::from_utf8(story.log(&format!("logs/L-{n:04}.txt"))).unwrap()).collect();

@@ -29,14 +29,14 @@ fn every_job_reply_is_complete() {
     );
     assert_eq!(
         ok(&story, "hf-job wait T-0001 T-0002 --max 1s").masked(&story),
-        "EXIT:0\nSTATUS:RUNNING\nNEXT:ACTION hf-job wait T-0001 T-0002\nSUM:0 of 2 jobs are over, 0 failed\n\
+        "EXIT:0\nSTATUS:RUNNING\nNEXT:ACTION hf-job wait T-0001 T-0002\nSUM:0 of 2 jobs ended, 0 failed\n\
          JOB:T-0001 RUNNING logs/L-0001.txt Unit tests\n\
          JOB:T-0002 QUEUED logs/L-0002.txt sh -c echo Tests failed; echo oops >&2; exit 4\n"
     );
     go.open();
     assert_eq!(
         sh(&story, "hf-job wait T-0001 T-0002").expect_exit(1).masked(&story),
-        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:2 of 2 jobs are over, 1 failed\n\
+        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:2 of 2 jobs ended, 1 failed\n\
          JOB:T-0001 DONE logs/L-0001.txt Unit tests\n\
          JOB:T-0002 FAIL logs/L-0002.txt sh -c echo Tests failed; echo oops >&2; exit 4\n"
     );
@@ -47,7 +47,7 @@ fn every_job_reply_is_complete() {
     );
     assert_eq!(
         ok(&story, "hf-job wait T-0001").masked(&story),
-        "EXIT:0\nSTATUS:DONE\nNEXT:NONE\nSUM:1 of 1 jobs are over, 0 failed\n\
+        "EXIT:0\nSTATUS:DONE\nNEXT:NONE\nSUM:1 of 1 job ended, 0 failed\n\
          JOB:T-0001 DONE logs/L-0001.txt Unit tests\n"
     );
     assert_eq!(ok(&story, "hf-job list --running").stdout, "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 jobs\nCOUNT:0\n");

@@ -50,7 +50,7 @@ fn waiting_for_any_job_ends_with_the_first_and_says_how_to_continue() {
     );
     one.open();
     let reply = ok(&story, "hf-job wait T-0001 T-0002 --any");
-    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("DONE", "1 of 2 jobs are over, 0 failed"));
+    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("DONE", "1 of 2 jobs ended, 0 failed"));
     two.open();
     sh(&story, "hf-job wait T-0001 T-0002 --any");
     assert_eq!(story.poll("T-0002").get("STATUS"), "FAIL");

@@ -61,7 +61,7 @@ fn the_outcome_of_a_job_whose_folder_is_deleted_is_recorded() {
     at.line();
     fs::remove_dir_all(story.vault().join("Jobs")).unwrap();
     story.gone();
-    let lost = "its folder in the vault is gone";
+    let lost = "its directory in the vault is missing";
     assert_eq!(story.of_kind("RunCrashed")[0]["payload"]["reason"], lost);
     assert_eq!([1, 2].map(|n| state(&story, &format!("T-000{n}"))), ["Aborted"; 2]);
     assert!(!story.dir().join("ran").exists());

@@ -49,7 +49,7 @@ fn a_session_that_never_logs_out_expires_after_the_grace_period() {
     let reply = at(&mut hive, 61, "hf-watchdog").expect_exit(1);
     assert_eq!(
         told(&hive, &reply),
-        "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 findings, 2 things done\nHEARTBEAT_ID:20260131120101\n\
+        "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 finding, 2 actions\nHEARTBEAT_ID:20260131120101\n\
          ANOMALY:SESSION_EXPIRED session:<ulid> error 1\nADVICE:an agent did not log out in time; its session is void\n\
          DID:SessionExpired session:<ulid>\nDID:PauseDrained project:main\nTICK_MS:<n>\n"
     );

@@ -203,9 +203,9 @@ fn a_hand_edited_state_file_is_set_aside_reported_and_rebuilt() {
         let aside = beside_m1(&hive);
         assert_eq!(aside.len(), n + 1, "{aside:?}");
         let said =
-            reply.stderr.strip_prefix("warning: M1.md was not what the events say: it is kept as Autonomous/state/");
+            reply.stderr.strip_prefix("warning: M1.md did not match the events; kept it as Autonomous/state/");
         let name =
-            said.and_then(|said| said.strip_suffix(", and made again\n")).unwrap_or_else(|| panic!("{reply:#?}"));
+            said.and_then(|said| said.strip_suffix(" and rewrote it\n")).unwrap_or_else(|| panic!("{reply:#?}"));
         assert_eq!(fs::read(hive.vault().join("Autonomous/state").join(name)).unwrap(), *bytes, "{n}");
         assert_eq!(state(&hive, &["show"]).stderr, "", "told once");
     }
@@ -219,7 +219,7 @@ fn a_hand_edited_state_file_is_set_aside_reported_and_rebuilt() {
     fs::create_dir_all(fresh.vault().join("Autonomous/state")).unwrap();
     let file = fresh.vault().join("Autonomous/state/M1.md");
     write_private(&file, b"my plan");
-    refuses(&fresh, "hf-state show", 6, "no mission was begun yet");
+    refuses(&fresh, "hf-state show", 6, "no mission yet");
     assert!(state(&fresh, &["start", "Login"]).stderr.contains("it is kept as"));
     assert_eq!(beside_m1(&fresh).len(), 1);
     keeps_the_rules(&hive);

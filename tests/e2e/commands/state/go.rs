@@ -129,7 +129,7 @@ fn without_a_fixer_a_failure_is_reported_for_someone_to_fix() {
     assert_eq!(story.run("state", &["go"]).expect_exit(1).masked(&story), said);
     assert_eq!(story.events().len(), events, "nothing happens until somebody says that it is mended");
     let show = state(&story, &["show"]);
-    assert_eq!(show.get("NEXT_ACTION"), "mend it, then hf-state round and hf-state go");
+    assert_eq!(show.get("NEXT_ACTION"), "fix it, then hf-state round and hf-state go");
     assert_eq!(show.get("LAST_ACTION"), "round 1 failed: exit code 1");
     state(&story, &["round"]);
     assert_eq!(story.run("state", &["go"]).expect_exit(0).get("SUM"), "round 2: All tests passed");
@@ -188,12 +188,12 @@ fn go_reports_what_is_missing_before_recording_anything() {
     state(&story, &["start", "Login"]);
     let reply = story.refuses("state", &["go"], 3);
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("APPROVAL_REQUIRED", "ASK operator"));
-    assert!(reply.get("SUM").ends_with("names no requirement that an operator approved"), "{reply:#?}");
+    assert!(reply.get("SUM").ends_with("requires a requirement approved by an operator"), "{reply:#?}");
     ok(&story, "hf-require propose Login");
     ok(&story, "hf-state set REQUIREMENT=REQ-0001");
     ok(&story, "hf-require analyze REQ-0001 Easy.");
     let reply = story.refuses("state", &["go"], 3);
-    assert!(reply.get("SUM").ends_with("needs an operator's approval (requirement_approval) first"), "{reply:#?}");
+    assert!(reply.get("SUM").ends_with("requires approval by an operator (requirement_approval)"), "{reply:#?}");
     ok(&story, "hf-decide reject DEC-0001 --reason no");
     assert_eq!(story.refuses("state", &["go"], 3).get("STATUS"), "APPROVAL_REQUIRED");
     story.over();
@@ -428,7 +428,7 @@ fn a_round_does_not_start_while_the_previous_run_is_active() {
     let refused = story.run("state", &["round"]).expect_exit(3);
     assert_eq!(
         (refused.get("REASON"), refused.get("SUM")),
-        ("not_ready", "T-0001 is Running: a round begins when the one before is over",)
+        ("not_ready", "T-0001 is Running: the previous round has not ended",)
     );
     go.open();
     assert_eq!(story.run("state", &["go"]).expect_exit(0).get("STATUS"), "DONE");

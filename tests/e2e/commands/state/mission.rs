@@ -15,7 +15,7 @@ fn there_is_one_mission_at_a_time_and_having_none_is_reported() {
     for line in
         ["hf-state show", "hf-state round", "hf-state done", "hf-state fail", "hf-state set OPEN_K=K1", "hf-state go"]
     {
-        refuses(&hive, line, 6, "no mission was begun yet");
+        refuses(&hive, line, 6, "no mission yet");
     }
     ok(&hive, "hf-state start Login");
     refuses(&hive, "hf-state start Logout", 3, "is Running: one mission has to end first");
@@ -27,17 +27,17 @@ fn there_is_one_mission_at_a_time_and_having_none_is_reported() {
 fn text_that_does_not_fit_the_state_file_is_refused_with_a_reason() {
     let hive = begun();
     for (pair, why) in [
-        ("STATUS=PASS", "STATUS is kept by hf-state itself"),
-        ("ROUND=1/4", "ROUND is kept by hf-state itself"),
-        ("GOAL=", "a mission has a goal"),
-        ("GOAL=NONE", "a mission has a goal"),
-        ("nonsense", "'nonsense' is not KEY=VALUE"),
-        ("COLOUR=red", "'COLOUR' is not a line of M1.md"),
-        ("CONSTRAINTS=a", "give constraints with --constraint, one each"),
-        ("LOGREF=../../etc/passwd", "LOGREF is L-0001 or NONE"),
-        ("LOGREF=L-", "LOGREF is L-0001 or NONE"),
-        ("OPEN_K=K1, K2", "OPEN_K is words with commas between them, such as K1,K2, or NONE"),
-        ("OPEN_K=K1,,K2", "OPEN_K is words with commas between them, such as K1,K2, or NONE"),
+        ("STATUS=PASS", "STATUS cannot be set; hf-state maintains it"),
+        ("ROUND=1/4", "ROUND cannot be set; hf-state maintains it"),
+        ("GOAL=", "GOAL cannot be empty"),
+        ("GOAL=NONE", "GOAL cannot be empty"),
+        ("nonsense", "invalid line 'nonsense'; must be KEY=VALUE"),
+        ("COLOUR=red", "unknown line 'COLOUR' of M1.md"),
+        ("CONSTRAINTS=a", "CONSTRAINTS cannot be set; use --constraint for each"),
+        ("LOGREF=../../etc/passwd", "invalid LOGREF; must be like L-0001, or NONE"),
+        ("LOGREF=L-", "invalid LOGREF; must be like L-0001, or NONE"),
+        ("OPEN_K=K1, K2", "invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE"),
+        ("OPEN_K=K1,,K2", "invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE"),
         ("LAST_ACTION=a\nSTATUS: PASS", "LAST_ACTION is one line, without control characters"),
         ("LAST_ACTION=a\u{7f}b", "LAST_ACTION is one line, without control characters"),
         ("LAST_ACTION=a\tb", "LAST_ACTION is one line, without control characters"),
