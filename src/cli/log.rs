@@ -114,8 +114,8 @@ impl Args {
         op::follow(ctx, request, &mut |followed| match (followed, self.jsonl) {
             (FollowStep::Begins, true) => Ok(ControlFlow::Continue(())),
             (FollowStep::Begins, false) => out.reply(&reply),
-            (FollowStep::LogEntry((_, line)), true) => out.write(&[line.as_slice(), b"\n"].concat()),
-            (FollowStep::LogEntry((event, _)), false) => out.write(list_line(Key::Event, &event_row(event)).as_bytes()),
+            (FollowStep::Entry((_, line)), true) => out.write(&[line.as_slice(), b"\n"].concat()),
+            (FollowStep::Entry((event, _)), false) => out.write(list_line(Key::Event, &event_row(event)).as_bytes()),
         })?;
         Ok(Output::Streamed)
     }

@@ -68,7 +68,7 @@ pub type LogEntry = (Event, Vec<u8>);
 pub enum FollowStep<'a> {
     /// The request is right: entries come from here on.
     Begins,
-    LogEntry(&'a LogEntry),
+    Entry(&'a LogEntry),
 }
 
 /// Whoever follows the log says whether it wants more.
@@ -179,7 +179,7 @@ pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result
         return Ok(());
     }
     for entry in &first {
-        if take(FollowStep::LogEntry(entry))?.is_break() {
+        if take(FollowStep::Entry(entry))?.is_break() {
             return Ok(());
         }
     }
@@ -210,7 +210,7 @@ fn pass_on(
     snapshot.events(from, &mut |_, event, line| {
         *seen = Some(event.id);
         if filter.takes(&event) {
-            flow = take(FollowStep::LogEntry(&(event, line.to_vec())))?;
+            flow = take(FollowStep::Entry(&(event, line.to_vec())))?;
         }
         Ok(flow)
     })?;

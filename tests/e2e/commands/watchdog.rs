@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use hiveforge::event::{Event, Kind};
 use hiveforge::policy::Settings;
-use hiveforge::policy::due::{Machine, Moment};
+use hiveforge::policy::due::{MachineFacts, Moment};
 use hiveforge::state::State;
 use hiveforge::state::Timer;
 use rustix::process::Signal;
@@ -405,7 +405,7 @@ fn each_of_a_thousand_silent_runs_is_found_at_the_first_tick_after_its_deadline(
             continue;
         }
         let now = moment(second as i64);
-        let machine = Machine::default();
+        let machine = MachineFacts::default();
         let due = Moment { state: &state, settings: &rules, now, machine: &machine }.due(Timer::ALL, None, usize::MAX);
         for late in due {
             assert_eq!(late.kind, Kind::RunTimedOut);

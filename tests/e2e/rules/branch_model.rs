@@ -8,12 +8,12 @@ use hiveforge::base::{Actor, Digest, EntityId, EntityType, Now, Subject, Timesta
 use hiveforge::event::{BatchPosition, Draft, Event, Kind};
 use hiveforge::machine::Phase;
 use hiveforge::op::branch::{
-    self, CompleteBranchRequest, CreateRequest, Leaving, NoteRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
+    self, CompleteBranchRequest, CreateRequest, LeavingNote, NoteRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
 };
 use hiveforge::op::{self, Context, task};
 use hiveforge::policy::audit::Audit;
-use hiveforge::policy::due::{Machine, Moment};
-use hiveforge::policy::{self, Request, Settings, Verdict};
+use hiveforge::policy::due::{MachineFacts, Moment};
+use hiveforge::policy::{self, Request, Settings, Ruling};
 use hiveforge::state::{Entity, State};
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,7 @@ impl Lab {
         };
         let fresh = self.mint();
         let verdict = {
-            let (settings, machine) = (Settings::default(), Machine::default());
+            let (settings, machine) = (Settings::default(), MachineFacts::default());
             let moment = Moment {
                 state: &self.state,
                 settings: &settings,
@@ -78,7 +78,7 @@ impl Lab {
             };
             policy::decide(&moment, request, &mut || fresh).ok()?
         };
-        let Verdict::Record(draft) = verdict else { return None };
+        let Ruling::Record(draft) = verdict else { return None };
         let mut unit = Vec::new();
         self.push(draft, &mut unit);
         let mut at = 0;
@@ -438,11 +438,11 @@ fn random_operations_keep_the_branch_rules_on_a_real_vault() {
         let now = Now { millis: (start + step) as u64 * 1000 };
         let ctx = Context { now, ..hive.context().acting_as(Actor::parse(&format!("agent:{name}")).unwrap()) };
         let user = Context { now, ..hive.context() };
-        let some = || -> Leaving { Leaving::default() };
+        let some = || -> LeavingNote { LeavingNote::default() };
         let leaving = match dice.below(3) {
             0 => some(),
-            1 => Leaving { abort: true, ..some() },
-            _ => Leaving { summary: Some(format!("so far {step}")), tail: Some("a\nb".to_owned()), abort: false },
+            1 => LeavingNote { abort: true, ..some() },
+            _ => LeavingNote { summary: Some(format!("so far {step}")), tail: Some("a\nb".to_owned()), abort: false },
         };
         let reference = format!("BR-{:04}", 1 + dice.below(40));
         let result = match dice.below(12) {
@@ -452,7 +452,7 @@ fn random_operations_keep_the_branch_rules_on_a_real_vault() {
             }
             2..=5 => branch::resume(&ctx, ResumeBranchRequest { reference, words: 100, leaving }).map(drop),
             6 => {
-                let leaving = Leaving { summary: leaving.summary, ..some() };
+                let leaving = LeavingNote { summary: leaving.summary, ..some() };
                 branch::suspend(&ctx, SuspendRequest { leaving }).map(drop)
             }
             7 => {

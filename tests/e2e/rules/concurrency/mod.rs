@@ -21,7 +21,7 @@ use hiveforge::op::decide::{self, ApproveRequest};
 use hiveforge::op::mission::{self, GoRequest, GoStanding, StartMissionRequest};
 use hiveforge::op::project::{self};
 use hiveforge::op::task::{self, ClaimOutcome, ClaimRequest, ProposeTaskRequest};
-use hiveforge::op::{self, Caller, Context, Host, Recorded, ResumeSystemRequest, Shell, StopRequest, Supervisor};
+use hiveforge::op::{self, Caller, Context, Host, Recorded, ResumeSystemRequest, Shell, StopRequest, SupervisorProgram};
 use hiveforge::state::Entity;
 use rustix::event::{Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -183,7 +183,7 @@ fn clock() -> Now {
 
 fn hand<'a>(hive: &TestVault, number: usize, acknowledged: &'a Acknowledged) -> Hand<'a> {
     let caller = |actor: &str, shell| Caller { actor: Actor::parse(actor).unwrap(), shell };
-    let supervisor = Some(Supervisor { program: binary("job") });
+    let supervisor = Some(SupervisorProgram { program: binary("job") });
     let host = Host { supervisor, search_path: Some("/usr/bin:/bin".into()), ..Host::new(clock) };
     let person = caller(&format!("user:jo-{number}"), Shell::Persons);
     let person = Context { lock_timeout: LONG, ..Context::new(hive.vault(), person, host) };
@@ -194,7 +194,7 @@ fn hand<'a>(hive: &TestVault, number: usize, acknowledged: &'a Acknowledged) -> 
 
 /// What an operation must leave as it was: handlers and masks of signals, variables, the working directory.
 fn surroundings() -> (Vec<String>, Vec<(OsString, OsString)>, PathBuf) {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let kept = |line: &&str| ["SigCgt", "SigIgn", "SigBlk", "Umask"].iter().any(|name| line.starts_with(name));
     let lines = status.lines().filter(kept).map(str::to_owned).collect();
     (lines, std::env::vars_os().collect(), std::env::current_dir().unwrap())

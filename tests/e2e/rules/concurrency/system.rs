@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use hiveforge::base::{Actor, EntityType, ErrorKind, Reason};
 use hiveforge::event::Kind;
 use hiveforge::job::Need;
-use hiveforge::machine::State;
+use hiveforge::machine::Phase;
 use hiveforge::op::agent::{self, ActivityRequest, CheckpointRequest, ExtendRequest, StartDeepWorkRequest};
 use hiveforge::op::config::{self, ShowConfigRequest};
 use hiveforge::op::job::{
@@ -19,10 +19,10 @@ use hiveforge::op::pause::{
 };
 use hiveforge::op::project::{self, ListRequest, MapRequest, Projection, SnapshotRequest};
 use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
-use hiveforge::op::task::{self, End, ProposeTaskRequest};
+use hiveforge::op::task::{self, TaskEnd, ProposeTaskRequest};
 use hiveforge::op::{
-    self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, Filter, Followed,
-    LineageRequest, LogRequest, Mode, RecoverRequest, Shell, ShowRequest, Start, VerifyRequest, WatchdogRequest,
+    self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter, FollowStep,
+    LineageRequest, LogRequest, Mode, RecoverRequest, Shell, ShowRequest, PageStart, VerifyRequest, WatchdogRequest,
 };
 use hiveforge::vault::Method;
 
@@ -46,7 +46,7 @@ pub(super) fn sessions(hand: &Hand, round: usize) {
     let mine = session::my_task(&seat).unwrap();
     assert_eq!((mine.task.unwrap().subject.to_string(), mine.claimed), (task.clone(), true));
     hand.told(&session::renew(&seat, RenewRequest { ttl_seconds: Some(600) }).unwrap().recorded);
-    let (reference, end) = (None, End::Succeeded { summary: Some("done".to_owned()) });
+    let (reference, end) = (None, TaskEnd::Succeeded { summary: Some("done".to_owned()) });
     let report = ReportRequest { reference, end, key: hand.key("report", round) };
     assert_eq!(hand.told(&session::report(&seat, report).unwrap().recorded), task);
     hand.told(&session::logout(&seat).unwrap().recorded.unwrap());
@@ -61,7 +61,7 @@ pub(super) fn pauses(hand: &Hand, round: usize) {
     let rest = RestRequest { reason: Some(why()), archive: false, wait: Some(LONG) };
     assert!(pause::rest(ctx, rest).unwrap().project.left.is_empty());
     let rested = pause::wait_until_drained(ctx, WaitUntilDrainedRequest { max: LONG }).unwrap();
-    assert_eq!((rested.state, rested.left), (State::Paused, Vec::new()));
+    assert_eq!((rested.state, rested.left), (Phase::Paused, Vec::new()));
     let resumed = pause::resume_project(ctx, ResumeProjectRequest { comment: Some(why()) }).unwrap();
     hand.told(&resumed.recorded.unwrap());
     hand.told(&pause::archive(ctx, ArchiveRequest { reason: Some(why()) }).unwrap().recorded.unwrap());
@@ -87,9 +87,9 @@ pub(super) fn projects(hand: &Hand, round: usize) {
     let ctx = &hand.person;
     assert!(project::summary(ctx).unwrap().events > 0);
     let projection = Projection::Of(EntityType::Requirement);
-    let mut listed = project::list(ctx, ListRequest { limit: 3, ..ListRequest::of(projection) }).unwrap();
+    let mut listed = project::list(ctx, ListRequest { limit: 3, ..ListRequest::first_page(projection) }).unwrap();
     while let Some(cursor) = listed.next_cursor.take() {
-        let request = ListRequest { limit: 3, cursor: Some(cursor.to_string()), ..ListRequest::of(projection) };
+        let request = ListRequest { limit: 3, cursor: Some(cursor.to_string()), ..ListRequest::first_page(projection) };
         listed = project::list(ctx, request).unwrap();
     }
     project::map(ctx, MapRequest { projection: Projection::Idempotency }).unwrap();
@@ -104,12 +104,12 @@ pub(super) fn projects(hand: &Hand, round: usize) {
 
 pub(super) fn logs(hand: &Hand, round: usize) {
     let ctx = &hand.person;
-    let page = |start: Start| LogRequest { filter: Filter::default(), start, limit: 7, with_references: true };
-    let found = op::log(ctx, page(Start::Newest)).unwrap();
+    let page = |start: PageStart| LogRequest { filter: EventFilter::default(), start, limit: 7, with_references: true };
+    let found = op::log(ctx, page(PageStart::Newest)).unwrap();
     let (event, _) = found.entries.last().unwrap();
-    let cursor = op::log(ctx, page(Start::Oldest)).unwrap().next_cursor.map(|cursor| cursor.to_string());
+    let cursor = op::log(ctx, page(PageStart::Oldest)).unwrap().next_cursor.map(|cursor| cursor.to_string());
     if let Some(cursor) = cursor {
-        op::log(ctx, page(Start::After(cursor))).unwrap();
+        op::log(ctx, page(PageStart::After(cursor))).unwrap();
     }
     let request = LineageRequest { reference: event.id.to_string(), up: true, down: true, depth: 5 };
     assert_eq!(op::lineage(ctx, request).unwrap().root, event.id);
@@ -117,8 +117,8 @@ pub(super) fn logs(hand: &Hand, round: usize) {
     let request = ShowRequest { reference: reference.clone(), wanted: EntityType::Requirement };
     assert_eq!(op::show(ctx, request).unwrap().entity.subject.to_string(), reference);
     let mut seen = Vec::new();
-    op::follow(ctx, page(Start::Oldest), &mut |followed| {
-        if let Followed::Entry((event, _)) = followed {
+    op::follow(ctx, page(PageStart::Oldest), &mut |followed| {
+        if let FollowStep::Entry((event, _)) = followed {
             seen.push(event.id);
         }
         Ok(if seen.len() < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })

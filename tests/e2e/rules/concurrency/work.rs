@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use hiveforge::machine::State;
+use hiveforge::machine::Phase;
 use hiveforge::op::artifact::{self, GetRequest, InvalidateRequest, PutRequest, ValidateRequest};
 use hiveforge::op::branch::{
-    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, Leaving, NoteRequest, Outcome,
+    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, LeavingNote, NoteRequest, Interruptible,
     ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
 };
 use hiveforge::op::constraint::{self, ApplyRequest, RemoveRequest};
@@ -20,7 +20,7 @@ use hiveforge::op::require::{
 };
 use hiveforge::op::review::{self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewRequest};
 use hiveforge::op::task::{
-    self, AbortRequest, AssignRequest, End, EndTaskRequest, ExplainRequest, FailRequest, HeartbeatRequest,
+    self, AbortRequest, AssignRequest, TaskEnd, EndTaskRequest, ExplainRequest, FailRequest, HeartbeatRequest,
     ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest,
 };
 use hiveforge::policy::approval::Question;
@@ -45,7 +45,7 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
     }
     let done = SucceedRequest { reference: reference.clone(), summary: Some("done".to_owned()), key: None };
     hand.told(&task::succeed(&hand.agent, done).unwrap());
-    assert_eq!(task::explain(&hand.agent, ExplainRequest { reference }).unwrap().task.state, State::Succeeded);
+    assert_eq!(task::explain(&hand.agent, ExplainRequest { reference }).unwrap().task.phase, Phase::Succeeded);
     // Given to somebody, and failed.
     let reference = hand.task("given");
     let agent = hand.agent.caller.actor.agent().unwrap().to_string();
@@ -58,7 +58,7 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
     // Ended without having been begun.
     let reference = hand.task("ended");
     hand.claimed(&reference);
-    let end = End::Succeeded { summary: None };
+    let end = TaskEnd::Succeeded { summary: None };
     hand.told(&task::end(&hand.agent, EndTaskRequest { reference, end, begins: true, key: None }).unwrap());
     let reference = hand.task("given up");
     hand.told(&task::abort(&hand.person, AbortRequest { reference, ..Default::default() }).unwrap());
@@ -84,7 +84,7 @@ pub(super) fn requirements(hand: &Hand, round: usize) {
     let work = ProposeTaskRequest { title: "work".into(), requirement: Some(reference.clone()), ..Default::default() };
     let work = hand.told(&task::propose(&hand.person, work).unwrap());
     hand.claimed(&work);
-    let end = End::Succeeded { summary: None };
+    let end = TaskEnd::Succeeded { summary: None };
     hand.told(&task::end(&hand.agent, EndTaskRequest { reference: work, end, begins: true, key: None }).unwrap());
     let verify = VerifyRequirementRequest { reference: reference.clone(), key: None };
     hand.told(&require::verify(&hand.agent, verify).unwrap());
@@ -168,10 +168,10 @@ pub(super) fn reviews(hand: &Hand, round: usize) {
 
 pub(super) fn branches(hand: &Hand, round: usize) {
     let (ctx, name) = (&hand.agent, hand.agent.caller.actor.agent().unwrap().to_string());
-    let left = |summary: String| Leaving { summary: Some(summary), ..Default::default() };
+    let left = |summary: String| LeavingNote { summary: Some(summary), ..Default::default() };
     let (label, key) = (hand.text("walk", round), hand.key("walk", round));
     let request = CreateRequest { label, branch_type: "free".to_owned(), key, ..Default::default() };
-    let Outcome::Done(made) = branch::create(ctx, request).unwrap() else { panic!("nobody called {name}") };
+    let Interruptible::Done(made) = branch::create(ctx, request).unwrap() else { panic!("nobody called {name}") };
     let reference = hand.told(&made);
     let note = NoteRequest { text: "x".repeat(5000), key: hand.key("note", round) };
     hand.told(&branch::note(ctx, note).unwrap().recorded);
@@ -179,9 +179,9 @@ pub(super) fn branches(hand: &Hand, round: usize) {
     let listed = branch::branches(ctx, BranchesRequest::default()).unwrap();
     assert!(listed.page.entities().any(|found| found.subject.to_string() == reference));
     assert!(branch::working(ctx).unwrap().count > 0);
-    let (leaving, words) = (Leaving::default(), 100);
+    let (leaving, words) = (LeavingNote::default(), 100);
     let request = ResumeBranchRequest { reference: reference.clone(), words, leaving };
-    let Outcome::Done(resumed) = branch::resume(ctx, request).unwrap() else { panic!("nobody called {name}") };
+    let Interruptible::Done(resumed) = branch::resume(ctx, request).unwrap() else { panic!("nobody called {name}") };
     hand.told(&resumed.recorded);
     let leaving = left("round it".to_owned());
     hand.told(&branch::complete(ctx, CompleteBranchRequest { reference: None, leaving }).unwrap());
