@@ -21,7 +21,7 @@
 //! | `cli` | one file per command: its arguments, and how they become a request |
 //!
 //! **Invariant: imports point left only**, and up to `policy` nothing touches a file, a clock, the
-//! environment or the terminal (held by `tests/e2e/layers.rs` and `clippy.toml`).
+//! environment or the terminal (held by `tests/e2e/docs/layers.rs` and `clippy.toml`).
 
 pub mod base;
 pub mod chain;

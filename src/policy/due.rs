@@ -1,7 +1,7 @@
 //! What is due: the one place that compares a time with a limit.
 //!
 //! `Moment::due` is a pure function of the state, the settings, the moment and the machine. The watchdog, transactions, hf-status
-//! and the audit all ask it, so that one moment has one answer (`tests/e2e/moments.rs`). "At" its limit something is still
+//! and the audit all ask it, so that one moment has one answer (`tests/e2e/rules/lateness.rs`). "At" its limit something is still
 //! in time; it is due from the next second on.
 //!
 //! Leases, silence and sessions go by the time that the machine was awake; the rest goes by the calendar. Where work

@@ -1,65 +1,11 @@
 //! The commands as their users meet them: real files, real processes, whole replies.
+//!
+//! - `commands`: each command by itself, one file or folder per command.
+//! - `rules`: what must be true whatever the command: policy, time, storage, crashes, concurrency, random models.
+//! - `docs`: what is written down is what happens: manual, README, replies, scripts, source layers.
+//! - `support`: fixtures for the other three; no tests.
 
-mod activity;
-mod agree;
-mod append;
-mod artifact;
-mod backup;
-mod batch;
-mod branch;
-mod caches;
-mod cascade;
-mod checkpoint;
-mod clock;
-mod complete;
-mod config;
-mod constraint;
-mod corpus;
-mod crash;
-mod decide;
-mod deepwork;
-mod embed;
-mod example;
-mod fired;
-mod governed;
-mod hf;
-mod hive;
-mod hostile;
-mod index;
-mod init;
-mod job;
-mod json;
-mod layers;
-mod lineage;
-mod lives;
-mod log;
-mod manual;
-mod mind;
-mod model;
-mod moments;
-mod moments_life;
-mod moments_model;
-mod moments_place;
-mod older;
-mod output;
-mod overdue;
-mod pause;
-mod policy;
-mod poll;
-mod project;
-mod readme;
-mod reference;
-mod refuse;
-mod require;
-mod review;
-mod scripts;
-mod seam;
-mod session;
-mod state;
-mod status;
-mod stop;
-mod task;
-mod threads;
-mod verify;
-mod watchdog;
-mod watched;
+mod commands;
+mod docs;
+mod rules;
+mod support;

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use hiveforge::event::intake;
 
-use crate::hive::Random;
 use crate::sized;
+use crate::test_vault::Random;
 
 const DEPTH_MAX: u64 = 6;
 

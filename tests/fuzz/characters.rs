@@ -5,8 +5,8 @@ use hiveforge::reply::key::TABLE;
 use hiveforge::reply::{Cell, Key, Reply, Row, Shape, Status};
 use serde_json::{Value, json};
 
-use crate::hive::{Hive, jsonl};
 use crate::sized;
+use crate::test_vault::{TestVault, jsonl};
 
 /// What fits a title that is shown whole.
 const TITLE_CHARS: usize = 50;
@@ -45,7 +45,7 @@ fn every_character_in_every_field_stays_on_its_line() {
     println!("CHARACTERS:{}\nFIELDS:{}\nLINES_MORE:0\n", all.chars().count(), fields + 2);
 }
 
-/// Requirements whose titles hold these characters.
+/// Requirements whose titles contain these characters.
 fn titles(characters: &[char]) -> Vec<Value> {
     let titles = characters.chunks(TITLE_CHARS).map(|piece| piece.iter().collect::<String>());
     titles
@@ -61,7 +61,7 @@ fn every_character_stays_on_its_line_in_the_replies_of_real_commands() {
     let characters: Vec<char> = ('\u{1}'..=char::MAX)
         .filter(|c| step == 1 || near(*c) && (*c as u32) < 0xe_0100 || (*c as usize).is_multiple_of(step))
         .collect();
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let wishes = titles(&characters);
     for batch in wishes.chunks(5_000) {
         hive.pipe("append", &["--batch"], jsonl(batch)).expect_exit(0);

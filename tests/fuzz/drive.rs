@@ -4,9 +4,9 @@ use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
-use crate::hive::Random;
 use crate::sized;
 use crate::targets::TARGETS;
+use crate::test_vault::Random;
 
 /// Pieces that matter to one parser or another.
 const WORDS: &[&[u8]] = &[

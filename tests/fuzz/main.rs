@@ -2,8 +2,8 @@
 //! JSON against two other implementations, every character through every output. Run by `scripts/fuzz`.
 
 #[allow(dead_code, reason = "shared with the e2e tests, which use all of it")]
-#[path = "../e2e/hive.rs"]
-mod hive;
+#[path = "../e2e/support/test_vault.rs"]
+mod test_vault;
 
 #[path = "../../fuzz/targets/mod.rs"]
 mod targets;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::hive::{Hive, binary};
 use crate::machine::{Need, can};
+use crate::test_vault::{TestVault, binary};
 
 /// A shell in a pane of a tmux server that is gone with this value.
 struct Shell {
@@ -20,7 +20,7 @@ fn completions() -> PathBuf {
 
 impl Shell {
     /// Starts a shell without anybody's settings, in the folder of a hive, and has it load its completions.
-    fn start(hive: &Hive, command: &str, load: &str) -> Self {
+    fn start(hive: &TestVault, command: &str, load: &str) -> Self {
         let shell = Shell { sockets: tempfile::tempdir().expect("a temporary folder") };
         let path = format!("PATH={}:/usr/bin:/bin", binary("").parent().expect("a folder").display());
         let home = format!("HOME={}", hive.dir().display());
@@ -81,8 +81,8 @@ impl Drop for Shell {
     }
 }
 
-fn with_tasks() -> Hive {
-    let hive = Hive::new();
+fn with_tasks() -> TestVault {
+    let hive = TestVault::new();
     hive.run("task", &["propose", "Login form"]).expect_exit(0);
     hive.run("task", &["propose", "Login page"]).expect_exit(0);
     hive.run("require", &["propose", "Users log in"]).expect_exit(0);
@@ -92,7 +92,7 @@ fn with_tasks() -> Hive {
 /// What every shell does, the same way.
 fn completes(shell: &Shell) {
     let ends = |line: &'static str| move |screen: &str| screen.lines().any(|shown| shown.trim_end().ends_with(line));
-    // A command, a sub-command, an option behind it, a value of a closed list.
+    // A command, a sub-command, an option after it, a value of a closed list.
     shell.tab("hf ver", 1);
     shell.until(ends("hf verify"));
     shell.tab("hf task cl", 1);

@@ -2,15 +2,15 @@
 
 use std::process::Command;
 
-use crate::hive::Hive;
 use crate::machine::{Need, can};
+use crate::test_vault::TestVault;
 
 #[test]
 fn a_program_that_links_the_library_starts_no_process() {
     if !can("counting started programs", &[Need::Tool("strace")]) {
         return;
     }
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let example = assert_cmd::cargo::cargo_bin!("hf").with_file_name("examples").join("embed");
     assert!(example.is_file(), "cargo build --examples comes first");
     let mut strace = Command::new("strace");

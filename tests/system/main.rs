@@ -2,8 +2,8 @@
 //! `scripts/system-test`. What breaks in the middle of a command is in `tests/torture`.
 
 #[allow(dead_code, reason = "shared with the e2e tests, which use all of it")]
-#[path = "../e2e/hive.rs"]
-mod hive;
+#[path = "../e2e/support/test_vault.rs"]
+mod test_vault;
 
 mod completions;
 mod embed;

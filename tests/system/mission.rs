@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::hive::{Hive, Reply, START, binary, write_private};
 use crate::machine::{Need, can, sized};
+use crate::test_vault::{Reply, START, TestVault, binary, write_private};
 
 /// What changes a file, takes a lock, or begins a process.
 const CALLS: &str =
@@ -19,8 +19,8 @@ const RUNNER: &str = "echo $HF_ROUND >>ran; test $HF_ROUND -ge 2 && exit; echo b
 const FIXER: &str = "read line; echo $HF_ROUND $line >>fixed";
 
 /// A vault with a mission whose requirement is approved.
-fn begun() -> Hive {
-    let hive = Hive::new();
+fn begun() -> TestVault {
+    let hive = TestVault::new();
     let settings = format!("runner:\n  command: '{RUNNER}'\nfixer:\n  command: '{FIXER}'\n");
     write_private(&hive.vault().join("hiveforge.config.yaml"), settings.as_bytes());
     hive.approved("requirement:r", "Login");
@@ -29,7 +29,7 @@ fn begun() -> Hive {
 }
 
 /// Runs it under strace: the command itself, and none of the jobs that it fires.
-fn traced(hive: &Hive, inject: Option<&str>) -> (Option<i32>, String) {
+fn traced(hive: &TestVault, inject: Option<&str>) -> (Option<i32>, String) {
     let trace = hive.dir().join("trace");
     let mut command = Command::new("strace");
     command.args(["-qq", "-o"]).arg(&trace).args(["-e", &format!("trace={CALLS}"), "-e", "signal=none"]);
@@ -58,7 +58,7 @@ fn points(trace: &str) -> Vec<(String, usize)> {
 }
 
 /// What went wrong after a kill in the place of a call; whether the call was reached.
-fn killed_at(start: &Hive, call: &str, nth: usize) -> (bool, Result<(), String>) {
+fn killed_at(start: &TestVault, call: &str, nth: usize) -> (bool, Result<(), String>) {
     let hive = start.copy();
     let (code, _) = traced(&hive, Some(&format!("inject={call}:signal=SIGKILL:when={nth}")));
     let reply: Reply = hive.run("state", &["go"]);

@@ -8,12 +8,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::hive::{Hive, Reply, START, binary};
 use crate::machine::{Disk, Mount, Need, can, fill, must, sized};
+use crate::test_vault::{Reply, START, TestVault, binary};
 use crate::vaults::{NEXT_DAY, batch, check_goes_on, check_verifies, clean, copy, count, log, payload, torn};
 
 /// Runs a command of the toolkit under another one.
-fn under(wrapper: &[&str], hive: &Hive, program: &Path, args: &[&str]) -> Reply {
+fn under(wrapper: &[&str], hive: &TestVault, program: &Path, args: &[&str]) -> Reply {
     let output = Command::new(wrapper[0])
         .args(&wrapper[1..])
         .arg(program)
@@ -35,7 +35,7 @@ fn expect_system_error(reply: Reply) {
 }
 
 #[track_caller]
-fn expect_goes_on(hive: &Hive) {
+fn expect_goes_on(hive: &TestVault) {
     check_goes_on(hive).unwrap_or_else(|e| panic!("{e}"));
 }
 
@@ -90,7 +90,7 @@ fn a_file_size_limit_while_an_unfinished_write_is_mended_loses_nothing() {
 }
 
 /// Appends until the disk has no room, then frees it.
-fn check_full_disk(hive: &mut Hive) -> usize {
+fn check_full_disk(hive: &mut TestVault) -> usize {
     let filler = fill(hive.dir());
     let mut acknowledged = 0;
     let refused = loop {
@@ -122,7 +122,7 @@ fn a_full_disk_refuses_and_the_vault_goes_on_when_there_is_room_again() {
     if !can("full disks", &[Need::Root, Need::Mount]) {
         return;
     }
-    let mut hive = Hive::empty();
+    let mut hive = TestVault::empty();
     let mount = Mount::new(hive.dir(), &["-t", "tmpfs", "-o", "size=1m,mode=700", "none"]).expect("a tmpfs");
     hive.run("init", &[]).expect_exit(0);
     let on_tmpfs = check_full_disk(&mut hive);
@@ -132,7 +132,7 @@ fn a_full_disk_refuses_and_the_vault_goes_on_when_there_is_room_again() {
         return;
     }
     let disk = Disk::new("ext4", 4);
-    let mut hive = Hive::empty();
+    let mut hive = TestVault::empty();
     let mount = disk.mount(hive.dir());
     hive.run("init", &[]).expect_exit(0);
     let on_ext4 = check_full_disk(&mut hive);
@@ -147,7 +147,7 @@ fn a_full_disk_keeps_an_unfinished_write_until_it_can_be_moved() {
     }
     let start = torn("torn tail", START);
     let source = start.copy();
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let _mount = Mount::new(hive.dir(), &["-t", "tmpfs", "-o", "size=1m,mode=700", "none"]).expect("a tmpfs");
     must("cp", &["-a", &source.vault().to_string_lossy(), &hive.dir().to_string_lossy()]);
     let filler = fill(hive.dir());
@@ -168,7 +168,7 @@ fn a_read_only_mount_can_be_read_and_verified_but_not_written() {
         return;
     }
     let source = clean();
-    let hive = Hive::empty();
+    let hive = TestVault::empty();
     let from = source.dir().to_string_lossy().into_owned();
     let _mount = Mount::new(hive.dir(), &["--bind", &from]).expect("a bind mount");
     must("mount", &["-o", "remount,bind,ro", &hive.dir().to_string_lossy()]);

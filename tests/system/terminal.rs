@@ -2,15 +2,15 @@
 
 use std::process::Command;
 
-use crate::hive::{Hive, binary};
 use crate::machine::{Need, can};
+use crate::test_vault::{TestVault, binary};
 
 /// What a command shows on a terminal of its own, both outputs together.
-fn on_terminal(hive: &Hive, name: &str, args: &str) -> String {
+fn on_terminal(hive: &TestVault, name: &str, args: &str) -> String {
     on_terminal_with(hive, name, args, &[])
 }
 
-fn on_terminal_with(hive: &Hive, name: &str, args: &str, variables: &[(&str, &str)]) -> String {
+fn on_terminal_with(hive: &TestVault, name: &str, args: &str, variables: &[(&str, &str)]) -> String {
     let output = Command::new("script")
         .args(["-qec", &format!("{} {args}", binary(name).display()), "/dev/null"])
         .current_dir(hive.dir())
@@ -27,7 +27,7 @@ fn long_work_shows_progress_on_a_terminal_and_nowhere_else() {
     if !can("a progress bar", &[Need::Tool("script")]) {
         return;
     }
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("x");
     let seen = on_terminal(&hive, "verify", "");
     // Under its own name a command prints its lines, also on a terminal.
@@ -43,7 +43,7 @@ fn the_answer_to_why_is_a_tree_on_a_terminal() {
     if !can("a tree on a terminal", &[Need::Tool("script")]) {
         return;
     }
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.propose("Login");
     let seen = on_terminal(&hive, "", "lineage REQ-0001");
     assert!(seen.starts_with("RequirementProposed REQ-0001  Login"), "{seen:?}");
@@ -57,7 +57,7 @@ fn a_person_gets_tables_with_colours_and_everybody_else_the_lines() {
     if !can("tables on a terminal", &[Need::Tool("script")]) {
         return;
     }
-    let hive = Hive::new();
+    let hive = TestVault::new();
     hive.run("task", &["propose", "Login form"]).expect_exit(0);
     let seen = on_terminal(&hive, "", "task list");
     assert!(seen.contains("\u{1b}[32mOK\u{1b}[0m  1 task"), "{seen:?}");
@@ -65,7 +65,7 @@ fn a_person_gets_tables_with_colours_and_everybody_else_the_lines() {
     assert!(!seen.contains("ENTITY:") && !seen.contains('@'), "{seen:?}");
     let plain = on_terminal_with(&hive, "", "task list", &[("NO_COLOR", "1")]);
     assert!(plain.contains("OK  1 task") && !plain.contains('\u{1b}'), "{plain:?}");
-    // An agent, whoever asks for the lines, and the command's own name get the lines.
+    // An agent, a caller that asks for the lines, and the command's own name get the lines.
     for seen in [
         on_terminal_with(&hive, "", "task list", &[("HF_AGENT", "a")]),
         on_terminal_with(&hive, "", "task list", &[("HF_RUN_ID", "a")]),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::hive::{Hive, Reply, write_private};
 use crate::machine::{Need, can};
+use crate::test_vault::{Reply, TestVault, write_private};
 
 /// A server that is gone with this value. The panes of its sessions run `cat`: what is typed shows twice, once
 /// as typed and, after Enter, once more.
@@ -66,7 +66,7 @@ impl Server {
     }
 
     /// One look of the watchdog.
-    fn tick(&self, hive: &Hive) -> Reply {
+    fn tick(&self, hive: &TestVault) -> Reply {
         let mut tick = hive.process("watchdog");
         tick.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TMUX_TMPDIR", self.sockets.path());
         Reply::of(tick.output().expect("the watchdog runs"))
@@ -90,7 +90,7 @@ fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
     if !can("typing into a pane", &[Need::Tool("tmux")]) {
         return;
     }
-    let mut hive = Hive::new();
+    let mut hive = TestVault::new();
     let hook = |name: &str| format!("HF_TMUX_SOCKET=hf HF_TMUX_TARGET=work:0.0 HF_TMUX_PAUSE=0 '{}'", script(name));
     let settings = format!(
         "watchdog:\n  interval_seconds: 600\n  hooks:\n    on_beat: \"{}\"\n    on_anomaly: \"{}\"\n",

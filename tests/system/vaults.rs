@@ -1,4 +1,4 @@
-//! Vaults in every condition that a crash can leave, and what must hold for each afterwards.
+//! Vaults in every condition that a crash can leave, and what must be true of each afterwards.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::hive::{Hive, START};
 use crate::machine::must;
+use crate::test_vault::{START, TestVault};
 
 pub const NEXT_DAY: &str = "2026-02-01T12:00:00Z";
 const ONE: &[&str] = &["RequirementProposed", "--payload"];
@@ -15,24 +15,24 @@ const ONE: &[&str] = &["RequirementProposed", "--payload"];
 /// A vault as a command finds it.
 pub struct Start {
     pub name: &'static str,
-    hive: Hive,
+    hive: TestVault,
     /// The clock of the command that comes now.
     pub now: &'static str,
     /// The good part of its log: never to be lost.
     pub kept: Vec<u8>,
-    /// An unfinished write behind it: to be moved to quarantine.
+    /// An unfinished write after it: to be moved to quarantine.
     pub torn: Vec<u8>,
 }
 
 impl Start {
-    fn new(name: &'static str, now: &'static str, hive: Hive, torn: Vec<u8>) -> Start {
+    fn new(name: &'static str, now: &'static str, hive: TestVault, torn: Vec<u8>) -> Start {
         let mut kept = log(&hive.vault());
         kept.truncate(kept.len() - torn.len());
         Start { name, hive, now, kept, torn }
     }
 
     /// The same vault in a folder of its own.
-    pub fn copy(&self) -> Hive {
+    pub fn copy(&self) -> TestVault {
         copy(&self.hive, self.now)
     }
 
@@ -69,8 +69,8 @@ impl Start {
 }
 
 /// Copies a hive with its modes.
-pub fn copy(hive: &Hive, now: &str) -> Hive {
-    let mut copy = Hive::empty();
+pub fn copy(hive: &TestVault, now: &str) -> TestVault {
+    let mut copy = TestVault::empty();
     copy.at(now);
     if hive.vault().exists() {
         must("cp", &["-a", &hive.vault().to_string_lossy(), &copy.dir().to_string_lossy()]);
@@ -80,15 +80,15 @@ pub fn copy(hive: &Hive, now: &str) -> Hive {
 
 /// Nothing at all, for `hf-init`.
 pub fn nothing() -> Start {
-    Start { name: "nothing", hive: Hive::empty(), now: START, kept: Vec::new(), torn: Vec::new() }
+    Start { name: "nothing", hive: TestVault::empty(), now: START, kept: Vec::new(), torn: Vec::new() }
 }
 
 /// How many conditions of a vault every command meets.
 pub const STARTS: usize = 4;
 
 /// A vault in one of them, brought by `prepare` to where the command can be given.
-pub fn start(number: usize, prepare: &dyn Fn(&Hive)) -> Start {
-    let hive = if number == 3 { Hive::new() } else { clean() };
+pub fn start(number: usize, prepare: &dyn Fn(&TestVault)) -> Start {
+    let hive = if number == 3 { TestVault::new() } else { clean() };
     prepare(&hive);
     match number {
         0 => Start::new("clean", START, hive, Vec::new()),
@@ -104,20 +104,20 @@ pub fn more_starts() -> Vec<Start> {
     vec![half_batch(), torn("torn tail and rotation", NEXT_DAY), unpublished(), missing_head()]
 }
 
-pub fn clean() -> Hive {
-    let hive = Hive::new();
+pub fn clean() -> TestVault {
+    let hive = TestVault::new();
     for title in ["one", "two"] {
         hive.run("append", &[ONE, &[&payload(title)]].concat()).expect_exit(0);
     }
     hive
 }
 
-/// Half a line behind the published head.
+/// Half a line after the published head.
 pub fn torn(name: &'static str, now: &'static str) -> Start {
     tear(name, now, clean())
 }
 
-fn tear(name: &'static str, now: &'static str, hive: Hive) -> Start {
+fn tear(name: &'static str, now: &'static str, hive: TestVault) -> Start {
     let line = hive.lines().pop().expect("a line");
     let half = line.as_bytes()[..line.len() / 2].to_vec();
     write(&hive.segment(), &[&log(&hive.vault())[..], &half].concat());
@@ -149,7 +149,7 @@ fn missing_head() -> Start {
     Start::new("missing chain.json", START, hive, Vec::new())
 }
 
-pub fn head(hive: &Hive) -> PathBuf {
+pub fn head(hive: &TestVault) -> PathBuf {
     hive.vault().join("Akashic/chain.json")
 }
 
@@ -166,7 +166,7 @@ pub fn batch(title: &str, length: usize) -> String {
         .collect()
 }
 
-/// All segments, one behind the other.
+/// All segments, one after the other.
 pub fn log(vault: &Path) -> Vec<u8> {
     let events = vault.join("Akashic/events");
     if !events.exists() {
@@ -175,7 +175,7 @@ pub fn log(vault: &Path) -> Vec<u8> {
     files(&events).iter().flat_map(|path| read(path)).collect()
 }
 
-/// How often each idempotency key stands in a log.
+/// How often each idempotency key occurs in a log.
 pub fn keys(log: &[u8]) -> HashMap<String, usize> {
     let mut keys = HashMap::new();
     for line in log.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
@@ -188,20 +188,20 @@ pub fn keys(log: &[u8]) -> HashMap<String, usize> {
     keys
 }
 
-/// How often a text stands in a log.
+/// How often a text occurs in a log.
 pub fn count(log: &[u8], text: &str) -> usize {
     log.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
 }
 
 /// Runs `hf-verify` and says what is not as it should be.
-pub fn check_verifies(hive: &Hive) -> Result<(), String> {
+pub fn check_verifies(hive: &TestVault) -> Result<(), String> {
     let reply = hive.run("verify", &[]);
     let good = ["\nCHAIN:OK\n", "\nTAIL:CLEAN\n", "\nHEAD:OK\n"].iter().all(|line| reply.stdout.contains(line));
     if reply.code == Some(0) && good { Ok(()) } else { Err(format!("REFUSED to go on: {reply:?}")) }
 }
 
 /// Appends one plain event and says whether that works.
-pub fn check_goes_on(hive: &Hive) -> Result<(), String> {
+pub fn check_goes_on(hive: &TestVault) -> Result<(), String> {
     let reply = hive.run("append", &[ONE, &[&payload("after")]].concat());
     match reply.code == Some(0) && reply.all("STATUS") == ["APPENDED"] {
         true => check_verifies(hive),

@@ -2,9 +2,9 @@
 //! Ids go on increasing, the log stays in order, every command goes on, the caches agree.
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::{Hive, START};
 use crate::judge::{agrees, check_files};
 use crate::machine::Dice;
+use crate::test_vault::{START, TestVault};
 use crate::vaults::{check_goes_on, keys, log, payload};
 
 const JUMPS: &[&str] = &[
@@ -27,7 +27,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
         if vault > 0 && budget.is_over() {
             break;
         }
-        let mut hive = Hive::new();
+        let mut hive = TestVault::new();
         let mut dice = Dice::new(vault as u64 + 1);
         let mut acknowledged = Vec::new();
         for n in 0..jumps {

@@ -5,12 +5,12 @@ use std::io::{Seek, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::hive::{Hive, Reply, binary};
+use crate::test_vault::{Reply, TestVault, binary};
 
 /// What a repetition of the command means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// The same thing: its key is in the line, or its goal holds already.
+    /// The same thing: its key is in the line, or its goal is already reached.
     Same,
     /// The same thing if the key of the uncertain reply is given.
     WithPrintedKey,
@@ -160,7 +160,7 @@ fn parts(line: &'static str) -> (Vec<(&'static str, &'static str)>, &'static str
 }
 
 /// A program, started in a hive as its commands are.
-fn process(hive: &Hive, program: &[&str], line: &'static str, key: Option<&str>) -> Command {
+fn process(hive: &TestVault, program: &[&str], line: &'static str, key: Option<&str>) -> Command {
     let (variables, name, args) = parts(line);
     let plain = hive.process(name);
     let mut command = match program {
@@ -178,7 +178,7 @@ fn process(hive: &Hive, program: &[&str], line: &'static str, key: Option<&str>)
 }
 
 /// Runs a line that has to succeed.
-fn run_line(hive: &Hive, line: &'static str) {
+fn run_line(hive: &TestVault, line: &'static str) {
     let reply = Reply::of(process(hive, &[], line, None).stdin(Stdio::null()).output().expect("the command runs"));
     assert_eq!(reply.code, Some(0), "{line}: {reply:?}");
 }
@@ -189,13 +189,13 @@ impl Act {
     }
 
     /// Brings a vault to where this command can be given.
-    pub fn prepare(&self, hive: &Hive) {
+    pub fn prepare(&self, hive: &TestVault) {
         files(hive.dir());
         self.before.iter().for_each(|line| run_line(hive, line));
     }
 
     /// Runs it, under another program if one is given.
-    pub fn run(&self, hive: &Hive, program: &[&str], key: Option<&str>) -> Reply {
+    pub fn run(&self, hive: &TestVault, program: &[&str], key: Option<&str>) -> Reply {
         files(hive.dir());
         // Elsewhere: the disk of the hive may be full.
         let mut stdin = tempfile::tempfile().expect("a file for standard input");
@@ -206,7 +206,7 @@ impl Act {
     }
 
     /// What has to go on beside it.
-    pub fn run_beside(&self, hive: &Hive) {
+    pub fn run_beside(&self, hive: &TestVault) {
         self.beside.iter().for_each(|line| run_line(hive, line));
     }
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::{Need, can};
+use crate::test_vault::TestVault;
 use crate::vaults::{check_goes_on, keys, log, payload};
 
 const WORKERS: usize = 2;
@@ -31,7 +31,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
 }
 
 fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     // Enough that the index is merged while somebody copies.
     let many = crate::vaults::batch("old", 200);
     hive.pipe("append", &["--batch"], many).expect_exit(0);
@@ -58,7 +58,7 @@ fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
                 break;
             }
             let before = acknowledged.lock().expect("no panic").clone();
-            let copy = Hive::empty();
+            let copy = TestVault::empty();
             // What is renamed meanwhile cannot be copied; that is no part of the vault.
             Command::new("cp").arg("-r").arg(hive.vault()).arg(copy.vault()).output().expect("cp runs");
             counts.tried += 1;
@@ -78,7 +78,7 @@ fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
     counts.check("the original", check_files(&hive));
 }
 
-fn check_copy(copy: &Hive, before: &[String], name: &str, counts: &mut Counts) {
+fn check_copy(copy: &TestVault, before: &[String], name: &str, counts: &mut Counts) {
     // A copy has the modes of the umask, so an operator closes it first.
     Command::new("chmod").args(["-R", "go-w"]).arg(copy.vault()).output().expect("chmod runs");
     let first = copy.run("append", &["RequirementProposed", "--payload", &payload("first")]);

@@ -4,15 +4,15 @@ use std::sync::Mutex;
 use std::thread;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
+use crate::test_vault::TestVault;
 use crate::vaults::{check_verifies, keys, log, payload};
 
 const WORKERS: usize = 32;
 
 pub fn run(budget: Budget) -> Option<Counts> {
     let each = budget.sized(8, 1000);
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let counts = Mutex::new(Counts::planned(WORKERS * each));
     let acknowledged = Mutex::new(Vec::new());
     thread::scope(|scope| {

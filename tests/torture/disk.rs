@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::commands::{APPEND, Act, BATCH};
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::{Hive, START};
 use crate::inject::Ground;
 use crate::judge::{Said, agrees, check_files, judge, said};
 use crate::machine::{Dice, Disk, Mount, Need, can, fill};
+use crate::test_vault::{START, TestVault};
 use crate::vaults::{NEXT_DAY, check_goes_on, log};
 
 /// Cuts the log's write short after every so many bytes.
@@ -45,7 +45,7 @@ pub fn short_writes(budget: Budget, grounds: &[Ground]) -> Option<Counts> {
 }
 
 /// Gives commands until the disk has no room, then frees it.
-fn check_full(hive: &mut Hive, name: &str, counts: &mut Counts) {
+fn check_full(hive: &mut TestVault, name: &str, counts: &mut Counts) {
     const PUT: Act = Act { line: "artifact put probe", input: "", ..APPEND };
     const TALK: Act = Act { line: "checkpoint probe", ..APPEND };
     hive.run("checkpoint", &["begins"]);
@@ -97,13 +97,13 @@ pub fn full(budget: Budget) -> Option<Counts> {
         if budget.is_over() {
             break;
         }
-        let mut hive = Hive::empty();
+        let mut hive = TestVault::empty();
         let mount = |at: &Path| Mount::new(at, &["-t", "tmpfs", "-o", "size=1m,mode=700", "none"]).expect("a tmpfs");
         let _mount = mount(hive.dir());
         hive.run("init", &[]).expect_exit(0);
         check_full(&mut hive, &format!("tmpfs, round {round}"), &mut counts);
         if disks {
-            let (disk, mut hive) = (Disk::new("ext4", 4), Hive::empty());
+            let (disk, mut hive) = (Disk::new("ext4", 4), TestVault::empty());
             let _mount = disk.mount(hive.dir());
             hive.run("init", &[]).expect_exit(0);
             check_full(&mut hive, &format!("ext4, round {round}"), &mut counts);

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::Dice;
+use crate::test_vault::TestVault;
 use crate::vaults::{check_goes_on, keys, log, payload};
 
 const KEYS: usize = 200;
@@ -16,8 +16,8 @@ fn key(n: usize) -> String {
     format!("k{n}")
 }
 
-fn aged() -> Hive {
-    let hive = Hive::new();
+fn aged() -> TestVault {
+    let hive = TestVault::new();
     let line = |n: usize| {
         let payload = payload(&key(n));
         format!("{{\"event_type\":\"RequirementProposed\",\"payload\":{payload},\"idempotency_key\":\"{}\"}}\n", key(n))
@@ -28,7 +28,7 @@ fn aged() -> Hive {
 }
 
 /// Does something to one of its files.
-fn damage(hive: &Hive, dice: &mut Dice) -> String {
+fn damage(hive: &TestVault, dice: &mut Dice) -> String {
     let name = ["data.mdb", "data.mdb", "data.mdb", "seal.json", ".lock"][dice.below(5) as usize];
     let path = hive.akashic("index").join(name);
     let Ok(length) = fs::metadata(&path).map(|meta| meta.len().max(1)) else { return format!("no {name}") };
@@ -102,7 +102,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
 }
 
 /// A check of the caches ends with an answer, whatever it finds.
-fn damaged_check(hive: &Hive) -> Result<(), Wrong> {
+fn damaged_check(hive: &TestVault) -> Result<(), Wrong> {
     let reply = hive.run("project", &["--check"]);
     match reply.code {
         Some(0 | 1) => Ok(()),

@@ -10,9 +10,9 @@ use std::thread;
 
 use crate::commands::{ACTS, APPEND, Act, BATCH, INIT};
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::{Hive, Reply};
 use crate::judge::{Said, appended, judge};
 use crate::machine::{Dice, Need, can};
+use crate::test_vault::{Reply, TestVault};
 use crate::vaults::{self, Start};
 
 /// The calls that can fail because of a file system or of a machine that is short of something.
@@ -86,7 +86,7 @@ impl Fault {
 }
 
 /// Runs a command under strace. The trace goes to a file beside the vault.
-pub fn traced(act: &Act, hive: &Hive, options: &[String]) -> (Reply, String) {
+pub fn traced(act: &Act, hive: &TestVault, options: &[String]) -> (Reply, String) {
     let trace = hive.dir().join("trace");
     let path = trace.to_string_lossy().into_owned();
     let mut program: Vec<&str> = PATIENCE.to_vec();

@@ -1,4 +1,4 @@
-//! What must hold after a command met a fault.
+//! What must be true after a command met a fault.
 //!
 //! Acknowledged: it is in the log. Refused: it is not, nor is anything of it. Uncertain or silent:
 //! all of it or none. In every case the next append works and mends what is torn, the log verifies,
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::commands::{Act, Again, Judged};
 use crate::counts::Wrong;
-use crate::hive::{Hive, Reply};
+use crate::test_vault::{Reply, TestVault};
 use crate::vaults::{Start, check_goes_on, files, log};
 
 /// What the command said of itself.
@@ -31,13 +31,13 @@ pub fn said(reply: &Reply) -> Result<Said, Wrong> {
         // hf-watchdog says with its code that something is wrong, and has recorded it.
         (Some(0), _) | (Some(1), ["ANOMALY"]) => Ok(Said::Recorded),
         (Some(111), ["SYSTEM_ERROR"]) => Ok(Said::Refused),
-        // A file of the caller's own that cannot be read is a mistake of his to the command.
+        // A file of the caller's own that cannot be read is the caller's mistake to the command.
         (Some(2), ["USAGE"]) if reply.get("SUM").starts_with("cannot read ") => Ok(Said::Refused),
         _ => Err(Wrong::ChainBreak(format!("no reply that fits a fault of the system: {reply:?}"))),
     }
 }
 
-/// The types of the events that stand behind what was there before, in order; not those that a mended
+/// The types of the events that come after what was there before, in order; not those that a mended
 /// tail and `check_goes_on` bring along.
 pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
     let log = log(vault);
@@ -69,12 +69,12 @@ fn nothing_of_it(there: &[String]) -> bool {
     there.iter().all(|name| name.starts_with(SETTLED))
 }
 
-fn goes_on(hive: &Hive) -> Result<(), Wrong> {
+fn goes_on(hive: &TestVault) -> Result<(), Wrong> {
     check_goes_on(hive).map_err(Wrong::ChainBreak)
 }
 
 /// That the caches say what the events say.
-pub fn agrees(hive: &Hive) -> Result<(), Wrong> {
+pub fn agrees(hive: &TestVault) -> Result<(), Wrong> {
     let reply = hive.run("project", &["--check"]);
     match reply.code {
         Some(0) => Ok(()),
@@ -82,8 +82,8 @@ pub fn agrees(hive: &Hive) -> Result<(), Wrong> {
     }
 }
 
-/// Everything that must hold. `whole` are the events of the command without a fault.
-pub fn judge(start: &Start, act: &Act, hive: &Hive, reply: &Reply, whole: &[String]) -> Result<Said, Wrong> {
+/// Everything that must be true. `whole` are the events of the command without a fault.
+pub fn judge(start: &Start, act: &Act, hive: &TestVault, reply: &Reply, whole: &[String]) -> Result<Said, Wrong> {
     let said = said(reply)?;
     start.check_kept(&hive.vault()).map_err(Wrong::Lost)?;
     check_rolled_back(start, hive, &said)?;
@@ -112,7 +112,7 @@ pub fn judge(start: &Start, act: &Act, hive: &Hive, reply: &Reply, whole: &[Stri
 
 /// That nothing unfinished is in the log after a refusal. Over bytes that were unfinished before, a write
 /// is not taken back: they would be gone from the log with no event that says so.
-fn check_rolled_back(start: &Start, hive: &Hive, said: &Said) -> Result<(), Wrong> {
+fn check_rolled_back(start: &Start, hive: &TestVault, said: &Said) -> Result<(), Wrong> {
     let log = log(&hive.vault());
     let new = log.get(start.kept.len()..).unwrap_or_default();
     match *said == Said::Refused && start.torn.is_empty() && new.last().is_some_and(|byte| *byte != b'\n') {
@@ -122,7 +122,7 @@ fn check_rolled_back(start: &Start, hive: &Hive, said: &Said) -> Result<(), Wron
 }
 
 /// The same command again: as a person would who saw nothing, was refused, or is not certain.
-fn check_repeated(start: &Start, act: &Act, hive: &Hive, said: &Said, whole: &[String]) -> Result<(), Wrong> {
+fn check_repeated(start: &Start, act: &Act, hive: &TestVault, said: &Said, whole: &[String]) -> Result<(), Wrong> {
     let printed = match (said, act.again) {
         (Said::Uncertain(key), Again::WithPrintedKey) => key.as_deref(),
         // Without a key nobody can know that it is the same one.
@@ -161,7 +161,7 @@ fn expect(there: &[String], whole: &[String], what: &str) -> Result<(), Wrong> {
 }
 
 /// That nothing lies around: neither in the vault nor beside it.
-pub fn check_files(hive: &Hive) -> Result<(), Wrong> {
+pub fn check_files(hive: &TestVault) -> Result<(), Wrong> {
     let left = |path: &Path| {
         let inside = path.strip_prefix(hive.dir()).expect("it is in there").to_string_lossy().into_owned();
         let parts: Vec<&str> = inside.split('/').collect();
@@ -174,7 +174,7 @@ pub fn check_files(hive: &Hive) -> Result<(), Wrong> {
 }
 
 /// That everything in a folder is named in the log, and that nothing is `pending`.
-fn check_known(hive: &Hive, folder: &str, pending: &str) -> Result<(), Wrong> {
+fn check_known(hive: &TestVault, folder: &str, pending: &str) -> Result<(), Wrong> {
     let path = hive.vault().join(folder);
     let log = String::from_utf8_lossy(&log(&hive.vault())).into_owned();
     let entries = path.read_dir().into_iter().flatten().flatten();

@@ -1,14 +1,14 @@
 //! Everything that can break in the middle of a command, counted. Run by `scripts/torture`.
 //!
-//! Promise: nothing acknowledged is lost, nothing is there twice, the chain holds, nothing is left
+//! Promise: nothing acknowledged is lost, nothing is there twice, the chain is intact, nothing is left
 //! over. `--sabotage NAME` has the commands break that promise, and must turn this red.
 
-#[allow(dead_code, reason = "shared with the e2e tests, which use all of it")]
-#[path = "../e2e/hive.rs"]
-mod hive;
 #[allow(dead_code, reason = "shared with the system tests, which use the rest")]
 #[path = "../system/machine.rs"]
 mod machine;
+#[allow(dead_code, reason = "shared with the e2e tests, which use all of it")]
+#[path = "../e2e/support/test_vault.rs"]
+mod test_vault;
 #[allow(dead_code, reason = "shared with the system tests, which use the rest")]
 #[path = "../system/vaults.rs"]
 mod vaults;
@@ -155,7 +155,7 @@ fn torture(budget: Budget, shared: &Shared, wanted: &dyn Fn(&str) -> bool) -> (C
 }
 
 fn sabotage(name: Option<&'static str>) {
-    *hive::SABOTAGE.lock().expect("no panic") = name;
+    *test_vault::SABOTAGE.lock().expect("no panic") = name;
 }
 
 /// Every sabotage must be noticed by the parts that are there for it.

@@ -12,9 +12,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::{Dice, Disk, Need, can, must};
+use crate::test_vault::TestVault;
 use crate::vaults::{batch, check_goes_on, count, log, payload};
 
 const NEEDS: &[Need] = &[Need::Root, Need::Mount, Need::Loop, Need::Tool("xfs_io")];
@@ -22,7 +22,7 @@ const WORKERS: usize = 3;
 const BATCH: usize = 60;
 
 /// Takes the file system away, as a power cut does.
-fn cut(hive: &Hive) {
+fn cut(hive: &TestVault) {
     must("xfs_io", &["-x", "-c", "shutdown", &hive.dir().to_string_lossy()]);
 }
 
@@ -35,7 +35,7 @@ fn day(cycle: usize) -> String {
 type Told = (String, usize);
 
 /// Appends until that fails, telling what was acknowledged.
-fn append_until_cut(hive: &Hive, name: &str, told: &mpsc::Sender<Told>) {
+fn append_until_cut(hive: &TestVault, name: &str, told: &mpsc::Sender<Told>) {
     for n in 0.. {
         let title = format!("{name}.{n}.");
         let as_title = format!("\"title\":\"{title}");
@@ -56,7 +56,7 @@ fn append_until_cut(hive: &Hive, name: &str, told: &mpsc::Sender<Told>) {
 
 fn cycles(kind: &str, number: usize, budget: Budget, counts: &mut Counts) {
     let disk = Disk::new(kind, if kind == "xfs" { 320 } else { 64 });
-    let mut hive = Hive::empty();
+    let mut hive = TestVault::empty();
     let mut dice = Dice::new(number as u64);
     let (mut acknowledged, mut during) = (Vec::new(), Vec::new());
     {
@@ -106,7 +106,7 @@ fn cycles(kind: &str, number: usize, budget: Budget, counts: &mut Counts) {
     }
 }
 
-fn check_all(hive: &Hive, acknowledged: &[Told], name: &str, counts: &mut Counts) {
+fn check_all(hive: &TestVault, acknowledged: &[Told], name: &str, counts: &mut Counts) {
     counts.check(name, check_goes_on(hive).map_err(Wrong::ChainBreak));
     // What was on its way when the power went goes with the next one.
     hive.pipe("artifact", &["put", "-"], name);

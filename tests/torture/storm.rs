@@ -13,9 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::counts::{Budget, Counts, Wrong};
-use crate::hive::Hive;
 use crate::judge::{agrees, check_files};
 use crate::machine::Dice;
+use crate::test_vault::TestVault;
 use crate::vaults::{check_goes_on, check_verifies, keys, log, payload};
 
 const WORKERS: usize = 16;
@@ -58,7 +58,7 @@ impl Wish {
     }
 
     /// Starts it and reads its reply to the end, which is also the process's end.
-    fn run(&self, hive: &Hive, slot: &Slot, started: &mpsc::Sender<usize>, worker: usize) -> (String, ExitStatus) {
+    fn run(&self, hive: &TestVault, slot: &Slot, started: &mpsc::Sender<usize>, worker: usize) -> (String, ExitStatus) {
         let mut command = hive.process("append");
         command.args(self.args()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the command starts");
@@ -88,7 +88,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
 }
 
 fn storm(seed: u64, wanted: usize, budget: Budget, counts: &mut Counts) {
-    let hive = Hive::new();
+    let hive = TestVault::new();
     let slots: Vec<Slot> = (0..WORKERS).map(|_| Mutex::new(None)).collect();
     let kills = AtomicUsize::new(0);
     let (started, starts) = mpsc::channel();

@@ -5,7 +5,7 @@
 //! the index may be old, but never ahead of the log. Whatever is wrong with it (missing, damaged, of another vault,
 //! read-only, a copy), the whole log is folded instead.
 //!
-//! Invariant: an index that fails never fails a command (`tests/e2e/index.rs`).
+//! Invariant: an index that fails never fails a command (`tests/e2e/rules/index.rs`).
 
 mod env;
 mod merge;

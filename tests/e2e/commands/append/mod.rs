@@ -1,0 +1,4 @@
+//! hf-append: one event, or many.
+
+mod batch;
+mod single;

@@ -1,0 +1,11 @@
+//! hf-job: commands that outlive their caller, and what becomes of them.
+
+mod approval;
+mod detached;
+mod end;
+mod fire;
+mod hooks;
+mod lost;
+mod order;
+mod output;
+mod vault_gone;

@@ -1,0 +1,109 @@
+//! The queue: what runs next, and waiting for jobs.
+
+use std::fs::{self};
+
+use crate::support::job_fixture::{TestJobVault, waiting};
+use crate::support::steps::{ok, sh};
+use crate::support::test_vault::Reply;
+
+#[test]
+fn jobs_run_in_order_and_within_the_parallel_limit() {
+    let story = TestJobVault::new("jobs:\n  max_parallel: 2\n");
+    let mut at = story.gate("at");
+    let mut go = story.gate("go");
+    for n in 1..=5 {
+        let options: &[&str] = &[];
+        story.fire_with(options, &format!("echo {n} >at; read x <go"));
+    }
+    let mut first = [at.line(), at.line()];
+    first.sort();
+    assert_eq!(first, ["1", "2"]);
+    let standing = |story: &TestJobVault| {
+        let reply = ok(story, "hf-job list");
+        let words = reply.all("JOB").into_iter().map(|job| job.split(' ').nth(1).unwrap().to_owned());
+        // Which of those that wait for the gate gets through is up to the kernel.
+        let mut words: Vec<String> = words.collect();
+        words.sort();
+        words.join(" ")
+    };
+    assert_eq!(standing(&story), "QUEUED QUEUED QUEUED RUNNING RUNNING");
+    for next in ["3", "4", "5"] {
+        go.open();
+        assert_eq!(at.line(), next, "first fired, first begun");
+    }
+    assert_eq!(standing(&story), "DONE DONE DONE RUNNING RUNNING");
+    go.open();
+    go.open();
+    ok(&story, "hf-job wait T-0001 T-0002 T-0003 T-0004 T-0005");
+    story.over();
+}
+
+#[test]
+fn waiting_for_any_job_ends_with_the_first_and_says_how_to_continue() {
+    let story = TestJobVault::new("");
+    let (mut one, mut two) = (story.gate("one"), story.gate("two"));
+    story.fire("read x <one");
+    story.fire("read x <two; exit 1");
+    assert_eq!(
+        ok(&story, "hf-job wait T-0001 T-0002 --any --max 1s").get("NEXT"),
+        "ACTION hf-job wait --any T-0001 T-0002"
+    );
+    one.open();
+    let reply = ok(&story, "hf-job wait T-0001 T-0002 --any");
+    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("DONE", "1 of 2 jobs are over, 0 failed"));
+    two.open();
+    sh(&story, "hf-job wait T-0001 T-0002 --any");
+    assert_eq!(story.poll("T-0002").get("STATUS"), "FAIL");
+    story.over();
+}
+
+#[test]
+fn a_dependent_job_starts_only_if_the_first_succeeds() {
+    let story = TestJobVault::new("");
+    let mut go = story.gate("go");
+    story.fire("read x <go; echo one >>order");
+    story.fire_with(&["--after", "T-0001"], "echo two >>order");
+    story.fire_with(&["--after", "T-0001", "--after", "T-0002"], "echo three >>order");
+    go.open();
+    assert_eq!(story.poll("T-0003").get("STATUS"), "DONE");
+    assert_eq!(fs::read_to_string(story.dir().join("order")).unwrap(), "one\ntwo\nthree\n");
+    story.fire("exit 1");
+    story.fire_with(&["--after", "T-0004"], "touch ran");
+    assert_eq!(story.poll("T-0004").get("STATUS"), "FAIL");
+    // Fired before the other failed, or after: it will never be run, and its caller need not wait.
+    story.fire_with(&["--after", "T-0004"], "touch ran");
+    for job in ["T-0005", "T-0006"] {
+        let reply = story.poll(job);
+        assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "T-0004, which it waited for, was aborted"));
+    }
+    assert!(!story.dir().join("ran").exists());
+    story.over();
+}
+
+#[test]
+fn a_task_without_a_job_can_be_waited_for_too() {
+    let story = TestJobVault::new("");
+    crate::support::steps::running(&story, "agent:a");
+    assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("STATUS"), "RUNNING");
+    let waiters = [waiting(&story, "poll", &["T-0001"]), waiting(&story, "job", &["wait", "T-0001"])];
+    ok(&story, "hf-task succeed T-0001 --actor agent:a");
+    for waiter in waiters {
+        assert_eq!(Reply::of(waiter.wait_with_output().unwrap()).get("STATUS"), "DONE");
+    }
+    assert_eq!(sh(&story, "hf-job cancel T-0001").get("STATUS"), "DUPLICATE");
+    story.over();
+}
+
+#[test]
+fn following_a_queued_job_waits_with_it() {
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
+    let mut go = story.gate("go");
+    story.fire("read x <go");
+    story.fire("echo my turn");
+    let mut following = story.start("job", &["log", "T-0002", "--follow"]);
+    go.open();
+    assert_eq!(following.line(), "my turn\n");
+    drop(following);
+    story.poll("T-0002");
+    story.over();
+}

@@ -1,0 +1,30 @@
+//! Each command by itself: one file per command, or a folder where that would be long.
+
+mod activity;
+mod append;
+mod artifact;
+mod backup;
+mod branch;
+mod checkpoint;
+mod config;
+mod constraint;
+mod decide;
+mod deepwork;
+mod hf;
+mod init;
+mod job;
+mod lineage;
+mod log;
+mod pause;
+mod poll;
+mod project;
+mod reference;
+mod require;
+mod review;
+mod session;
+mod state;
+mod status;
+mod stop;
+mod task;
+mod verify;
+mod watchdog;

@@ -1,0 +1,459 @@
+//! hf-review: reviewers in turn, round by round, in one form and within their time.
+
+use std::fs;
+use std::time::Duration;
+
+use hiveforge::event::Kind;
+use serde_json::{Value, json};
+
+use crate::support::job_fixture::TestJobVault;
+use crate::support::steps::{count, found_after, keeps_the_rules, kinds_since, ok, refuses, sh};
+use crate::support::test_vault::{Reply, TestVault, write_private};
+
+/// A reviewer's reply.
+fn says(hive: &TestVault, reviewer: &str, reply: &str) -> Reply {
+    hive.pipe("review", &["record", "--reviewer", reviewer], reply)
+}
+
+#[track_caller]
+fn said(hive: &TestVault, reviewer: &str, reply: &str) -> Reply {
+    says(hive, reviewer, reply).expect_exit(0)
+}
+
+const FAILS: &str = "PASS: naming\nFAIL: no timeout -> FIX: add one\n";
+
+/// A file of `reviews/`.
+fn review(hive: &TestVault, name: &str) -> String {
+    fs::read_to_string(hive.vault().join("Autonomous/reviews").join(name)).expect("a reply")
+}
+
+fn spec(hive: &TestVault) {
+    fs::write(hive.dir().join("spec.md"), "# Login\n\nTwo factors.\n\n").unwrap();
+}
+
+/// A prompt for this spec and these lines.
+fn prompt(fails: &str) -> String {
+    format!(
+        "Review the spec below. Respond ONLY in this format:\nPASS: <item>\nFAIL: <item> -> FIX: <fix in 1 line>\n\
+         Max 200 words. No prose.\n\n---\n# Login\n\nTwo factors.\n---\nPrevious FAIL items (if any):\n{fails}"
+    )
+}
+
+#[test]
+fn a_debate_from_its_first_reply_to_the_last() {
+    let hive = TestVault::new();
+    spec(&hive);
+    assert_eq!(
+        ok(&hive, "hf-review status").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:it is the turn of gpt\nROUND:0/4\nTURN:gpt\nCONVERGED:no\n"
+    );
+    refuses(&hive, "hf-review fails", 6, "there is no reply of a reviewer yet");
+    let asked = sh(&hive, "hf-review prompt spec.md");
+    assert_eq!(asked.stdout, prompt(""));
+    assert_eq!(asked.stderr, format!("EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:a prompt of {} bytes\n", prompt("").len()));
+    let reply = said(&hive, "gpt", &format!("{FAILS}FAIL: 名前 → FIX: 直す\n\n"));
+    assert_eq!(
+        reply.masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:PATCH\nSUM:R-gpt-0001: 1 PASS, 2 FAIL\nROUND:1/4\nTURN:gem\nCONVERGED:no\n\
+         REVIEW:R-gpt-0001\nFILE:reviews/R-gpt-0001.md\nFAIL:no timeout -> FIX: add one\nFAIL:名前 -> FIX: 直す\n\
+         EVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
+    );
+    assert_eq!(review(&hive, "R-gpt-0001.md"), format!("{FAILS}FAIL: 名前 → FIX: 直す\n"));
+    assert_eq!(
+        ok(&hive, "hf-review status").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:PATCH\nSUM:it is the turn of gem\nROUND:1/4\nTURN:gem\nCONVERGED:no\n\
+         FAIL:no timeout -> FIX: add one\nFAIL:名前 -> FIX: 直す\n"
+    );
+    let asked = sh(&hive, "hf-review prompt spec.md --reviewer gem").stdout;
+    assert_eq!(asked, prompt("FAIL: no timeout -> FIX: add one\nFAIL: 名前 -> FIX: 直す\n"));
+    said(&hive, "gem", "FAIL: too long -> FIX: cut it");
+    // Only the round before, and nothing older.
+    assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt("FAIL: too long -> FIX: cut it\n"));
+    assert_eq!(
+        ok(&hive, "hf-review fails").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:FAIL lines of R-gem-0001: 1\nREVIEW:R-gem-0001\nFAIL:too long -> FIX: cut it\n"
+    );
+    assert_eq!(ok(&hive, "hf-review fails R-gpt-0001").all("FAIL").len(), 2);
+    refuses(&hive, "hf-review fails R-gpt-0002", 6, "R-gpt-0002");
+    let reply = said(&hive, "gpt", "PASS: all of it");
+    assert_eq!(
+        reply.masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:R-gpt-0002: 1 PASS, 0 FAIL\nROUND:3/4\nCONVERGED:yes\n\
+         REVIEW:R-gpt-0002\nFILE:reviews/R-gpt-0002.md\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
+    );
+    assert_eq!(
+        ok(&hive, "hf-review status").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:the reviewers agree\nROUND:3/4\nCONVERGED:yes\n"
+    );
+    assert_eq!(
+        kinds_since(&hive, 1),
+        ["DebateOpened", "ReviewRecorded", "ReviewRecorded", "ReviewRecorded", "DebateConverged"]
+    );
+    // The next reply is about something new: it starts afresh, with nothing from before.
+    assert_eq!(sh(&hive, "hf-review prompt spec.md").stdout, prompt(""));
+    assert_eq!(says(&hive, "gem", "PASS: x").code, Some(3), "gpt begins");
+    assert_eq!(said(&hive, "gpt", "PASS: x").get("ROUND"), "1/4");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn one_satisfied_reviewer_is_not_enough() {
+    let hive = TestVault::new();
+    assert_eq!(said(&hive, "gpt", "PASS: a").get("CONVERGED"), "no");
+    assert_eq!(said(&hive, "gem", "PASS: a").get("CONVERGED"), "yes");
+    // The newest counts: what the first found, the second may not.
+    said(&hive, "gpt", FAILS);
+    assert_eq!(said(&hive, "gem", "PASS: a").get("CONVERGED"), "yes");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_reviewer_out_of_turn_is_told_whose_turn_it_is() {
+    let hive = TestVault::new();
+    let reply = hive.refuses_input("review", &["record", "--reviewer", "gem"], "PASS: x", 3);
+    assert_eq!(
+        reply.stdout,
+        "EXIT:3\nSTATUS:REFUSED\nNEXT:ACTION hf-review status\nSUM:it is the turn of gpt, not of 'gem'\nREASON:not_your_turn\n"
+    );
+    said(&hive, "gpt", "PASS: x");
+    assert_eq!(
+        hive.refuses_input("review", &["record", "--reviewer", "gpt"], "PASS: x", 3).get("REASON"),
+        "not_your_turn"
+    );
+    let reply = hive.refuses_input("review", &["record", "--reviewer", "bob"], "PASS: x", 2);
+    assert_eq!(reply.get("SUM"), "'bob' is not a reviewer; there are gpt, gem");
+    spec(&hive);
+    refuses(&hive, "hf-review prompt spec.md --reviewer bob", 2, "'bob' is not a reviewer; there are gpt, gem");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_reply_in_any_other_form_changes_nothing() {
+    let hive = TestVault::new();
+    let words = |n: usize| format!("PASS: {}", vec!["w"; n - 1].join(" "));
+    let bytes = |n: usize| format!("PASS: {}{}", "あ".repeat((n - 6) / 3), "x".repeat((n - 6) % 3));
+    for (reply, why) in [
+        (String::new(), "the reply has neither a PASS nor a FAIL line"),
+        ("  \n\n".to_owned(), "the reply has neither a PASS nor a FAIL line"),
+        ("Looks good!".to_owned(), "a line is neither PASS: nor FAIL: Looks good!"),
+        ("PASS: a\nThat is all.".to_owned(), "a line is neither PASS: nor FAIL: That is all."),
+        ("FAIL: a".to_owned(), "a FAIL line has no '-> FIX:': FAIL: a"),
+        ("FAIL: a -> FIX: ".to_owned(), "a FAIL line has an empty FIX: FAIL: a -> FIX:"),
+        ("FAIL:  -> FIX: b".to_owned(), "a FAIL line names nothing: FAIL:  -> FIX: b"),
+        ("PASS:".to_owned(), "a PASS line names nothing: PASS:"),
+        (words(201), "the reply has 201 words: at most 200"),
+        (bytes(2001), "the reply has 2001 bytes: at most 2000"),
+        ("PASS: a\u{1b}[2J".to_owned(), "a line of the reply holds control characters"),
+        ("FAIL: a -> FIX: b\u{2028}PASS: c".to_owned(), "a line of the reply holds control characters"),
+        ("x".repeat(1024 * 1024), "the reply has 1048576 bytes: at most 2000"),
+    ] {
+        let said = hive.refuses_input("review", &["record", "--reviewer", "gpt"], reply, 2);
+        assert_eq!(said.get("SUM"), why);
+    }
+    hive.refuses_input("review", &["record", "--reviewer", "gpt"], b"PASS: \xff".to_vec(), 2);
+    hive.refuses_input("review", &["record", "--reviewer", "gpt"], "x".repeat(3 * 1024 * 1024), 2);
+    // At the limit, followed by the line's end.
+    said(&hive, "gpt", &format!("{}\n", words(200)));
+    said(&hive, "gem", &format!("\n{}\n", bytes(2000)));
+    assert_eq!(review(&hive, "R-gem-0001.md").len(), 2001);
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn after_four_rounds_only_an_operator_can_continue() {
+    let hive = TestVault::new();
+    spec(&hive);
+    for reviewer in ["gpt", "gem", "gpt"] {
+        said(&hive, reviewer, FAILS);
+    }
+    let last = said(&hive, "gem", FAILS);
+    assert_eq!((last.get("ROUND"), last.get("NEXT"), last.get("CONVERGED")), ("4/4", "ASK operator", "no"));
+    assert_eq!(
+        ok(&hive, "hf-review status").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:ASK operator\nSUM:every round is used, and there is still something to fix\nROUND:4/4\n\
+         CONVERGED:no\nFAIL:no timeout -> FIX: add one\n"
+    );
+    let limit = "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:all 4 rounds are used, and there is still something to fix\n\
+                 REASON:round_limit\n";
+    assert_eq!(hive.refuses_input("review", &["record", "--reviewer", "gpt"], "PASS: x", 3).stdout, limit);
+    assert_eq!(hive.refuses("review", &["prompt", "spec.md"], 3).stdout, limit);
+    assert_eq!(hive.refuses("review", &["run", "spec.md"], 3).stdout, limit);
+    assert_eq!(hive.refuses("review", &["open", "--actor", "agent:a"], 3).stdout, limit);
+    // In an agent's shell nobody is an operator.
+    let mut shell = hive.command("review");
+    let reply =
+        Reply::of(shell.args(["open", "--actor", "user:jo"]).env("HF_AGENT", "a").output().unwrap()).expect_exit(3);
+    assert_eq!(reply.get("REASON"), "operator_only");
+    let payload = json!({"reviewers": ["gpt", "gem"]}).to_string();
+    hive.refuses("append", &["DebateOpened", "--actor", "agent:a", "--payload", &payload], 3);
+    assert_eq!(ok(&hive, "hf-review open").get("STATUS"), "RECORDED");
+    assert_eq!(ok(&hive, "hf-review open").get("STATUS"), "DUPLICATE");
+    assert_eq!(ok(&hive, "hf-review status").get("ROUND"), "0/4");
+    assert_eq!(said(&hive, "gpt", "PASS: x").get("REVIEW"), "R-gpt-0003");
+    keeps_the_rules(&hive);
+    // The fourth that finds nothing is no limit.
+    let hive = TestVault::new();
+    for reviewer in ["gpt", "gem", "gpt"] {
+        said(&hive, reviewer, FAILS);
+    }
+    assert_eq!(said(&hive, "gem", "PASS: x").get("CONVERGED"), "yes");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_debate_belongs_to_the_current_mission_and_reports_its_status() {
+    let hive = TestVault::new();
+    said(&hive, "gpt", FAILS);
+    ok(&hive, "hf-state start Login");
+    assert_eq!(
+        ok(&hive, "hf-review status").stdout,
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:it is the turn of gpt\nROUND:0/4\nTURN:gpt\nCONVERGED:no\nM1_STATUS:RUNNING\n"
+    );
+    assert_eq!(count(&hive, "DebateClosed"), 1);
+    assert_eq!(said(&hive, "gpt", FAILS).get("REVIEW"), "R-gpt-0002");
+    ok(&hive, "hf-state done");
+    let status = ok(&hive, "hf-review status");
+    assert_eq!((status.get("ROUND"), status.get("M1_STATUS")), ("0/4", "PASS"));
+    // Nobody opens one that is about something else.
+    ok(&hive, "hf-state start Logout");
+    let payload = json!({"reviewers": ["gpt"]}).to_string();
+    let reply = hive.refuses("append", &["DebateOpened", "--payload", &payload], 2);
+    assert!(reply.get("SUM").starts_with("a debate is about the mission under way"), "{reply:#?}");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn the_same_key_gives_the_first_reply_and_its_file_again() {
+    let hive = TestVault::new();
+    let args = ["record", "--reviewer", "gpt", "--key", "k"];
+    let first = hive.pipe("review", &args, FAILS).expect_exit(0);
+    said(&hive, "gem", "PASS: x");
+    fs::remove_file(hive.vault().join("Autonomous/reviews/R-gpt-0001.md")).unwrap();
+    let again = hive.pipe("review", &args, FAILS).expect_exit(0);
+    assert_eq!((again.get("STATUS"), again.get("REVIEW")), ("DUPLICATE", "R-gpt-0001"));
+    assert_eq!(again.all("EVENT_ID")[0], first.all("EVENT_ID")[0]);
+    assert_eq!(review(&hive, "R-gpt-0001.md"), FAILS);
+    assert_eq!(hive.refuses_input("review", &args, "PASS: x", 3).get("REASON"), "key_conflict");
+    let other = ["record", "--reviewer", "gem", "--key", "k"];
+    assert_eq!(hive.refuses_input("review", &other, FAILS, 3).get("REASON"), "key_conflict");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_missing_reply_file_is_rewritten_by_the_next_reader() {
+    let hive = TestVault::new();
+    said(&hive, "gpt", FAILS);
+    said(&hive, "gem", FAILS);
+    let folder = hive.vault().join("Autonomous/reviews");
+    fs::remove_dir_all(&folder).unwrap();
+    ok(&hive, "hf-review status");
+    assert_eq!(review(&hive, "R-gem-0001.md"), FAILS);
+    ok(&hive, "hf-review fails R-gpt-0001");
+    assert_eq!(review(&hive, "R-gpt-0001.md"), FAILS);
+    // What somebody wrote there is theirs.
+    write_private(&folder.join("R-gem-0001.md"), b"note");
+    ok(&hive, "hf-review fails");
+    assert_eq!(review(&hive, "R-gem-0001.md"), "note");
+}
+
+#[test]
+fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
+    let hive = TestVault::new();
+    said(&hive, "gpt", FAILS);
+    let debate = hive.events()[1]["subject"].as_str().unwrap().to_owned();
+    let id = debate.strip_prefix("debate:").unwrap().to_owned();
+    let reply = |reviewer: &str, text: &str, fails: Value| json!({"debate_id": id, "reviewer": reviewer, "text": text, "fails": fails});
+    let record = |subject: &str, payload: Value, code: i32| {
+        let args = ["ReviewRecorded", "--subject", subject, "--payload", &payload.to_string()];
+        hive.refuses("append", &args, code).get("SUM").to_owned()
+    };
+    for (subject, payload, code, why) in [
+        ("review:R-gpt-0002", reply("gpt", "PASS: x", json!([])), 3, "it is the turn of gem, not of 'gpt'"),
+        ("review:R-gem-0001", reply("gem", "fine", json!([])), 2, "a line is neither PASS: nor FAIL: fine"),
+        ("review:R-gem-0001", reply("gem", FAILS, json!([])), 2, "payload.fails is not what the reply says"),
+        (
+            "review:R-gem-1",
+            reply("gem", "PASS: x", json!([])),
+            2,
+            "the reply of gem is called R-gem-0001, with four digits",
+        ),
+        (
+            "review:R-gpt-0009",
+            reply("gem", "PASS: x", json!([])),
+            2,
+            "the reply of gem is called R-gem-0001, with four digits",
+        ),
+    ] {
+        assert_eq!(record(subject, payload, code), why);
+    }
+    for kind in ["DebateConverged", "DebateExhausted"] {
+        let reply = hive.refuses("append", &[kind, "--subject", &debate, "--payload", "{}"], 3);
+        assert!(reply.get("SUM").contains("is not what the replies of"), "{reply:#?}");
+    }
+    let payload = json!({"reviewers": ["gpt"]}).to_string();
+    hive.refuses("append", &["DebateOpened", "--payload", &payload], 3);
+    hive.refuses("append", &["DebateClosed", "--subject", &debate, "--actor", "agent:a", "--payload", "{}"], 3);
+    for names in [json!([]), json!(["a", "a"]), json!(["../x"]), json!(["a-b"]), json!(["a", "b", "c", "d", "e"])] {
+        let payload = json!({"reviewers": names}).to_string();
+        TestVault::new().refuses("append", &["DebateOpened", "--payload", &payload], 2);
+    }
+    let found = found_after(
+        &hive,
+        vec![
+            ("user:jo", Kind::DebateConverged, &debate, json!({})),
+            ("user:jo", Kind::ReviewRecorded, "review:R-gpt-0002", reply("gpt", "PASS: x", json!([]))),
+        ],
+    );
+    assert!(found[0].contains("DebateConverged is not what the replies of"), "{found:#?}");
+    assert!(found.len() > 1, "{found:#?}");
+    let hive = TestVault::new();
+    let found = found_after(
+        &hive,
+        vec![
+            ("user:jo", Kind::DebateOpened, "debate:d", json!({"reviewers": ["gpt", "gem"]})),
+            (
+                "user:jo",
+                Kind::ReviewRecorded,
+                "review:R-gem-0001",
+                json!({"debate_id": "d", "reviewer": "gem", "text": "PASS: x", "fails": []}),
+            ),
+        ],
+    );
+    assert!(found.iter().any(|found| found.contains("it is the turn of gpt, not of 'gem'")), "{found:#?}");
+}
+
+#[test]
+fn a_missing_or_empty_spec_is_reported() {
+    let hive = TestVault::new();
+    fs::write(hive.dir().join("empty.md"), " \n\n").unwrap();
+    fs::write(hive.dir().join("raw.md"), b"\xff").unwrap();
+    for command in ["prompt", "run"] {
+        refuses(&hive, &format!("hf-review {command} empty.md"), 2, "the spec is empty");
+        refuses(&hive, &format!("hf-review {command} none.md"), 2, "cannot read none.md: No such file");
+        refuses(&hive, &format!("hf-review {command} raw.md"), 2, "the text is not UTF-8");
+        refuses(&hive, &format!("hf-review {command} ."), 2, "cannot read .: Is a directory");
+        refuses(&hive, &format!("hf-review {command} D0001@a13c"), 6, "nothing here is called 'D0001@<tag>'");
+        assert_eq!(hive.refuses_input("review", &[command, "-"], "", 2).get("SUM"), "the spec is empty");
+    }
+    // A spec by its reference, and not one that has changed since.
+    spec(&hive);
+    let reference = ok(&hive, "hf-ref add spec.md").get("REF").to_owned();
+    assert_eq!(sh(&hive, &format!("hf-review prompt {reference}")).stdout, prompt(""));
+    fs::write(hive.dir().join("spec.md"), "other").unwrap();
+    refuses(&hive, &format!("hf-review prompt {reference}"), 3, "has changed since");
+    fs::write(hive.dir().join("long.md"), "x".repeat(2 * 1024 * 1024)).unwrap();
+    refuses(&hive, "hf-review prompt long.md", 2, "the text is too long");
+}
+
+/// A vault whose reviewers are these scripts, with a spec. What they are asked is kept.
+fn reviewed(gpt: &str, gem: &str) -> TestJobVault {
+    let one = |name: &str, script: &str| {
+        format!("  {name}:\n    command: {}\n", json!(format!("cat >>asked; echo == >>asked; {script}")))
+    };
+    let story = TestJobVault::new(&format!("reviewers:\n  timeout_seconds: 2\n{}{}", one("gpt", gpt), one("gem", gem)));
+    spec(&story);
+    story
+}
+
+#[test]
+fn a_run_asks_reviewers_in_turn_until_they_agree() {
+    let story = reviewed("echo PASS: naming", "echo PASS: all");
+    let reply = ok(&story, "hf-review run spec.md");
+    assert_eq!(
+        reply.masked(&story),
+        "EXIT:0\nSTATUS:CONVERGED\nNEXT:NONE\nSUM:R-gem-0001: 1 PASS, 0 FAIL\nROUND:2/4\nCONVERGED:yes\nREVIEW:R-gem-0001\n\
+         FILE:reviews/R-gem-0001.md\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
+    );
+    assert_eq!(fs::read_to_string(story.dir().join("asked")).unwrap(), format!("{0}==\n{0}==\n", prompt("")));
+    assert_eq!(
+        (review(&story, "R-gpt-0001.md"), review(&story, "R-gem-0001.md")),
+        ("PASS: naming\n".to_owned(), "PASS: all\n".to_owned())
+    );
+    // What was agreed on may have changed since: it can be asked about again.
+    assert_eq!(ok(&story, "hf-review run spec.md").get("REVIEW"), "R-gem-0002");
+    story.over();
+}
+
+#[test]
+fn a_run_stops_at_failures_and_at_the_round_limit() {
+    let story = reviewed("echo 'FAIL: a -> FIX: b'", "echo 'FAIL: c -> FIX: d'");
+    let reply = sh(&story, "hf-review run spec.md").expect_exit(1);
+    assert_eq!(
+        reply.masked(&story),
+        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:R-gpt-0001: 0 PASS, 1 FAIL\nROUND:1/4\nTURN:gem\nCONVERGED:no\n\
+         REVIEW:R-gpt-0001\nFILE:reviews/R-gpt-0001.md\nFAIL:a -> FIX: b\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
+    );
+    for _ in 2..=3 {
+        sh(&story, "hf-review run spec.md").expect_exit(1);
+    }
+    let reply = sh(&story, "hf-review run spec.md").expect_exit(3);
+    assert_eq!(
+        reply.masked(&story),
+        "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:R-gem-0002: 0 PASS, 1 FAIL\nROUND:4/4\nCONVERGED:no\n\
+         REVIEW:R-gem-0002\nFILE:reviews/R-gem-0002.md\nFAIL:c -> FIX: d\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
+    );
+    let asked = fs::read_to_string(story.dir().join("asked")).unwrap();
+    let fails = ["", "FAIL: a -> FIX: b\n", "FAIL: c -> FIX: d\n", "FAIL: a -> FIX: b\n"];
+    assert_eq!(asked, fails.map(|fail| prompt(fail) + "==\n").concat(), "each the round before, and nothing older");
+    story.refuses("review", &["run", "spec.md"], 3);
+    story.over();
+}
+
+#[test]
+fn a_reviewer_who_does_not_review_changes_nothing_and_is_named() {
+    for (script, why) in [
+        ("true", "the reply of gpt is not a review: the reply has neither a PASS nor a FAIL line"),
+        (
+            "echo Looks good to me",
+            "the reply of gpt is not a review: a line is neither PASS: nor FAIL: Looks good to me",
+        ),
+        (
+            "head -c 1048576 /dev/zero | tr '\\0' x",
+            "the reply of gpt is not a review: the reply has 1048576 bytes: at most 2000",
+        ),
+        (
+            "head -c 3000000 /dev/zero | tr '\\0' x",
+            "the reply of gpt is not a review: the reply has 1048576 bytes: at most 2000",
+        ),
+        ("printf 'PASS: \\377'", "the reply of gpt is not a review: it is not UTF-8"),
+        ("echo PASS: a; echo no key >&2; exit 4", "reviewer gpt exited with 4: no key"),
+        ("kill -9 $$", "reviewer gpt was killed: "),
+        ("echo PASS: a; exec sleep 1000", "reviewer gpt: a command was ended: it took longer than 2 seconds"),
+        ("sleep 1000 & sleep 1000", "reviewer gpt: a command was ended: it took longer than 2 seconds"),
+    ] {
+        let story = reviewed(script, "echo PASS: x");
+        let before = story.contents();
+        let reply = Reply::of(
+            story.command("review").args(["run", "spec.md"]).timeout(Duration::from_secs(60)).output().unwrap(),
+        );
+        let reply = reply.expect_exit(111);
+        assert_eq!((reply.get("SUM"), reply.get("NEXT")), (why, "ASK operator"), "{script}");
+        assert!(story.contents() == before, "{script}");
+        story.over();
+    }
+    let story = TestJobVault::new("");
+    spec(&story);
+    refuses(&story, "hf-review run spec.md", 2, "reviewers.gpt.command is not set");
+    story.over();
+}
+
+#[test]
+fn a_reply_of_maximum_length_is_accepted_from_a_run_and_from_a_file() {
+    let story = reviewed("printf 'PASS: '; head -c 1994 /dev/zero | tr '\\0' x; echo", "echo PASS: x");
+    ok(&story, "hf-review run spec.md");
+    assert_eq!(review(&story, "R-gpt-0001.md").len(), 2001);
+    story.over();
+}
+
+#[test]
+fn reviewers_are_configurable_and_fixed_once_a_debate_begins() {
+    let story = TestJobVault::new("reviewers:\n  order: [ann, bob, eve]\n");
+    for name in ["ann", "bob"] {
+        assert_eq!(said(&story, name, "PASS: x").get("CONVERGED"), "no");
+    }
+    story.settle("reviewers:\n  order: [zoe]\n");
+    assert_eq!(ok(&story, "hf-review status").get("TURN"), "eve");
+    assert_eq!(said(&story, "eve", "PASS: x").get("CONVERGED"), "yes");
+    assert_eq!(said(&story, "zoe", "PASS: x").get("CONVERGED"), "yes", "alone, everybody is one");
+    story.over();
+}

@@ -1,0 +1,431 @@
+//! hf-task: work, from its proposal to its end.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use hiveforge::event::Kind;
+use serde_json::json;
+
+use crate::support::steps::{
+    approved, found_after, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
+};
+use crate::support::test_vault::{Reply, TestVault};
+
+#[test]
+fn every_reply_from_a_tasks_proposal_to_its_success_is_complete() {
+    let hive = TestVault::new();
+    approved(&hive);
+    let proposed = ok(&hive, "hf-task propose Form --requirement REQ-0001");
+    assert_eq!(
+        proposed.masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-task claim T-0001\nSUM:T-0001 is Ready: Form\nEVENT_ID:<ulid>\n\
+         EVENT_ID:<ulid>\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Ready\n"
+    );
+    let claimed = hive.run_next(&proposed).expect_exit(0);
+    assert_eq!(
+        claimed.masked(&hive),
+        "EXIT:0\nSTATUS:CLAIMED\nNEXT:ACTION hf-task start T-0001\nSUM:T-0001 is Assigned: Form\nEVENT_ID:<ulid>\n\
+         SUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Assigned\nHOLDER:user:jo\nLEASE_UNTIL:2026-01-31T12:15:00Z\n\
+         GENERATION:1\n"
+    );
+    let started = hive.run_next(&claimed).expect_exit(0);
+    assert_eq!(
+        started.masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:RUN-0001 is Running\nEVENT_ID:<ulid>\nSUBJECT:run:<ulid>\n\
+         REF:RUN-0001@<tag>\nSTATE:Running\n"
+    );
+    assert_eq!(
+        ok(&hive, "hf-task heartbeat T-0001").masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:RUN-0001 is Running\nEVENT_ID:<ulid>\nSUBJECT:run:<ulid>\n\
+         REF:RUN-0001@<tag>\nSTATE:Running\n"
+    );
+    let before = kinds(&hive).len();
+    assert_eq!(
+        ok(&hive, "hf-task succeed T-0001 --summary Done.").masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:T-0001 is Succeeded: Form\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
+         EVENT_ID:<ulid>\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Succeeded\n"
+    );
+    assert_eq!(kinds_since(&hive, before), ["RunFinished", "TaskSucceeded", "RequirementImplemented"]);
+    assert_eq!(
+        ok(&hive, "hf-task show T-0001").masked(&hive),
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:T-0001 is Succeeded: Form\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\n\
+         STATE:Succeeded\nFACT:claimed_at 2026-01-31T12:00:00Z\nFACT:content sha256:<digest>\n\
+         FACT:created_at 2026-01-31T12:00:00Z\nFACT:generation 1\nFACT:holder user:jo\nFACT:last_event_id <ulid>\n\
+         FACT:last_run_id <ulid>\nFACT:lease_seconds 900\nFACT:requirement_id <ulid>\nFACT:retry_count 0\n\
+         FACT:succeeded_at 2026-01-31T12:00:00Z\nFACT:title Form\n\
+         ENTITY:run:<ulid> RUN-0001@<tag> Finished\n"
+    );
+    assert_eq!(
+        ok(&hive, "hf-task list --status Succeeded").masked(&hive),
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:1 tasks\nCOUNT:1\nHAS_MORE:no\n\
+         ENTITY:task:<ulid> T-0001@<tag> Succeeded Form\n"
+    );
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn repeating_a_completed_step_is_a_duplicate() {
+    let hive = TestVault::new();
+    held(&hive, "agent:a");
+    let again = ok(&hive, "hf-task claim T-0001 --actor agent:a");
+    assert_eq!(
+        again.masked(&hive),
+        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:ACTION hf-task start T-0001 --actor agent:a\nSUM:T-0001 is Assigned: Form\nEVENT_ID:<ulid>\n\
+         SUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Assigned\nHOLDER:agent:a\nLEASE_UNTIL:2026-01-31T12:15:00Z\n\
+         GENERATION:1\n"
+    );
+    ok(&hive, "hf-task start T-0001 --actor agent:a");
+    let recorded = hive.contents();
+    assert_eq!(ok(&hive, "hf-task start T-0001 --actor agent:a").get("STATUS"), "DUPLICATE");
+    assert!(hive.contents() == recorded);
+    ok(&hive, "hf-task succeed T-0001 --actor agent:a");
+    let recorded = hive.contents();
+    assert_eq!(ok(&hive, "hf-task succeed T-0001 --actor agent:a").get("STATUS"), "DUPLICATE");
+    assert!(hive.contents() == recorded);
+    ok(&hive, "hf-task propose Other");
+    ok(&hive, "hf-task abort T-0002 --reason no");
+    assert_eq!(ok(&hive, "hf-task abort T-0002").get("STATUS"), "DUPLICATE");
+}
+
+#[test]
+fn a_key_makes_repeating_a_step_safe() {
+    let hive = TestVault::new();
+    for line in [
+        "hf-task propose Form --key p",
+        "hf-task claim T-0001 --key c",
+        "hf-task heartbeat T-0001 --key r",
+        "hf-task start T-0001 --key s",
+        "hf-task heartbeat T-0001 --key h",
+        "hf-task succeed T-0001 --key d",
+    ] {
+        let first = ok(&hive, line);
+        let recorded = hive.contents();
+        let again = ok(&hive, line);
+        assert_eq!((again.get("STATUS"), again.all("EVENT_ID")[0]), ("DUPLICATE", first.all("EVENT_ID")[0]), "{line}");
+        assert!(hive.contents() == recorded, "{line}");
+    }
+    // A claim without a reference repeats the first claim and takes nothing more.
+    ok(&hive, "hf-task propose Next");
+    ok(&hive, "hf-task propose Another");
+    let first = ok(&hive, "hf-task claim --key next");
+    let again = ok(&hive, "hf-task claim --key next");
+    assert_eq!((again.get("STATUS"), again.get("REF")), ("DUPLICATE", first.get("REF")));
+    assert_eq!(state(&hive, "T-0003"), "Ready");
+    let reply = refuses(&hive, "hf-task propose Formular --key p", 3, "which says something else");
+    assert_eq!(reply.get("REASON"), "key_conflict");
+}
+
+#[test]
+fn a_transient_failure_is_retried_and_a_permanent_one_is_not() {
+    let hive = TestVault::new();
+    running(&hive, "agent:a");
+    let before = kinds(&hive).len();
+    let failed = ok(&hive, "hf-task fail T-0001 --class transient --reason net --actor agent:a");
+    assert_eq!(
+        failed.masked(&hive),
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-task start T-0001 --actor agent:a\nSUM:T-0001 is Assigned: Form\nEVENT_ID:<ulid>\n\
+         EVENT_ID:<ulid>\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Assigned\n"
+    );
+    assert_eq!(kinds_since(&hive, before), ["TaskFailed", "RunFinished", "TaskRetrying", "TaskAssigned"]);
+    ok(&hive, "hf-task start T-0001 --actor agent:a");
+    let before = kinds(&hive).len();
+    let failed = ok(&hive, "hf-task fail T-0001 --class permanent --reason no-such-api --actor agent:a");
+    assert_eq!(failed.get("NEXT"), "NONE");
+    assert_eq!(
+        kinds_since(&hive, before),
+        ["TaskFailed", "RunFinished", "TaskAborted", "EscalationRequired", "ThreadAborted", "BranchCompleted"]
+    );
+    assert_eq!(
+        ok(&hive, "hf-task explain T-0001").all("BECAUSE"),
+        [
+            "T-0001 is Aborted since 2026-01-31T12:00:00Z: no-such-api",
+            "it failed (permanent): no-such-api; it was tried again 1 times"
+        ]
+    );
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_task_out_of_retries_is_aborted_and_escalated() {
+    // The setting, unless the task has a limit of its own.
+    for (settings, propose, tries) in
+        [("max_retries: 2", "hf-task propose Form", 2), ("max_retries: 2", "hf-task propose Form --retries 1", 1)]
+    {
+        let hive = governed(settings);
+        ok(&hive, propose);
+        ok(&hive, "hf-task claim T-0001");
+        for _ in 0..=tries {
+            assert_eq!(state(&hive, "T-0001"), "Assigned");
+            ok(&hive, "hf-task start T-0001");
+            ok(&hive, "hf-task fail T-0001 --class transient --reason net");
+        }
+        assert_eq!(kinds(&hive).last().unwrap(), "EscalationRequired");
+        let reason = format!("net; tried again {tries} times, which is the most");
+        assert_eq!(hive.events().last().unwrap()["payload"]["reason"], json!(reason));
+        assert_eq!(state(&hive, "T-0001"), "Aborted");
+        keeps_the_rules(&hive);
+    }
+}
+
+#[test]
+fn a_task_waits_for_its_dependencies_and_its_requirement() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-require propose Login");
+    ok(&hive, "hf-task propose First --requirement REQ-0001");
+    ok(&hive, "hf-task propose Second --after T-0001");
+    let waiting = ok(&hive, "hf-task propose Third --after T-0001 --after T-0002 --requirement REQ-0001");
+    assert_eq!(waiting.get("NEXT"), "ACTION hf-task explain T-0003");
+    assert_eq!(ok(&hive, "hf-task list --ready").get("COUNT"), "0");
+    ok(&hive, "hf-require analyze REQ-0001");
+    assert_eq!(
+        hive.run_next(&waiting).expect_exit(0).masked(&hive),
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:T-0003 is Proposed: Third\n\
+         BECAUSE:T-0003 is Proposed since 2026-01-31T12:00:00Z\n\
+         BECAUSE:REQ-0001 is Analyzed\n\
+         BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
+         BECAUSE:it waits for T-0001, which is Proposed\n\
+         BECAUSE:T-0001 is Proposed since 2026-01-31T12:00:00Z\n\
+         BECAUSE:REQ-0001 is Analyzed\n\
+         BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
+         BECAUSE:it waits for T-0002, which is Proposed\n\
+         BECAUSE:T-0002 is Proposed since 2026-01-31T12:00:00Z\n\
+         BECAUSE:it waits for T-0001, which is Proposed\n"
+    );
+    let early =
+        refuses(&hive, "hf-task claim T-0002", 3, "T-0002 cannot begin: it waits for T-0001, which is Proposed");
+    assert_eq!((early.get("REASON"), early.get("NEXT")), ("not_ready", "ACTION hf-task list"));
+    hive.run_next(&early).expect_exit(0);
+    refuses(&hive, "hf-task ready T-0001", 3, "T-0001 cannot begin: REQ-0001 is Analyzed");
+    refuses(&hive, "hf-append TaskReady --subject T-0001", 3, "T-0001 cannot begin: REQ-0001 is Analyzed");
+    ok(&hive, "hf-decide approve DEC-0001");
+    assert_eq!(["T-0001", "T-0002", "T-0003"].map(|t| state(&hive, t)), ["Ready", "Proposed", "Proposed"]);
+    for (task, next) in [("T-0001", "T-0002"), ("T-0002", "T-0003")] {
+        ok(&hive, &format!("hf-task claim {task}"));
+        ok(&hive, &format!("hf-task start {task}"));
+        ok(&hive, &format!("hf-task succeed {task}"));
+        assert_eq!(state(&hive, next), "Ready");
+    }
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_task_cannot_wait_for_itself() {
+    let hive = TestVault::new();
+    let payload = json!({"title": "x", "after": ["me"]}).to_string();
+    let reply = hive.refuses("append", &["TaskProposed", "--subject", "task:me", "--payload", &payload], 2);
+    assert_eq!(reply.get("SUM"), "task:me cannot name itself");
+    // What it waits for must be there before it, so there is no longer circle either.
+    let lines = format!(
+        "{}\n{}\n",
+        json!({"event_type": "TaskProposed", "subject": "task:a", "payload": {"title": "a", "after": ["b"]}}),
+        json!({"event_type": "TaskProposed", "subject": "task:b", "payload": {"title": "b", "after": ["a"]}})
+    );
+    let reply = hive.refuses_input("append", &["--batch"], lines, 6);
+    assert_eq!(reply.get("SUM"), "line 1: task:b, which the payload names, does not exist");
+    refuses(&hive, "hf-task propose x --after T-0001", 6, "nothing here is called 'T-0001'");
+}
+
+#[test]
+fn the_next_task_is_the_preferred_one_then_the_oldest() {
+    let hive = TestVault::new();
+    for title in ["One", "Two", "Three"] {
+        ok(&hive, &format!("hf-task propose {title}"));
+    }
+    ok(&hive, "hf-constraint apply Three-first --priority T-0003");
+    ok(&hive, "hf-decide approve DEC-0001");
+    let order: Vec<String> = (0..3).map(|_| ok(&hive, "hf-task claim").get("REF")[..6].to_owned()).collect();
+    assert_eq!(order, ["T-0003", "T-0001", "T-0002"]);
+    let events = hive.events();
+    let applied = events.iter().find(|event| event["event_type"] == "ConstraintApplied").unwrap();
+    let first = events.iter().find(|event| event["event_type"] == "TaskAssigned").unwrap();
+    assert!(first["parents"].as_array().unwrap().contains(&applied["event_id"]), "what preferred it is a cause");
+    assert_eq!(
+        sh(&hive, "hf-task claim").expect_exit(1).stdout,
+        "EXIT:1\nSTATUS:NO_TASK\nNEXT:NONE\nSUM:no task is ready; 0 wait for something\n"
+    );
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn the_limit_on_concurrent_tasks_is_enforced() {
+    let hive = governed("max_concurrent_tasks: 1");
+    ok(&hive, "hf-task propose One");
+    ok(&hive, "hf-task propose Two");
+    ok(&hive, "hf-task claim");
+    for line in ["hf-task claim", "hf-task claim T-0002", "hf-append TaskAssigned --subject T-0002"] {
+        let reply = refuses(&hive, line, 3, "1 tasks are under way, which is the most");
+        assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("too_many_tasks", "ACTION hf-task list"));
+    }
+    ok(&hive, "hf-task abort T-0001");
+    ok(&hive, "hf-task claim");
+}
+
+#[test]
+fn ready_tasks_are_assigned_automatically_if_configured() {
+    let hive = governed("auto_assign: true\n  max_concurrent_tasks: 1");
+    ok(&hive, "hf-task propose One");
+    ok(&hive, "hf-task propose Two");
+    assert_eq!(["T-0001", "T-0002"].map(|t| state(&hive, t)), ["Assigned", "Ready"]);
+    ok(&hive, "hf-task start T-0001 --actor agent:a");
+    ok(&hive, "hf-task succeed T-0001 --actor agent:a");
+    assert_eq!(state(&hive, "T-0002"), "Assigned");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn nobody_else_can_work_on_a_held_task() {
+    let hive = TestVault::new();
+    held(&hive, "agent:a");
+    for line in ["heartbeat T-0001", "start T-0001", "succeed T-0001", "fail T-0001 --class permanent --reason x"] {
+        let reply = refuses(&hive, &format!("hf-task {line} --actor agent:b"), 3, "T-0001 is held by agent:a");
+        assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("not_holder", "NONE"), "{line}");
+    }
+    refuses(&hive, "hf-task abort T-0001 --actor agent:b", 3, "T-0001 is held by agent:a");
+    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned; TaskAssigned is not legal there");
+    ok(&hive, "hf-task start T-0001 --actor agent:a");
+    let run = format!("run:{}", ok(&hive, "hf-task show T-0001").all("ENTITY")[0].split([':', ' ']).nth(1).unwrap());
+    for kind in ["Heartbeat", "RunFinished", "RunCrashed", "RunTimedOut"] {
+        refuses(&hive, &format!("hf-append {kind} --subject {run} --actor agent:b"), 3, "T-0001 is held by agent:a");
+    }
+    refuses(&hive, "hf-append TaskSucceeded --subject T-0001 --actor agent:b", 3, "T-0001 is held by agent:a");
+    // A person may end anything.
+    ok(&hive, "hf-task abort T-0001 --reason enough");
+    assert_eq!(kinds(&hive).iter().filter(|kind| *kind == "RunCrashed").count(), 1);
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn an_agent_claims_for_itself_only() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    let payload = json!({"holder": "agent:b", "lease_seconds": 900}).to_string();
+    let args = ["TaskAssigned", "--subject", "T-0001", "--actor", "agent:a", "--payload", &payload];
+    let reply = hive.refuses("append", &args, 3);
+    assert_eq!((reply.get("SUM"), reply.get("REASON")), ("agent:a cannot claim for agent:b", "not_holder"));
+}
+
+#[test]
+fn an_illegal_step_names_the_state_the_event_and_the_legal_ones() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    let on = |state: &str, kind: &str, legal: &str| {
+        format!("task:<ulid> is {state}; {kind} is not legal there, only {legal}")
+    };
+    refuses(&hive, "hf-task start T-0001", 3, &on("Ready", "RunStarted", "TaskAssigned, TaskAborted"));
+    refuses(&hive, "hf-task succeed T-0001", 3, &on("Ready", "TaskSucceeded", "TaskAssigned, TaskAborted"));
+    ok(&hive, "hf-task claim T-0001");
+    let assigned = "RunStarted, ClaimRenewed, ClaimExpired, TaskAborted";
+    refuses(&hive, "hf-task succeed T-0001", 3, &on("Assigned", "TaskSucceeded", assigned));
+    refuses(&hive, "hf-task fail T-0001 --class permanent --reason x", 3, &on("Assigned", "TaskFailed", assigned));
+    ok(&hive, "hf-task start T-0001");
+    ok(&hive, "hf-task succeed T-0001");
+    for line in ["abort T-0001", "heartbeat T-0001", "start T-0001", "claim T-0001"] {
+        let reply = refuses(&hive, &format!("hf-task {line}"), 3, "is Succeeded; ");
+        assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("illegal_transition", "NONE"));
+        assert!(reply.get("SUM").ends_with("is not legal there, only TaskArchived"), "{reply:#?}");
+    }
+}
+
+#[test]
+fn malformed_arguments_are_usage_errors() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task propose Other");
+    for line in [
+        "hf-task fail T-0001 --class sometimes --reason x",
+        "hf-task fail T-0001 --class transient",
+        "hf-task claim --lease soon",
+        "hf-task claim --lease 0",
+        "hf-task list --ready --status Ready",
+        "hf-task list --status Lost",
+        "hf-task propose",
+    ] {
+        refuses(&hive, line, 2, "");
+    }
+    hive.refuses("task", &["propose", ""], 2);
+    for line in ["show", "explain", "claim", "start", "heartbeat", "succeed", "abort", "ready"] {
+        refuses(&hive, &format!("hf-task {line} T-0009"), 6, "nothing here is called 'T-0009'");
+        refuses(&hive, &format!("hf-task {line} 01KG"), 6, "'01KG' matches several: task:<ulid>, task:<ulid>");
+    }
+}
+
+#[test]
+fn the_audit_finds_work_on_someone_elses_task_in_a_forged_log() {
+    let hive = TestVault::new();
+    running(&hive, "agent:a");
+    let task = format!("task:{}", id(&hive, "task", "T-0001"));
+    let found = found_after(
+        &hive,
+        vec![
+            ("agent:b", Kind::AgentStarted, "agent:b", json!({})),
+            ("agent:b", Kind::TaskFailed, &task, json!({"error_class": "transient", "reason": "x"})),
+        ],
+    );
+    assert!(found.contains(&"T-0001 is held by agent:a".to_owned()), "{found:#?}");
+}
+
+#[test]
+fn the_audit_finds_an_unjustified_consequence_in_a_forged_log() {
+    let hive = TestVault::new();
+    let found = found_after(&hive, vec![("user:jo", Kind::TaskProposed, "task:t", json!({"title": "x"}))]);
+    assert_eq!(found, ["TaskReady of task:t should follow"]);
+    let hive = TestVault::new();
+    running(&hive, "agent:a");
+    let (task, run) = (format!("task:{}", id(&hive, "task", "T-0001")), ok(&hive, "hf-task show T-0001"));
+    let run = run.all("ENTITY")[0].split(' ').next().unwrap().to_owned();
+    let lost = json!({"reason": "no power"});
+    let found = found_after(&hive, vec![("core:jobs", Kind::RunCrashed, &run, lost)]);
+    assert_eq!(found, [format!("TaskFailed of {task} should follow")]);
+}
+
+/// How many processes claim at once, and how many tasks there are.
+const CLAIMERS: usize = 16;
+const TASKS: usize = 100;
+
+/// Every claimer takes tasks until none is left. Gives who won what.
+fn race(hive: &TestVault) -> BTreeMap<String, Vec<String>> {
+    let lines: Vec<_> =
+        (0..TASKS).map(|n| json!({"event_type": "TaskProposed", "payload": {"title": format!("task {n}")}})).collect();
+    hive.batch(&lines);
+    let claim = |n: usize| {
+        let (actor, mut won) = (format!("agent:a{n}"), Vec::new());
+        loop {
+            let reply: Reply = hive.run("task", &["claim", "--actor", &actor, "--lock-timeout", "60"]);
+            match reply.get("STATUS") {
+                "CLAIMED" => won.push((reply.get("SUBJECT").to_owned(), reply.get("HOLDER").to_owned())),
+                "NO_TASK" => return won,
+                _ => panic!("{reply:#?}"),
+            }
+        }
+    };
+    let mut winners: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    thread::scope(|scope| {
+        let claimers: Vec<_> = (0..CLAIMERS).map(|n| scope.spawn(move || claim(n))).collect();
+        for (task, holder) in claimers.into_iter().flat_map(|claimer| claimer.join().expect("it ends")) {
+            winners.entry(task).or_default().push(holder);
+        }
+    });
+    winners
+}
+
+#[track_caller]
+fn has_one_winner_each(hive: &TestVault) {
+    let winners = race(hive);
+    assert_eq!(winners.len(), TASKS);
+    let twice: Vec<_> = winners.iter().filter(|(_, holders)| holders.len() != 1).collect();
+    assert!(twice.is_empty(), "{twice:#?}");
+    keeps_the_rules(hive);
+}
+
+#[test]
+fn sixteen_claimers_of_a_hundred_tasks_get_one_winner_each() {
+    has_one_winner_each(&governed("max_concurrent_tasks: 200"));
+}
+
+#[test]
+#[ignore = "a hundred rounds take minutes"]
+fn sixteen_claimers_of_a_hundred_tasks_get_one_winner_each_a_hundred_times() {
+    for _ in 0..100 {
+        has_one_winner_each(&governed("max_concurrent_tasks: 200"));
+    }
+}

@@ -1,0 +1,435 @@
+//! The scripts for users: they call what exists, and do what their heads say, with real processes.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use hiveforge::cli::COMMANDS;
+use hiveforge::policy::settings::{Fallback, Setting};
+use hiveforge::vault::config;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::test_vault::{Reply, TestVault, binary, write_private};
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")
+}
+
+fn source(name: &str) -> String {
+    fs::read_to_string(scripts().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Every script that bash runs.
+fn bash_scripts() -> Vec<(String, String)> {
+    let names = fs::read_dir(scripts()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let all = names.map(|name| (source(&name), name)).map(|(text, name)| (name, text));
+    all.filter(|(_, text)| text.starts_with("#!/usr/bin/env bash\n")).collect()
+}
+
+/// A script in the folder of a hive, with a clean environment and the commands on its path.
+fn script(hive: &TestVault, name: &str, args: &[&str]) -> Command {
+    let path = format!("{}:/usr/bin:/bin", binary("").parent().unwrap().display());
+    let mut command = Command::new(scripts().join(name));
+    command.args(args).current_dir(hive.dir()).env_clear().env("PATH", path);
+    command.envs(hive.process("").get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+fn run(hive: &TestVault, name: &str, args: &[&str]) -> Reply {
+    Reply::of(script(hive, name, args).output().expect("the script runs"))
+}
+
+/// The same with standard input and a variable.
+fn tell(hive: &TestVault, name: &str, variable: (&str, &str), input: &str) -> Reply {
+    let mut command = script(hive, name, &[]);
+    command.env(variable.0, variable.1).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the script runs");
+    // It may end without reading.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    Reply::of(child.wait_with_output().unwrap())
+}
+
+/// Runs a tool that need not be there.
+fn tool(name: &str, args: &[&str]) -> Option<Reply> {
+    Command::new(name).args(args).output().ok().map(Reply::of)
+}
+
+/// Looks again and again, for ten seconds at most, until something is so.
+#[track_caller]
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    const LOOKS: u32 = 1000;
+    for _ in 0..LOOKS {
+        if so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what} did not come");
+}
+
+/// A script that runs beside the test, and is gone with it.
+struct Beside {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Beside {
+    fn start(mut command: Command) -> Beside {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the script starts");
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Beside { child, lines }
+    }
+
+    /// The next line that begins so, without that.
+    #[track_caller]
+    fn next(&mut self, begin: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before {begin}");
+            if let Some(rest) = line.trim_end().strip_prefix(begin) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it lives");
+    }
+
+    /// What it still prints, and how it ends.
+    fn end(&mut self) -> (String, ExitStatus) {
+        let rest = std::io::read_to_string(&mut self.lines).unwrap();
+        (rest, self.child.wait().unwrap())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn every_script_is_valid_and_describes_itself() {
+    let all = bash_scripts();
+    assert!(all.len() >= 11, "{}", all.len());
+    for (name, text) in &all {
+        let path = scripts().join(name);
+        assert!(fs::metadata(&path).unwrap().permissions().mode() & 0o111 == 0o111, "{name} cannot be run");
+        assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("# ")), "{name} has no head");
+        let file = path.to_str().unwrap();
+        let parsed = tool("bash", &["-n", file]).expect("bash");
+        assert_eq!((parsed.code, parsed.stderr.as_str()), (Some(0), ""), "{name}");
+        if let Some(checked) = tool("shellcheck", &["--severity=warning", file]) {
+            assert_eq!(checked.code, Some(0), "{}", checked.stdout);
+        }
+    }
+}
+
+/// The commands of ours that a line calls: the name, a subcommand if one follows, and the options.
+fn calls(line: &str) -> Vec<(String, Vec<String>)> {
+    let clean = |word: &str| word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-').to_owned();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut found = Vec::new();
+    for (i, word) in words.iter().enumerate() {
+        let file = word.rsplit(['/', '(']).next().unwrap();
+        let Some(name) = clean(file).strip_prefix("hf-").map(str::to_owned) else { continue };
+        if !COMMANDS.iter().any(|known| known.short() == name) {
+            panic!("{line}: hf-{name} is not a command");
+        }
+        let rest = words[i + 1..].iter().take_while(|word| !["|", "||", "&&", ";", "--"].contains(word));
+        found.push((name, rest.map(|word| clean(word)).filter(|word| !word.is_empty()).collect()));
+    }
+    found
+}
+
+/// Lines of a script or a unit that do something.
+fn active(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.starts_with('#') && !line.is_empty())
+}
+
+#[test]
+fn scripts_and_units_call_what_exists() {
+    let hive = TestVault::empty();
+    let mut texts =
+        ["exec.sh", "poll_job.sh", "heartbeat.sh", "crontab.example", "hf-watchdog.service"].map(source).to_vec();
+    texts.push(plist_line());
+    let mut called = Vec::new();
+    for line in texts.iter().flat_map(|text| active(text)).filter(|line| !line.starts_with("Documentation=")) {
+        for (command, words) in calls(line) {
+            let sub: Vec<&str> = words.iter().take(usize::from(command == "job")).map(String::as_str).collect();
+            let help = hive.run(&command, &[&sub[..], &["--help"]].concat());
+            assert_eq!(help.code, Some(0), "{line}");
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(help.stdout.contains(option.as_str()), "{line}: hf-{command} has no {option}");
+            }
+            called.push(command);
+        }
+    }
+    called.sort();
+    called.dedup_by(|a, b| a == b && a != "watchdog");
+    assert_eq!(called, ["job", "poll", "watchdog", "watchdog", "watchdog", "watchdog"]);
+}
+
+/// What the plist starts.
+fn plist_line() -> String {
+    let text = source("hf-watchdog.plist");
+    let array = text.split("<array>").nth(1).and_then(|rest| rest.split("</array>").next()).unwrap();
+    let words: Vec<&str> =
+        array.split("<string>").skip(1).map(|word| word.split("</string>").next().unwrap()).collect();
+    assert_eq!(words[..2], ["/bin/sh", "-c"]);
+    words[2].to_owned()
+}
+
+#[test]
+fn cron_systemd_and_launchd_each_run_the_watchdog_once() {
+    let unit = source("hf-watchdog.service");
+    let value = |key: &str| active(&unit).find_map(|line| line.strip_prefix(key)).unwrap().replace("%h", "$HOME");
+    let crontab = source("crontab.example");
+    let lines = [
+        active(&crontab).next().unwrap().strip_prefix("* * * * * ").unwrap().to_owned(),
+        format!("{} {}", value("Environment="), value("ExecStart=")),
+        plist_line(),
+    ];
+    for line in lines {
+        let hive = TestVault::empty();
+        let home = hive.dir().join("a home");
+        fs::create_dir_all(home.join(".local/bin")).unwrap();
+        std::os::unix::fs::symlink(binary("watchdog"), home.join(".local/bin/hf-watchdog")).unwrap();
+        let vault = home.join("hive/Vault");
+        fs::create_dir(home.join("hive")).unwrap();
+        hive.run("init", &[vault.to_str().unwrap()]).expect_exit(0);
+        // A unit has no shell, and so no words to split.
+        let line = if line.contains('"') { line } else { line.replace("$HOME", "\"$HOME\"") };
+        let ran = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir("/")
+            .env_clear()
+            .envs([("HOME", home.as_path()), ("HF_NOW", Path::new(crate::support::test_vault::START))])
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{line}: {ran:?}");
+        let status = hive.run("status", &["--vault", vault.to_str().unwrap()]).expect_exit(0);
+        assert_ne!(status.get("WATCHDOG"), "never", "{line}");
+    }
+}
+
+#[test]
+fn units_are_well_formed() {
+    let hive = TestVault::empty();
+    let [service, timer] = ["hf-watchdog.service", "hf-watchdog.timer"].map(|name| {
+        let text = source(name).replace("%h/.local/bin/hf-watchdog", binary("watchdog").to_str().unwrap());
+        let file = hive.dir().join(name);
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    });
+    if let Some(checked) = tool("systemd-analyze", &["--man=no", "verify", &service, &timer]) {
+        assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""));
+    }
+    let plist = scripts().join("hf-watchdog.plist");
+    let read =
+        "import plistlib, sys; p = plistlib.load(open(sys.argv[1], 'rb')); print(p['StartInterval'], p['Label'])";
+    if let Some(read) = tool("python3", &["-c", read, plist.to_str().unwrap()]) {
+        assert_eq!(read.stdout, "60 hf-watchdog\n", "{}", read.stderr);
+    }
+    assert!(plist_line().ends_with("exec \"$HOME/.local/bin/hf-watchdog\""));
+}
+
+#[test]
+fn exec_sh_fires_and_checks_with_the_old_wording() {
+    let hive = TestVault::new();
+    let fired = run(&hive, "exec.sh", &["--fire", "echo one; echo two >&2; exit 3"]).expect_exit(0);
+    let id = fired.get("TASK_ID").to_owned();
+    hive.run("job", &["wait", &id]);
+    let checked = run(&hive, "exec.sh", &["--check", &id]);
+    assert_eq!((checked.stdout.as_str(), checked.stderr.as_str()), ("failed\n", "two\n"));
+
+    let fired = run(&hive, "exec.sh", &["--fire", "echo", "a b"]).expect_exit(0);
+    hive.run("job", &["wait", fired.get("TASK_ID")]).expect_exit(0);
+    assert_eq!(run(&hive, "exec.sh", &["--check", fired.get("TASK_ID")]).stdout, "done\n");
+    let log = hive.command("job").args(["log", fired.get("TASK_ID")]).output().unwrap();
+    assert!(String::from_utf8(log.stdout).unwrap().contains("a b"));
+
+    let fired = run(&hive, "exec.sh", &["--fire", "--retries", "2", "--", "true"]).expect_exit(0);
+    hive.run("job", &["wait", fired.get("TASK_ID")]).expect_exit(0);
+    assert_eq!(run(&hive, "exec.sh", &["--check", "T-0099"]).stdout, "not found\n");
+    for wrong in [&["--fire"][..], &["--check"], &["--check", "a", "b"], &[], &["--help"]] {
+        let reply = run(&hive, "exec.sh", wrong);
+        assert!(reply.code == Some(64) && reply.stdout.starts_with("EXIT:64\nSTATUS:USAGE\n"), "{wrong:?}");
+    }
+}
+
+#[test]
+fn poll_job_sh_names_itself_and_answers_a_signal() {
+    let hive = TestVault::new();
+    let done = Command::new("mkfifo").arg(hive.dir().join("gate")).status().unwrap();
+    assert!(done.success());
+    let id = run(&hive, "exec.sh", &["--fire", "read line < gate"]).expect_exit(0).get("TASK_ID").to_owned();
+    until("the job", || run(&hive, "exec.sh", &["--check", &id]).stdout == "processing\n");
+    let running = format!("EXIT:2\nSTATUS:RUNNING\nNEXT:ACTION ./poll_job.sh {id}\nSUM:Still running\n");
+    let poll = |args: &[&str]| run(&hive, "poll_job.sh", args);
+    assert_eq!((poll(&[&id, "1", "1"]).stdout, poll(&[&id, "1", "1"]).code), (running.clone(), Some(0)));
+
+    let mut waiting = Beside::start(script(&hive, "poll_job.sh", &[&id]));
+    // It is hf-poll by now, and would hear the signal.
+    let process = PathBuf::from(format!("/proc/{}", waiting.child.id()));
+    until("hf-poll", || {
+        let status = fs::read_to_string(process.join("status")).unwrap();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        let caught = u64::from_str_radix(&field("SigCgt:"), 16).unwrap();
+        field("Name:") == "hf-poll" && caught & (1 << (Signal::TERM.as_raw() - 1)) != 0
+    });
+    waiting.signal(Signal::TERM);
+    let (said, status) = waiting.end();
+    assert_eq!((said, status.code()), (running, Some(0)));
+
+    fs::write(hive.dir().join("gate"), "go\n").unwrap();
+    let over = poll(&[&id]);
+    assert!(over.code == Some(0) && over.stdout.starts_with("EXIT:0\nSTATUS:DONE\nNEXT:NONE\n"), "{over:#?}");
+    assert_eq!(poll(&["T-0099"]).stdout, "EXIT:99\nSTATUS:NOT_FOUND\nNEXT:NONE\nSUM:Job does not exist\n");
+    assert!(poll(&[]).stdout.starts_with("EXIT:64\n"));
+}
+
+#[test]
+fn notify_sends_one_line_and_executes_none_of_it() {
+    let hive = TestVault::new();
+    let report = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:$(touch pwned) `touch pwned` \"; touch pwned\nTASK_ID:T-0007\n";
+    let sent = tell(&hive, "notify", ("HF_NOTIFY", "printf '<%s>'"), report);
+    assert_eq!(sent.stdout, "<T-0007 FAIL: $(touch pwned) `touch pwned` \"; touch pwned>");
+    assert_eq!(tell(&hive, "notify", ("HF_NOTIFY", "cat #"), report).stdout.lines().count(), 1);
+    assert!(!hive.dir().join("pwned").exists());
+    let silent = tell(&hive, "notify", ("HF_OTHER", ""), report);
+    assert_eq!((silent.code, silent.stderr.lines().count()), (Some(1), 1));
+
+    // As a hook, with what a job tells it.
+    let told = hive.dir().join("told");
+    let hook = format!("HF_NOTIFY='cat > {} #' {}", told.display(), scripts().join("notify").display());
+    write_private(
+        &hive.vault().join("hiveforge.config.yaml"),
+        format!("jobs:\n  on_finish: {}\n", serde_json::Value::from(hook)).as_bytes(),
+    );
+    let mut fire = script(&hive, "exec.sh", &["--fire", "exit 3"]);
+    let id = Reply::of(fire.output().unwrap()).expect_exit(0).get("TASK_ID").to_owned();
+    until("the message", || fs::read_to_string(&told).is_ok_and(|text| text.ends_with('\n')));
+    let text = fs::read_to_string(&told).unwrap();
+    assert!(text.starts_with(&format!("{id} FAIL: ")) && text.lines().count() == 1, "{text:?}");
+}
+
+/// The old file, with what nobody should have put there.
+const OLD: &str = "# the old settings\n\
+                   INTERVAL_SECONDS=1\n\
+                   export INACTIVITY_WARNING_THRESHOLD=\"240\"  # seconds\n\
+                   INACTIVITY_STOP_THRESHOLD='0540'\r\n\
+                   INTROSPECTION_THRESHOLD=$(touch pwned)\n\
+                   INTROSPECTION_THRESHOLD=2400\n\
+                   MAX_RECOVERY_ATTEMPTS=0\n\
+                   MAX_RECOVERY_WAIT_CYCLES=7; touch pwned\n\
+                   TOKEN=secret\n\
+                   touch pwned\n\
+                   MAX_RECOVERY_WAIT_CYCLES=8";
+
+const NEW: &str = "liveness:\n  inactive_warn_seconds: 240\n  inactive_error_seconds: 540\n  \
+                   introspection_error_seconds: 2400\nwatchdog:\n  interval_seconds: 1\n  recovery_wait_cycles: 8\n";
+
+fn settings(hive: &TestVault, text: &str) {
+    write_private(&hive.vault().join("hiveforge.config.yaml"), text.as_bytes());
+}
+
+/// Starts it, hears one look, and ends it with this signal.
+#[track_caller]
+fn beats(hive: &TestVault, args: &[&str], signal: Signal) {
+    let mut command = script(hive, "heartbeat.sh", args);
+    // What of the old file it skips is the matter of another test.
+    command.stderr(Stdio::null());
+    let mut beside = Beside::start(command);
+    assert_eq!(beside.next("EXIT:"), "0");
+    beside.next("TICK_MS:");
+    beside.signal(signal);
+    assert_eq!(beside.end().1.code(), Some(0));
+}
+
+#[test]
+fn heartbeat_sh_reads_the_old_file_and_executes_none_of_it() {
+    let hive = TestVault::new();
+    fs::write(hive.dir().join("heartbeat.conf"), OLD).unwrap();
+    fs::write(hive.dir().join("other.conf"), "INTERVAL_SECONDS=5\n").unwrap();
+    let printed = run(&hive, "heartbeat.sh", &["--print-config"]);
+    assert_eq!((printed.code, printed.stdout.as_str()), (Some(0), NEW));
+    let skipped: Vec<&str> = printed.stderr.lines().map(|line| line.split(':').nth(2).unwrap()).collect();
+    assert_eq!(skipped, ["5", "7", "8", "9", "10"], "{}", printed.stderr);
+    assert!(!printed.stderr.contains("secret") && !hive.dir().join("pwned").exists());
+    for named in [&["--print-config", "-c", "other.conf"][..], &["other.conf", "--print-config"]] {
+        assert_eq!(run(&hive, "heartbeat.sh", named).stdout, "watchdog:\n  interval_seconds: 5\n");
+    }
+    let (read, warnings) = config::parse(NEW).unwrap();
+    assert_eq!((read.count(Setting::InactiveErrorSeconds), warnings.len()), (540, 0));
+    for wrong in [&["-c"][..], &["-c", "missing"], &["missing"], &["a", "b"], &["--every"], &[""], &["."]] {
+        let reply = run(&hive, "heartbeat.sh", wrong);
+        assert_eq!((reply.code, reply.stdout.as_str(), reply.stderr.lines().count()), (Some(2), "", 1), "{wrong:?}");
+    }
+    let nowhere = TestVault::empty();
+    assert_eq!(run(&nowhere, "heartbeat.sh", &[]).code, Some(7));
+}
+
+#[test]
+fn heartbeat_sh_knows_the_defaults() {
+    let text = source("heartbeat.sh");
+    let rows = text.split("table='\n").nth(1).and_then(|rest| rest.split("\n'").next()).unwrap();
+    assert_eq!(rows.lines().count(), 6);
+    for row in rows.lines() {
+        let words: Vec<&str> = row.split(' ').collect();
+        let setting = Setting::parse(words[1]).unwrap_or_else(|| panic!("{row}"));
+        assert_eq!(setting.fallback(), Fallback::Count(words[2].parse().unwrap()), "{row}");
+    }
+}
+
+#[test]
+fn heartbeat_sh_starts_only_if_the_settings_say_the_same() {
+    let hive = TestVault::new();
+    beats(&hive, &[], Signal::TERM);
+    fs::write(hive.dir().join("heartbeat.conf"), OLD).unwrap();
+    let flow = "{liveness: {inactive_warn_seconds: 240, inactive_error_seconds: 540}}\n";
+    let quoted = NEW.replace("inactive_warn_seconds", "\"inactive_warn_seconds\"");
+    let twice = format!("{NEW}  interval_seconds: 1\n");
+    let elsewhere = NEW.replace("liveness:", "agents:");
+    let commented = NEW.replace("  inactive_warn", "# inactive_warn");
+    for other in ["", flow, &quoted, &twice, &elsewhere, &commented, &NEW.replace("240", "241")] {
+        settings(&hive, other);
+        let before = hive.contents();
+        let reply = run(&hive, "heartbeat.sh", &[]);
+        let said = reply.stderr.lines().last().unwrap();
+        assert_eq!((reply.code, reply.stdout.as_str()), (Some(3), ""), "{other}: {reply:#?}");
+        assert!(said.contains("--print-config") && !said.contains("skipped"), "{said}");
+        assert!(hive.contents() == before, "{other}");
+    }
+    settings(&hive, NEW);
+    beats(&hive, &[], Signal::TERM);
+    let more = "# mine\nagents:\n  main:\n    inactive_error_seconds: 9\nhive:\n  name: h # x\n";
+    let indented = NEW.replace("  ", "      ").replace("240\n", "240   # four minutes\n");
+    settings(&hive, &format!("{more}{indented}"));
+    beats(&hive, &["./heartbeat.conf"], Signal::INT);
+    // The file beside the vault counts if there is none in it.
+    fs::remove_file(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    write_private(&hive.dir().join("hiveforge.config.yaml"), NEW.as_bytes());
+    beats(&hive, &[], Signal::TERM);
+}
+
+#[test]
+fn heartbeat_sh_continues_after_a_failed_watchdog_run() {
+    let hive = TestVault::new();
+    settings(&hive, "watchdog:\n  interval_seconds: 1\n");
+    let mut beside = Beside::start(script(&hive, "heartbeat.sh", &[]));
+    assert_eq!(beside.next("EXIT:"), "0");
+    let (vault, aside) = (hive.vault(), hive.dir().join("aside"));
+    std::fs::rename(&vault, &aside).unwrap();
+    while beside.next("EXIT:") == "0" {}
+    std::fs::rename(&aside, &vault).unwrap();
+    while beside.next("EXIT:") != "0" {}
+    beside.signal(Signal::TERM);
+    assert_eq!(beside.end().1.code(), Some(0));
+}

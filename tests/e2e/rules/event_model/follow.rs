@@ -1,0 +1,212 @@
+//! What the model says must follow from a recorded event by itself.
+
+use serde_json::{Map, Value, json};
+
+use super::legal_steps::Rules;
+use super::{Follows, Model, RETRIES, RETURNS, Step, entity_of, id_of, object};
+
+impl Model {
+    /// The branches of an agent that is given a task, and what it leaves for it.
+    pub(super) fn begin_task_branch(&self, task: &str, cause: &Step, follows: &mut Follows) {
+        let holder = cause.payload.get("holder").and_then(Value::as_str);
+        let Some(persona) = holder.and_then(|holder| holder.strip_prefix("agent:")) else { return };
+        let of_task = self.with("branch", "task_id", id_of(task));
+        if of_task.iter().any(|branch| self.text(branch, "persona_id") == Some(persona)) {
+            return;
+        }
+        let root = format!("branch:{persona}");
+        if self.state(&root) == "-" {
+            let payload = json!({"persona_id": persona, "branch_type": "user", "label": "the user"});
+            follows.push(("BranchCreated", Some(root), payload));
+        }
+        let label = self.text(task, "title").unwrap();
+        let payload = json!({"persona_id": persona, "branch_type": "task", "label": label, "task_id": id_of(task)});
+        follows.push(("BranchCreated", None, payload));
+    }
+
+    /// What a new branch begins with.
+    pub(super) fn begin_branch(&self, branch: &str, follows: &mut Follows) {
+        let persona = self.text(branch, "persona_id").unwrap();
+        let (root, kind) = (format!("branch:{persona}"), self.text(branch, "branch_type").unwrap());
+        if kind != "social" {
+            if let Some(other) = self.other(&root, "active_branch_id", "branch") {
+                let thread = self.other(&other, "current_thread_id", "thread").unwrap();
+                let reason = format!("{} began", self.reference(branch).unwrap());
+                let payload = json!({"branch_id": id_of(&other), "reason": reason});
+                follows.push(("ThreadAborted", Some(thread), payload));
+            }
+            follows.push(("ThreadOpened", None, json!({"branch_id": id_of(branch)})));
+        }
+        if kind == "user" {
+            let known = self.made["branch"].iter().filter(|other| self.text(other, "branch_type") == Some("user"));
+            for other in known.map(|other| id_of(other)).filter(|other| *other != persona) {
+                for (one, another) in [(persona, other), (other, persona)] {
+                    let payload = json!({"persona_id": one, "branch_type": "social",
+                        "label": format!("with {another}"), "partner_persona_id": another});
+                    follows.push(("BranchCreated", None, payload));
+                }
+            }
+        }
+    }
+
+    /// The branches of a task that is over.
+    pub(super) fn end_task_branches(&self, task: &str, follows: &mut Follows) {
+        for branch in self.with("branch", "task_id", id_of(task)) {
+            let (id, how) = (id_of(&branch), format!("{} is {}", self.reference(task).unwrap(), self.state(task)));
+            if let Some(thread) = self.other(&branch, "current_thread_id", "thread") {
+                follows.push(match self.state(task) {
+                    "Aborted" => ("ThreadAborted", Some(thread), json!({"branch_id": id, "reason": how})),
+                    _ => ("ThreadCompleted", Some(thread), json!({"branch_id": id, "summary": how})),
+                });
+            }
+            if self.state(&branch) != "Completed" {
+                follows.push(("BranchCompleted", Some(branch), json!({})));
+            }
+        }
+    }
+
+    /// What follows from an event by itself in the current state.
+    pub(super) fn follow(&self, rules: &Rules, cause: &Step) -> Follows {
+        let subject = cause.subject.as_str();
+        let legal = |kind, subject: &str| rules.contains_key(&(entity_of(subject), self.state(subject), kind));
+        let mut follows = Follows::new();
+        match cause.kind {
+            "RequirementAnalyzed" => self.ask(subject, "Build", &mut follows),
+            "OscillationDetected" => self.ask(subject, "It went back and forth too often. Go on with", &mut follows),
+            "RequirementRejected" | "RequirementSuperseded" => {
+                let about = self.with("decision", "target", subject);
+                let open = about.into_iter().filter(|d| ["Requested", "Escalated"].contains(&self.state(d)));
+                follows.extend(open.map(|d| ("DecisionSuperseded", Some(d), json!({}))));
+            }
+            "RequirementApproved" => {
+                self.with("task", "requirement_id", id_of(subject))
+                    .iter()
+                    .for_each(|task| self.ready(task, &mut follows));
+            }
+            "DecisionApproved" | "DecisionRejected" => {
+                let target = self.text(subject, "target").unwrap().to_owned();
+                let id = json!({"decision_id": id_of(subject)});
+                let (kind, payload) = match (self.fact(subject, "change"), cause.kind) {
+                    (None, "DecisionApproved") => ("RequirementApproved", id),
+                    (None, _) => ("RequirementRejected", json!({"reason": "an operator said no"})),
+                    (Some(change), "DecisionApproved") => {
+                        let mut members = object(change.clone());
+                        let apply = members.remove("do") == Some(json!("apply"));
+                        members.extend(object(id));
+                        (if apply { "ConstraintApplied" } else { "ConstraintRemoved" }, Value::Object(members))
+                    }
+                    (Some(_), _) => return follows,
+                };
+                if legal(kind, &target) {
+                    follows.push((kind, Some(target), payload));
+                }
+            }
+            "TaskProposed" => {
+                let requirement = self.other(subject, "requirement_id", "requirement");
+                let returns = requirement.as_ref().map_or(0, |requirement| self.count(requirement, "returns"));
+                match requirement.filter(|r| returns > RETURNS && legal("OscillationDetected", r)) {
+                    Some(requirement) => {
+                        follows.push(("OscillationDetected", Some(requirement), json!({"count": returns})))
+                    }
+                    None => self.ready(subject, &mut follows),
+                }
+            }
+            "TaskRetrying" => {
+                let facts = &self.facts[subject];
+                let again = facts.iter().filter(|(name, _)| ["holder", "lease_seconds"].contains(&name.as_str()));
+                let again = again.map(|(name, value)| (name.clone(), value.clone())).collect();
+                follows.push(("TaskAssigned", Some(subject.to_owned()), Value::Object(again)));
+            }
+            "TaskFailed" => {
+                self.end_run(subject, "RunFinished", json!({"success": false}), &mut follows);
+                let (tried, why) = (self.count(subject, "retry_count"), cause.payload["reason"].as_str().unwrap());
+                let transient = cause.payload["error_class"] == "transient";
+                let reason = match transient {
+                    true => format!("{why}; tried again {tried} times, which is the most"),
+                    false => why.to_owned(),
+                };
+                if transient && tried < RETRIES {
+                    let attempt = json!({"attempt": tried + 1, "of": RETRIES});
+                    follows.push(("TaskRetrying", Some(subject.to_owned()), attempt));
+                    return follows;
+                }
+                follows.push(("TaskAborted", Some(subject.to_owned()), json!({"reason": reason})));
+                // Only what the toolkit itself says can stay quiet; none of these tasks is a job.
+                let quiet = cause.payload.get("escalate") == Some(&json!(false)) && cause.actor == "core:reactor";
+                if !quiet {
+                    follows.push(("EscalationRequired", Some(subject.to_owned()), json!({"reason": reason})));
+                }
+            }
+            "TaskSucceeded" | "TaskAborted" => {
+                match cause.kind {
+                    "TaskSucceeded" => self.end_run(subject, "RunFinished", json!({"success": true}), &mut follows),
+                    _ => self.end_run(subject, "RunCrashed", json!({"reason": "aborted"}), &mut follows),
+                }
+                let done = |r: &String| self.count(r, "tasks_open") == 0 && self.count(r, "tasks_succeeded") > 0;
+                let requirement = self.other(subject, "requirement_id", "requirement");
+                if let Some(requirement) = requirement.filter(|r| self.state(r) == "Approved" && done(r)) {
+                    follows.push(("RequirementImplemented", Some(requirement), json!({})));
+                }
+                self.end_task_branches(subject, &mut follows);
+            }
+            "TaskAssigned" => self.begin_task_branch(subject, cause, &mut follows),
+            "BranchCreated" => self.begin_branch(subject, &mut follows),
+            "RunTimedOut" | "RunCrashed" => {
+                let task = self.other(subject, "task_id", "task").unwrap();
+                let reason = match cause.kind {
+                    "RunCrashed" => cause.payload.get("reason").cloned().unwrap_or(json!("crash")),
+                    _ => json!("timeout"),
+                };
+                if self.state(&task) == "Running" && self.text(&task, "last_run_id") == Some(id_of(subject)) {
+                    follows.push(("TaskFailed", Some(task), json!({"error_class": "transient", "reason": reason})));
+                }
+            }
+            "ArtifactInvalidated" => self.rework(subject, &mut follows),
+            _ => {}
+        }
+        follows
+    }
+
+    pub(super) fn ask(&self, requirement: &str, question: &str, follows: &mut Follows) {
+        let asked = self.with("decision", "target", requirement);
+        if asked.iter().any(|decision| self.fits(decision)) {
+            return;
+        }
+        for open in asked.into_iter().filter(|decision| ["Requested", "Escalated"].contains(&self.state(decision))) {
+            follows.push(("DecisionSuperseded", Some(open), json!({})));
+        }
+        let (name, title) = (self.reference(requirement).unwrap(), self.text(requirement, "title").unwrap());
+        let payload = json!({"kind": "requirement_approval", "target": requirement,
+            "summary": format!("{question} {name}, {title}?"), "target_hash": self.text(requirement, "content")});
+        follows.push(("DecisionRequested", None, payload));
+    }
+
+    pub(super) fn ready(&self, task: &str, follows: &mut Follows) {
+        if self.state(task) == "Proposed" && self.free(task) {
+            follows.push(("TaskReady", Some(task.to_owned()), json!({})));
+        }
+    }
+
+    pub(super) fn end_run(&self, task: &str, kind: &'static str, payload: Value, follows: &mut Follows) {
+        let run = self.other(task, "last_run_id", "run");
+        follows.extend(run.filter(|run| self.state(run) == "Running").map(|run| (kind, Some(run), payload)));
+    }
+
+    pub(super) fn rework(&self, artifact: &str, follows: &mut Follows) {
+        let task = self.other(artifact, "task_id", "task");
+        let Some(task) = task.filter(|task| ["Running", "Succeeded"].contains(&self.state(task))) else { return };
+        if self.with("task", "rework_of", id_of(&task)).iter().any(|again| self.state(again) != "Aborted") {
+            return;
+        }
+        if self.state(&task) == "Running" {
+            let failed = json!({"error_class": "permanent", "reason": "rework", "escalate": false});
+            follows.push(("TaskFailed", Some(task.clone()), failed));
+        }
+        let mut again = Map::new();
+        for name in ["title", "requirement_id"] {
+            again.extend(self.fact(&task, name).map(|value| (name.to_owned(), value.clone())));
+        }
+        again.insert("rework_of".to_owned(), json!(id_of(&task)));
+        follows.push(("TaskProposed", None, Value::Object(again)));
+    }
+}

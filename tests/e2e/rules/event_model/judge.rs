@@ -1,0 +1,134 @@
+//! What the model says must become of a request.
+
+use serde_json::{Value, json};
+
+use super::legal_steps::Rules;
+use super::{Asked, Model, TASKS_AT_ONCE, Verdict, digest, entity_of};
+
+impl Model {
+    /// Whether a decision is about what its target still is.
+    pub(super) fn fits(&self, decision: &str) -> bool {
+        let now = match self.fact(decision, "change") {
+            Some(change) => Some(digest(&change.to_string())),
+            None => self.text(decision, "target").and_then(|target| self.text(target, "content")).map(str::to_owned),
+        };
+        now.as_deref() == self.text(decision, "target_hash")
+    }
+
+    /// Whether a task waits for nothing.
+    pub(super) fn free(&self, task: &str) -> bool {
+        self.other(task, "requirement_id", "requirement").is_none_or(|r| self.state(&r) == "Approved")
+    }
+
+    /// The task whose holder alone may do this.
+    pub(super) fn held(&self, asked: &Asked) -> Option<String> {
+        match asked.kind {
+            "ClaimRenewed" | "TaskSucceeded" | "TaskFailed" => Some(asked.subject.clone()),
+            "TaskAborted" | "ClaimExpired" if asked.agent.is_some() => Some(asked.subject.clone()),
+            "RunStarted" => asked.named("task_id", "task"),
+            "Heartbeat" | "RunFinished" | "RunCrashed" | "RunTimedOut" => self.other(&asked.subject, "task_id", "task"),
+            _ => None,
+        }
+    }
+
+    /// Whether something is already so.
+    pub(super) fn holds(&self, rules: &Rules, asked: &Asked) -> bool {
+        let (entity, state) = (entity_of(&asked.subject), self.state(&asked.subject));
+        let arrives = rules
+            .iter()
+            .any(|(rule, to)| (rule.0, rule.2, *to) == (entity, asked.kind, state) && rule.1 != state && rule.1 != "-");
+        let choice = match asked.kind {
+            "DecisionApproved" => "chosen_option",
+            "TaskAssigned" => "holder",
+            "RunFinished" => "success",
+            _ => "",
+        };
+        let same = choice.is_empty() || asked.payload.get(choice) == self.fact(&asked.subject, choice);
+        state != "-" && arrives && !rules.contains_key(&(entity, state, asked.kind)) && same
+    }
+
+    /// Who holds the task that a subject is, or is a run of.
+    pub(super) fn held_by(&self, entity: &str, subject: &str) -> Option<String> {
+        let task = if entity == "run" { self.other(subject, "task_id", "task")? } else { subject.to_owned() };
+        self.text(&task, "holder").map(str::to_owned)
+    }
+
+    /// What must come of a request here.
+    pub(super) fn judge(&self, rules: &Rules, asked: &Asked) -> Verdict {
+        if let Some(first) = asked.key.as_ref().and_then(|key| self.keys.get(key)) {
+            let same = (first.kind, &first.subject, &first.payload) == (asked.kind, &asked.subject, &asked.payload);
+            return if same { Verdict::Duplicate } else { Verdict::Refused };
+        }
+        let (entity, from) = (entity_of(&asked.subject), self.state(&asked.subject));
+        let legal = rules.contains_key(&(entity, from, asked.kind)) || asked.kind == "EscalationRequired";
+        let creates = rules.contains_key(&(entity, "-", asked.kind));
+        if from == "-" && !creates {
+            return Verdict::Unknown;
+        }
+        if asked.agent.is_some()
+            && ["DecisionApproved", "DecisionRejected", "RequirementRejected"].contains(&asked.kind)
+        {
+            return Verdict::Refused;
+        }
+        if self.holds(rules, asked) {
+            return Verdict::Duplicate;
+        }
+        let target = asked.payload.get("target").map(|target| target.as_str().unwrap().to_owned());
+        let target = target.filter(|target| !target.starts_with("constraint:"));
+        let named = [asked.named("task_id", "task"), asked.named("requirement_id", "requirement"), target];
+        if named.iter().flatten().any(|named| self.state(named) == "-") {
+            return Verdict::Unknown;
+        }
+        let not_agents = ["DecisionSuperseded", "ApprovalTimedOut", "OscillationDetected", "TaskArchived"];
+        if asked.agent.is_some() && not_agents.contains(&asked.kind) {
+            return Verdict::Refused;
+        }
+        // Nobody can say that a time is over that is not; what is over is another test's (moments.rs).
+        let early = ["ApprovalTimedOut", "ClaimExpired", "RunTimedOut"].contains(&asked.kind);
+        match self.may(asked) && legal && !early {
+            true => Verdict::Recorded,
+            false => Verdict::Refused,
+        }
+    }
+
+    /// Whether claims, approvals and the room that there is allow a request.
+    pub(super) fn may(&self, asked: &Asked) -> bool {
+        let (subject, me) = (asked.subject.as_str(), asked.actor());
+        let active = |subject: &str| ["Assigned", "Running", "Retrying"].contains(&self.state(subject));
+        if let Some(task) = self.held(asked).filter(|task| active(task))
+            && self.text(&task, "holder").is_some_and(|holder| holder != me)
+        {
+            return false;
+        }
+        let approved = |d: &String| self.state(d) == "Approved";
+        match asked.kind {
+            "DecisionApproved" => self.fits(subject),
+            "DecisionRequested" => {
+                let target = asked.payload["target"].as_str().unwrap();
+                match asked.payload.contains_key("change") {
+                    true => ["-", "Active"].contains(&self.state(target)),
+                    false => !["Rejected", "Superseded", "Verified"].contains(&self.state(target)),
+                }
+            }
+            "RequirementApproved" => {
+                self.with("decision", "target", subject).iter().any(|d| approved(d) && self.fits(d))
+            }
+            "ConstraintApplied" | "ConstraintRemoved" => {
+                let mut wanted = asked.payload.clone();
+                wanted
+                    .insert("do".to_owned(), json!(if asked.kind == "ConstraintApplied" { "apply" } else { "remove" }));
+                let wanted = Value::Object(wanted);
+                let same = |d: &String| approved(d) && self.fact(d, "change") == Some(&wanted);
+                self.with("decision", "target", subject).iter().any(same)
+            }
+            "TaskReady" => self.free(subject),
+            "TaskAssigned" => {
+                let other = asked.payload.get("holder").is_some_and(|holder| holder != me);
+                let busy = self.made.get("task").into_iter().flatten().filter(|task| active(task)).count();
+                !(asked.agent.is_some() && other) && self.free(subject) && busy < TASKS_AT_ONCE
+            }
+            "RunStarted" => self.state(&asked.named("task_id", "task").unwrap()) == "Assigned",
+            _ => true,
+        }
+    }
+}

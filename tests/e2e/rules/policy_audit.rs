@@ -1,0 +1,268 @@
+//! hf-verify --policy: a log whose bytes are all good, and that still broke the rules.
+
+use hiveforge::base::{Timestamp, Ulid};
+use hiveforge::event::{Event, EventType, Kind};
+use serde_json::{Value, json};
+
+use crate::support::test_vault::{TestVault, forged};
+
+/// A vault whose log begins well, and that goes on with these events.
+fn going_on_with(more: Vec<Event>) -> (TestVault, Vec<Event>) {
+    let hive = TestVault::new();
+    let mut events = hive.recorded();
+    events.extend(more);
+    hive.forge(&mut events);
+    (hive, events)
+}
+
+/// Fails unless the bytes are good, the rules are not, and the findings are these of this event.
+#[track_caller]
+fn violates(hive: &TestVault, event: &Event, findings: &[&str]) {
+    let before = hive.contents();
+    let reply = hive.run("verify", &["--policy"]).expect_exit(1);
+    let verdicts = ["STATUS", "NEXT", "CHAIN", "TAIL", "PROJECTIONS", "POLICY"].map(|key| reply.get(key));
+    assert_eq!(verdicts, ["FAILED", "ASK operator", "OK", "CLEAN", "NOT_CHECKED", "VIOLATED"], "{reply:#?}");
+    let named: Vec<String> = findings.iter().map(|finding| format!("event {}: {finding}", event.id)).collect();
+    assert_eq!(reply.all("FINDING"), named);
+    // Who does not ask for the rules is not told of them.
+    assert_eq!(hive.run("verify", &[]).expect_exit(0).get("POLICY"), "NOT_CHECKED");
+    assert!(hive.contents() == before);
+}
+
+fn proposed(n: u64) -> Event {
+    forged(n, Kind::RequirementProposed, &format!("requirement:r{n}"), json!({"title": "x"}))
+}
+
+#[test]
+fn a_log_written_by_the_commands_keeps_the_rules() {
+    let hive = TestVault::new();
+    hive.approved("requirement:r", "Login");
+    hive.append("TaskProposed", "task:t", json!({"title": "API", "requirement_id": "r"}));
+    hive.append("TaskAssigned", "task:t", json!({"holder": "agent:a"}));
+    let run = ["RunStarted", "--actor", "agent:a", "--payload", r#"{"task_id":"t"}"#, "--key", "go"];
+    hive.run("append", &run).expect_exit(0);
+    hive.append("EscalationRequired", "task:t", json!({"reason": "stuck"}));
+    hive.append("EmergencyStopIssued", "system", json!({"reason": "fire"}));
+    // An unfinished write that was moved away is no breach either.
+    let torn = [std::fs::read(hive.segment()).unwrap(), b"{\"torn".to_vec()].concat();
+    std::fs::write(hive.segment(), torn).unwrap();
+    hive.propose("after the tear");
+    let reply = hive.run("verify", &["--policy"]).expect_exit(0);
+    assert_eq!(
+        reply.masked(&hive),
+        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events, all good\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
+         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+    );
+}
+
+#[test]
+fn a_forged_log_that_keeps_the_rules_passes() {
+    let (hive, _) = going_on_with(vec![proposed(1), proposed(2)]);
+    assert_eq!(hive.run("verify", &["--policy"]).expect_exit(0).get("POLICY"), "OK");
+}
+
+#[test]
+fn a_parent_that_is_missing_or_comes_later_is_found() {
+    let nobody = Ulid::from_parts(1, 1);
+    let (hive, events) = going_on_with(vec![Event { parents: vec![nobody], ..proposed(1) }]);
+    violates(&hive, &events[1], &[&format!("its parent {nobody} does not stand before it")]);
+    let later = proposed(2);
+    let (hive, events) = going_on_with(vec![Event { parents: vec![later.id], ..proposed(1) }, later]);
+    violates(&hive, &events[1], &[&format!("its parent {} does not stand before it", events[2].id)]);
+    let own = proposed(1);
+    let (hive, events) = going_on_with(vec![Event { parents: vec![own.id], ..own }]);
+    violates(&hive, &events[1], &[&format!("its parent {} does not stand before it", events[1].id)]);
+}
+
+#[test]
+fn a_time_that_is_later_than_its_id_is_found() {
+    let good = proposed(1);
+    let late = Timestamp(good.timestamp.0 + 1);
+    let (hive, events) = going_on_with(vec![Event { timestamp: late, ..good }]);
+    violates(&hive, &events[1], &[&format!("its time, {late}, is later than its id")]);
+    // An id may run ahead of the clock, never behind it.
+    let early = proposed(1);
+    let early = Event { timestamp: Timestamp(early.timestamp.0 - 60), ..early };
+    let (hive, _) = going_on_with(vec![early]);
+    hive.run("verify", &["--policy"]).expect_exit(0);
+}
+
+#[test]
+fn a_key_used_twice_is_found() {
+    let keyed = |n| Event { key: Some("k".to_owned()), ..proposed(n) };
+    let (hive, events) = going_on_with(vec![keyed(1), proposed(2), keyed(3)]);
+    violates(&hive, &events[3], &["the key 'k' stands a second time"]);
+}
+
+#[test]
+fn a_payload_not_allowed_for_its_kind_is_found() {
+    for (payload, finding) in [
+        (json!({}), "RequirementProposed needs payload.title: a text that is not empty"),
+        (json!({"title": 1}), "RequirementProposed: payload.title must be a text that is not empty"),
+    ] {
+        let (hive, events) = going_on_with(vec![forged(1, Kind::RequirementProposed, "requirement:r", payload)]);
+        violates(&hive, &events[1], &[finding]);
+    }
+}
+
+#[test]
+fn a_subject_not_allowed_for_its_kind_is_found() {
+    let strange = forged(1, Kind::RequirementProposed, "task:t", json!({"title": "x"}));
+    let (hive, events) = going_on_with(vec![strange.clone()]);
+    violates(&hive, &events[1], &["RequirementProposed is not about task:t"]);
+    let malformed = Event { subject: "requirement:../x".to_owned(), ..strange };
+    let (hive, events) = going_on_with(vec![malformed]);
+    violates(&hive, &events[1], &["RequirementProposed is not about requirement:../x"]);
+    let (hive, events) = going_on_with(vec![forged(1, Kind::EscalationRequired, "task:t", json!({}))]);
+    violates(&hive, &events[1], &["task:t does not exist"]);
+}
+
+#[test]
+fn an_invalid_actor_is_found() {
+    let (hive, events) = going_on_with(vec![Event { actor: "somebody".to_owned(), ..proposed(1) }]);
+    violates(&hive, &events[1], &["its actor has not the form of one"]);
+}
+
+#[test]
+fn an_illegal_transition_is_found() {
+    let (hive, events) =
+        going_on_with(vec![proposed(1), forged(2, Kind::RequirementVerified, "requirement:r1", json!({}))]);
+    violates(
+        &hive,
+        &events[2],
+        &[
+            "requirement:r1 is Proposed; RequirementVerified is not legal there, only RequirementAnalyzed, RequirementRejected",
+        ],
+    );
+    let (hive, events) = going_on_with(vec![forged(1, Kind::TaskReady, "task:t", json!({}))]);
+    violates(&hive, &events[1], &["task:t does not exist"]);
+    let again = Event { subject: "requirement:r1".to_owned(), ..proposed(2) };
+    let (hive, events) = going_on_with(vec![proposed(1), again]);
+    violates(
+        &hive,
+        &events[2],
+        &[
+            "requirement:r1 is Proposed; RequirementProposed is not legal there, only RequirementAnalyzed, RequirementRejected",
+        ],
+    );
+}
+
+#[test]
+fn a_run_of_an_unclaimed_task_is_found() {
+    let task = forged(2, Kind::TaskProposed, "task:t", json!({"title": "x", "requirement_id": "r1"}));
+    let run = forged(3, Kind::RunStarted, "run:x", json!({"task_id": "t"}));
+    let (hive, events) = going_on_with(vec![proposed(1), task, run]);
+    violates(&hive, &events[3], &["T-0001 cannot begin: REQ-0001 is Proposed"]);
+}
+
+#[test]
+fn a_log_begins_with_its_vault_and_only_once() {
+    let hive = TestVault::new();
+    let mut events = vec![proposed(1)];
+    hive.forge(&mut events);
+    violates(&hive, &events[0], &["the log does not begin with VaultInitialized"]);
+    let again = |first: &Event| forged(1, Kind::VaultInitialized, "system", Value::Object(first.payload.clone()));
+    let (hive, events) = going_on_with(vec![again(&TestVault::new().recorded()[0])]);
+    violates(
+        &hive,
+        &events[1],
+        &[
+            "a log begins only once",
+            "system is Running; VaultInitialized is not legal there, only EmergencyStopIssued, TailQuarantined, VaultRecovered, SettingsChanged, MachineSuspended, MachineBooted, ClockStepped",
+        ],
+    );
+}
+
+#[test]
+fn text_of_a_violating_event_cannot_add_a_line() {
+    let strange = Event { subject: "x\nCHAIN:BROKEN\u{202e}".to_owned(), key: Some("a\nb".to_owned()), ..proposed(1) };
+    let (hive, events) = going_on_with(vec![strange.clone(), Event { id: proposed(2).id, ..strange }]);
+    let reply = hive.run("verify", &["--policy"]).expect_exit(1);
+    let about = r"RequirementProposed is not about x\nCHAIN:BROKEN\u{202e}";
+    let expected = [
+        format!("event {}: {about}", events[1].id),
+        format!(r"event {}: the key 'a\nb' stands a second time", events[2].id),
+        format!("event {}: {about}", events[2].id),
+    ];
+    assert_eq!(reply.all("FINDING"), expected);
+    assert_eq!(reply.get("CHAIN"), "OK");
+}
+
+#[test]
+fn an_event_of_unknown_type_is_judged_by_its_envelope_alone() {
+    let unknown = EventType::Unknown("TaskTeleported".to_owned());
+    let strange = Event { event_type: unknown, subject: "planet:mars".to_owned(), ..proposed(1) };
+    let (hive, _) = going_on_with(vec![strange.clone()]);
+    hive.run("verify", &["--policy"]).expect_exit(0);
+    let nobody = Ulid::from_parts(1, 1);
+    let (hive, events) = going_on_with(vec![Event { parents: vec![nobody], ..strange }]);
+    violates(&hive, &events[1], &[&format!("its parent {nobody} does not stand before it")]);
+}
+
+#[test]
+fn the_rules_are_not_checked_on_damaged_bytes() {
+    let (hive, _) = going_on_with(vec![proposed(1), forged(2, Kind::TaskReady, "task:t", json!({})), proposed(3)]);
+    let bytes = String::from_utf8(std::fs::read(hive.segment()).unwrap()).unwrap().replacen("\"x\"", "\"y\"", 1);
+    crate::support::test_vault::write_private(&hive.segment(), bytes.as_bytes());
+    let reply = hive.run("verify", &["--policy", "--projections"]).expect_exit(1);
+    assert_eq!(["CHAIN", "POLICY", "PROJECTIONS"].map(|key| reply.get(key)), ["BROKEN", "NOT_CHECKED", "NOT_CHECKED"]);
+}
+
+#[test]
+fn approving_something_reanalyzed_in_the_same_batch_has_no_effect() {
+    let hive = TestVault::new();
+    hive.append("RequirementProposed", "requirement:r", json!({"title": "x"}));
+    let asked = json!({"kind": "requirement_approval", "target": "requirement:r", "summary": "?"});
+    hive.batch(&[
+        json!({"event_type": "DecisionRequested", "subject": "decision:d", "payload": asked}),
+        json!({"event_type": "DecisionApproved", "subject": "decision:d", "payload": {}}),
+        json!({"event_type": "RequirementAnalyzed", "subject": "requirement:r", "payload": {}}),
+    ]);
+    hive.run("verify", &["--policy"]).expect_exit(0);
+}
+
+/// An event of the toolkit itself.
+fn by(actor: &str, event: Event) -> Event {
+    Event { actor: actor.to_owned(), ..event }
+}
+
+#[test]
+fn machine_events_come_from_the_toolkit_and_must_be_plausible() {
+    let at =
+        |n: u64| forged(n, Kind::RequirementProposed, "requirement:x", json!({"title": "x"})).timestamp.to_string();
+    let suspended = |seconds: u64| {
+        let said = json!({"from": at(0), "to": at(60), "seconds": seconds});
+        forged(60, Kind::MachineSuspended, "system", said)
+    };
+    let cases = [
+        (by("agent:a", suspended(30)), "MachineSuspended is recorded by the toolkit itself, not by agent:a"),
+        (by("core:kernel", suspended(9_000_000)), "what MachineSuspended says cannot be"),
+        (
+            by("core:kernel", forged(60, Kind::MachineBooted, "system", json!({"at": at(999_999)}))),
+            "what MachineBooted says cannot be",
+        ),
+        (
+            by("core:kernel", forged(60, Kind::ClockStepped, "system", json!({"from": at(60), "to": at(999_999)}))),
+            "what ClockStepped says cannot be",
+        ),
+        (
+            by("user:jo", forged(60, Kind::SettingsChanged, "system", json!({"settings": {}}))),
+            "SettingsChanged is recorded by the toolkit itself, not by user:jo",
+        ),
+    ];
+    for (event, why) in cases {
+        let (hive, events) = going_on_with(vec![event]);
+        violates(&hive, &events[1], &[why]);
+    }
+    let (hive, _) = going_on_with(vec![by("core:kernel", suspended(30))]);
+    assert_eq!(hive.run("verify", &["--policy"]).expect_exit(0).get("POLICY"), "OK");
+}
+
+#[test]
+fn a_time_going_back_without_a_clock_change_is_found() {
+    let mut back = proposed(1000);
+    back.timestamp = proposed(700).timestamp;
+    let (hive, events) = going_on_with(vec![proposed(900), back]);
+    let (before, then) = (events[1].timestamp, events[2].timestamp);
+    violates(&hive, &events[2], &[&format!("its time, {then}, is before {before}, and the clock was not set")]);
+}

@@ -1,0 +1,220 @@
+//! A random life: agents that claim, start, beat, dive, log in and are late, an operator who pauses, answers and
+//! changes settings, and what everybody says of one moment. Whatever is not as the model says is written down.
+
+mod deeds;
+pub mod model;
+pub mod place;
+mod questions;
+
+use std::collections::BTreeSet;
+
+use crate::support::random_life::model::{World, second, time};
+use crate::support::random_life::place::{Caller, Expect, Place, is_asked_for, shown};
+use crate::support::test_vault::{Random, Reply, START, write_private};
+
+const AGENTS: [&str; 3] = ["a", "b", "c"];
+/// Who takes what others let go; it has nothing of its own.
+const TAKER: &str = "agent:taker";
+const PROJECTS: [&str; 2] = ["main", "beta"];
+/// Tasks that are neither proposed nor over, at most.
+const TASKS_MAX: usize = 7;
+
+/// A life from its first second on.
+pub struct Life {
+    place: Place,
+    now: i64,
+    dice: Random,
+    /// When the watchdog comes by, if it does.
+    ticks: Option<Random>,
+    /// Whether an operator pauses, and an agent dives, only where nothing is late: then no watchdog makes a
+    /// difference.
+    careful: bool,
+    /// The newest session of each agent.
+    sessions: [Option<String>; AGENTS.len()],
+    pub wrong: Vec<String>,
+    /// Every command with what came of it.
+    pub story: Vec<String>,
+    /// What was asked about: rules that something failed, and what must have come of a holder's or a session's call.
+    pub asked: BTreeSet<String>,
+}
+
+impl Life {
+    /// A life that has not begun.
+    pub fn bare(seed: u64) -> Life {
+        let mut life = Life {
+            place: Place::new(),
+            now: second(START),
+            dice: Random::new(seed),
+            ticks: None,
+            careful: true,
+            sessions: [const { None }; AGENTS.len()],
+            wrong: Vec::new(),
+            story: Vec::new(),
+            asked: BTreeSet::new(),
+        };
+        life.set(24, 900);
+        life
+    }
+
+    pub fn new(seed: u64, ticked: bool, careful: bool) -> Life {
+        let mut life = Life { ticks: ticked.then(|| Random::new(!seed)), careful, ..Life::bare(seed) };
+        for project in PROJECTS {
+            life.tell(&format!("hf-task propose Work --project {project}"), Expect::Works);
+            life.tell(&format!("hf-task propose Work --project {project} --destructive"), Expect::Works);
+            life.login(0, project, "6h");
+        }
+        life
+    }
+
+    /// Gives the vault settings: agents are not asked what they do, and no time between two looks is a gap.
+    pub fn set(&mut self, approval_hours: i64, lease_seconds: i64) {
+        let governance = format!(
+            "governance:\n  max_retries: 50\n  max_concurrent_tasks: 50\n  approval_timeout_hours: {approval_hours}\n  \
+             lease_seconds: {lease_seconds}\n"
+        );
+        let quiet = "liveness:\n  never_seen_seconds: 100000000\nwatchdog:\n  interval_seconds: 100000000\n";
+        let config = self.place.hive.vault().join("hiveforge.config.yaml");
+        write_private(&config, format!("{governance}{quiet}").as_bytes());
+        self.place.world.approval_hours = approval_hours;
+    }
+
+    pub fn world(&self) -> &World {
+        &self.place.world
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.dice.below(from.len() as u64) as usize]
+    }
+
+    fn pick_of<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        (!from.is_empty()).then(|| from[self.dice.below(from.len() as u64) as usize].clone())
+    }
+
+    fn complain(&mut self, what: String) {
+        let at = time(self.now);
+        self.wrong.push(format!("{at} {what}"));
+    }
+
+    /// Holds a reply against what was expected of it.
+    fn hold(&mut self, line: &str, reply: &Reply, expect: Expect) {
+        if !expect.is_met(reply) {
+            let said = reply.stdout.lines().take(4).collect::<Vec<_>>().join(" ");
+            self.complain(format!("{line} should be {expect:?}: {said}"));
+        }
+        let wrong = std::mem::take(&mut self.place.wrong);
+        wrong.into_iter().for_each(|what| self.complain(what));
+    }
+
+    /// What became of a command, for the comparison of two lives.
+    fn note(&mut self, line: &str, reply: &Reply) {
+        let status = reply.all("STATUS").first().copied().unwrap_or_default().to_owned();
+        // Leaving a session that is over changes nothing; either way it is gone.
+        let status = if line.contains("logout") { String::new() } else { status };
+        self.story.push(format!("{} {line} -> {:?} {status}", time(self.now), reply.code));
+    }
+
+    /// A command of the operator.
+    pub fn tell(&mut self, line: &str, expect: Expect) -> Reply {
+        let reply = self.place.run(&[], line);
+        self.note(line, &reply);
+        self.hold(line, &reply, expect);
+        reply
+    }
+
+    /// A command of an agent.
+    fn act(&mut self, caller: &Caller, line: &str, flag: &str, expect: Expect) -> Reply {
+        let reply = caller.run(&mut self.place, line, flag);
+        let whole = format!("[{}{}] {line}", caller.agent, if caller.session.is_some() { " in session" } else { "" });
+        self.note(&whole, &reply);
+        self.hold(&whole, &reply, expect);
+        reply
+    }
+
+    /// An agent, half the time in the shell of its newest session.
+    fn caller(&mut self) -> Caller {
+        let n = self.dice.below(AGENTS.len() as u64) as usize;
+        let session = self.sessions[n].clone().filter(|_| self.dice.below(2) == 0);
+        Caller { agent: AGENTS[n], session }
+    }
+
+    /// The agent that has a task, or had it last, as a caller.
+    fn holder_of(&mut self, task: &str) -> Option<Caller> {
+        let holder = self.world().tasks[task].holder.clone()?;
+        let n = AGENTS.iter().position(|agent| holder.strip_prefix("agent:") == Some(agent))?;
+        let session = self.sessions[n].clone().filter(|_| self.dice.below(3) == 0);
+        Some(Caller { agent: AGENTS[n], session })
+    }
+
+    pub fn step(&mut self) {
+        let at_edge = self.wait();
+        let comes = self.ticks.as_mut().is_some_and(|ticks| ticks.below(3) == 0);
+        if comes {
+            self.tick();
+        }
+        if self.dice.below(if at_edge { 2 } else { 10 }) == 0 {
+            self.ask();
+        }
+        match self.dice.below(22) {
+            0 => self.propose(),
+            1..=4 => self.claim(),
+            5..=9 => self.work(),
+            10..=11 => self.show(),
+            12..=15 => self.dive(),
+            16..=17 => self.sit(),
+            18 => self.answer(),
+            19..=20 => self.pause(),
+            _ => self.govern(),
+        }
+    }
+
+    pub fn go_to(&mut self, now: i64) {
+        self.now = now;
+        self.place.hive.at(&time(now));
+    }
+
+    /// Time passes; often just until something is, or is not any more, in time. Gives whether it did.
+    fn wait(&mut self) -> bool {
+        let ahead = self.world().moments_ahead(self.now);
+        let (passed, at_edge) = match self.dice.below(20) {
+            0..=4 => (0, false),
+            5..=8 => (1 + self.dice.below(90) as i64, false),
+            9..=10 => (60 * (1 + self.dice.below(15) as i64), false),
+            11 => (3600 * (1 + self.dice.below(5) as i64), false),
+            roll => {
+                // Mostly the next one, or whatever is short is over before it was looked at.
+                let next = self.dice.below(3).min(self.dice.below(3)) as usize;
+                ahead.get(next).map_or((30, false), |end| (end - self.now + i64::from(roll > 14), true))
+            }
+        };
+        self.go_to(self.now + passed);
+        at_edge
+    }
+
+    /// The watchdog comes by: it finds what is late, and leaves nothing of it.
+    fn tick(&mut self) {
+        let late = self.world().late(self.now);
+        let reply = self.place.run(&[], "hf-watchdog");
+        let found: BTreeSet<(String, String)> = reply
+            .all("ANOMALY")
+            .into_iter()
+            .map(|line| line.split(' ').collect::<Vec<_>>())
+            .filter(|words| is_asked_for(words[0]))
+            .map(|words| (words[0].to_owned(), self.world().name(words[1]).to_owned()))
+            .collect();
+        self.hold("hf-watchdog", &reply, Expect::Anything);
+        self.compare("hf-watchdog", &found, &late);
+        let mut left = self.world().late(self.now);
+        left.retain(|late| !late.doubtful);
+        if !left.is_empty() {
+            self.complain(format!("hf-watchdog left {}", shown(&left)));
+        }
+    }
+
+    /// The log of the whole life keeps the rules.
+    pub fn end(&mut self) {
+        let reply = self.place.run(&[], "hf-verify --policy");
+        if reply.all("POLICY") != ["OK"] {
+            self.complain(format!("hf-verify --policy finds {:?}", reply.all("FINDING")));
+        }
+    }
+}

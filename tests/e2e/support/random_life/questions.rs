@@ -1,0 +1,161 @@
+//! Everybody is asked about the same moment, each on a copy of the vault.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::random_life::model::Late;
+use crate::support::random_life::place::{Caller, Expect, is_asked_for, rows, shown};
+
+use super::{AGENTS, Life, PROJECTS, TAKER};
+
+impl Life {
+    pub(super) fn ask(&mut self) {
+        let project = self.pick(&PROJECTS);
+        self.ask_everybody(project);
+    }
+
+    /// The readers, somebody who wants a task of this project, somebody who holds one, somebody who is logged in.
+    pub fn ask_everybody(&mut self, project: &str) {
+        let late = self.world().late(self.now);
+        for late in &late {
+            let sort = late.name.split('-').next().unwrap_or_default();
+            self.asked.extend(late.rules.keys().map(|rule| format!("{rule} {sort}")));
+        }
+        let verdict = self.ask_readers(&late);
+        self.ask_taker(project, &verdict);
+        self.ask_holder(&verdict);
+        self.ask_session();
+    }
+
+    /// hf-status and `hf-watchdog --check`. Gives the tasks that the latter says were let go.
+    pub(super) fn ask_readers(&mut self, late: &[Late]) -> BTreeSet<String> {
+        let mut copy = self.place.copy(self.now);
+        let before = copy.hive.contents();
+        let check: Value = serde_json::from_str(&copy.run(&[], "hf-watchdog --check --json").stdout).expect("JSON");
+        let status: Value = serde_json::from_str(&copy.run(&[], "hf-status --json").stdout).expect("JSON");
+        if copy.hive.contents() != before {
+            self.complain("hf-status or hf-watchdog --check changed the vault".to_owned());
+        }
+        let checked = self.named(&check["anomalies"]);
+        self.compare("hf-watchdog --check", &checked, late);
+        let problems = match &status["problems"] {
+            Value::Null => &status["problem"],
+            all => all,
+        };
+        let told = self.named(problems);
+        let rows = rows(problems).len() as u64;
+        // A status that names all of its problems is held to all of them, any other to what it names and counts.
+        if status["problem_count"].as_u64().is_none_or(|count| count == rows) {
+            self.compare("hf-status", &told, late);
+        } else if !told.is_subset(&checked) {
+            self.complain(format!("hf-status names {told:?}, hf-watchdog --check {checked:?}"));
+        } else if status["problem_count"].as_u64() < Some(checked.len() as u64) {
+            self.complain(format!("hf-status counts {}, hf-watchdog --check {checked:?}", status["problem_count"]));
+        }
+        checked.iter().filter_map(|(_, name)| self.world().task_called(name)).collect()
+    }
+
+    /// What a list of findings names: code and short reference, of the rules that are asked for here.
+    pub(super) fn named(&self, findings: &Value) -> BTreeSet<(String, String)> {
+        let words = |row: &Value| -> Vec<String> {
+            let members: Vec<&Value> = row.as_object().map_or(vec![row], |row| row.values().collect());
+            let texts = members.into_iter().filter_map(Value::as_str);
+            texts.flat_map(|text| text.split_whitespace().map(str::to_owned)).collect()
+        };
+        let pair = |row: &Value| {
+            let words = words(row);
+            let code = words.iter().find(|word| is_asked_for(word))?.clone();
+            let named = words.iter().map(|word| self.world().name(word.split('@').next().unwrap_or(word)));
+            let reference = |word: &&str| ["T-", "RUN-", "S-", "DEC-"].iter().any(|prefix| word.starts_with(prefix));
+            Some((code, named.into_iter().find(reference).unwrap_or("?").to_owned()))
+        };
+        rows(findings).into_iter().filter_map(pair).collect()
+    }
+
+    /// Holds what somebody finds late against what is late.
+    pub(super) fn compare(&mut self, who: &str, found: &BTreeSet<(String, String)>, late: &[Late]) {
+        let fits = |(code, name): &(String, String)| {
+            late.iter().any(|late| late.name == *name && late.rules.contains_key(code.as_str()))
+        };
+        let doubtful =
+            |name: &str| self.world().task_called(name).is_some_and(|task| self.world().tasks[&task].doubtful);
+        let more: Vec<_> = found.iter().filter(|pair| !fits(pair) && !doubtful(&pair.1)).collect();
+        let missing: Vec<&Late> =
+            late.iter().filter(|late| !late.doubtful && !found.iter().any(|(_, name)| *name == late.name)).collect();
+        if !more.is_empty() || !missing.is_empty() {
+            let missing: Vec<Late> = missing.into_iter().cloned().collect();
+            let what = format!("{who} finds {more:?} that is in time, and not {}", shown(&missing));
+            self.complain(what);
+        }
+    }
+
+    /// Somebody else takes whatever can be had in a project: what is free, what was let go, and nothing more.
+    pub(super) fn ask_taker(&mut self, project: &str, let_go: &BTreeSet<String>) {
+        let mut copy = self.place.copy(self.now);
+        let line = format!("hf-task claim --project {project} --actor {TAKER}");
+        if self.world().is_paused(project) {
+            let reply = copy.run(&[], &line);
+            return self.hold(&line, &reply, Expect::Leave);
+        }
+        let ours = |subject: &String| self.world().tasks[subject].project == project;
+        let doubtful = |subject: &String| self.world().tasks[subject].doubtful;
+        let mut free: BTreeSet<String> = self.free(project).into_iter().filter(|s| !doubtful(s)).collect();
+        free.extend(let_go.iter().filter(|subject| ours(subject) && doubtful(subject)).cloned());
+        let mut taken = BTreeSet::new();
+        loop {
+            let reply = copy.run(&[], &line);
+            match reply.code {
+                Some(0) if taken.insert(reply.get("SUBJECT").to_owned()) => {}
+                Some(1) => break,
+                _ => {
+                    self.hold(&line, &reply, Expect::NoTask);
+                    break;
+                }
+            }
+        }
+        self.place.wrong.append(&mut copy.wrong);
+        if taken != free {
+            let named = |all: &BTreeSet<String>| -> Vec<String> {
+                all.iter().map(|subject| self.world().name(subject).to_owned()).collect()
+            };
+            let what = format!("{line} gets {:?}, where {:?} can be had", named(&taken), named(&free));
+            self.complain(what);
+        }
+    }
+
+    /// The holder of a task, or an agent that believes it is, goes on with it.
+    pub(super) fn ask_holder(&mut self, let_go: &BTreeSet<String>) {
+        let Some((subject, caller, line, expect)) = self.deed() else { return };
+        let mut copy = self.place.copy(self.now);
+        let reply = caller.run(&mut copy, &line, "--actor");
+        self.place.wrong.append(&mut copy.wrong);
+        let whole = format!("(copy) [{}] {line}", caller.agent);
+        self.hold(&whole, &reply, expect);
+        self.asked.insert(format!("holder {expect:?}"));
+        // Where the design leaves it open, the others are believed.
+        if expect == Expect::Anything && reply.code == Some(0) && let_go.contains(&subject) {
+            self.complain(format!("{whole} works, although hf-watchdog --check says that it was let go"));
+        }
+    }
+
+    /// An agent in a session stays, or is told to leave.
+    pub(super) fn ask_session(&mut self) {
+        let seated: Vec<usize> = (0..AGENTS.len()).filter(|n| self.sessions[*n].is_some()).collect();
+        let Some(n) = self.pick_of(&seated) else { return };
+        let session = self.sessions[n].clone().expect("looked at above");
+        let caller = Caller { agent: AGENTS[n], session: Some(session) };
+        let line = self.pick(&["hf-session renew", "hf-checkpoint Here"]);
+        let leaves = match line {
+            "hf-session renew" => caller.leaves(self.world(), self.now, ""),
+            // Who is asked to tidy up may say what it does.
+            _ => caller.is_void(self.world(), self.now),
+        };
+        let mut copy = self.place.copy(self.now);
+        let reply = caller.run(&mut copy, line, "--agent");
+        self.place.wrong.append(&mut copy.wrong);
+        let expect = if leaves { Expect::Leave } else { Expect::Works };
+        self.hold(&format!("(copy) [{}] {line}", caller.agent), &reply, expect);
+        self.asked.insert(format!("session {expect:?}"));
+    }
+}

@@ -1,0 +1,36 @@
+//! Logging in, acting within a session, and being asked to leave.
+
+use serde_json::Value;
+
+use crate::support::steps::ok;
+use crate::support::test_vault::{Reply, TestVault};
+
+/// Runs a line in a shell with these variables.
+pub fn within(hive: &TestVault, variables: &[(&str, &str)], line: &str) -> Reply {
+    let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
+    let mut command = hive.command(words[0]);
+    Reply::of(command.envs(variables.iter().copied()).args(&words[1..]).output().expect("it runs")).report()
+}
+
+/// Logs an agent in, to a project. Gives the session's id.
+#[track_caller]
+pub fn logged_in(hive: &TestVault, agent: &str, project: &str) -> String {
+    let line = format!("hf-session login --agent {agent} --project {project}");
+    ok(hive, &line).get("SESSION_ID").to_owned()
+}
+
+/// Fails unless a reply asks to leave for this reason and nothing was changed.
+#[track_caller]
+pub fn asks_to_leave(hive: &TestVault, variables: &[(&str, &str)], line: &str, reason: &str) -> Reply {
+    let (before, recorded) = (hive.contents(), hive.events().len());
+    let reply = within(hive, variables, line).expect_exit(3);
+    let told = ["STATUS", "REASON"].map(|key| reply.get(key));
+    assert_eq!(told, ["EXIT_REQUESTED", reason], "{line}: {reply:#?}");
+    assert!(reply.get("NEXT").starts_with("ACTION hf-session logout"), "{line}: {reply:#?}");
+    // What was due before it may be recorded first, and nothing else.
+    let settled = hive.events().split_off(recorded);
+    let found = |event: &Value| event["actor"].as_str().is_some_and(|actor| actor.starts_with("core:"));
+    assert!(settled.iter().all(found) && settled.len() <= 3, "{line}: {settled:#?}");
+    assert!(!settled.is_empty() || hive.contents() == before, "{line} changed the vault");
+    reply
+}

@@ -1,0 +1,128 @@
+//! Short ways to run a line, to reach a common starting point (an approved requirement, a held task), and to check the
+//! log afterwards.
+
+use std::fs;
+
+use hiveforge::base::Digest;
+use hiveforge::event::{Event, Kind};
+use serde_json::Value;
+
+use crate::support::test_vault::{Reply, TestVault, forged, write_private};
+
+/// Runs a command line as a person would type it: `hf-task claim T-0001`. No word has a space.
+pub fn sh(hive: &TestVault, line: &str) -> Reply {
+    let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
+    hive.run(words[0], &words[1..])
+}
+
+/// The same, for what must work.
+#[track_caller]
+pub fn ok(hive: &TestVault, line: &str) -> Reply {
+    sh(hive, line).expect_exit(0)
+}
+
+/// Runs a line that must not do what it asks: this exit code, this sentence, no byte changed.
+#[track_caller]
+pub fn refuses(hive: &TestVault, line: &str, code: i32, sum: &str) -> Reply {
+    let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
+    let reply = hive.refuses(words[0], &words[1..], code);
+    let said = crate::support::test_vault::mask(reply.get("SUM"));
+    assert!(said.contains(sum), "said: {said}\nnot: {sum}");
+    reply
+}
+
+/// A vault with settings of its own under `governance:`.
+pub fn governed(settings: &str) -> TestVault {
+    let hive = TestVault::new();
+    write_private(&hive.vault().join("hiveforge.config.yaml"), format!("governance:\n  {settings}\n").as_bytes());
+    hive
+}
+
+/// REQ-0001, analysed and approved by DEC-0001.
+pub fn approved(hive: &TestVault) {
+    ok(hive, "hf-require propose Login");
+    ok(hive, "hf-require analyze REQ-0001 Easy.");
+    ok(hive, "hf-decide approve DEC-0001");
+}
+
+/// T-0001, ready and held by an agent.
+pub fn held(hive: &TestVault, by: &str) {
+    ok(hive, "hf-task propose Form");
+    ok(hive, &format!("hf-task claim T-0001 --actor {by}"));
+}
+
+/// T-0001, running and held by an agent.
+pub fn running(hive: &TestVault, by: &str) {
+    held(hive, by);
+    ok(hive, &format!("hf-task start T-0001 --actor {by}"));
+}
+
+/// The state of what a reference names.
+#[track_caller]
+pub fn state(hive: &TestVault, reference: &str) -> String {
+    let command = match reference.split_once('-').expect("a short reference").0 {
+        "REQ" => "require",
+        "DEC" => "decide",
+        "ART" => "artifact",
+        _ => "task",
+    };
+    hive.run(command, &["show", reference]).expect_exit(0).get("STATE").to_owned()
+}
+
+/// The types of every recorded event.
+pub fn kinds(hive: &TestVault) -> Vec<String> {
+    hive.events().iter().map(|event| event["event_type"].as_str().expect("a text").to_owned()).collect()
+}
+
+/// The types of the events after the first `count`.
+pub fn kinds_since(hive: &TestVault, count: usize) -> Vec<String> {
+    kinds(hive).split_off(count)
+}
+
+/// How many events of a type are recorded.
+pub fn count(hive: &TestVault, kind: &str) -> usize {
+    kinds(hive).iter().filter(|recorded| *recorded == kind).count()
+}
+
+/// Fails unless the log keeps every rule.
+#[track_caller]
+pub fn keeps_the_rules(hive: &TestVault) {
+    let reply = hive.run("verify", &["--policy"]).expect_exit(0);
+    assert_eq!(reply.get("POLICY"), "OK");
+}
+
+/// Rewrites the log as what was recorded, in its batches, and these events after it, each by the actor it names.
+/// Gives what `hf-verify --policy` finds, each without the id of its event.
+#[track_caller]
+pub fn found_after(hive: &TestVault, more: Vec<(&str, Kind, &str, Value)>) -> Vec<String> {
+    let mut events = hive.recorded();
+    for (n, (actor, kind, subject, payload)) in more.into_iter().enumerate() {
+        let event = forged(n as u64 + 1, kind, subject, payload);
+        events.push(Event { actor: actor.to_owned(), ..event });
+    }
+    found_in(hive, events)
+}
+
+/// The same for a log that is made of these events alone.
+#[track_caller]
+pub fn found_in(hive: &TestVault, mut events: Vec<Event>) -> Vec<String> {
+    let (mut prev, mut bytes) = (Digest::ZERO, Vec::new());
+    for event in &mut events {
+        bytes.extend(event.seal(prev, event.batch));
+        bytes.push(b'\n');
+        prev = event.hash;
+    }
+    write_private(&hive.segment(), &bytes);
+    fs::remove_file(hive.head()).expect("a head record");
+    let reply = hive.run("verify", &["--policy"]);
+    assert_eq!(reply.get("CHAIN"), "OK", "{reply:#?}");
+    let without_id = |found: &str| found.split_once(": ").expect("an event and a sentence").1.to_owned();
+    reply.all("FINDING").into_iter().map(without_id).collect()
+}
+
+/// The id of what a reference names.
+#[track_caller]
+pub fn id(hive: &TestVault, command: &str, reference: &str) -> String {
+    let reply = hive.run(command, &["show", reference]).expect_exit(0);
+    reply.get("SUBJECT").split_once(':').expect("a subject").1.to_owned()
+}

@@ -1,0 +1,72 @@
+//! What tests of agents and their watchdog share: a clock in seconds, ticks, and what a tick says.
+
+use hiveforge::base::{HeartbeatId, Timestamp};
+
+use crate::support::steps::sh;
+use crate::support::test_vault::{Reply, START, TestVault, write_private};
+
+/// A vault with these settings. No time between two looks is a gap, unless they say so.
+pub fn configured(settings: &str) -> TestVault {
+    let hive = TestVault::new();
+    configure(&hive, settings);
+    hive
+}
+
+/// Gives a vault these settings.
+pub fn configure(hive: &TestVault, settings: &str) {
+    let more = if settings.contains("watchdog:") { "" } else { "watchdog:\n  interval_seconds: 1000000\n" };
+    write_private(&hive.vault().join("hiveforge.config.yaml"), format!("{settings}{more}").as_bytes());
+}
+
+/// So many seconds after the begin of the test.
+pub fn moment(seconds: i64) -> Timestamp {
+    Timestamp(Timestamp::parse(START).expect("an exact time").0 + seconds)
+}
+
+/// The heartbeat id of that moment.
+pub fn beat(seconds: i64) -> String {
+    HeartbeatId::from_time(moment(seconds), 0).to_string()
+}
+
+/// Moves the clock and runs a command line.
+pub fn at(hive: &mut TestVault, seconds: i64, line: &str) -> Reply {
+    hive.at(&moment(seconds).to_string());
+    sh(hive, line)
+}
+
+/// Moves the clock and ticks: `CODE subject level seconds` of everything that is wrong.
+#[track_caller]
+pub fn tick(hive: &mut TestVault, seconds: i64) -> Vec<String> {
+    let reply = at(hive, seconds, "hf-watchdog");
+    let found: Vec<String> = reply.all("ANOMALY").into_iter().map(str::to_owned).collect();
+    let bad = found.iter().any(|line| line.contains(" error "));
+    reply.expect_exit(i32::from(bad));
+    found
+}
+
+/// A whole report of the watchdog; how long it took differs from run to run.
+pub fn told(hive: &TestVault, reply: &Reply) -> String {
+    reply.masked(hive).replace(&format!("TICK_MS:{}\n", reply.get("TICK_MS")), "TICK_MS:<n>\n")
+}
+
+/// A file of agent main.
+pub fn file(hive: &TestVault, name: &str) -> std::path::PathBuf {
+    hive.vault().join("Agents/main").join(name)
+}
+
+/// Fails unless the log keeps every rule and the projections are what it says.
+#[track_caller]
+pub fn all_is_well(hive: &TestVault) {
+    let reply = hive.run("verify", &["--policy", "--projections"]).expect_exit(0);
+    assert_eq!((reply.get("POLICY"), reply.get("PROJECTIONS")), ("OK", "OK"));
+}
+
+/// Settings for stories of tasks: agents are not asked what they do, and no time between two looks is a gap.
+pub const TASKS_ALONE: &str = "liveness:\n  never_seen_seconds: 1000000\nwatchdog:\n  interval_seconds: 1000000\n";
+
+/// A vault with these settings.
+pub fn of_tasks_alone() -> TestVault {
+    let hive = TestVault::new();
+    write_private(&hive.vault().join("hiveforge.config.yaml"), TASKS_ALONE.as_bytes());
+    hive
+}
