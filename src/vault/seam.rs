@@ -2,7 +2,8 @@
 //! watch.
 //!
 //! Operations use the log only through these traits. Users have the files of the vault; a test uses a store in memory
-//! (`tests/e2e/rules/log_in_memory.rs`). Keys, entities and deadlines are in the state that comes with a log, which each store computes as cheaply as it can.
+//! (`tests/e2e/rules/log_in_memory.rs`). Keys, entities and deadlines are in the state that comes with a log, which each
+//! store computes as cheaply as it can.
 
 use std::fmt;
 use std::ops::ControlFlow;

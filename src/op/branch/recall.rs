@@ -66,9 +66,7 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
                 threads.retain(|thread| thread.as_thread().number() == number);
                 if threads.is_empty() {
                     let threads = text::count_noun(branch.as_branch().threads(), "thread");
-                    let why = format!(
-                        "{} has no thread {number}; it has {threads}",
-                        branch.name());
+                    let why = format!("{} has no thread {number}; it has {threads}", branch.name());
                     return Err(Error::not_found(why));
                 }
             }

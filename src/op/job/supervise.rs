@@ -63,8 +63,7 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     let ctx = Context { caller, session: None, project: None, ..ctx.clone() };
     // One watch for the whole time. It is closed after the lock is released, because that takes milliseconds.
     let control = ControlWatch::of_job(&job);
-    let supervisor =
-Supervision {
+    let supervisor = Supervision {
         ctx: &ctx,
         vault: &vault,
         job: &job,

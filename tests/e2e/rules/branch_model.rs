@@ -8,12 +8,13 @@ use hiveforge::base::{Actor, Digest, EntityId, EntityType, Now, Subject, Timesta
 use hiveforge::event::{BatchPosition, Draft, Event, Kind};
 use hiveforge::machine::Phase;
 use hiveforge::op::branch::{
-    self, CompleteBranchRequest, CreateRequest, LeavingNote, NoteRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
+    self, CompleteBranchRequest, CreateRequest, LeavingNote, NoteRequest, ResumeBranchRequest, SuspendRequest,
+    TellRequest,
 };
 use hiveforge::op::{self, Context, task};
 use hiveforge::policy::audit::Audit;
 use hiveforge::policy::due::{MachineFacts, Moment};
-use hiveforge::policy::{self, Request, Settings, Ruling};
+use hiveforge::policy::{self, Request, Ruling, Settings};
 use hiveforge::state::{Entity, State};
 use serde_json::{Map, Value, json};
 

@@ -21,7 +21,9 @@ use hiveforge::op::decide::{self, ApproveRequest};
 use hiveforge::op::mission::{self, GoRequest, GoStanding, StartMissionRequest};
 use hiveforge::op::project::{self};
 use hiveforge::op::task::{self, ClaimOutcome, ClaimRequest, ProposeTaskRequest};
-use hiveforge::op::{self, Caller, Context, Host, Recorded, ResumeSystemRequest, Shell, StopRequest, SupervisorProgram};
+use hiveforge::op::{
+    self, Caller, Context, Host, Recorded, ResumeSystemRequest, Shell, StopRequest, SupervisorProgram,
+};
 use hiveforge::state::Entity;
 use rustix::event::{Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};

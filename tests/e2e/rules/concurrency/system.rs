@@ -19,10 +19,11 @@ use hiveforge::op::pause::{
 };
 use hiveforge::op::project::{self, ListRequest, MapRequest, Projection, SnapshotRequest};
 use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
-use hiveforge::op::task::{self, TaskEnd, ProposeTaskRequest};
+use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
-    self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter, FollowStep,
-    LineageRequest, LogRequest, Mode, RecoverRequest, Shell, ShowRequest, PageStart, VerifyRequest, WatchdogRequest,
+    self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter,
+    FollowStep, LineageRequest, LogRequest, Mode, PageStart, RecoverRequest, Shell, ShowRequest, VerifyRequest,
+    WatchdogRequest,
 };
 use hiveforge::vault::Method;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use hiveforge::machine::Phase;
 use hiveforge::op::artifact::{self, GetRequest, InvalidateRequest, PutRequest, ValidateRequest};
 use hiveforge::op::branch::{
-    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, LeavingNote, NoteRequest, Interruptible,
+    self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, Interruptible, LeavingNote, NoteRequest,
     ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
 };
 use hiveforge::op::constraint::{self, ApplyRequest, RemoveRequest};
@@ -20,8 +20,8 @@ use hiveforge::op::require::{
 };
 use hiveforge::op::review::{self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewRequest};
 use hiveforge::op::task::{
-    self, AbortRequest, AssignRequest, TaskEnd, EndTaskRequest, ExplainRequest, FailRequest, HeartbeatRequest,
-    ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest,
+    self, AbortRequest, AssignRequest, EndTaskRequest, ExplainRequest, FailRequest, HeartbeatRequest,
+    ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TaskEnd,
 };
 use hiveforge::policy::approval::Question;
 
