@@ -178,13 +178,13 @@ fn on_open(
     Ok(outcome(recorded, None, warning.into_iter().collect()))
 }
 
-/// The renamed files: old and new name.
+/// The renamed files and directories: old and new name.
 #[derive(Debug)]
 pub struct MigrateOutcome {
     pub renamed: Vec<(String, String)>,
 }
 
-/// Renames files that an older version left.
+/// Renames files and directories of an older version.
 pub fn migrate(ctx: &Context) -> Result<MigrateOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let (config, _) = vault.config()?;

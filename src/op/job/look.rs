@@ -220,7 +220,7 @@ pub struct CancelOutcome {
     pub over: bool,
 }
 
-/// Cancels a job: ends its processes first, then records it. Only its holder or an operator may do so.
+/// Cancels a job: ends its processes first, then records it. An agent may cancel only jobs that it holds.
 pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let CancelRequest { reference } = request;
     let vault = ctx.open()?;

@@ -39,7 +39,7 @@ fn activity_refuses_input_that_is_not_a_log() {
     let hive = TestVault::new();
     for (line, why) in [
         ("hf-activity", "--kind"),
-        ("hf-activity --kind a/b", "a kind is one word"),
+        ("hf-activity --kind a/b", "invalid kind; it must be one word"),
         ("hf-activity --kind thinking --file nowhere.md", "nowhere.md"),
         ("hf-activity --kind thinking --file a -", "cannot be used with"),
         ("hf-activity --kind thinking --agent a/b", "an agent's name"),

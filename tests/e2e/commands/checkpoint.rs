@@ -75,7 +75,7 @@ fn a_checkpoint_without_a_usable_id_is_not_lost() {
     for (text, complaint) in [
         ("yesterday", "'yesterday' is not a heartbeat id; using a new one until hf-watchdog writes the next"),
         ("", "'' is not a heartbeat id; using a new one until hf-watchdog writes the next"),
-        ("20260230000000", "'20260230000000' is not a heartbeat id; a fresh one was taken"),
+        ("20260230000000", "'20260230000000' is not a heartbeat id; using a new one"),
         ("20260131120501", "the current heartbeat id 20260131120501 is in the future; using a new one"),
     ] {
         let mut hive = TestVault::new();

@@ -362,7 +362,7 @@ fn files_of_an_older_version_are_renamed_once_with_their_contents() {
             assert_eq!(read(&new.join(name)), text);
         }
         let second = ok(&hive, &line);
-        assert_eq!((second.get("STATUS"), second.get("SUM")), ("DUPLICATE", "0 files renamed"));
+        assert_eq!((second.get("STATUS"), second.get("SUM")), ("DUPLICATE", "0 renamed"));
         assert!(!old.exists() && fs::read_dir(&new).unwrap().count() == 4);
     }
 }

@@ -111,7 +111,7 @@ fn any_command_can_print_a_table_or_plain_lines() {
     let hive = TestVault::new();
     hive.run("task", &["propose", "Login form"]).expect_exit(0);
     let table = hive.run("", &["task", "list", "--format", "table"]);
-    assert_eq!(table.stdout, "OK  1 tasks\nREF     STATUS  CREATED  TITLE\nT-0001  Ready   now      Login form\n");
+    assert_eq!(table.stdout, "OK  1 task\nREF     STATUS  CREATED  TITLE\nT-0001  Ready   now      Login form\n");
     let lines = hive.run("", &["task", "list", "--format", "kv"]).expect_exit(0);
     assert_eq!(lines.stdout, hive.run("task", &["list"]).stdout);
     let json = hive.run("", &["task", "list", "--format", "json"]);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 
-use hiveforge::base::Digest;
+use hiveforge::base::{Digest, text};
 use hiveforge::event::{Event, EventType, Kind};
 use serde_json::{Value, json};
 
@@ -429,7 +429,7 @@ fn differences(hive: &TestVault) -> Vec<String> {
     // A rebuild leaves a snapshot as it is.
     let mends = if named.iter().all(|d| d.starts_with("snapshots/")) { "--snapshot" } else { "--rebuild" };
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("FAILED", format!("ACTION hf-project {mends}").as_str()));
-    assert_eq!(reply.get("SUM"), format!("{} differences", named.len()));
+    assert_eq!(reply.get("SUM"), text::count_noun(named.len(), "difference"));
     let verify = hive.run("verify", &["--projections"]).expect_exit(1);
     assert_eq!((verify.get("CHAIN"), verify.get("PROJECTIONS")), ("OK", "DIFFERENT"));
     assert_eq!(verify.all("FINDING"), named);

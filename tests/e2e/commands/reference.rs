@@ -34,13 +34,13 @@ fn a_reference_has_a_number_and_four_digits_of_the_content_hash() {
     // Changed since: refused by name, until it is added again.
     fs::write(hive.dir().join("spec.md"), "two").unwrap();
     for text in [first.as_str(), "D0001"] {
-        let reply = refuses(&hive, &format!("hf-ref resolve {text}"), 3, "has changed since");
+        let reply = refuses(&hive, &format!("hf-ref resolve {text}"), 3, "has changed: ");
         assert!(reply.get("SUM").starts_with(&first), "{reply:#?}");
         assert_eq!(reply.get("REASON"), "changed");
     }
     let reply = ok(&hive, "hf-ref add spec.md");
     assert_eq!((reply.get("STATUS"), reply.get("REF")), ("RECORDED", second.as_str()));
-    let reply = refuses(&hive, &format!("hf-ref resolve {first}"), 3, "is not what is known by that number");
+    let reply = refuses(&hive, &format!("hf-ref resolve {first}"), 3, "has a different hash now");
     assert!(reply.get("SUM").contains(&second), "{reply:#?}");
     ok(&hive, &format!("hf-ref resolve {second}"));
     // And back again.
@@ -48,7 +48,7 @@ fn a_reference_has_a_number_and_four_digits_of_the_content_hash() {
     assert_eq!(ok(&hive, "hf-ref add spec.md").get("REF"), first);
     assert_eq!((count(&hive, "DocumentAdded"), count(&hive, "DocumentChanged")), (1, 2));
     fs::remove_file(hive.dir().join("spec.md")).unwrap();
-    refuses(&hive, &format!("hf-ref resolve {first}"), 6, "is gone");
+    refuses(&hive, &format!("hf-ref resolve {first}"), 6, "is missing");
     keeps_the_rules(&hive);
 }
 
@@ -71,7 +71,7 @@ fn each_kind_has_its_own_letter_and_numbering() {
     assert_eq!(ok(&hive, "hf-ref add x.diff").get("REF"), named("X0003", "d"));
     fs::write(hive.dir().join("y.diff"), "d").unwrap();
     assert_eq!(ok(&hive, "hf-ref add y.diff --kind report").get("REF"), named("E0003", "d"));
-    let reply = refuses(&hive, "hf-ref add x.diff --kind plan", 3, "X0003 is a patch already");
+    let reply = refuses(&hive, "hf-ref add x.diff --kind plan", 3, "X0003 is already a patch");
     assert_eq!(reply.get("REASON"), "key_conflict");
     hive.refuses("ref", &["add", "x.diff", "--kind", "poem"], 2);
     keeps_the_rules(&hive);
@@ -118,7 +118,7 @@ fn invalid_references_and_files_are_refused() {
     {
         hive.refuses("ref", &["resolve", text], 2);
     }
-    refuses(&hive, "hf-ref resolve D0001@a13c", 6, "nothing here is called 'D0001@<tag>'");
+    refuses(&hive, "hf-ref resolve D0001@a13c", 6, "document 'D0001@<tag>' not found");
     refuses(&hive, "hf-ref add none.md", 2, "cannot read none.md: No such file");
     refuses(&hive, "hf-ref add .", 2, "is not a regular file");
     fs::write(hive.dir().join("a\u{202e}b"), "x").unwrap();

@@ -332,7 +332,7 @@ fn a_missing_or_empty_spec_is_reported() {
         refuses(&hive, &format!("hf-review {command} none.md"), 2, "cannot read none.md: No such file");
         refuses(&hive, &format!("hf-review {command} raw.md"), 2, "the text is not UTF-8");
         refuses(&hive, &format!("hf-review {command} ."), 2, "cannot read .: Is a directory");
-        refuses(&hive, &format!("hf-review {command} D0001@a13c"), 6, "nothing here is called 'D0001@<tag>'");
+        refuses(&hive, &format!("hf-review {command} D0001@a13c"), 6, "document 'D0001@<tag>' not found");
         assert_eq!(hive.refuses_input("review", &[command, "-"], "", 2).get("SUM"), "the spec is empty");
     }
     // A spec by its reference, and not one that has changed since.
@@ -340,7 +340,7 @@ fn a_missing_or_empty_spec_is_reported() {
     let reference = ok(&hive, "hf-ref add spec.md").get("REF").to_owned();
     assert_eq!(sh(&hive, &format!("hf-review prompt {reference}")).stdout, prompt(""));
     fs::write(hive.dir().join("spec.md"), "other").unwrap();
-    refuses(&hive, &format!("hf-review prompt {reference}"), 3, "has changed since");
+    refuses(&hive, &format!("hf-review prompt {reference}"), 3, "has changed: ");
     fs::write(hive.dir().join("long.md"), "x".repeat(2 * 1024 * 1024)).unwrap();
     refuses(&hive, "hf-review prompt long.md", 2, "the text is too long");
 }

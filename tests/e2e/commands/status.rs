@@ -28,7 +28,7 @@ fn tasks_approvals_and_the_oldest_problem_are_counted() {
     hive.at("2026-01-31T12:15:01Z");
     assert_eq!(
         ok(&hive, "hf-status").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; since 2026-01-31T12:00:00Z LEASE_EXPIRED T-0001\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; since 2026-01-31T12:00:00Z: LEASE_EXPIRED T-0001\n\
          SYSTEM_STATE:running\nTASKS:Ready 2\nPENDING_APPROVALS:1\nLAST_EVENT_ID:<ulid>\n\
          LAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\nUPTIME_SECONDS:901\nPROBLEMS:2\n\
          PROBLEM:2026-01-31T12:00:00Z LEASE_EXPIRED T-0001\n"

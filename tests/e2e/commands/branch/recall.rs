@@ -21,7 +21,7 @@ fn recall_works_for_everything_by_thread_and_by_word() {
         ends,
         "# BR-0002 free Suspended: The song of the stars\n\
          ## Thread 1 Completed, 2026-01-31T12:00:00Z to 2026-01-31T12:10:00Z, 2 messages\n  Summary: Chapter 1 is done\n\
-         ## Thread 2 Aborted, 2026-01-31T12:10:00Z to 2026-01-31T12:20:00Z, 1 messages\n"
+         ## Thread 2 Aborted, 2026-01-31T12:10:00Z to 2026-01-31T12:20:00Z, 1 message\n"
     );
     let one = does(&hive, "ann", &["recall", "BR-0002", "--thread", "1"]).stdout;
     assert_eq!(
