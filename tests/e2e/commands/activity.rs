@@ -42,7 +42,7 @@ fn what_is_no_log_is_refused() {
         ("hf-activity --kind a/b", "a kind is one word"),
         ("hf-activity --kind thinking --file nowhere.md", "nowhere.md"),
         ("hf-activity --kind thinking --file a -", "cannot be used with"),
-        ("hf-activity --kind thinking --agent a/b", "an agent's name"),
+        ("hf-activity --kind thinking --agent a/b", "an agent name"),
     ] {
         refuses(&hive, line, 2, why);
     }
