@@ -60,7 +60,7 @@ const EXAMPLES: &str = "Examples:
   echo '{\"title\":\"Login\"}' | hf-append RequirementProposed -
   hf-append --batch --key import-7 < events.jsonl
 
-With --batch and --stream, each line is a JSON object with event_type and, as needed,
+With --batch and --stream, each line is a JSON object with event_type and, as needed, \
 subject, payload, parents, idempotency_key and actor.";
 
 /// The examples, and the list of all event types.

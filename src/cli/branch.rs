@@ -34,8 +34,8 @@ use crate::reply::{Key, Replies, Reply};
   hf-branch recall BR-0002 --thread 1
   hf-branch list --working
 
-A persona is an agent that works on one branch at a time and remembers all of them. Its root, the branch for talking
-with the user, is active while no other branch is. When you leave a branch you summarize its state; hf-branch resume
+A persona is an agent that works on one branch at a time and remembers all of them. Its root, the branch for talking \
+with the user, is active while no other branch is. When you leave a branch you summarize its state; hf-branch resume \
 gives you that summary back."
 )]
 pub struct Args {

@@ -18,9 +18,9 @@ use crate::op::Context;
   hf-config show liveness                 all settings of a section
   hf-config diff                          compare the file with the log
 
-Settings come from hiveforge.config.yaml in the vault, or else next to it. Changes are recorded: the next command that
-writes to the log also records SettingsChanged, and hf-verify --policy checks each event against the settings of its
-time. If the file cannot be read, or other users can write to it, only this command fails; all others use the settings
+Settings come from hiveforge.config.yaml in the vault, or else next to it. Changes are recorded: the next command that \
+writes to the log also records SettingsChanged, and hf-verify --policy checks each event against the settings of its \
+time. If the file cannot be read, or other users can write to it, only this command fails; all others use the settings \
 recorded last."
 )]
 pub struct Args {

@@ -20,7 +20,7 @@ use crate::policy::approval::{OPEN, Question};
   hf-decide approve DEC-0001 --comment 'Go ahead'
   hf-decide reject DEC-0002 --reason 'Too expensive'
 
-An approval covers exactly what was requested; after a change, it has to be requested again. Only operators can
+An approval covers exactly what was requested; after a change, it has to be requested again. Only operators can \
 approve or reject."
 )]
 pub struct Args {

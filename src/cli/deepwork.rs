@@ -21,7 +21,7 @@ use crate::op::{Context, ListRequest, project};
   hf-deepwork start --flexible 'A long refactoring'
   hf-deepwork list
 
-In flexible deep work the watchdog expects checkpoints, but no activity logs or introspections; it ends with the next
+In flexible deep work the watchdog expects checkpoints, but no activity logs or introspections; it ends with the next \
 activity log. In strict deep work it expects nothing until the declared time has passed."
 )]
 pub struct Args {

@@ -26,8 +26,8 @@ use crate::reply::{Key, Reply, Status, row};
   hf task list --format kv    print the same KEY:VALUE lines as hf-task list
   hf append --help            show the options of a command
 
-Options go after the command. On a terminal, replies are tables, unless the shell belongs to an agent (HF_AGENT is
-set). In a pipe, with --format kv, or from hf-COMMAND they are KEY:VALUE lines; see hf-output(7). Set NO_COLOR to turn
+Options go after the command. On a terminal, replies are tables, unless the shell belongs to an agent (HF_AGENT is \
+set). In a pipe, with --format kv, or from hf-COMMAND they are KEY:VALUE lines; see hf-output(7). Set NO_COLOR to turn \
 colors off."
 )]
 pub struct Args {

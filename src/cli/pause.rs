@@ -20,7 +20,7 @@ use crate::op::pause::{self, RestRequest};
   hf-pause 'Waiting for the review' --wait --max 10s
   hf-pause --archive 'Released, nothing left to do'
 
-Running jobs finish. Tasks keep their state, and after hf-resume each agent gets back the task it had claimed. You can
+Running jobs finish. Tasks keep their state, and after hf-resume each agent gets back the task it had claimed. You can \
 still read, add and assign tasks while a project is paused. Archiving is final: an archived project can only be read."
 )]
 pub struct Args {

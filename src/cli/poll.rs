@@ -19,7 +19,7 @@ use crate::op::job::{self, PollRequest};
   hf-poll T-0001
   hf-poll T-0001 15 60               wait up to a minute
 
-The process always exits 0. EXIT in the reply is 0 if the job is done, 1 if it failed, 2 if it is still running (run
+The process always exits 0. EXIT in the reply is 0 if the job is done, 1 if it failed, 2 if it is still running (run \
 NEXT as printed), 99 if it was not found, 64 if the request is invalid."
 )]
 pub struct Args {

@@ -16,7 +16,7 @@ use crate::op::{self, Context, ResumeSystemRequest};
   hf-resume --system
   hf-resume --project main
 
-A project continues where it was paused: each agent gets back the task it had claimed. After hf-stop, only --system
+A project continues where it was paused: each agent gets back the task it had claimed. After hf-stop, only --system \
 resumes work."
 )]
 pub struct Args {

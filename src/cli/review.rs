@@ -25,8 +25,8 @@ use crate::reply::Replies;
   hf-review fails R-gpt-0001
   hf-review status
 
-A reply consists of PASS: and FAIL: ... -> FIX: lines, up to 200 words. Each reply is one round, and there are four.
-The reviewers agree when all of them have replied and the newest reply has no FAIL line. hf-review run exits 0 if they
+A reply consists of PASS: and FAIL: ... -> FIX: lines, up to 200 words. Each reply is one round, and there are four. \
+The reviewers agree when all of them have replied and the newest reply has no FAIL line. hf-review run exits 0 if they \
 agree, 1 if there are FAIL lines to fix, and 3 if all rounds are used up."
 )]
 pub struct Args {

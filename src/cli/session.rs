@@ -25,7 +25,7 @@ use crate::op::{Context, project};
   hf-session logout --session S-0001
   hf-session list
 
-Set HF_SESSION to the SESSION_ID that login prints, and HF_AGENT to the name of the agent. While a project is paused,
+Set HF_SESSION to the SESSION_ID that login prints, and HF_AGENT to the name of the agent. While a project is paused, \
 its agents get STATUS:EXIT_REQUESTED: clean up, then log out."
 )]
 pub struct Args {

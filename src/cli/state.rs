@@ -22,11 +22,11 @@ use crate::op::mission::{self, EndMissionRequest, GoRequest, RoundRequest, SetRe
   hf-state round
   hf-state done 'all tests pass'
 
-A mission is a goal that is worked on in up to four rounds. Its state is also in Autonomous/state/M1.md, which is
+A mission is a goal that is worked on in up to four rounds. Its state is also in Autonomous/state/M1.md, which is \
 replaced atomically.
 
-hf-state go needs runner.command in hiveforge.config.yaml and a requirement that an operator has approved. Both
-runner.command and fixer.command get HF_MISSION, HF_ROUND and HF_GOAL. fixer.command also gets the last lines of the
+hf-state go needs runner.command in hiveforge.config.yaml and a requirement that an operator has approved. Both \
+runner.command and fixer.command get HF_MISSION, HF_ROUND and HF_GOAL. fixer.command also gets the last lines of the \
 failed run on standard input and in HF_LAST5, the path of its log in HF_LOG, and its task in HF_FAILED_TASK."
 )]
 pub struct Args {

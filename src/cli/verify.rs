@@ -26,7 +26,7 @@ use crate::vault::Method;
   hf-verify --policy --projections --artifacts   also check rules, caches and stored files
   hf-verify --expect-head \"$(cat anchor.txt)\"    check that the log still contains that head
 
-The hash chain alone shows damage and edits. Only an anchor that you keep outside the vault can show that the end of
+The hash chain alone shows damage and edits. Only an anchor that you keep outside the vault can show that the end of \
 the log was cut off, or that the whole log was rewritten."
 )]
 pub struct Args {

@@ -20,7 +20,7 @@ use crate::reply::Replies;
   hf-watchdog --check                report only, change nothing
   hf-watchdog --every 60 --works ../ai-works
 
-Notices and warnings appear only in the report. An error is also recorded: once when it begins, and once when it
+Notices and warnings appear only in the report. An error is also recorded: once when it begins, and once when it \
 ends."
 )]
 pub struct Args {

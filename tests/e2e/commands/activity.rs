@@ -42,7 +42,7 @@ fn activity_refuses_input_that_is_not_a_log() {
         ("hf-activity --kind a/b", "invalid kind; it must be one word"),
         ("hf-activity --kind thinking --file nowhere.md", "nowhere.md"),
         ("hf-activity --kind thinking --file a -", "cannot be used with"),
-        ("hf-activity --kind thinking --agent a/b", "an agent's name"),
+        ("hf-activity --kind thinking --agent a/b", "an agent name"),
     ] {
         refuses(&hive, line, 2, why);
     }

@@ -71,7 +71,7 @@ fn deepwork_refuses_invalid_declarations() {
         ("hf-deepwork start --strict 0 Long", "0"),
         ("hf-deepwork start --strict 241 Long", "241 minutes is too long; strict deep work has at most 240"),
         ("hf-deepwork start --strict 5", "ACTIVITY"),
-        ("hf-deepwork start --flexible Long --agent a/b", "an agent's name"),
+        ("hf-deepwork start --flexible Long --agent a/b", "an agent name"),
     ] {
         refuses(&hive, line, 2, why);
     }

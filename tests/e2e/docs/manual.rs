@@ -394,7 +394,7 @@ fn for_agents() -> Vec<Part> {
         Say("Declare deep work when you know that you cannot log for a while. A new declaration replaces the old one.".into()),
         Run("hf-deepwork start --flexible 'A long refactoring'", format!("You can still record checkpoints, at least every {checked}. Activity logs and introspections can wait. It ends with your next activity log.")),
         Run("hf-deepwork start --strict 45 'Rendering all characters'", format!("You cannot record anything for 45 minutes. Ask for more time than you need, up to {strict} minutes.")),
-        Run("hf-deepwork extend 15", format!("Add 15 minutes to strict deep work. You can do this {extend} times, before the time is up.")),
+        Run("hf-deepwork extend 15", format!("Add 15 minutes to strict deep work. You can do this up to {extend} times, before the time is up.")),
         Run("hf-deepwork complete", "You are finished. Logging an activity has the same effect.".into()),
         Say("After deep work, log what you did; the log after that must be an introspection. Only in an emergency can you defer it, by one log:".into()),
         Run("hf-activity --kind thinking --emergency 'The disk is full, fixing that first'", "The introspection is still due afterwards.".into()),

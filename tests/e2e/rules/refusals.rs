@@ -426,8 +426,8 @@ fn without_a_vault_there_is_nothing_to_write_to() {
         let reply = hive.run(command, args).expect_exit(7);
         assert_eq!(
             reply.stdout,
-            "EXIT:7\nSTATUS:NO_VAULT\nNEXT:ASK operator\nSUM:no Vault/ here or in a folder above; name one with \
-             --vault, or make one with hf-init\n"
+            "EXIT:7\nSTATUS:NO_VAULT\nNEXT:ASK operator\nSUM:no Vault/ found in this directory or above; name \
+             one with --vault, or create one with hf-init\n"
         );
         let missing = hive.dir().join("nowhere");
         let reply = hive.run(command, &[args, &["--vault", "nowhere"]].concat()).expect_exit(7);
