@@ -403,18 +403,9 @@ fn a_run_stops_at_failures_and_at_the_round_limit() {
 fn a_reviewer_who_does_not_review_changes_nothing_and_is_named() {
     for (script, why) in [
         ("true", "invalid review by gpt: the reply has neither a PASS nor a FAIL line"),
-        (
-            "echo Looks good to me",
-            "invalid review by gpt: a line is neither PASS: nor FAIL: Looks good to me",
-        ),
-        (
-            "head -c 1048576 /dev/zero | tr '\\0' x",
-            "invalid review by gpt: the reply has 1048576 bytes: at most 2000",
-        ),
-        (
-            "head -c 3000000 /dev/zero | tr '\\0' x",
-            "invalid review by gpt: the reply has 1048576 bytes: at most 2000",
-        ),
+        ("echo Looks good to me", "invalid review by gpt: a line is neither PASS: nor FAIL: Looks good to me"),
+        ("head -c 1048576 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes: at most 2000"),
+        ("head -c 3000000 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes: at most 2000"),
         ("printf 'PASS: \\377'", "invalid review by gpt: not UTF-8"),
         ("echo PASS: a; echo no key >&2; exit 4", "reviewer gpt exited with 4: no key"),
         ("kill -9 $$", "reviewer gpt was killed: "),

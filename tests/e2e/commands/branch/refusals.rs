@@ -44,7 +44,11 @@ fn bad_input_is_refused_in_one_line_and_changes_nothing() {
         (&["create", "x"], 2, "--type <TYPE>"),
         (&["create", "x", "--type", "user"], 2, "invalid value 'user'"),
         (&["create", "x", "--type", "task"], 2, "a task branch requires --task and does not allow --partner"),
-        (&["create", "x", "--type", "free", "--task", "T-0001"], 2, "a free branch allows neither --task nor --partner"),
+        (
+            &["create", "x", "--type", "free", "--task", "T-0001"],
+            2,
+            "a free branch allows neither --task nor --partner",
+        ),
         (&["create", "x", "--type", "social", "--partner", "ann"], 2, "agent:ann cannot be its own partner"),
         (&["create", "x", "--type", "social", "--partner", "nobody"], 6, "unknown agent 'nobody'"),
         (&["create", "x", "--type", "social", "--partner", "no body"], 2, "is not an id"),

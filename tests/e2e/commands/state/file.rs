@@ -202,10 +202,8 @@ fn a_hand_edited_state_file_is_set_aside_reported_and_rebuilt() {
         assert_eq!((reply.get("GOAL"), m1(&hive)), ("Login", good.clone()), "{n}");
         let aside = beside_m1(&hive);
         assert_eq!(aside.len(), n + 1, "{aside:?}");
-        let said =
-            reply.stderr.strip_prefix("warning: M1.md did not match the events; kept it as Autonomous/state/");
-        let name =
-            said.and_then(|said| said.strip_suffix(" and rewrote it\n")).unwrap_or_else(|| panic!("{reply:#?}"));
+        let said = reply.stderr.strip_prefix("warning: M1.md did not match the events; kept it as Autonomous/state/");
+        let name = said.and_then(|said| said.strip_suffix(" and rewrote it\n")).unwrap_or_else(|| panic!("{reply:#?}"));
         assert_eq!(fs::read(hive.vault().join("Autonomous/state").join(name)).unwrap(), *bytes, "{n}");
         assert_eq!(state(&hive, &["show"]).stderr, "", "told once");
     }
