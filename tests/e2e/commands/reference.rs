@@ -35,7 +35,7 @@ fn a_reference_has_a_number_and_four_digits_of_the_content_hash() {
     fs::write(hive.dir().join("spec.md"), "two").unwrap();
     for text in [first.as_str(), "D0001"] {
         let reply = refuses(&hive, &format!("hf-ref resolve {text}"), 3, "has changed: ");
-        assert!(reply.get("SUM").starts_with(&first), "{reply:#?}");
+        assert!(reply.get("SUM").contains(&first), "{reply:#?}");
         assert_eq!(reply.get("REASON"), "changed");
     }
     let reply = ok(&hive, "hf-ref add spec.md");
