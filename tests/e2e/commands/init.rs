@@ -76,7 +76,7 @@ fn init_refuses_a_path_that_is_not_a_folder() {
     let hive = TestVault::empty();
     fs::write(hive.dir().join("file"), "mine").unwrap();
     let reply = hive.run("init", &["file"]).expect_exit(2);
-    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/file is not a folder"));
+    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/file is not a directory"));
     assert_eq!(fs::read(hive.dir().join("file")).unwrap(), b"mine");
 }
 
