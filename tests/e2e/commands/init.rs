@@ -58,7 +58,7 @@ fn init_uses_an_empty_folder_only() {
     fs::write(hive.vault().join("notes.txt"), "mine").unwrap();
     let reply = hive.refuses("init", &[], 3);
     assert_eq!(reply.get("REASON"), "not_empty");
-    assert!(reply.get("SUM").contains("holds 'notes.txt' and is not a vault"), "{reply:#?}");
+    assert!(reply.get("SUM").contains("contains 'notes.txt' and is not a vault"), "{reply:#?}");
     fs::remove_file(hive.vault().join("notes.txt")).unwrap();
     hive.run("init", &[]).expect_exit(0);
 }

@@ -120,7 +120,7 @@ fn invalid_references_and_files_are_refused() {
     }
     refuses(&hive, "hf-ref resolve D0001@a13c", 6, "nothing here is called 'D0001@<tag>'");
     refuses(&hive, "hf-ref add none.md", 2, "cannot read none.md: No such file");
-    refuses(&hive, "hf-ref add .", 2, "is not a regular file");
+    refuses(&hive, "hf-ref add .", 2, "is not a plain file");
     fs::write(hive.dir().join("a\u{202e}b"), "x").unwrap();
     let reply = hive.refuses("ref", &["add", "a\u{202e}b"], 2);
     assert_eq!(reply.get("SUM"), "the path holds control or hidden characters");

@@ -309,7 +309,7 @@ fn a_newer_head_record_is_not_written_over() {
     write_private(&hive.head(), format!("{record:<511}\n").as_bytes());
     let reply = hive.refuses("append", PROPOSE, 3);
     assert_eq!(reply.get("REASON"), "newer_version");
-    assert_eq!(reply.get("SUM"), "chain.json is of a newer version than this program writes");
+    assert_eq!(reply.get("SUM"), "chain.json has a newer version than this program supports");
     assert_eq!(hive.refuses("verify", &[], 3).get("REASON"), "newer_version");
     assert_eq!(hive.refuses("verify", &["--recover", "--yes"], 3).get("REASON"), "newer_version");
 }
