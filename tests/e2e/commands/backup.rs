@@ -52,7 +52,7 @@ fn a_backup_inside_the_vault_is_refused() {
     let hive = TestVault::new();
     for place in ["Vault/copy", "Vault/Artifacts/deep/copy", "Vault/../Vault/copy"] {
         let reply = hive.refuses("backup", &[place], 2);
-        assert_eq!(reply.get("SUM"), "a backup inside the vault itself would not survive it");
+        assert_eq!(reply.get("SUM"), "a backup must not be inside the vault");
     }
 }
 
@@ -64,7 +64,7 @@ fn a_damaged_vault_is_not_backed_up() {
     log[20] ^= 1;
     write_private(&hive.segment(), &log);
     let reply = hive.refuses("backup", &["copies/monday"], 4);
-    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/Vault does not verify, so no backup was made"));
+    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/Vault failed verification; no backup was made"));
     assert_eq!(fs::read_dir(hive.dir().join("copies")).unwrap().count(), 0);
 }
 

@@ -64,7 +64,7 @@ fn an_unreadable_settings_file_fails_only_hf_config() {
     let broken: [(&str, i32, &str); 3] = [
         ("governance:\n  max_retries: soon\n", 2, "governance.max_retries must be a whole number"),
         ("a: [\n", 2, "hiveforge.config.yaml"),
-        ("agents:\n  a: 5\n", 2, "agents.a is not a section"),
+        ("agents:\n  a: 5\n", 2, "agents.a must be a section"),
     ];
     for (text, exit, why) in broken {
         let hive = TestVault::new();
@@ -77,7 +77,7 @@ fn an_unreadable_settings_file_fails_only_hf_config() {
         // Everything else goes on with what was recorded last, and says so.
         let claimed = sh(&hive, "hf-task claim --actor agent:a").expect_exit(0);
         assert_eq!(claimed.get("LEASE_UNTIL"), "2026-01-31T12:01:00Z", "{text}");
-        assert!(claimed.stderr.contains("the settings recorded last stay in force"), "{claimed:#?}");
+        assert!(claimed.stderr.contains("the settings recorded last remain in force"), "{claimed:#?}");
         for line in ["hf-status", "hf-watchdog", "hf-stop fire", "hf-resume --system"] {
             sh(&hive, line).expect_exit(0);
         }

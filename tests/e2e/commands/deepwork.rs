@@ -292,7 +292,7 @@ fn an_existing_ai_works_tree_is_used_in_place() {
     assert!(works.join(format!("stats/deep_work/{}.completed.txt", beat(0))).exists());
     assert!(works.join(format!("artifacts/main/histories/{}.md", beat(0))).exists());
     assert!(!hive.vault().join("Agents/main").exists());
-    refuses(&hive, "hf-checkpoint Here --works nowhere", 2, "nowhere is not a folder");
+    refuses(&hive, "hf-checkpoint Here --works nowhere", 2, "nowhere is not a directory");
     all_is_well(&hive);
 }
 

@@ -58,7 +58,7 @@ fn init_uses_an_empty_folder_only() {
     fs::write(hive.vault().join("notes.txt"), "mine").unwrap();
     let reply = hive.refuses("init", &[], 3);
     assert_eq!(reply.get("REASON"), "not_empty");
-    assert!(reply.get("SUM").contains("holds 'notes.txt' and is not a vault"), "{reply:#?}");
+    assert!(reply.get("SUM").contains("contains 'notes.txt' and is not a vault"), "{reply:#?}");
     fs::remove_file(hive.vault().join("notes.txt")).unwrap();
     hive.run("init", &[]).expect_exit(0);
 }
@@ -76,7 +76,7 @@ fn init_refuses_a_path_that_is_not_a_folder() {
     let hive = TestVault::empty();
     fs::write(hive.dir().join("file"), "mine").unwrap();
     let reply = hive.run("init", &["file"]).expect_exit(2);
-    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/file is not a folder"));
+    assert_eq!(reply.masked(&hive).lines().nth(3), Some("SUM:<dir>/file is not a directory"));
     assert_eq!(fs::read(hive.dir().join("file")).unwrap(), b"mine");
 }
 

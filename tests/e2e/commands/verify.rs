@@ -441,7 +441,7 @@ fn a_segment_writable_by_others_causes_a_warning() {
     let hive = three();
     fs::set_permissions(hive.segment(), fs::Permissions::from_mode(0o660)).unwrap();
     let reply = hive.run("verify", &[]).expect_exit(0);
-    assert!(reply.stderr.contains("2026-01-31.jsonl can be written by others"), "{reply:#?}");
+    assert!(reply.stderr.contains("2026-01-31.jsonl is writable by others"), "{reply:#?}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn the_example_vault_verifies_for_everyone_who_can_read_it() {
         }
     }
     let reply = hive.run("verify", &["--vault", copy.to_str().unwrap()]).expect_exit(0);
-    assert!(reply.stderr.contains("can be written by others"), "{reply:?}");
+    assert!(reply.stderr.contains("is writable by others"), "{reply:?}");
     let refused = hive.run("append", &["AgentStarted", "--actor", "agent:x", "--vault", copy.to_str().unwrap()]);
     assert_eq!(refused.expect_exit(3).get("REASON"), "not_private");
 }

@@ -97,8 +97,8 @@ fn a_key_used_twice_is_found() {
 #[test]
 fn a_payload_not_allowed_for_its_kind_is_found() {
     for (payload, finding) in [
-        (json!({}), "RequirementProposed needs payload.title: a text that is not empty"),
-        (json!({"title": 1}), "RequirementProposed: payload.title must be a text that is not empty"),
+        (json!({}), "RequirementProposed: missing payload.title; must be a non-empty string"),
+        (json!({"title": 1}), "RequirementProposed: payload.title must be a non-empty string"),
     ] {
         let (hive, events) = going_on_with(vec![forged(1, Kind::RequirementProposed, "requirement:r", payload)]);
         violates(&hive, &events[1], &[finding]);

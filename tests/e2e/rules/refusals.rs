@@ -25,18 +25,18 @@ fn append_refuses_a_malformed_payload() {
         (b"title", "not JSON"),
         (b"", "not JSON"),
         (br#"{"title":"x"} {}"#, "not JSON"),
-        (b"[]", "a payload is a JSON object"),
-        (b"\"x\"", "a payload is a JSON object"),
-        (b"null", "a payload is a JSON object"),
-        (br#"{"title":"x","a":1,"a":1}"#, "the key \"a\" stands twice"),
-        (br#"{"title":"x","a":{"hash":"1","hash":"2"}}"#, "the key \"hash\" stands twice"),
-        (br#"{"title":"x\u0000"}"#, "a string holds a NUL character"),
+        (b"[]", "the payload must be a JSON object"),
+        (b"\"x\"", "the payload must be a JSON object"),
+        (b"null", "the payload must be a JSON object"),
+        (br#"{"title":"x","a":1,"a":1}"#, "duplicate key \"a\""),
+        (br#"{"title":"x","a":{"hash":"1","hash":"2"}}"#, "duplicate key \"hash\""),
+        (br#"{"title":"x\u0000"}"#, "a string contains a NUL character"),
         (br#"{"title":"\ud800"}"#, "not JSON"),
         (b"{\"title\":\"\xff\"}", "not UTF-8"),
         (b"\xef\xbb\xbf{\"title\":\"x\"}", "byte order mark"),
         (br#"{"title":"x","n":9007199254740992}"#, "beyond"),
-        (br#"{"title":" "}"#, "RequirementProposed: payload.title must be a text that is not empty"),
-        (b"{}", "RequirementProposed needs payload.title"),
+        (br#"{"title":" "}"#, "RequirementProposed: payload.title must be a non-empty string"),
+        (b"{}", "RequirementProposed: missing payload.title"),
     ] {
         let reply = hive.refuses_input("append", &["RequirementProposed", "-"], payload, 2);
         assert!(reply.get("SUM").contains(reason), "{reply:#?}");
@@ -48,16 +48,16 @@ fn append_refuses_a_malformed_payload() {
 fn append_refuses_a_payload_that_is_too_deep_or_too_big() {
     let hive = TestVault::new();
     let reply = hive.refuses_input("append", &["RequirementProposed", "-"], deep(31), 2);
-    assert_eq!(reply.get("SUM"), "nested too deep: an event has at most 32 levels");
+    assert_eq!(reply.get("SUM"), "nested too deeply: an event has at most 32 levels");
     hive.pipe("append", &["RequirementProposed", "-"], deep(30)).expect_exit(0);
     let reply = hive.refuses_input("append", &["RequirementProposed", "-"], vec![b' '; (1 << 20) + 1], 2);
-    assert!(reply.get("SUM").starts_with("too many bytes: an event has at most 1048576;"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("too large: an event has at most 1048576 bytes;"), "{reply:#?}");
     fs::write(hive.dir().join("big.json"), vec![b' '; 2 << 20]).unwrap();
     hive.refuses("append", &["RequirementProposed", "--payload-file", "big.json"], 2);
     // The payload fits, the event around it does not.
     let payload = json!({"title": "x".repeat((1 << 20) - 20)}).to_string();
     let reply = hive.refuses_input("append", &["RequirementProposed", "-"], payload, 2);
-    assert!(reply.get("SUM").contains("is too large: at most 1048576"), "{reply:#?}");
+    assert!(reply.get("SUM").contains("is too large; at most 1048576 are allowed"), "{reply:#?}");
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
         ("", "requirement:r", 2, "'' is not an event type"),
         ("RequirementProposed", "task:t", 2, "RequirementProposed is about a requirement, not about task:t"),
         ("RequirementProposed", "system", 2, "RequirementProposed is about a requirement, not about system"),
-        ("RequirementProposed", "requirement:../x", 2, "'../x' is not an id"),
-        ("RequirementProposed", "requirement:", 2, "'' is not an id"),
-        ("RequirementProposed", &too_long, 2, "is not an id"),
-        ("RequirementProposed", "nonsense:x", 2, "'nonsense' is not a kind of subject"),
+        ("RequirementProposed", "requirement:../x", 2, "invalid id '../x'"),
+        ("RequirementProposed", "requirement:", 2, "invalid id ''"),
+        ("RequirementProposed", &too_long, 2, "invalid id"),
+        ("RequirementProposed", "nonsense:x", 2, "unknown type 'nonsense' in subject"),
         ("RequirementProposed", "../x", 6, "nothing here is called '../x'"),
         ("RequirementProposed", "", 6, "nothing here is called ''"),
         ("RequirementAnalyzed", "requirement:nobody", 6, "nothing here is called 'requirement:nobody'"),
@@ -133,7 +133,7 @@ fn append_refuses_a_key_that_is_empty_long_or_hidden() {
     let hive = TestVault::new();
     for key in ["", &"k".repeat(257), "a\nb", "a\u{200b}b"] {
         let reply = hive.refuses("append", &[PROPOSE, &["--key", key]].concat(), 2);
-        assert_eq!(reply.get("SUM"), "a key has 1 to 256 bytes and no control or invisible characters");
+        assert_eq!(reply.get("SUM"), "invalid key; must be 1 to 256 bytes without control or invisible characters");
     }
 }
 
@@ -198,7 +198,7 @@ fn a_symlink_inside_the_vault_is_refused() {
         assert_eq!(reply.get("REASON"), "symlink", "{place}");
         assert_eq!(
             reply.get("SUM"),
-            format!("{} is a symbolic link; nothing in a vault may be one", path.display()),
+            format!("{} is a symbolic link; a vault must not contain any", path.display()),
             "{place}"
         );
         assert_eq!(outside(&elsewhere), before, "{place}");
@@ -237,7 +237,7 @@ fn a_vault_writable_by_others_is_not_written_to() {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let reply = hive.refuses("append", PROPOSE, 3);
         assert_eq!(reply.get("REASON"), "not_private", "{place}");
-        assert!(reply.get("SUM").ends_with(&format!("can be written by others (mode {mode:o})")), "{reply:#?}");
+        assert!(reply.get("SUM").ends_with(&format!("is writable by others (mode {mode:o})")), "{reply:#?}");
         // Reading stays possible, and verifying says so.
         hive.run("log", &[]).expect_exit(0);
         let verified = hive.run("verify", &[]).expect_exit(0);
@@ -263,7 +263,7 @@ fn another_users_vault_can_be_read_but_not_written_to() {
     assert_eq!(hive.refuses("verify", &["--recover", "--yes"], 3).get("REASON"), "not_owner");
     hive.run("log", &[]).expect_exit(0);
     let verified = hive.run("verify", &[]).expect_exit(0);
-    assert!(verified.stderr.contains("it can only be read"), "{verified:#?}");
+    assert!(verified.stderr.contains("it is read-only"), "{verified:#?}");
 }
 
 /// Adds an event of version 2 to the log; the head record does not know it yet.
@@ -309,7 +309,7 @@ fn a_newer_head_record_is_not_written_over() {
     write_private(&hive.head(), format!("{record:<511}\n").as_bytes());
     let reply = hive.refuses("append", PROPOSE, 3);
     assert_eq!(reply.get("REASON"), "newer_version");
-    assert_eq!(reply.get("SUM"), "chain.json is of a newer version than this program writes");
+    assert_eq!(reply.get("SUM"), "chain.json has a newer version than this program supports");
     assert_eq!(hive.refuses("verify", &[], 3).get("REASON"), "newer_version");
     assert_eq!(hive.refuses("verify", &["--recover", "--yes"], 3).get("REASON"), "newer_version");
 }
@@ -348,7 +348,7 @@ fn a_batch_line_with_crlf_a_bom_or_an_unknown_member_is_refused() {
         (format!("{line}\r\n{line}\r\n"), "CR LF"),
         (format!("\u{feff}{line}\n"), "byte order mark"),
         (line.replace("}}", r#"},"hash":"sha256:0"}"#), "'hash' is not a member of a request"),
-        (line.replace("}}", r#"},"payload":{}}"#), "stands twice"),
+        (line.replace("}}", r#"},"payload":{}}"#), "duplicate key"),
         (line.replace("\"RequirementProposed\"", "7"), "event_type is not of the right type"),
         (line.replace("{\"title\":\"x\"}", "[]"), "payload is not of the right type"),
         (line.replace("{\"title\":\"x\"}", "null"), "payload is not of the right type"),
@@ -386,7 +386,7 @@ fn a_locked_vault_is_busy() {
     let reply = hive.refuses("append", &[PROPOSE, &["--lock-timeout", "0"]].concat(), 5);
     assert_eq!(
         reply.stdout,
-        "EXIT:5\nSTATUS:BUSY\nNEXT:NONE\nSUM:another command has held the vault's lock for 0 seconds\n"
+        "EXIT:5\nSTATUS:BUSY\nNEXT:NONE\nSUM:the vault is in use: another command has held its lock for 0 seconds\n"
     );
     // Readers need no lock, nor does a rehearsal.
     hive.run("log", &["--lock-timeout", "0"]).expect_exit(0);
@@ -397,7 +397,7 @@ fn a_locked_vault_is_busy() {
     let record = fs::read(hive.head()).unwrap();
     fs::remove_file(hive.head()).unwrap();
     let reply = hive.refuses("log", &["--lock-timeout", "0"], 5);
-    assert_eq!(reply.get("SUM"), "another command has held the vault's lock for 0 seconds");
+    assert_eq!(reply.get("SUM"), "the vault is in use: another command has held its lock for 0 seconds");
     write_private(&hive.head(), &record);
     FileExt::unlock(&lock).unwrap();
     hive.run("append", &[PROPOSE, &["--lock-timeout", "0"]].concat()).expect_exit(0);

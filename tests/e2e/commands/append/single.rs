@@ -183,7 +183,7 @@ fn append_records_the_named_actor() {
         assert_eq!(event["actor"], actor);
     }
     let reply = hive.refuses("append", &["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--actor", "jo"], 2);
-    assert!(reply.get("SUM").starts_with("'jo' is not an actor"));
+    assert!(reply.get("SUM").starts_with("invalid actor 'jo'"));
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn an_unknown_setting_is_a_warning() {
     let hive = TestVault::new();
     fs::write(hive.vault().join("hiveforge.config.yaml"), "governance:\n  max_retires: 8\n").unwrap();
     let reply = hive.propose("x");
-    assert_eq!(reply.stderr, "warning: hiveforge.config.yaml: governance.max_retires is not a setting\n");
+    assert_eq!(reply.stderr, "warning: hiveforge.config.yaml: unknown setting governance.max_retires\n");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn bad_input_is_refused_in_one_line_and_changes_nothing() {
         ),
         (&["create", "x", "--type", "social", "--partner", "ann"], 2, "agent:ann cannot be its own partner"),
         (&["create", "x", "--type", "social", "--partner", "nobody"], 6, "unknown agent 'nobody'"),
-        (&["create", "x", "--type", "social", "--partner", "no body"], 2, "is not an id"),
+        (&["create", "x", "--type", "social", "--partner", "no body"], 2, "invalid id"),
         (&["create", "x", "--type", "task", "--task", "T-0009"], 6, "T-0009"),
         (&["create", "x", "--type", "task", "--task", "BR-0001"], 2, "BR-0001 is a branch, not a task"),
         (&["create", "x", "--type", "free", "--summary", "y"], 2, "no active branch to leave"),

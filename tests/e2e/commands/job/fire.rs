@@ -96,7 +96,7 @@ fn a_command_that_cannot_start_fails_immediately_with_a_reason() {
     story.run("job", &["fire", "--", "/nonexistent/tool"]).expect_exit(0);
     assert_eq!(
         story.poll("T-0001").stdout,
-        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:the command /nonexistent/tool does not exist\nLAST5:\n\
+        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:command not found: /nonexistent/tool\nLAST5:\n\
          LOGREF:logs/L-0001.txt\n"
     );
     // A folder that was there when the job was fired.

@@ -181,7 +181,12 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
     for (kind, payload, code, why) in [
         ("MissionChanged", json!({"goal": "a\nb"}), 2, "GOAL is one line, without control characters"),
         ("MissionChanged", json!({"goal": long}), 2, "the state file has 217 words: at most 200"),
-        ("MissionChanged", json!({"open_k": "K1"}), 2, "MissionChanged needs payload.goal: a text that is not empty"),
+        (
+            "MissionChanged",
+            json!({"open_k": "K1"}),
+            2,
+            "MissionChanged: missing payload.goal; must be a non-empty string",
+        ),
         (
             "MissionChanged",
             json!({"goal": "a", "constraints": ["a", "b", "c", "d"]}),
