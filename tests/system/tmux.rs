@@ -83,7 +83,7 @@ fn script(name: &str) -> String {
     format!("{}/scripts/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-const KICK: &str = "You have gone silent (INACTIVE). Run hf-status, say what you are doing with hf-checkpoint, then go on with the NEXT of your last reply.";
+const KICK: &str = "You have gone silent (INACTIVE). Run hf-status, report what you are doing with hf-checkpoint, then continue with the NEXT of your last reply.";
 
 #[test]
 fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
