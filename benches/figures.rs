@@ -1,8 +1,8 @@
-//! The figures of the toolkit, measured against peers and against itself in one run.
+//! Benchmarks: the toolkit compared with other programs and with itself.
 //!
-//! Run by `scripts/bench`. Every row is a ratio of medians within this run, because seconds depend
-//! on the machine. Nothing here fails a build: a figure that misses its aim is marked. With `save` among the
-//! words, the table and a picture of it are kept in `benches/`.
+//! Run by `scripts/bench`. Most rows are ratios within one run, because absolute times depend on the machine. A
+//! missed target is marked and fails nothing. The argument `save` also writes the table and a chart of it to
+//! `benches/`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a command is timed; more than one merge of the index falls into it.
+/// How often a command is timed: enough to include more than one merge of the index.
 const RUNS: usize = 257;
 
 fn main() {
-    // cargo bench hands over flags of its own; one word picks a section.
+    // cargo bench adds flags; every other argument selects a section.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let sections: &[(&str, Section)] = &[
         ("append", append),
@@ -44,13 +44,13 @@ fn main() {
     }
 }
 
-/// The word that keeps the table.
+/// The argument that saves the table.
 const SAVE: &str = "save";
 
 /// Measures something and adds its rows.
 type Section = fn(&mut Table);
 
-/// Rows of the report, printed as they come and all together at the end.
+/// Rows of the report, printed as they are measured and again together at the end.
 #[derive(Default)]
 struct Table {
     rows: Vec<Row>,
@@ -65,7 +65,7 @@ struct Row {
 }
 
 impl Table {
-    /// A figure, what it should be, and whether it is.
+    /// Adds a figure, its target, and whether it meets the target.
     fn row(&mut self, name: &str, value: f64, unit: &str, aim: &str, holds: bool) {
         let row = Row { name: name.to_owned(), value, unit: unit.to_owned(), aim: aim.to_owned(), holds };
         eprintln!("{}", row.line());
@@ -80,11 +80,11 @@ impl Table {
 impl Row {
     fn line(&self) -> String {
         let Row { name, value, unit, aim, holds } = self;
-        let mark = if *holds { "" } else { "  <-- misses its aim" };
-        format!("{name:<58} {value:>12.2} {unit:<10} aim {aim}{mark}")
+        let mark = if *holds { "" } else { "  <-- misses its target" };
+        format!("{name:<58} {value:>12.2} {unit:<10} target {aim}{mark}")
     }
 
-    /// How it stands to its aim: 1 is exactly there, less is better; nothing without an aim.
+    /// The value relative to its target: 1 is exactly on target, less is better. None without a target.
     fn standing(&self) -> Option<f64> {
         let (sign, aim) = self.aim.split_once(' ')?;
         let aim: f64 = aim.parse().ok()?;
@@ -92,7 +92,7 @@ impl Row {
     }
 }
 
-/// Keeps the table with the machine, the command and the date, and draws how the figures stand to their aims.
+/// Writes the table, with the date, the commit and the machine, and a chart of the figures relative to their targets.
 fn save(table: &Table) {
     let benches = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches");
     let said = |line: &str| {
@@ -100,7 +100,7 @@ fn save(table: &Table) {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     let mut text = String::from(
-        "# Figures\n\nMade by `scripts/bench save`; ratios within one run. A figure that misses its aim is marked.\n\n",
+        "# Benchmarks\n\nWritten by `scripts/bench save`. Ratios are within one run; figures that miss their target are marked.\n\n",
     );
     for (what, line) in [
         ("date", "date -u +%F"),
@@ -114,33 +114,33 @@ fn save(table: &Table) {
     ] {
         writeln!(text, "- {what}: {}", said(line)).expect("a string takes all");
     }
-    text.push_str("\n![How the figures stand to their aims](results.svg)\n\n| figure | value | unit | aim | |\n|---|---:|---|---|---|\n");
+    text.push_str("\n![The figures relative to their targets](results.svg)\n\n| figure | value | unit | target | |\n|---|---:|---|---|---|\n");
     for Row { name, value, unit, aim, holds } in &table.rows {
         let mark = if *holds { "" } else { "misses" };
         writeln!(text, "| {name} | {value:.2} | {unit} | {} | {mark} |", aim.replace('<', "&lt;").replace('>', "&gt;"))
             .expect("a string takes all");
     }
     text.push_str(LARGE);
-    fs::write(benches.join("RESULTS.md"), text).expect("our own folder");
-    fs::write(benches.join("results.svg"), picture(table)).expect("our own folder");
+    fs::write(benches.join("RESULTS.md"), text).expect("our own directory");
+    fs::write(benches.join("results.svg"), picture(table)).expect("our own directory");
 }
 
-/// What is large, and why; looked up with `nm` in a build with symbols.
+/// Explains the sizes; measured with `nm` in a build with symbols.
 const LARGE: &str = "
 ## What is large, and why
 
-A command is one static program, so that it starts as fast as `/bin/true` and runs wherever it is copied. Of
+Each command is one static binary, so that it starts as fast as `/bin/true` and runs wherever it is copied. Of
 hf-append's 3.8 MiB, about 1.0 is the C library with its tables, 0.65 the Rust standard library, 0.65 the toolkit
-itself, 0.43 the reader of YAML settings, 0.24 the argument parser, 0.17 JSON and its canonical form, 0.05 LMDB. The
-largest, hf-state and hf-job, carry the supervisor of jobs as well. Peak memory is mostly the program itself: no
-command holds the log, and a command after a million events needs half a MiB more than in a fresh vault.
+itself, 0.43 the parser of YAML settings, 0.24 the argument parser, 0.17 JSON and its canonical form, 0.05 LMDB. The
+largest, hf-state and hf-job, contain the job supervisor as well. Peak memory is mostly the program itself: no command
+keeps the log in memory, and after a million events a command needs half a MiB more than in a new vault.
 
-What misses its aim: beside its one sync a single append decides against the state, and rewrites the head record and
-two projection files, where sqlite3 inserts a row. A batch and a rebuild pay for what was not there when their aims were
-set: a digest of everything that an approval is bound to, facts, and an index by state.
+Missed targets: besides its one sync, a single append checks the rules against the state and rewrites the head record
+and two projection files, where sqlite3 inserts a row. A batch and a rebuild now do work that did not exist when their
+targets were set: a digest of everything that an approval is bound to, facts, and an index by state.
 ";
 
-/// Bars, one for each figure with an aim; those that reach beyond the line miss it.
+/// A bar chart of the figures that have a target; bars that extend past the line miss it.
 fn picture(table: &Table) -> String {
     const LEFT: f64 = 430.0;
     const WIDTH: f64 = 300.0;
@@ -152,7 +152,7 @@ fn picture(table: &Table) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{total}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    // Twice the aim is as far as a bar reaches.
+    // Bars are cut off at twice the target.
     let scale = |standing: f64| standing.min(2.0) / 2.0 * WIDTH;
     for (n, (row, standing)) in rows.iter().enumerate() {
         let y = STEP * (n + 1) as f64;
@@ -175,7 +175,7 @@ fn picture(table: &Table) -> String {
     writeln!(
         svg,
         "<line x1=\"{line}\" y1=\"8\" x2=\"{line}\" y2=\"{}\" stroke=\"#333\" stroke-dasharray=\"4 3\"/>\
-         <text x=\"{line}\" y=\"{}\" text-anchor=\"middle\">aim</text>\n</svg>",
+         <text x=\"{line}\" y=\"{}\" text-anchor=\"middle\">target</text>\n</svg>",
         height - STEP,
         height - 6.0
     )
@@ -187,14 +187,14 @@ fn binary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_hf")).with_file_name(name)
 }
 
-/// A temporary folder with a fresh vault in it.
+/// A temporary directory with a new vault.
 struct Place {
     dir: tempfile::TempDir,
 }
 
 impl Place {
     fn new() -> Place {
-        let place = Place { dir: tempfile::tempdir().expect("a temporary folder") };
+        let place = Place { dir: tempfile::tempdir().expect("a temporary directory") };
         place.ok("hf-init", &[]);
         place
     }
@@ -221,7 +221,7 @@ impl Place {
         assert!(child.wait().expect("it ends").success());
     }
 
-    /// How long each of `RUNS` appends takes, one process each.
+    /// The durations of `RUNS` appends, one process each.
     fn appends(&self) -> Vec<Duration> {
         let once = || time(&mut self.command("hf-append", &["Heartbeat", "--subject", "run:last"]));
         (0..RUNS).map(|_| once()).collect()
@@ -252,7 +252,7 @@ fn life(n: usize) -> Vec<String> {
     let (task, run) = (format!("task:t{n}"), format!("run:r{n}"));
     let mut events = vec![
         event("TaskProposed", task.clone(), format!(r#"{{"title":"Task number {n}, with a title as they have"}}"#)),
-        // It is ready by itself, which is an event too.
+        // It becomes ready automatically, which is an event too.
         event("TaskAssigned", task.clone(), r#"{"lease_seconds":900}"#.into()),
         event("RunStarted", run.clone(), format!(r#"{{"task_id":"t{n}","timeout_seconds":300}}"#)),
     ];
@@ -265,7 +265,7 @@ fn life(n: usize) -> Vec<String> {
     events
 }
 
-/// A run that is still going on, for appends to be about.
+/// A run in progress, as the subject of appends.
 fn last_run() -> Vec<String> {
     [
         r#"{"event_type":"TaskProposed","subject":"task:last","payload":{"title":"the last one"}}"#,
@@ -276,14 +276,14 @@ fn last_run() -> Vec<String> {
     .to_vec()
 }
 
-/// A vault with this many events of finished work behind it.
+/// A vault with this many events of finished work.
 fn with_history(events: usize) -> Place {
     let place = Place::new();
     place.stream(&mut (0..events / 100).flat_map(life).chain(last_run()));
     place
 }
 
-/// Compares two places run by run, so that both meet the same moments of the machine.
+/// Compares two places in alternation, so that both see the same load on the machine.
 fn compare(table: &mut Table, name: &str, small: &Place, large: &Place, aim: f64) {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     small.appends();
@@ -298,7 +298,7 @@ fn compare(table: &mut Table, name: &str, small: &Place, large: &Place, aim: f64
     table.row(&format!("{name}: median"), ratio, "times", &format!("<= {aim}"), ratio <= aim);
 }
 
-/// A peer that does one durable thing per process, in a folder of its own.
+/// Another program that writes one durable record per process, in its own directory.
 struct Peer {
     name: &'static str,
     aim: f64,
@@ -306,7 +306,7 @@ struct Peer {
     step: &'static [&'static str],
 }
 
-/// What each peer does for one record on the disk.
+/// How each of them writes one record to disk.
 const PEERS: &[Peer] = &[
     Peer {
         name: "sqlite3, one insert",
@@ -340,27 +340,27 @@ fn append(table: &mut Table) {
     let place = with_history(1_000);
     place.ok("hf-append", &["TaskProposed", "--subject", "task:other", "--payload", r#"{"title":"x"}"#]);
     for peer in PEERS {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let there = Command::new("bash").args(["-c", peer.setup]).current_dir(folder.path()).status();
         if !there.is_ok_and(|status| status.success()) {
-            eprintln!("{}: not here, so its row is missing", peer.name);
+            eprintln!("{}: not found, row left out", peer.name);
             continue;
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for n in 0..130 {
-            // Back and forth, so that the state stays as small as the peers' is.
+            // Back and forth, so that the state stays as small as that of the other program.
             let kind = if n % 2 == 0 { "TaskAssigned" } else { "ClaimExpired" };
             ours.push(time(&mut place.command("hf-append", &[kind, "--subject", "task:other"])));
             let mut step = Command::new(peer.step[0]);
             theirs.push(time(step.args(&peer.step[1..]).current_dir(folder.path()).stdout(Stdio::null())));
         }
         let ratio = median(&mut ours) / median(&mut theirs);
-        let name = format!("one durable append to {}", peer.name);
+        let name = format!("one durable append vs. {}", peer.name);
         table.row(&name, ratio, "times", &format!("<= {}", peer.aim), ratio <= peer.aim);
     }
 }
 
-/// Eight processes that append one after the other, beside eight that insert.
+/// Eight concurrent appenders, compared with eight concurrent inserters.
 fn writers(table: &mut Table) {
     const WRITERS: usize = 8;
     const EACH: usize = 50;
@@ -370,10 +370,10 @@ fn writers(table: &mut Table) {
         place.ok("hf-append", &["TaskProposed", "--subject", &task, "--payload", r#"{"title":"x"}"#]);
     }
     let peer = &PEERS[0];
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let there = Command::new("bash").args(["-c", peer.setup]).current_dir(folder.path()).status();
     if !there.is_ok_and(|status| status.success()) {
-        return eprintln!("{}: not here, so its row is missing", peer.name);
+        return eprintln!("{}: not found, row left out", peer.name);
     }
     let together = |one: &(dyn Fn(usize, usize) + Sync)| {
         elapsed(|| {
@@ -389,7 +389,7 @@ fn writers(table: &mut Table) {
         place.ok("hf-append", &[kind, "--subject", &format!("task:w{writer}")]);
     };
     let theirs = |_: usize, _: usize| {
-        // It waits for others only if it is told how long.
+        // sqlite3 waits for other writers only if it has a timeout.
         let insert = peer.step[2].replace("PRAGMA sync", "PRAGMA busy_timeout=60000; PRAGMA sync");
         let mut step = Command::new("sqlite3");
         step.args(["log.db", &insert]).current_dir(folder.path()).stdout(Stdio::null());
@@ -401,15 +401,15 @@ fn writers(table: &mut Table) {
         b.push(together(&theirs));
     }
     let (ours, theirs) = (median(&mut a), median(&mut b));
-    table.row("eight writers at once, to eight of sqlite3", ours / theirs, "times", "<= 1", ours <= theirs);
-    table.row("the same, appends a second", (WRITERS * EACH) as f64 / ours, "events/s", "-", true);
+    table.row("eight concurrent writers vs. eight of sqlite3", ours / theirs, "times", "<= 1", ours <= theirs);
+    table.row("the same, appends per second", (WRITERS * EACH) as f64 / ours, "events/s", "-", true);
 }
 
-/// How long it takes to hand a job over, beside others who run jobs in the background.
+/// How long it takes to fire a job, compared with other programs that run jobs in the background.
 fn jobs(table: &mut Table) {
     const JOBS: usize = 60;
     let place = Place::new();
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary directory");
     for (name, words) in [("nq", &["nq", "true"][..]), ("task-spooler", &["tsp", "true"][..])] {
         let peer = || {
             let mut command = Command::new(words[0]);
@@ -418,7 +418,7 @@ fn jobs(table: &mut Table) {
             command
         };
         if peer().status().is_err() {
-            eprintln!("{name}: not here, so its row is missing");
+            eprintln!("{name}: not found, row left out");
             continue;
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -427,7 +427,7 @@ fn jobs(table: &mut Table) {
             theirs.push(elapsed(|| drop(peer().status())));
         }
         let ratio = median(&mut ours) / median(&mut theirs);
-        table.row(&format!("firing a job, durably, to {name}, which keeps no record"), ratio, "times", "-", true);
+        table.row(&format!("firing a job, durably, vs. {name}, which keeps no record"), ratio, "times", "-", true);
     }
     let _ = Command::new("tsp").arg("-K").env("TS_SOCKET", folder.path().join("socket")).status();
     place.ok("hf-job", &["fire", "--", "true"]);
@@ -436,7 +436,7 @@ fn jobs(table: &mut Table) {
     let _ = poll.status();
 }
 
-/// Sixteen processes that take tasks until there are none.
+/// Sixteen processes that claim tasks until none are left.
 fn claims(table: &mut Table) {
     const CLAIMERS: usize = 16;
     const TASKS: usize = 400;
@@ -462,10 +462,16 @@ fn claims(table: &mut Table) {
         });
     });
     assert_eq!(taken.into_inner(), TASKS, "every task has one winner");
-    table.row("claims of sixteen who race for 400 tasks", TASKS as f64 / took.as_secs_f64(), "claims/s", "-", true);
+    table.row(
+        "claims of sixteen processes that compete for 400 tasks",
+        TASKS as f64 / took.as_secs_f64(),
+        "claims/s",
+        "-",
+        true,
+    );
 }
 
-/// Size and peak memory of every command, each at something that it usually does.
+/// Size and peak memory of every command, each in a typical use.
 fn commands(table: &mut Table) {
     let place = with_history(1_000);
     place.ok("hf-job", &["fire", "--", "true"]);
@@ -525,12 +531,12 @@ fn verify(table: &mut Table) {
     }
     let fast = median(&mut ours);
     let ratio = fast / median(&mut theirs);
-    table.row("verify a million events, to openssl dgst -sha256", ratio, "times", "<= 1.5", ratio <= 1.5);
-    table.row("verify, events a second on two threads", 1_000_005.0 / fast, "events/s", "-", true);
+    table.row("verify a million events vs. openssl dgst -sha256", ratio, "times", "<= 1.5", ratio <= 1.5);
+    table.row("verify, events per second on two threads", 1_000_005.0 / fast, "events/s", "-", true);
     let reference = time(&mut place.command("hf-verify", &["--reference"])).as_secs_f64();
-    table.row("verify, to its own reference", fast / reference, "times", "-", true);
+    table.row("verify vs. its own reference implementation", fast / reference, "times", "-", true);
     let peak = peak_kib(&place, "hf-verify", &["--jobs", "2"]);
-    table.row("verify's peak memory", peak / 1024.0, "MiB", "< 100", peak < 100.0 * 1024.0);
+    table.row("peak memory of verify", peak / 1024.0, "MiB", "< 100", peak < 100.0 * 1024.0);
 }
 
 fn start(table: &mut Table) {
@@ -547,21 +553,21 @@ fn start(table: &mut Table) {
             theirs.push(time(&mut Command::new("/bin/true")));
         }
         let ratio = median(&mut ours) / median(&mut theirs);
-        table.row(&format!("start of {name}, to /bin/true"), ratio, "times", "-", true);
+        table.row(&format!("start of {name} vs. /bin/true"), ratio, "times", "-", true);
     }
     let size = fs::metadata(binary("hf")).map_or(f64::NAN, |meta| meta.len() as f64 / 1048576.0);
-    table.row("all commands as scripts/install puts them: hf", size, "MiB", "<= 12", size <= 12.0);
+    table.row("all commands as scripts/install installs them: hf", size, "MiB", "<= 12", size <= 12.0);
     let dearest = hiveforge::cli::COMMANDS.iter().filter_map(|entry| {
         let alone = instructions(&mut place.command(entry.name, &["--version"]))?;
         Some(instructions(&mut place.command("hf", &[entry.short(), "--version"]))? / alone)
     });
     if let Some(ratio) = dearest.max_by(f64::total_cmp) {
-        let what = "instructions to hf X --version, to those of hf-X, at most";
+        let what = "instructions of hf X --version vs. hf-X --version, at most";
         table.row(what, ratio, "times", "<= 1.1", ratio <= 1.1);
     }
 }
 
-/// How many instructions a command executes; nothing where valgrind is missing.
+/// The number of instructions a command executes. None if valgrind is missing.
 fn instructions(command: &mut Command) -> Option<f64> {
     let mut counted = Command::new("valgrind");
     counted.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(command.get_program());
@@ -572,9 +578,9 @@ fn instructions(command: &mut Command) -> Option<f64> {
 
 fn history(table: &mut Table) {
     let (small, large) = (with_history(1_000), with_history(1_000_000));
-    compare(table, "append, a million events to a thousand", &small, &large, 1.15);
+    compare(table, "append, a million events vs. a thousand", &small, &large, 1.15);
     let peak = peak_kib(&large, "hf-append", &["Heartbeat", "--subject", "run:last"]);
-    table.row("append's peak memory after a million events", peak / 1024.0, "MiB", "< 20", peak < 20.0 * 1024.0);
+    table.row("peak memory of append after a million events", peak / 1024.0, "MiB", "< 20", peak < 20.0 * 1024.0);
 }
 
 fn live(table: &mut Table) {
@@ -585,7 +591,7 @@ fn live(table: &mut Table) {
         place
     };
     let (small, large) = (with(10), with(10_000));
-    compare(table, "append, ten thousand live entities to ten", &small, &large, 1.3);
+    compare(table, "append, ten thousand live entities vs. ten", &small, &large, 1.3);
 }
 
 fn rebuild(table: &mut Table) {
@@ -595,8 +601,7 @@ fn rebuild(table: &mut Table) {
     table.row("rebuild of index and projections", rate, "events/s", ">= 300000", rate >= 300_000.0);
 }
 
-/// One look of the watchdog over ten thousand live tasks, some thousands of them running, behind a
-/// million events.
+/// One run of the watchdog over ten thousand live tasks, 1,900 of them running, after a million events.
 fn tick(table: &mut Table) {
     let place = Place::new();
     let settings = "governance:\n  max_concurrent_tasks: 2000\n  heartbeat_interval_seconds: 100000\n";
@@ -610,20 +615,20 @@ fn tick(table: &mut Table) {
     };
     let live = (0..10_000).map(task).chain((0..1_900).flat_map(run));
     place.stream(&mut (0..10_000).flat_map(life).chain(live));
-    // The first one may have to merge the index.
+    // The first run may have to merge the index.
     let mut times: Vec<Duration> = (0..20).map(|_| time(&mut place.command("hf-watchdog", &[]))).skip(1).collect();
     let took = median(&mut times) * 1000.0;
-    table.row("a look of the watchdog over 10,000 live tasks", took, "ms", "< 100", took < 100.0);
+    table.row("one run of the watchdog over 10,000 live tasks", took, "ms", "< 100", took < 100.0);
 }
 
-/// How long those who wait for a job go on waiting after its end, and what they cost until then.
+/// How soon pollers return after a job ends, and what they cost while they wait.
 fn poll(table: &mut Table) {
     const POLLERS: usize = 500;
     const WATCHED: Duration = Duration::from_secs(10);
     let place = Place::new();
     let gate = place.dir.path().join("gate");
     assert!(Command::new("mkfifo").arg(&gate).status().expect("it runs").success());
-    // Open at both ends, so that nobody waits in opening it.
+    // Open at both ends, so that opening it never blocks.
     let mut gate = fs::File::options().read(true).write(true).open(gate).expect("a pipe");
     let mut jobs = 0;
     let mut fire = || {
@@ -641,7 +646,7 @@ fn poll(table: &mut Table) {
     let mut times = Vec::new();
     for _ in 0..50 {
         let mut poller = wait(&fire());
-        // It has caught its signals; a little later it waits.
+        // It has installed its signal handlers; shortly after that it waits.
         std::thread::sleep(Duration::from_millis(20));
         times.push(elapsed(|| {
             gate.write_all(b"\n").expect("an open pipe");
@@ -658,7 +663,7 @@ fn poll(table: &mut Table) {
     let before = cpu();
     std::thread::sleep(WATCHED);
     let spent = cpu() - before;
-    table.row("CPU of 500 waiting pollers in ten seconds, all together", spent, "ms", "0", spent == 0.0);
+    table.row("total CPU time of 500 waiting pollers in ten seconds", spent, "ms", "0", spent == 0.0);
     let memory = pollers.iter().filter_map(|poller| own_kib(poller.id())).sum::<f64>() / POLLERS as f64;
     table.row("memory of a waiting poller", memory / 1024.0, "MiB", "-", true);
     let all = elapsed(|| {
@@ -677,14 +682,14 @@ fn elapsed(what: impl FnOnce()) -> Duration {
     begin.elapsed()
 }
 
-/// Whether a process waits for signals: a poller does so before it waits for anything else.
+/// Whether a process catches SIGTERM: a poller does so before it waits for anything else.
 fn catches_term(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default().trim();
     u64::from_str_radix(caught, 16).is_ok_and(|caught| caught & (1 << (15 - 1)) != 0)
 }
 
-/// What a process has used of the processors so far, as the scheduler counts it.
+/// The CPU time of a process so far, as counted by the scheduler.
 fn cpu_ms(pid: u32) -> Option<f64> {
     let mut spent = 0.0;
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
@@ -694,13 +699,13 @@ fn cpu_ms(pid: u32) -> Option<f64> {
     Some(spent)
 }
 
-/// The memory of a process, what it shares with others counted in part.
+/// The proportional set size of a process: shared memory counts in part.
 fn own_kib(pid: u32) -> Option<f64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?.trim().strip_suffix(" kB")?.parse().ok()
 }
 
-/// The peak resident size of a command, as the kernel counts it.
+/// The peak resident set size of a command, as counted by the kernel.
 fn peak_kib(place: &Place, name: &str, args: &[&str]) -> f64 {
     let out = place.dir.path().join("peak");
     let status = Command::new("/usr/bin/time")

@@ -1,5 +1,5 @@
-//! A program that uses the library and starts no process: it proposes, claims, starts and finishes a task, and
-//! prints the replies that a shell would get.
+//! Uses the library without starting a process: proposes, claims, starts and finishes a task, and prints the
+//! replies that a shell would get.
 //!
 //!     cargo run --example embed -- VAULT
 
@@ -17,7 +17,7 @@ fn main() {
     }
 }
 
-/// Each step's reply; the last one is why it could not go on, if it could not.
+/// Returns the reply of each step; if a step fails, the last reply is the error.
 fn replies(vault: PathBuf) -> Vec<Reply> {
     let mut said = Vec::new();
     if let Err(error) = steps(vault, &mut said) {
@@ -35,7 +35,7 @@ fn steps(vault: PathBuf, said: &mut Vec<Reply>) -> Result<()> {
     let (title, key) = ("Login form".to_owned(), Some("form".to_owned()));
     said.push(task::propose(&operator, ProposeTaskRequest { title, key, ..Default::default() })?.reply());
     let claimed = task::claim(&builder, ClaimRequest::default())?.reply();
-    // The next step is a value: the task is its last word.
+    // The next step is a value: its last argument is the task.
     let reference = claimed.next.argv().last().cloned().ok_or_else(|| Error::not_found("no task was claimed"))?;
     said.push(claimed);
     let begin = StartTaskRequest { reference: reference.clone(), ..Default::default() };
@@ -45,8 +45,8 @@ fn steps(vault: PathBuf, said: &mut Vec<Reply>) -> Result<()> {
     Ok(())
 }
 
-/// The time is the program's to give.
-#[expect(clippy::disallowed_methods, reason = "this program has a clock of its own")]
+/// The library does not read the clock; the program passes the time.
+#[expect(clippy::disallowed_methods, reason = "this program provides the clock")]
 fn now() -> Now {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Now { millis: since.map_or(0, |since| since.as_millis() as u64) }

@@ -1,12 +1,12 @@
-// RFC 8785 in JavaScript, whose numbers and strings it is made from: one document a line in, its canonical
-// text a line out.
+// RFC 8785 in JavaScript, on whose numbers and strings the RFC is based: reads one document per line and writes its
+// canonical form, one per line.
 
 import { readFileSync, writeSync } from "node:fs";
 
 function canonical(value) {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  // Strings are compared by their UTF-16 units.
+  // sort() compares strings by UTF-16 code units, as the RFC requires.
   const members = Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
   return `{${members.join(",")}}`;
 }

@@ -1,4 +1,4 @@
-"""RFC 8785 in Python, written from the RFC alone: one document a line in, its canonical text a line out."""
+"""RFC 8785 in Python, written from the RFC alone: reads one document per line, writes its canonical form, one per line."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ ESCAPES.update({code: f"\\u{code:04x}" for code in range(32) if code not in ESCA
 
 
 def number(value):
-    """The text that ECMAScript gives a double, from the shortest digits that read back as it."""
+    """The ECMAScript text of a double, made from the shortest digits that round-trip."""
     if value == 0:
         return "0"
     sign, value = ("-", -value) if value < 0 else ("", value)

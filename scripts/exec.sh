@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # exec.sh: the old interface to jobs, on top of hf-job.
 #
-#   exec.sh --fire COMMAND [ARGUMENT]…   fires a job and replies as hf-job does (TASK_ID is what the
-#                                        old callers look for); a single word is a shell line
-#   exec.sh --check TASK_ID              one word: done, failed, processing, pending or not found
+#   exec.sh --fire COMMAND [ARGUMENT]…   fires a job and prints the reply of hf-job (old callers read
+#                                        TASK_ID); a single argument is run by sh -c
+#   exec.sh --check TASK_ID              prints done, failed, processing, pending or not found
 #
-# Options of hf-job fire can stand before the command, up to a --: exec.sh --fire --retries 2 -- make
+# Options of hf-job fire may come before the command, followed by --: exec.sh --fire --retries 2 -- make
 set -uo pipefail
 
 usage() {
@@ -18,7 +18,7 @@ case ${1-} in
     shift
     [ $# -gt 0 ] || usage
     for word in "$@"; do
-      # Options, or a command that was already set apart.
+      # There is a --, so these are options and a command for hf-job.
       [ "$word" = -- ] && exec hf-job fire "$@"
     done
     [ $# -eq 1 ] && exec hf-job fire -- sh -c "$1"

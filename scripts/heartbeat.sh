@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # heartbeat.sh: the old heartbeat, on top of hf-watchdog --every.
 #
-#   heartbeat.sh [-c FILE | FILE]                  look, for ever; TERM or INT ends it
-#   heartbeat.sh --print-config [-c FILE | FILE]   what the old file says, as hiveforge.config.yaml says it
+#   heartbeat.sh [-c FILE | FILE]                  run the watchdog until TERM or INT
+#   heartbeat.sh --print-config [-c FILE | FILE]   print the old file as settings for hiveforge.config.yaml
 #
-# The old file is FILE, else heartbeat.conf in the current folder, else the one beside this script. It is
-# read, never run: six keys, whole numbers; anything else is reported and skipped.
+# The old file is FILE, or heartbeat.conf in the current directory, or the one next to this script. It is
+# parsed, never executed: six keys with whole numbers; anything else is reported and skipped.
 #
-# The settings of the vault are the only truth: every command reads them, and an agent can look at them.
-# So nothing is handed over behind their back. If they say something else than the old file, this
-# script refuses to start; put in what --print-config prints, once, and the old file may go.
+# The vault's settings are authoritative: every command reads them, and agents can inspect them. So this
+# script does not override them. If they differ from the old file, it refuses to start; copy the output of
+# --print-config into the settings once, and the old file can be deleted.
 set -euo pipefail
 
-# Old key, setting, its default. A test compares the defaults with those of the program.
+# Old key, setting, default. A test compares the defaults with those of the program.
 table='
 INTERVAL_SECONDS watchdog.interval_seconds 60
 INACTIVITY_WARNING_THRESHOLD liveness.inactive_warn_seconds 300
@@ -50,7 +50,7 @@ if [ -z "$conf" ]; then
     [ -z "$conf" ] || [ ! -e "$conf" ] || break
   done
 elif [ ! -e "$conf" ]; then
-  say "there is no $conf"
+  say "$conf not found"
   exit 2
 fi
 if [ -n "$conf" ] && { [ ! -f "$conf" ] || [ ! -r "$conf" ]; }; then
@@ -58,7 +58,7 @@ if [ -n "$conf" ] && { [ ! -f "$conf" ] || [ ! -r "$conf" ]; }; then
   exit 2
 fi
 
-# Lines "KEY VALUE" of what the old file says; the last line of a key counts, as in a shell.
+# Prints the old file as lines of "KEY VALUE". If a key occurs twice, the last line counts, as in a shell.
 old() {
   [ -n "$conf" ] || return 0
   local number=0 line key value
@@ -78,8 +78,8 @@ old() {
           ;;
       esac
     fi
-    # Not the line itself: it may hold a secret.
-    say "$conf:$number: skipped, it is not one of the six keys with a whole number from 1 to 999999999"
+    # Do not print the line itself: it may contain a secret.
+    say "$conf:$number: skipped: must be one of the six keys with a whole number from 1 to 999999999"
   done <"$conf"
 }
 
@@ -100,15 +100,15 @@ if [ "$print" = yes ]; then
   exit 0
 fi
 
-# The vault, as the commands find it; they are then told, so that both look at the same one.
+# Find the vault as the commands do, then pass it to hf-watchdog, so that both use the same one.
 vault=${HF_VAULT:-${HIVEFORGE_VAULT_PATH-}}
 if [ -z "$vault" ]; then
-  folder=$PWD
-  while [ ! -d "$folder/Vault/Akashic" ] && [ -n "$folder" ]; do folder=${folder%/*}; done
-  vault=$folder/Vault
+  directory=$PWD
+  while [ ! -d "$directory/Vault/Akashic" ] && [ -n "$directory" ]; do directory=${directory%/*}; done
+  vault=$directory/Vault
 fi
 if [ ! -d "$vault/Akashic" ]; then
-  say "there is no vault here or in a folder above; name it with HF_VAULT"
+  say "no vault in this directory or above; set HF_VAULT"
   exit 7
 fi
 vault=$(cd "$vault" && pwd -P)
@@ -116,8 +116,8 @@ settings=$vault/hiveforge.config.yaml
 [ -e "$settings" ] || settings=${vault%/*}/hiveforge.config.yaml
 [ -e "$settings" ] || settings=/dev/null
 
-# What the settings say: the number, nothing if they are silent, ? if it stands there in a way that this
-# script does not read (it reads what --print-config prints, in any order and indentation).
+# Prints the value of a setting: a number, nothing if it is not set, or ? if this script cannot parse it (it parses
+# what --print-config prints, in any order and indentation).
 given() { # SECTION.NAME
   awk -v section="${1%%.*}" -v name="${1#*.}" '
     /^[ \t]*(#|$)/ { next }
@@ -141,15 +141,15 @@ while read -r key setting default; do
   if [ -n "$wanted" ] && [ "$now" != "$wanted" ]; then
     said="is $now"
     [ "$now" != '?' ] || said="cannot be read here"
-    say "$conf says $key=$wanted, but $setting $said in the settings of $vault: put in what heartbeat.sh --print-config prints"
+    say "$conf says $key=$wanted, but $setting $said in the settings of $vault; add the output of heartbeat.sh --print-config to them"
     exit 3
   fi
   [ "$key" != INTERVAL_SECONDS ] || every=$now
 done <<<"$table"
 if [ "$every" = '?' ]; then
-  say "watchdog.interval_seconds cannot be read in $settings: write it as heartbeat.sh --print-config does"
+  say "watchdog.interval_seconds cannot be read in $settings; write it as heartbeat.sh --print-config prints it"
   exit 3
 fi
 
-# From here on signals are its own business, and so is a look that fails: it says so and goes on.
+# From here on hf-watchdog handles signals, and failed ticks too: it reports them and continues.
 exec hf-watchdog --every "$every" --vault "$vault"

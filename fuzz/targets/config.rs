@@ -1,4 +1,4 @@
-//! The settings: read or refused with one line, and every setting has a value of its kind.
+//! The settings file: parsed or refused in one line, and every setting has a value of its type.
 
 use hiveforge::policy::settings::{Fallback, Setting};
 use hiveforge::vault::config::parse;

@@ -1,5 +1,5 @@
-//! A declaration of deep work as somebody may have written it: read or refused, and what was read says the
-//! same when it is written in either form.
+//! A declaration of deep work, in any state: parsed or refused in one line, and a parsed one round-trips in both
+//! formats.
 
 use hiveforge::op::agent::Declaration;
 

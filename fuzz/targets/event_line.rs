@@ -1,4 +1,4 @@
-//! A line of the log, and a line from outside: what one reader accepts, the others accept as the same.
+//! A line of the log, and a line of input: the readers agree on what they accept.
 
 use hiveforge::base::{Actor, Digest, Subject, Timestamp, Ulid};
 use hiveforge::chain::{check_line, strict};
@@ -9,9 +9,9 @@ use serde_json::Value;
 pub fn run(data: &[u8]) {
     let checked = check_line(data);
     let fast = strict::check(data);
-    // The fast way never accepts what the plain one refuses, and sees the same.
+    // The fast reader never accepts what the plain one refuses, and returns the same.
     if let Some(link) = &fast {
-        let event = checked.as_ref().expect("the strict reader accepts only what the plain one does");
+        let event = checked.as_ref().expect("the strict reader accepts only what the plain one accepts");
         assert_eq!(format!("{link:?}"), format!("{:?}", strict::ChainLink::of(event)));
     }
     if let Ok(event) = &checked {
@@ -19,11 +19,11 @@ pub fn run(data: &[u8]) {
     }
     let _ = op::parse_line(data);
     let Ok(value) = intake::parse(data, 0) else { return };
-    let canonical = serde_jcs::to_vec(&value).expect("what was taken in has a canonical form");
+    let canonical = serde_jcs::to_vec(&value).expect("accepted input has a canonical form");
     assert_eq!(serde_json_canonicalizer::to_vec(&value).expect("it has one"), canonical);
-    let again = intake::parse(&canonical, 0).expect("a canonical text is taken in");
+    let again = intake::parse(&canonical, 0).expect("canonical text is accepted");
     assert_eq!(serde_jcs::to_vec(&again).expect("it has one"), canonical);
-    // As a payload, it makes a line that both readers accept.
+    // As a payload, it becomes a line that the reader accepts.
     let Value::Object(payload) = value else { return };
     let draft = Draft {
         kind: Kind::RequirementProposed,

@@ -1,8 +1,8 @@
-//! What is fuzzed: one file each, with `run(&[u8])`. cargo-fuzz drives them from `fuzz_targets/`, and
-//! `tests/fuzz` drives the same functions with a generator of its own, where cargo-fuzz is not wanted.
+//! The fuzz targets, one file each, with `run(&[u8])`. cargo-fuzz drives them from `fuzz_targets/`, and
+//! `tests/fuzz` drives the same functions with its own generator, without cargo-fuzz.
 //!
-//! A new target is a file here, a line in `TARGETS`, three lines in `fuzz_targets/`, an entry in
-//! `fuzz/Cargo.toml`, and a folder of `seeds/`.
+//! To add a target, add a file here, a line in `TARGETS`, a file in `fuzz_targets/`, an entry in
+//! `fuzz/Cargo.toml`, and a directory in `seeds/`.
 
 mod config;
 mod declaration;
@@ -11,7 +11,7 @@ mod reference;
 mod reply;
 mod review_reply;
 
-/// A name, which is also that of its seeds, and what takes the input.
+/// A name, which is also the name of its seed directory, and the function that takes the input.
 pub type Target = (&'static str, fn(&[u8]));
 
 pub const TARGETS: &[Target] = &[

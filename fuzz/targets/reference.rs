@@ -1,4 +1,4 @@
-//! Names of things: what is read is written as it was read, and what is not read is refused in one line.
+//! References, ids and other names: whatever parses is printed exactly as it was read.
 
 use hiveforge::base::{Actor, Digest, EntityId, HeartbeatId, ShortRef, Subject, Timestamp};
 use hiveforge::chain::{Head, SegmentName};
@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     }
     if let Ok(id) = EntityId::parse(text) {
         assert_eq!(id.as_str(), text);
-        // It is safe as a file's name and as a word of a shell.
+        // It is safe as a file name and as a word in a shell.
         assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') && !text.starts_with('-'));
     }
     if let Ok(subject) = Subject::parse(text) {
@@ -43,7 +43,7 @@ pub fn run(data: &[u8]) {
     if let Some(name) = SegmentName::parse_file(text) {
         assert_eq!(name.file(), text);
     }
-    // Nothing is called anything in an empty vault, but for the system itself.
+    // In an empty vault nothing has a name except the system itself.
     if let Ok(subject) = State::default().resolve(text, None) {
         assert_eq!(subject, Subject::SYSTEM);
     }

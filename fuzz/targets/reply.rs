@@ -1,4 +1,4 @@
-//! `KEY:VALUE`: whatever the values hold, there is one line each, and it says the value.
+//! `KEY:VALUE` lines: whatever the values contain, each is one line and can be read back.
 
 use hiveforge::base::text;
 use hiveforge::reply::key::TABLE;
@@ -26,8 +26,8 @@ fn unescape(line: &str) -> String {
     value
 }
 
-/// The first byte of a piece chooses the key, the rest is the value; 0xFF stands between pieces, which no
-/// text holds. A key that holds no text, or stands already, gives its value to the block.
+/// Pieces are separated by 0xFF, which no text contains. The first byte of a piece selects the key, the rest is the
+/// value. If the key takes no text, or was used before, the value becomes a line of the block.
 pub fn run(data: &[u8]) {
     let mut pieces = data.split(|byte| *byte == 0xff);
     let sum = String::from_utf8_lossy(pieces.next().unwrap_or_default()).into_owned();
@@ -67,7 +67,7 @@ pub fn run(data: &[u8]) {
         let (name, shown) = line.split_once(':').expect("a pair");
         assert_eq!((Key::parse(name), unescape(shown)), (Some(*key), value.clone()));
     }
-    // None of a block's lines can be taken for a pair.
+    // No line of a block can be mistaken for a pair.
     for line in said.skip(1) {
         let name = line.split_once(':').map_or("", |(name, _)| name);
         assert_eq!(Key::parse(name), None, "{line:?}");

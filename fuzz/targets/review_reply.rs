@@ -1,4 +1,4 @@
-//! A reviewer's reply: refused in one line, or read; and what was read says the same when it is written anew.
+//! A reviewer's reply: refused in one line, or parsed; and a parsed reply round-trips.
 
 use hiveforge::policy::review;
 
@@ -9,9 +9,9 @@ pub fn run(data: &[u8]) {
         Ok(reply) => {
             let passes = reply.passes.iter().map(|item| format!("PASS: {item}"));
             let fails = reply.fails.iter().map(|item| format!("FAIL: {item}"));
-            let anew: Vec<String> = passes.chain(fails).collect();
-            // Written anew it can be longer: an arrow, and the blanks.
-            match review::parse(&anew.join("\n")) {
+            let rewritten: Vec<String> = passes.chain(fails).collect();
+            // The rewritten text can be longer, because of the arrow and blanks, and exceed a limit.
+            match review::parse(&rewritten.join("\n")) {
                 Ok(again) => assert_eq!(again, reply),
                 Err(error) => assert!(error.message.contains("words") || error.message.contains("bytes"), "{error}"),
             }

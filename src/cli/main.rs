@@ -239,7 +239,6 @@ fn reject<A: Command>(
 }
 
 /// Writes the output and returns the exit code.
-/// Writes the output and returns the exit code.
 fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, output: Output) -> ExitCode {
     let (document, mut reply) = match output {
         Output::Streamed => return ExitCode::SUCCESS,

@@ -54,7 +54,6 @@ pub trait Command: clap::Parser {
     }
 
     /// Runs the command.
-    /// Runs the command.
     fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output>;
 }
 

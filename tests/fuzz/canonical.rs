@@ -1,4 +1,4 @@
-//! Canonical JSON, byte for byte as two other implementations write it: one in Python, one in JavaScript.
+//! Canonical JSON is byte for byte what two other implementations write: one in Python, one in JavaScript.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::test_vault::Random;
 
 const DEPTH_MAX: u64 = 6;
 
-/// A document as somebody else might write it: other escapes, other forms of numbers, any order.
+/// Writes random documents as other programs might: different escapes, different number formats, any order of keys.
 struct Writer {
     random: Random,
     text: String,
@@ -31,7 +31,7 @@ impl Writer {
     fn number(&mut self) {
         let bits = self.random.next();
         self.text += &match self.random.below(7) {
-            // Any double there is; those that are none are not JSON.
+            // Any finite double; the others are not JSON.
             0 | 1 => Some(f64::from_bits(bits)).filter(|n| n.is_finite()).map_or("0".into(), |n| format!("{n:e}")),
             2 => format!("{}", (bits >> 11) as i64 * if bits & 1 == 0 { 1 } else { -1 }),
             3 => format!("{}.{:03}", bits % 1000, (bits >> 20) % 1000),
@@ -48,7 +48,7 @@ impl Writer {
     fn character(&mut self) -> char {
         let (low, high) = [(1, 0x20), (0x20, 0x7f), (0x7f, 0x800), (0x800, 0x1_0000), (0x1_0000, 0x11_0000)]
             [self.random.below(5) as usize];
-        // Surrogates are no characters.
+        // Surrogates are not characters.
         char::from_u32(low + self.random.below(u64::from(high - low)) as u32).unwrap_or('\u{fffd}')
     }
 
@@ -105,7 +105,7 @@ impl Writer {
     }
 }
 
-/// Lets another program make the canonical texts; nothing if it is not here.
+/// The canonical texts made by another program. None if it is not installed.
 fn others(program: &str, script: &str, documents: &Path) -> Option<Vec<u8>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(script);
     let input = File::open(documents).expect("the documents");
@@ -129,7 +129,7 @@ fn two_other_implementations_write_the_same_canonical_text() {
     while canonical.len() < wanted {
         writer.text.clear();
         writer.object(0);
-        // What readers disagree about is refused: a key twice, integers that are not exact.
+        // Input that readers interpret differently is refused: duplicate keys, inexact integers.
         match intake::parse(writer.text.as_bytes(), 0) {
             Err(_) => refused += 1,
             Ok(value) => {
@@ -139,7 +139,7 @@ fn two_other_implementations_write_the_same_canonical_text() {
             }
         }
     }
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("documents");
     std::fs::write(&path, &documents).expect("a file");
     for (program, script) in [("python3", "canonical.py"), ("node", "canonical.mjs")] {

@@ -1,4 +1,4 @@
-//! Every Unicode scalar through every output: the number of lines never changes.
+//! Sends every Unicode scalar value through every output: the number of lines never changes.
 
 use hiveforge::base::text::is_unsafe;
 use hiveforge::reply::key::TABLE;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::sized;
 use crate::test_vault::{TestVault, jsonl};
 
-/// What fits a title that is shown whole.
+/// How many characters fit into a title without being cut.
 const TITLE_CHARS: usize = 50;
 const PAGE: usize = 500;
 
@@ -38,7 +38,7 @@ fn every_character_in_every_field_stays_on_its_line() {
     }
     let sum = Reply::new(Status::Ok, all.clone()).text();
     assert_eq!(sum.split_terminator('\n').count(), 4);
-    // A block's line is cut, so it gets them in pieces.
+    // A line of a block is cut off, so the characters are split into pieces.
     let pieces: Vec<String> = all.chars().collect::<Vec<_>>().chunks(300).map(|piece| piece.iter().collect()).collect();
     let block = Reply::new(Status::Ok, "sum").with_lines(Key::Last5, pieces.clone()).text();
     assert_eq!(block.split_terminator('\n').count(), 5 + pieces.len());
@@ -55,7 +55,7 @@ fn titles(characters: &[char]) -> Vec<Value> {
 
 #[test]
 fn every_character_stays_on_its_line_in_the_replies_of_real_commands() {
-    // NUL is refused at intake. A short run has all that is escaped, and its surroundings.
+    // NUL is refused at intake. A short run has all escaped characters and their neighbours.
     let step = sized(97, 1);
     let near = |c: char| (-2..=2).any(|d| char::from_u32((c as u32).wrapping_add_signed(d)).is_some_and(is_unsafe));
     let characters: Vec<char> = ('\u{1}'..=char::MAX)
@@ -89,7 +89,7 @@ fn every_character_stays_on_its_line_in_the_replies_of_real_commands() {
         }
     }
     assert_eq!(shown, wishes.len());
-    // Other fields and other commands, on a sample.
+    // Other fields and other commands, with a sample.
     for n in (1..=wishes.len()).step_by(wishes.len() / sized(8, 200) + 1) {
         let reference = format!("REQ-{n:04}");
         for (command, args) in [

@@ -1,4 +1,4 @@
-//! Drives every target with seeds that were mutated at random, the same ones every time.
+//! Drives every target with randomly mutated seeds; the random numbers are the same in every run.
 
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
@@ -8,7 +8,7 @@ use crate::sized;
 use crate::targets::TARGETS;
 use crate::test_vault::Random;
 
-/// Pieces that matter to one parser or another.
+/// Pieces that are special to one of the parsers.
 const WORDS: &[&[u8]] = &[
     b"{",
     b"}",
@@ -90,7 +90,7 @@ fn no_target_fails_on_anything() {
         let mut random = Random::new(number as u64 + 1);
         for round in 0..rounds {
             let mut input = match round % 8 {
-                // Sometimes from nothing.
+                // Sometimes start with nothing.
                 7 => Vec::new(),
                 _ => seeds[random.below(seeds.len() as u64) as usize].clone(),
             };

@@ -1,4 +1,4 @@
-//! TAB in real shells: bash, zsh and fish, each in a pane of its own.
+//! TAB in real shells: bash, zsh and fish, each in its own pane.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::machine::{Need, can};
 use crate::test_vault::{TestVault, binary};
 
-/// A shell in a pane of a tmux server that is gone with this value.
+/// A shell in a pane of a tmux server that ends when this value is dropped.
 struct Shell {
     sockets: TempDir,
 }
@@ -19,10 +19,10 @@ fn completions() -> PathBuf {
 }
 
 impl Shell {
-    /// Starts a shell without anybody's settings, in the folder of a hive, and has it load its completions.
+    /// Starts a shell without user settings in the directory of a hive, and loads its completions.
     fn start(hive: &TestVault, command: &str, load: &str) -> Self {
-        let shell = Shell { sockets: tempfile::tempdir().expect("a temporary folder") };
-        let path = format!("PATH={}:/usr/bin:/bin", binary("").parent().expect("a folder").display());
+        let shell = Shell { sockets: tempfile::tempdir().expect("a temporary directory") };
+        let path = format!("PATH={}:/usr/bin:/bin", binary("").parent().expect("a directory").display());
         let home = format!("HOME={}", hive.dir().display());
         let dir = hive.dir().display().to_string();
         let pane = ["-f", "/dev/null", "new-session", "-d", "-s", "tab", "-x", "150", "-y", "50", "-c", &dir];
@@ -47,7 +47,7 @@ impl Shell {
         self.tmux(&["send-keys", "-t", "tab", "Enter"]);
     }
 
-    /// Types the beginning of a line and asks for the rest.
+    /// Types the beginning of a line and presses TAB.
     fn tab(&self, line: &str, times: usize) {
         self.tmux(&["send-keys", "-t", "tab", "C-u"]);
         self.tmux(&["send-keys", "-t", "tab", "-l", line]);
@@ -61,7 +61,7 @@ impl Shell {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
-    /// Waits until the pane shows what is wanted, ten seconds at most.
+    /// Waits until the pane shows the expected text, for at most ten seconds.
     #[track_caller]
     fn until(&self, wanted: impl Fn(&str) -> bool) {
         const LOOKS: u32 = 500;
@@ -89,10 +89,10 @@ fn with_tasks() -> TestVault {
     hive
 }
 
-/// What every shell does, the same way.
+/// Checks that hold for every shell.
 fn completes(shell: &Shell) {
     let ends = |line: &'static str| move |screen: &str| screen.lines().any(|shown| shown.trim_end().ends_with(line));
-    // A command, a sub-command, an option after it, a value of a closed list.
+    // A command, a subcommand, an option after it, a value from a fixed list.
     shell.tab("hf ver", 1);
     shell.until(ends("hf verify"));
     shell.tab("hf task cl", 1);
@@ -104,7 +104,7 @@ fn completes(shell: &Shell) {
     // References of this vault.
     shell.tab("hf-require show R", 1);
     shell.until(ends("hf-require show REQ-0001"));
-    // The first one completes as far as they are alike.
+    // The first TAB completes the common prefix.
     shell.tab("hf task show ", 3);
     shell.until(|screen| screen.contains("T-0001") && screen.contains("T-0002"));
 }

@@ -1,4 +1,4 @@
-//! The library in a program of somebody else's: no process is started.
+//! The library in another program: no process is started.
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
-//! What this machine can do, and mounts that are undone whatever happens.
+//! What this machine can do, and mounts that are always undone.
 //!
-//! Invariant: a test that cannot run here says so in one line that begins with `CANNOT`.
+//! Invariant: a test that cannot run here prints one line that begins with `CANNOT`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// Whether only a sample is wanted.
+/// Whether to run only a sample.
 #[expect(clippy::disallowed_methods, reason = "the one switch of these tests, set by scripts/system-test")]
 pub fn short() -> bool {
     std::env::var_os("HF_SYSTEM_SHORT").is_some()
 }
 
-/// The number for a short run or for a full one.
+/// Selects the number for a short or a full run.
 pub fn sized(in_short: usize, in_full: usize) -> usize {
     if short() { in_short } else { in_full }
 }
 
-/// Runs a tool of the system to its end.
+/// Runs a system tool until it exits.
 pub fn tool(name: &str, args: &[&str]) -> Output {
     Command::new(name).args(args).output().unwrap_or_else(|e| panic!("cannot run {name}: {e}"))
 }
 
-/// Runs a tool that has to succeed.
+/// Runs a tool that must succeed.
 #[track_caller]
 pub fn must(name: &str, args: &[&str]) {
     let output = tool(name, args);
@@ -36,7 +36,7 @@ pub fn must(name: &str, args: &[&str]) {
 pub enum Need {
     Tool(&'static str),
     Root,
-    /// Mounting at all: root alone is not enough in most containers.
+    /// Permission to mount: in most containers root alone is not enough.
     Mount,
     Loop,
 }
@@ -50,7 +50,7 @@ impl Need {
             },
             Need::Root => (!rustix::process::geteuid().is_root()).then(|| "it needs root".to_owned()),
             Need::Mount => {
-                let dir = tempfile::tempdir().expect("a temporary folder");
+                let dir = tempfile::tempdir().expect("a temporary directory");
                 let tried = Mount::new(dir.path(), &["-t", "tmpfs", "-o", "size=64k", "none"]);
                 tried.err().map(|e| format!("mounting is not permitted here: {e}"))
             }
@@ -70,7 +70,7 @@ impl Need {
     }
 }
 
-/// Whether a test can run here; if not, says why.
+/// Whether a test can run here; if not, prints why.
 pub fn can(what: &str, needs: &[Need]) -> bool {
     match needs.iter().find_map(|need| need.missing()) {
         None => true,
@@ -81,14 +81,14 @@ pub fn can(what: &str, needs: &[Need]) -> bool {
     }
 }
 
-/// Something mounted on a folder until this value goes.
+/// Something mounted on a directory until this value is dropped.
 #[derive(Debug)]
 pub struct Mount {
     at: PathBuf,
 }
 
 impl Mount {
-    /// `mount ARGS FOLDER`.
+    /// `mount ARGS DIRECTORY`.
     pub fn new(at: &Path, args: &[&str]) -> Result<Mount, String> {
         let output = Command::new("mount").args(args).arg(at).output().map_err(|e| e.to_string())?;
         match output.status.success() {
@@ -102,7 +102,7 @@ impl Drop for Mount {
     fn drop(&mut self) {
         let at = self.at.to_string_lossy();
         if !tool("umount", &[&at]).status.success() {
-            // Something still has it open: take it out of sight, the kernel does the rest.
+            // Still in use: detach it, and the kernel unmounts it later.
             tool("umount", &["--lazy", &at]);
         }
     }
@@ -115,7 +115,7 @@ pub struct Disk {
 
 impl Disk {
     pub fn new(kind: &str, megabytes: u64) -> Disk {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let disk = Disk { folder };
         let file = std::fs::File::create(disk.image()).expect("an image");
         file.set_len(megabytes << 20).expect("a sparse file");
@@ -132,7 +132,7 @@ impl Disk {
     }
 }
 
-/// Fills the file system of a folder to its last byte.
+/// Fills the file system of a directory to the last byte.
 pub fn fill(folder: &Path) -> PathBuf {
     let path = folder.join("filler");
     let mut file = std::fs::File::create(&path).expect("a file");
@@ -145,7 +145,7 @@ pub fn fill(folder: &Path) -> PathBuf {
     path
 }
 
-/// Numbers that look random and can be had again from the same seed.
+/// Pseudorandom numbers, the same for the same seed.
 pub struct Dice(u64);
 
 impl Dice {
@@ -161,7 +161,7 @@ impl Dice {
         self.0 % limit
     }
 
-    /// Puts things in any order, so that whatever part of them there is time for is a sample of all.
+    /// Shuffles, so that any part that there is time for is a sample of the whole.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for n in (1..things.len()).rev() {
             things.swap(n, self.below(n as u64 + 1) as usize);

@@ -1,5 +1,5 @@
-//! What only a real machine can show: limits, mounts, other users, terminals. Run by
-//! `scripts/system-test`. What breaks in the middle of a command is in `tests/torture`.
+//! Tests that need a real machine: limits, mounts, other users, terminals. Run by `scripts/system-test`. Faults in the
+//! middle of a command are in `tests/torture`.
 
 #[allow(dead_code, reason = "shared with the e2e tests, which use all of it")]
 #[path = "../e2e/support/test_vault.rs"]

@@ -1,6 +1,6 @@
-//! hf-state go, killed in the place of every system call that changes something, and started again.
+//! hf-state go, killed at every system call that changes something, and restarted.
 //!
-//! Promise: the runner and the fixer run once a round, whatever was killed when.
+//! Promise: the runner and the fixer run once per round, whenever it was killed.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use std::thread;
 use crate::machine::{Need, can, sized};
 use crate::test_vault::{Reply, START, TestVault, binary, write_private};
 
-/// What changes a file, takes a lock, or begins a process.
+/// The calls that change a file, take a lock, or start a process.
 const CALLS: &str =
     "mkdirat,flock,pwrite64,ftruncate,fdatasync,fsync,renameat,renameat2,unlinkat,clone,clone3,fork,vfork";
 const RUNNER: &str = "echo $HF_ROUND >>ran; test $HF_ROUND -ge 2 && exit; echo broken >&2; exit 1";
 const FIXER: &str = "read line; echo $HF_ROUND $line >>fixed";
 
-/// A vault with a mission whose requirement is approved.
+/// Creates a vault with a mission whose requirement is approved.
 fn begun() -> TestVault {
     let hive = TestVault::new();
     let settings = format!("runner:\n  command: '{RUNNER}'\nfixer:\n  command: '{FIXER}'\n");
@@ -28,7 +28,7 @@ fn begun() -> TestVault {
     hive
 }
 
-/// Runs it under strace: the command itself, and none of the jobs that it fires.
+/// Runs it under strace: only the command itself, not the jobs that it fires.
 fn traced(hive: &TestVault, inject: Option<&str>) -> (Option<i32>, String) {
     let trace = hive.dir().join("trace");
     let mut command = Command::new("strace");
@@ -43,7 +43,7 @@ fn lines(dir: &Path, name: &str) -> Vec<String> {
     fs::read_to_string(dir.join(name)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// Every call of a trace, by its name and number.
+/// Every call of a trace, by name and number.
 fn points(trace: &str) -> Vec<(String, usize)> {
     let mut seen = std::collections::BTreeMap::<String, usize>::new();
     let calls = trace.lines().filter_map(|line| line.split_once('('));
@@ -57,14 +57,14 @@ fn points(trace: &str) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// What went wrong after a kill in the place of a call; whether the call was reached.
+/// Kills it at a call and restarts it. Returns whether the call was reached, and what went wrong.
 fn killed_at(start: &TestVault, call: &str, nth: usize) -> (bool, Result<(), String>) {
     let hive = start.copy();
     let (code, _) = traced(&hive, Some(&format!("inject={call}:signal=SIGKILL:when={nth}")));
     let reply: Reply = hive.run("state", &["go"]);
     let done = (reply.code, lines(hive.dir(), "ran"), lines(hive.dir(), "fixed"));
     let verified = hive.run("verify", &["--policy", "--projections"]);
-    let aside = fs::read_dir(hive.vault().join("Autonomous/state")).expect("a folder");
+    let aside = fs::read_dir(hive.vault().join("Autonomous/state")).expect("a directory");
     let aside = aside.filter(|entry| entry.as_ref().is_ok_and(|e| e.file_name().to_string_lossy().contains("aside")));
     let result = match (done, verified.code, aside.count()) {
         ((Some(0), ran, fixed), Some(0), 0) if ran == ["1", "2"] && fixed == ["1 broken"] => Ok(()),
@@ -101,6 +101,6 @@ fn killed_in_the_place_of_any_system_call_a_mission_does_every_step_once() {
         done.iter().filter_map(|(at, (_, r))| Some(format!("{at}: {}", r.as_ref().err()?))).collect();
     println!("killed missions: {} tried of {}, {reached} killed, {} wrong", done.len(), all.len(), wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // A race with its jobs can make a call less; most must be met.
+    // A race with its jobs can save a call; most must be reached.
     assert!(reached * 2 > done.len(), "{reached} of {}", done.len());
 }

@@ -1,7 +1,7 @@
 //! Limits, full disks, read-only mounts and other users.
 //!
-//! Promise: each is refused with its exit code and one line, records nothing, loses nothing, and
-//! the vault goes on as soon as the cause is gone.
+//! Promise: each is refused with its exit code and one line, records nothing, loses nothing, and the vault works again
+//! as soon as the cause is gone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::machine::{Disk, Mount, Need, can, fill, must, sized};
 use crate::test_vault::{Reply, START, TestVault, binary};
 use crate::vaults::{NEXT_DAY, batch, check_goes_on, check_verifies, clean, copy, count, log, payload, torn};
 
-/// Runs a command of the toolkit under another one.
+/// Runs a command of the toolkit under another program.
 fn under(wrapper: &[&str], hive: &TestVault, program: &Path, args: &[&str]) -> Reply {
     let output = Command::new(wrapper[0])
         .args(&wrapper[1..])
@@ -26,7 +26,7 @@ fn under(wrapper: &[&str], hive: &TestVault, program: &Path, args: &[&str]) -> R
     Reply::of(output)
 }
 
-/// That a reply is an error of the system in one line, and nothing else was said.
+/// Checks that a reply is a system error in one line, and that nothing else was printed.
 #[track_caller]
 fn expect_system_error(reply: Reply) {
     let reply = reply.expect_exit(111);
@@ -50,7 +50,7 @@ fn a_file_size_limit_is_an_error_and_not_a_death_wherever_it_cuts() {
     let whole = copy(&start, START);
     whole.run("append", &args).expect_exit(0);
     let length = log(&whole.vault()).len() - before.len();
-    // One byte short of everything, nothing at all, and steps in between.
+    // One byte too few, no bytes at all, and steps in between.
     let cuts: Vec<usize> = (0..length).step_by(sized(61, 7)).chain([length - 1]).collect();
     for cut in &cuts {
         let hive = copy(&start, START);
@@ -84,12 +84,12 @@ fn a_file_size_limit_while_an_unfinished_write_is_mended_loses_nothing() {
         }
         start.check_kept(&hive.vault()).unwrap_or_else(|e| panic!("{more} bytes: {e}"));
         expect_goes_on(&hive);
-        start.check_mended(&hive.vault()).unwrap_or_else(|e| panic!("{more} bytes: {e}"));
+        start.check_repaired(&hive.vault()).unwrap_or_else(|e| panic!("{more} bytes: {e}"));
         assert_eq!(count(&log(&hive.vault()), "probe"), usize::from(recorded), "{more} bytes");
     }
 }
 
-/// Appends until the disk has no room, then frees it.
+/// Appends until the disk is full, then frees space.
 fn check_full_disk(hive: &mut TestVault) -> usize {
     let filler = fill(hive.dir());
     let mut acknowledged = 0;
@@ -100,7 +100,7 @@ fn check_full_disk(hive: &mut TestVault) -> usize {
             break reply;
         }
         acknowledged += 1;
-        assert!(acknowledged < 1000, "the disk does not get full");
+        assert!(acknowledged < 1000, "the disk does not fill up");
     };
     expect_system_error(refused);
     let before = log(&hive.vault());
@@ -158,7 +158,7 @@ fn a_full_disk_keeps_an_unfinished_write_until_it_can_be_moved() {
     }
     fs::remove_file(filler).expect("the filler");
     expect_goes_on(&hive);
-    start.check_mended(&hive.vault()).unwrap_or_else(|e| panic!("{e}"));
+    start.check_repaired(&hive.vault()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(count(&log(&hive.vault()), "probe"), 0);
 }
 
@@ -187,8 +187,8 @@ fn another_users_vault_is_read_if_its_modes_allow_that_and_never_written() {
         return;
     }
     let hive = clean();
-    fs::set_permissions(hive.dir(), fs::Permissions::from_mode(0o755)).expect("a folder of ours");
-    // Copies, because the build may be where nobody else can look.
+    fs::set_permissions(hive.dir(), fs::Permissions::from_mode(0o755)).expect("our own directory");
+    // Copies, because other users may not be able to read the build directory.
     let program = |name: &str| {
         let copy = hive.dir().join(format!("hf-{name}"));
         fs::copy(binary(name), &copy).expect("a copy of the command");
@@ -210,7 +210,7 @@ fn another_users_vault_is_read_if_its_modes_allow_that_and_never_written() {
     let refused = under(&nobody, &hive, &program("append"), &append).expect_exit(3);
     assert_eq!(refused.get("REASON"), "not_owner");
     assert_eq!(hive.contents(), before);
-    // And root is another user too in a vault of nobody's.
+    // Root is another user, too, in a vault that belongs to nobody.
     must("chown", &["-R", "65534:65534", &hive.vault().to_string_lossy()]);
     let refused = hive.run("append", &append).expect_exit(3);
     assert_eq!(refused.get("REASON"), "not_owner");
@@ -224,7 +224,7 @@ fn a_vault_that_cannot_be_looked_at_is_not_passed_over_for_one_above() {
     }
     let outer = clean();
     let inner = outer.dir().join("inner");
-    fs::create_dir(&inner).expect("a folder");
+    fs::create_dir(&inner).expect("a directory");
     let before = outer.contents();
     let run = |inject: &[&str]| {
         let mut command = Command::new("strace");

@@ -1,11 +1,11 @@
-//! What a person sees on a terminal, and only there.
+//! What people see on a terminal, and only there.
 
 use std::process::Command;
 
 use crate::machine::{Need, can};
 use crate::test_vault::{TestVault, binary};
 
-/// What a command shows on a terminal of its own, both outputs together.
+/// The output of a command on its own terminal, standard output and standard error together.
 fn on_terminal(hive: &TestVault, name: &str, args: &str) -> String {
     on_terminal_with(hive, name, args, &[])
 }
@@ -30,10 +30,10 @@ fn long_work_shows_progress_on_a_terminal_and_nowhere_else() {
     let hive = TestVault::new();
     hive.propose("x");
     let seen = on_terminal(&hive, "verify", "");
-    // Under its own name a command prints its lines, also on a terminal.
+    // Under its own name a command prints KEY:VALUE lines, even on a terminal.
     let bar = format!("\rverifying [{}]", "#".repeat(40));
     assert!(seen.contains(&bar), "{seen:?}");
-    // Taken away before the reply begins.
+    // The progress bar is erased before the reply starts.
     assert!(seen.contains("\r\u{1b}[KEXIT:0\r\n"), "{seen:?}");
     assert_eq!(hive.run("verify", &[]).expect_exit(0).stderr, "");
 }
@@ -65,7 +65,7 @@ fn a_person_gets_tables_with_colours_and_everybody_else_the_lines() {
     assert!(!seen.contains("ENTITY:") && !seen.contains('@'), "{seen:?}");
     let plain = on_terminal_with(&hive, "", "task list", &[("NO_COLOR", "1")]);
     assert!(plain.contains("OK  1 task") && !plain.contains('\u{1b}'), "{plain:?}");
-    // An agent, a caller that asks for the lines, and the command's own name get the lines.
+    // An agent, a caller that requests the lines, and the command's own name get the lines.
     for seen in [
         on_terminal_with(&hive, "", "task list", &[("HF_AGENT", "a")]),
         on_terminal_with(&hive, "", "task list", &[("HF_RUN_ID", "a")]),

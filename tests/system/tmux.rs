@@ -1,4 +1,4 @@
-//! Hooks that type into a pane, with a tmux server of their own.
+//! Hooks that type into a pane, on a separate tmux server.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tempfile::TempDir;
 use crate::machine::{Need, can};
 use crate::test_vault::{Reply, TestVault, write_private};
 
-/// A server that is gone with this value. The panes of its sessions run `cat`: what is typed shows twice, once
-/// as typed and, after Enter, once more.
+/// A server that ends when this value is dropped. The panes of its sessions run `cat`: typed text appears twice, as typed
+/// and again after Enter.
 struct Server {
     sockets: TempDir,
 }
 
 impl Server {
-    /// With a session `work`, and one whose name begins alike.
+    /// Starts it with a session `work`, and another whose name starts the same.
     fn start() -> Self {
-        let server = Server { sockets: tempfile::tempdir().expect("a temporary folder") };
+        let server = Server { sockets: tempfile::tempdir().expect("a temporary directory") };
         for session in ["work", "workshop"] {
             server.must(&["-f", "/dev/null", "new-session", "-d", "-s", session, "-x", "400", "-y", "50", "cat"]);
         }
@@ -41,7 +41,7 @@ impl Server {
         String::from_utf8_lossy(&shown.stdout).lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Waits until the pane shows a line so often, ten seconds at most.
+    /// Waits until the pane shows a line this many times, for at most ten seconds.
     #[track_caller]
     fn shows(&self, line: &str, times: usize) {
         const LOOKS: u32 = 500;
@@ -51,10 +51,10 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("{times} times {line:?} is not in {:#?}", self.lines());
+        panic!("{line:?} does not occur {times} times in {:#?}", self.lines());
     }
 
-    /// Runs a hook by hand.
+    /// Runs a hook directly.
     fn hook(&self, name: &str, told: &[(&str, &str)]) -> Reply {
         let mut hook = Command::new(script(name));
         hook.env_remove("TMUX").env("TMUX_TMPDIR", self.sockets.path()).envs([
@@ -65,7 +65,7 @@ impl Server {
         Reply::of(hook.envs(told.iter().copied()).output().expect("the hook runs"))
     }
 
-    /// One look of the watchdog.
+    /// Runs the watchdog once.
     fn tick(&self, hive: &TestVault) -> Reply {
         let mut tick = hive.process("watchdog");
         tick.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("TMUX_TMPDIR", self.sockets.path());
@@ -83,7 +83,7 @@ fn script(name: &str) -> String {
     format!("{}/scripts/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-const KICK: &str = "You have gone silent (INACTIVE). Run hf-status, say what you are doing with hf-checkpoint, then go on with the NEXT of your last reply.";
+const KICK: &str = "You have gone silent (INACTIVE). Run hf-status, report what you are doing with hf-checkpoint, then continue with the NEXT of your last reply.";
 
 #[test]
 fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
@@ -112,7 +112,7 @@ fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
     );
     assert!(!hive.events().iter().any(|event| event["event_type"] == "HookFailed"), "{:#?}", hive.events());
 
-    // The pane is gone: the watchdog does its work, and it is on the record that nobody was told.
+    // The pane is gone: the watchdog still works, and the failure of the hook is recorded.
     server.must(&["kill-session", "-t", "=work"]);
     hive.at("2026-01-31T12:12:00Z");
     server.tick(&hive).expect_exit(1);
@@ -137,16 +137,16 @@ fn what_is_typed_is_text_and_goes_to_the_named_pane_only() {
         server.hook("kick-tmux", &[("HF_CODE", "DEEPWORK_UNCHECKED"), ("HF_KICK_TEXT", "one\ntwo\u{3}\u{1b}[A")]);
     assert_eq!(lines.code, Some(0));
     server.shows("one two[A", 2);
-    // Somebody scrolled back.
+    // The pane is in copy mode.
     server.must(&["copy-mode", "-t", "=work:"]);
     assert_eq!(server.hook("kick-tmux", &[("HF_CODE", "INACTIVE")]).code, Some(0));
     server.shows(KICK, 2);
-    // Not a silence: nothing is typed.
+    // Not silence: nothing is typed.
     let before = server.lines();
     for code in ["RUN_SILENT", "INTROSPECTION_OVERDUE", "CLOCK_SKEW", ""] {
         assert_eq!(server.hook("kick-tmux", &[("HF_CODE", code)]).code, Some(0), "{code}");
     }
-    // `wor` begins like a session that is there; the others are not there at all.
+    // `wor` is a prefix of an existing session; the others do not exist at all.
     for target in ["", "wor", "work:7", "work:0.5", "%77", "elsewhere:0.0"] {
         let told = [("HF_CODE", "INACTIVE"), ("HF_TMUX_TARGET", target)];
         let refused = server.hook("kick-tmux", &told);

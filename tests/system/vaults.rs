@@ -1,4 +1,4 @@
-//! Vaults in every condition that a crash can leave, and what must be true of each afterwards.
+//! Vaults in every condition that a crash can leave, and checks of what must be true afterwards.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,11 +16,11 @@ const ONE: &[&str] = &["RequirementProposed", "--payload"];
 pub struct Start {
     pub name: &'static str,
     hive: TestVault,
-    /// The clock of the command that comes now.
+    /// The time at which the next command runs.
     pub now: &'static str,
-    /// The good part of its log: never to be lost.
+    /// The intact part of its log, which must never be lost.
     pub kept: Vec<u8>,
-    /// An unfinished write after it: to be moved to quarantine.
+    /// An incomplete write after it, which must be moved to quarantine.
     pub torn: Vec<u8>,
 }
 
@@ -31,34 +31,34 @@ impl Start {
         Start { name, hive, now, kept, torn }
     }
 
-    /// The same vault in a folder of its own.
+    /// A copy of the vault in another directory.
     pub fn copy(&self) -> TestVault {
         copy(&self.hive, self.now)
     }
 
-    /// That nothing good is gone, and that what is torn is in the log still or in quarantine.
+    /// Checks that the intact part is complete, and that the torn part is still in the log or in quarantine.
     pub fn check_kept(&self, vault: &Path) -> Result<(), String> {
         let now = log(vault);
         if !now.starts_with(&self.kept) {
-            return Err("LOST: the log no longer begins as it did".into());
+            return Err("LOST: the log no longer begins with its intact part".into());
         }
         if !self.torn.is_empty() && !now[self.kept.len()..].starts_with(&self.torn) && !in_quarantine(vault, &self.torn)
         {
-            return Err("LOST: the unfinished write is neither in the log nor in quarantine".into());
+            return Err("LOST: the incomplete write is neither in the log nor in quarantine".into());
         }
         Ok(())
     }
 
-    /// That a command which succeeded has left the vault mended.
-    pub fn check_mended(&self, vault: &Path) -> Result<(), String> {
+    /// Checks that a successful command has repaired the vault.
+    pub fn check_repaired(&self, vault: &Path) -> Result<(), String> {
         self.check_kept(vault)?;
         if !self.torn.is_empty() {
             if !in_quarantine(vault, &self.torn) {
-                return Err("the unfinished write is not in quarantine".into());
+                return Err("the incomplete write is not in quarantine".into());
             }
-            // There can be a second one, if the first could not be finished either.
+            // There can be a second event, if the first one was interrupted, too.
             if count(&log(vault), "\"event_type\":\"TailQuarantined\"") == 0 {
-                return Err("no event says that an unfinished write went to quarantine".into());
+                return Err("no event records that an incomplete write was moved to quarantine".into());
             }
         }
         match files(vault).into_iter().find(|path| path.to_string_lossy().ends_with(".tmp")) {
@@ -68,7 +68,7 @@ impl Start {
     }
 }
 
-/// Copies a hive with its modes.
+/// Copies a hive with its file modes.
 pub fn copy(hive: &TestVault, now: &str) -> TestVault {
     let mut copy = TestVault::empty();
     copy.at(now);
@@ -78,15 +78,15 @@ pub fn copy(hive: &TestVault, now: &str) -> TestVault {
     copy
 }
 
-/// Nothing at all, for `hf-init`.
+/// An empty directory, for `hf-init`.
 pub fn nothing() -> Start {
     Start { name: "nothing", hive: TestVault::empty(), now: START, kept: Vec::new(), torn: Vec::new() }
 }
 
-/// How many conditions of a vault every command meets.
+/// The number of conditions in which every command is tested.
 pub const STARTS: usize = 4;
 
-/// A vault in one of them, brought by `prepare` to where the command can be given.
+/// A vault in one of these conditions; `prepare` brings it to a state in which the command can run.
 pub fn start(number: usize, prepare: &dyn Fn(&TestVault)) -> Start {
     let hive = if number == 3 { TestVault::new() } else { clean() };
     prepare(&hive);
@@ -95,11 +95,11 @@ pub fn start(number: usize, prepare: &dyn Fn(&TestVault)) -> Start {
         1 => tear("torn tail", START, hive),
         2 => Start::new("rotation", NEXT_DAY, hive, Vec::new()),
         3 => Start::new("first run", START, hive, Vec::new()),
-        _ => panic!("there are {STARTS}"),
+        _ => panic!("must be below {STARTS}"),
     }
 }
 
-/// What else a crash can leave.
+/// Other conditions that a crash can leave.
 pub fn more_starts() -> Vec<Start> {
     vec![half_batch(), torn("torn tail and rotation", NEXT_DAY), unpublished(), missing_head()]
 }
@@ -166,7 +166,7 @@ pub fn batch(title: &str, length: usize) -> String {
         .collect()
 }
 
-/// All segments, one after the other.
+/// All segments, concatenated.
 pub fn log(vault: &Path) -> Vec<u8> {
     let events = vault.join("Akashic/events");
     if !events.exists() {
@@ -179,7 +179,7 @@ pub fn log(vault: &Path) -> Vec<u8> {
 pub fn keys(log: &[u8]) -> HashMap<String, usize> {
     let mut keys = HashMap::new();
     for line in log.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-        // A torn line has none that counts.
+        // The key of a torn line does not count.
         let event: Value = serde_json::from_slice(line).unwrap_or_default();
         if let Some(key) = event["idempotency_key"].as_str() {
             *keys.entry(key.to_owned()).or_default() += 1;
@@ -193,14 +193,14 @@ pub fn count(log: &[u8], text: &str) -> usize {
     log.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
 }
 
-/// Runs `hf-verify` and says what is not as it should be.
+/// Runs `hf-verify` and reports what is wrong.
 pub fn check_verifies(hive: &TestVault) -> Result<(), String> {
     let reply = hive.run("verify", &[]);
     let good = ["\nCHAIN:OK\n", "\nTAIL:CLEAN\n", "\nHEAD:OK\n"].iter().all(|line| reply.stdout.contains(line));
     if reply.code == Some(0) && good { Ok(()) } else { Err(format!("REFUSED to go on: {reply:?}")) }
 }
 
-/// Appends one plain event and says whether that works.
+/// Checks that appending an ordinary event works.
 pub fn check_goes_on(hive: &TestVault) -> Result<(), String> {
     let reply = hive.run("append", &[ONE, &[&payload("after")]].concat());
     match reply.code == Some(0) && reply.all("STATUS") == ["APPENDED"] {
@@ -214,10 +214,10 @@ fn in_quarantine(vault: &Path, bytes: &[u8]) -> bool {
     folder.exists() && files(&folder).iter().any(|path| read(path) == bytes)
 }
 
-/// Every file below a folder, sorted.
+/// Every file below a directory, sorted.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder") {
+    for entry in fs::read_dir(folder).expect("a directory") {
         let path = entry.expect("an entry").path();
         match path.is_dir() {
             true => all.extend(files(&path)),

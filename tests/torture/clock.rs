@@ -1,5 +1,5 @@
-//! The clock jumps between commands: back by a second, by a day, to 2001, on by ten years and back.
-//! Ids go on increasing, the log stays in order, every command goes on, the caches agree.
+//! The clock jumps between commands: back by a second, by a day, to 2001, forward by ten years and back.
+//! Ids keep increasing, the log stays in order, every command keeps working, the caches agree.
 
 use crate::counts::{Budget, Counts, Wrong};
 use crate::judge::{agrees, check_files};
@@ -23,7 +23,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
     let jumps = budget.sized(12, 40);
     let mut counts = Counts::planned(vaults * jumps);
     for vault in 0..vaults {
-        // The first one is always looked at.
+        // The first vault is always tested.
         if vault > 0 && budget.is_over() {
             break;
         }
@@ -34,7 +34,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
             if budget.is_over() {
                 break;
             }
-            // The first vault sees every jump in its order, the others see them as they come.
+            // The first vault sees the jumps in order, the others in random order.
             let to = if vault == 0 { n % JUMPS.len() } else { dice.below(JUMPS.len() as u64) as usize };
             hive.at(JUMPS[to]);
             let key = format!("jump-{n}");

@@ -1,4 +1,4 @@
-//! Every command that writes, one line each. A new command is a new line.
+//! Every command that writes, one line each. Add a line for a new command.
 
 use std::fs;
 use std::io::{Seek, Write};
@@ -7,35 +7,35 @@ use std::process::{Command, Stdio};
 
 use crate::test_vault::{Reply, TestVault, binary};
 
-/// What a repetition of the command means.
+/// What repeating the command means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// The same thing: its key is in the line, or its goal is already reached.
+    /// No effect: its key is in the line, or its goal is already reached.
     Same,
-    /// The same thing if the key of the uncertain reply is given.
+    /// No effect if the key of the uncertain reply is passed.
     WithPrintedKey,
-    /// Another one, of the same kind.
+    /// Records another event of the same kind.
     Another,
 }
 
-/// Which of its events are judged.
+/// Which of its events are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
     All,
-    /// Only those of this type: what follows them is up to another process.
+    /// Only those of this type: another process records what follows.
     Only(&'static str),
-    /// None: when they come is up to another process.
+    /// None: another process records them at any time.
     None,
 }
 
 /// A command that writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Act {
-    /// `VARIABLE=VALUE… NAME ARGUMENTS`, with a blank between the words.
+    /// `VARIABLE=VALUE… NAME ARGUMENTS`, separated by single spaces.
     pub line: &'static str,
-    /// Lines that go before, once for all copies of a vault.
+    /// Lines to run before it, once for all copies of a vault.
     pub before: &'static [&'static str],
-    /// A line that goes before, in every copy.
+    /// A line to run before it, in every copy.
     pub beside: Option<&'static str>,
     pub input: &'static str,
     pub again: Again,
@@ -64,7 +64,7 @@ pub const APPEND: Act =
 pub const BATCH: Act = Act { again: Again::WithPrintedKey, input: LINES, ..act("append --batch", &[]) };
 pub const INIT: Act = act("init", &[]);
 
-/// All of them but hf-init, which begins with nothing.
+/// All of them except hf-init, which starts without a vault.
 pub const ACTS: &[Act] = &[
     APPEND,
     BATCH,
@@ -128,7 +128,7 @@ pub const ACTS: &[Act] = &[
     act("backup copy", STORED),
 ];
 
-/// Commands that only read, or that only wait.
+/// Commands that only read or wait.
 const READERS: &[&str] = &["lineage", "log", "poll", "status", "verify"];
 
 const LINES: &str = r#"{"event_type":"RequirementProposed","payload":{"title":"probe 1"}}
@@ -142,13 +142,13 @@ const KEYED: &str = r#"{"event_type":"RequirementProposed","payload":{"title":"p
 {"event_type":"RequirementProposed","payload":{"title":"probe 3"},"idempotency_key":"p3"}
 "#;
 
-/// Commands of the toolkit that no line here runs.
+/// Commands of the toolkit that no line runs.
 pub fn not_covered() -> Vec<&'static str> {
     let known = |name: &str| name == "init" || READERS.contains(&name) || ACTS.iter().any(|act| act.name() == name);
     hiveforge::cli::COMMANDS.iter().map(|entry| entry.short()).filter(|name| !known(name)).collect()
 }
 
-/// A line in its parts: variables, the command's name, its arguments.
+/// Splits a line into variables, the name of the command, and its arguments.
 fn parts(line: &'static str) -> (Vec<(&'static str, &'static str)>, &'static str, Vec<&'static str>) {
     let mut words = line.split(' ').peekable();
     let mut variables = Vec::new();
@@ -159,7 +159,7 @@ fn parts(line: &'static str) -> (Vec<(&'static str, &'static str)>, &'static str
     (variables, words.next().expect("a command"), words.collect())
 }
 
-/// A program, started in a hive as its commands are.
+/// A command in a hive, under another program if one is given.
 fn process(hive: &TestVault, program: &[&str], line: &'static str, key: Option<&str>) -> Command {
     let (variables, name, args) = parts(line);
     let plain = hive.process(name);
@@ -177,7 +177,7 @@ fn process(hive: &TestVault, program: &[&str], line: &'static str, key: Option<&
     command
 }
 
-/// Runs a line that has to succeed.
+/// Runs a line that must succeed.
 fn run_line(hive: &TestVault, line: &'static str) {
     let reply = Reply::of(process(hive, &[], line, None).stdin(Stdio::null()).output().expect("the command runs"));
     assert_eq!(reply.code, Some(0), "{line}: {reply:?}");
@@ -188,7 +188,7 @@ impl Act {
         parts(self.line).1
     }
 
-    /// Brings a vault to where this command can be given.
+    /// Brings a vault to a state in which this command can run.
     pub fn prepare(&self, hive: &TestVault) {
         files(hive.dir());
         self.before.iter().for_each(|line| run_line(hive, line));
@@ -197,7 +197,7 @@ impl Act {
     /// Runs it, under another program if one is given.
     pub fn run(&self, hive: &TestVault, program: &[&str], key: Option<&str>) -> Reply {
         files(hive.dir());
-        // Elsewhere: the disk of the hive may be full.
+        // On another disk: that of the hive may be full.
         let mut stdin = tempfile::tempfile().expect("a file for standard input");
         stdin.write_all(self.input.as_bytes()).and_then(|()| stdin.rewind()).expect("a file for standard input");
         let mut command = process(hive, program, self.line, key);
@@ -205,13 +205,13 @@ impl Act {
         Reply::of(command.output().expect("the command runs"))
     }
 
-    /// What has to go on beside it.
+    /// Runs the line that this command needs in every copy.
     pub fn run_beside(&self, hive: &TestVault) {
         self.beside.iter().for_each(|line| run_line(hive, line));
     }
 }
 
-/// The files that the lines name.
+/// Creates the files that the lines name.
 fn files(dir: &Path) {
     for name in ["stored", "probe"] {
         if !dir.join(name).exists() {

@@ -1,6 +1,6 @@
-//! `cp -r` of a vault that is being written to. Such a copy may have a head record that is ahead of
-//! its log; then it says so, and an operator's recovery makes it usable. Whatever was acknowledged
-//! before the copying began is in it, and the original notices nothing.
+//! `cp -r` of a vault that is being written to. The head record of such a copy may be ahead of its log; commands then
+//! report that, and recovery by an operator makes the copy usable. Everything acknowledged before the copy started is
+//! in it, and the original is not affected.
 
 use std::process::Command;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::test_vault::TestVault;
 use crate::vaults::{check_goes_on, keys, log, payload};
 
 const WORKERS: usize = 2;
-/// Copies of one vault; then comes a fresh one.
+/// Copies per vault, before a new one is created.
 const COPIES: usize = 20;
 
 pub fn run(budget: Budget) -> Option<Counts> {
@@ -32,7 +32,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
 
 fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
     let hive = TestVault::new();
-    // Enough that the index is merged while somebody copies.
+    // Enough events that the index is merged during a copy.
     let many = crate::vaults::batch("old", 200);
     hive.pipe("append", &["--batch"], many).expect_exit(0);
     let (acknowledged, over) = (Mutex::new(Vec::<String>::new()), AtomicBool::new(false));
@@ -59,7 +59,7 @@ fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
             }
             let before = acknowledged.lock().expect("no panic").clone();
             let copy = TestVault::empty();
-            // What is renamed meanwhile cannot be copied; that is no part of the vault.
+            // Files renamed during the copy are missing from it; they are temporary, not part of the vault.
             Command::new("cp").arg("-r").arg(hive.vault()).arg(copy.vault()).output().expect("cp runs");
             counts.tried += 1;
             counts.acknowledged += before.len();
@@ -79,7 +79,7 @@ fn one_vault(budget: Budget, copies: usize, counts: &mut Counts) {
 }
 
 fn check_copy(copy: &TestVault, before: &[String], name: &str, counts: &mut Counts) {
-    // A copy has the modes of the umask, so an operator closes it first.
+    // The modes of the copy depend on the umask, so make it private first.
     Command::new("chmod").args(["-R", "go-w"]).arg(copy.vault()).output().expect("chmod runs");
     let first = copy.run("append", &["RequirementProposed", "--payload", &payload("first")]);
     if first.code == Some(4) {
@@ -90,7 +90,7 @@ fn check_copy(copy: &TestVault, before: &[String], name: &str, counts: &mut Coun
     } else if first.code != Some(0) {
         counts.note(name, Wrong::ChainBreak(format!("{first:?}")));
     }
-    // Some of what was acknowledged is repeated: the copy knows its keys.
+    // Repeat some acknowledged requests: the copy knows their keys.
     for key in before.iter().step_by(before.len() / 3 + 1) {
         let again = copy.run("append", &["RequirementProposed", "--key", key, "--payload", &payload(key)]);
         if again.all("STATUS") != ["DUPLICATE"] {
@@ -106,7 +106,7 @@ fn check_copy(copy: &TestVault, before: &[String], name: &str, counts: &mut Coun
         }
     }
     counts.check(name, check_goes_on(copy).map_err(Wrong::ChainBreak));
-    // A cache may have been copied in the middle: what a check names as its cure, cures it.
+    // A cache may have been copied halfway through a write; a rebuild repairs it.
     if copy.run("project", &["--check"]).code != Some(0) {
         copy.run("project", &["--rebuild"]);
     }

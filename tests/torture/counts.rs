@@ -1,6 +1,6 @@
-//! What a part of the torture counts, and how long it may go on.
+//! What each part of the torture test counts, and how long it may take.
 //!
-//! Everything that can go wrong is one of four things, and each of them must be zero.
+//! Everything that can go wrong is in one of four categories, and each count must be zero.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 /// One thing that should not have happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Something acknowledged is not there.
+    /// Something acknowledged is missing.
     Lost(String),
-    /// Something is there more often than it should be; refused and there all the same counts too.
+    /// Something is recorded more often than it should be, or was refused and is recorded anyway.
     Duplicated(String),
-    /// The log does not verify, a cache says another thing than the log, or the vault does not go on.
+    /// The log does not verify, a cache differs from the log, or the vault no longer works.
     ChainBreak(String),
-    /// A file or bytes that nobody removed.
+    /// A file or bytes that should have been removed.
     LeftOver(String),
 }
 
@@ -33,7 +33,7 @@ impl Wrong {
 /// The figures of one part, or of all of them.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// How many there would be with all the time in the world.
+    /// How many there would be without a time limit.
     pub planned: usize,
     pub tried: usize,
     pub acknowledged: usize,
@@ -41,7 +41,7 @@ pub struct Counts {
     pub duplicated: usize,
     pub chain_breaks: usize,
     pub left_over: usize,
-    /// What happened, for people.
+    /// What happened, in words.
     pub details: Vec<String>,
 }
 
@@ -95,14 +95,14 @@ impl fmt::Display for Counts {
     }
 }
 
-/// How much is to be done, and until when.
+/// How much to do, and until when.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     pub short: bool,
     until: Option<Instant>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long the torture itself takes")]
+#[expect(clippy::disallowed_methods, reason = "measures how long the torture itself takes")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -112,7 +112,7 @@ impl Budget {
         Budget { short, until: limit.map(|limit| now() + limit) }
     }
 
-    /// The number for a short run or for a full one.
+    /// Selects the number for a short or a full run.
     pub fn sized(self, in_short: usize, in_full: usize) -> usize {
         if self.short { in_short } else { in_full }
     }
@@ -121,14 +121,14 @@ impl Budget {
         self.until.is_some_and(|until| now() >= until)
     }
 
-    /// A part of what is left.
+    /// A fraction of the remaining time.
     pub fn share(self, part: u32, of: u32) -> Budget {
         let left = self.until.map(|until| until.saturating_duration_since(now()));
         Budget::new(self.short, left.map(|left| left * part / of))
     }
 }
 
-/// Measures one part.
+/// Measures the time of one part.
 pub struct Watch(Instant);
 
 impl Watch {

@@ -1,4 +1,4 @@
-//! Many processes append at once, and nobody is killed: all of it is there, once.
+//! Many processes append concurrently, and none is killed: every event is recorded exactly once.
 
 use std::sync::Mutex;
 use std::thread;
@@ -24,7 +24,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
                         return;
                     }
                     let key = format!("w{worker}-{n}");
-                    // A crowd on a slow disk waits its turn.
+                    // On a slow disk the queue for the lock is long.
                     let patient = ["--key", &key, "--payload", &payload(&key), "--lock-timeout", "120"];
                     let reply = hive.run("append", &[&["RequirementProposed"], &patient[..]].concat());
                     counts.lock().expect("no panic").tried += 1;

@@ -1,4 +1,4 @@
-//! A full disk, and writes that are cut short by a limit on the size of files.
+//! Full disks, and writes that are cut short by a file-size limit.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::machine::{Dice, Disk, Mount, Need, can, fill};
 use crate::test_vault::{START, TestVault};
 use crate::vaults::{NEXT_DAY, check_goes_on, log};
 
-/// Cuts the log's write short after every so many bytes.
+/// Cuts the write to the log short at regular offsets.
 pub fn short_writes(budget: Budget, grounds: &[Ground]) -> Option<Counts> {
     if !can("short writes", &[Need::Tool("prlimit")]) {
         return None;
@@ -20,7 +20,7 @@ pub fn short_writes(budget: Budget, grounds: &[Ground]) -> Option<Counts> {
     for ground in grounds.iter().filter(|ground| !ground.start.kept.is_empty() && !ground.whole.is_empty()) {
         let whole = ground.start.copy();
         ground.act.run(&whole, &[], None);
-        // The limit is on every file: it is counted from the end of the log, which is the longest but for the index.
+        // The limit applies to every file. It is relative to the end of the log, the longest file except for the index.
         let (from, to) = (ground.start.kept.len(), log(&whole.vault()).len());
         let step = budget.sized(97, 7);
         cases.extend((from..to).step_by(step).chain([to - 1]).map(|limit| (ground, limit)));
@@ -44,7 +44,7 @@ pub fn short_writes(budget: Budget, grounds: &[Ground]) -> Option<Counts> {
     Some(counts)
 }
 
-/// Gives commands until the disk has no room, then frees it.
+/// Runs commands until the disk is full, then frees space.
 fn check_full(hive: &mut TestVault, name: &str, counts: &mut Counts) {
     const PUT: Act = Act { line: "artifact put probe", input: "", ..APPEND };
     const TALK: Act = Act { line: "checkpoint probe", ..APPEND };
@@ -75,7 +75,7 @@ fn check_full(hive: &mut TestVault, name: &str, counts: &mut Counts) {
     }
     counts.acknowledged += acknowledged;
     std::fs::remove_file(filler).expect("the filler");
-    // What was in the middle of something is repeated, now that there is room.
+    // Repeat what was interrupted, now that there is space.
     for act in [PUT, TALK, APPEND] {
         act.run(hive, &[], None);
     }

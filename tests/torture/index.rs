@@ -1,5 +1,5 @@
-//! The index is damaged at random, in ways that its seal can see and in ways that it cannot know of
-//! beforehand. No command fails for it, no key is forgotten, and it is whole again after a rebuild.
+//! Damages the index at random, in ways that its seal detects and in ways that it cannot. No command fails because of
+//! it, no key is forgotten, and a rebuild repairs it.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -27,7 +27,7 @@ fn aged() -> TestVault {
     hive
 }
 
-/// Does something to one of its files.
+/// Damages one of its files.
 fn damage(hive: &TestVault, dice: &mut Dice) -> String {
     let name = ["data.mdb", "data.mdb", "data.mdb", "seal.json", ".lock"][dice.below(5) as usize];
     let path = hive.akashic("index").join(name);
@@ -74,7 +74,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
         }
         let name = damage(&hive, &mut dice);
         counts.tried += 1;
-        // An old key is known, a new one is recorded.
+        // An old key must be known, a new one recorded.
         let old = key(dice.below(KEYS as u64) as usize);
         let new = format!("new-{n}");
         for (key, status) in [(&old, "DUPLICATE"), (&new, "APPENDED")] {
@@ -101,7 +101,7 @@ pub fn run(budget: Budget) -> Option<Counts> {
     Some(counts)
 }
 
-/// A check of the caches ends with an answer, whatever it finds.
+/// Checks that a check of the caches ends with a verdict, whatever it finds.
 fn damaged_check(hive: &TestVault) -> Result<(), Wrong> {
     let reply = hive.run("project", &["--check"]);
     match reply.code {

@@ -1,6 +1,5 @@
-//! Every system call of every writing command fails once, from every starting vault: with EIO,
-//! ENOSPC, EDQUOT and EINTR, by a kill in its place, and with everything that writes failing from
-//! there on.
+//! Makes every system call of every writing command fail once, from every starting vault: with EIO, ENOSPC, EDQUOT and
+//! EINTR, by a kill at that call, and with every write failing from there on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,14 +14,14 @@ use crate::machine::{Dice, Need, can};
 use crate::test_vault::{Reply, TestVault};
 use crate::vaults::{self, Start};
 
-/// The calls that can fail because of a file system or of a machine that is short of something.
+/// The calls that can fail because of the file system or a lack of resources.
 const CALLS: &str = "trace=%file,%desc,getrandom,clone,clone3,vfork,wait4,setsid";
-/// Those that change something; `write` is also how a reply is given, so it is not here.
+/// The calls that change something; not `write`, which also prints the reply.
 const CHANGES: &[&str] = &["mkdir", "mkdirat", "pwrite64", "ftruncate", "fdatasync", "fsync", "renameat", "unlinkat"];
-/// How long a command that met a fault may take: longer than it waits for any lock.
+/// How long a command may take after a fault: longer than it waits for any lock.
 const PATIENCE: &[&str] = &["timeout", "--signal=KILL", "30"];
 
-/// The nth call of its name in one process, and how many of each changing call went before.
+/// The nth call of this name in one process, and how many of each changing call came before it.
 #[derive(Clone, Debug)]
 struct Point {
     call: String,
@@ -30,7 +29,7 @@ struct Point {
     before: BTreeMap<&'static str, usize>,
 }
 
-/// The calls of a trace from the first on that touches the vault, process by process.
+/// The calls of a trace, process by process, starting with the first that touches the vault.
 fn points(trace: &str) -> Vec<Point> {
     let mut seen = BTreeMap::<(&str, &str), usize>::new();
     let (mut touched, mut known, mut points) = (false, BTreeSet::new(), Vec::new());
@@ -55,7 +54,7 @@ fn points(trace: &str) -> Vec<Point> {
 enum Fault {
     Error(&'static str),
     Kill,
-    /// From here on, nothing can be written any more.
+    /// From here on, every write fails.
     DeadDisk,
 }
 
@@ -85,7 +84,7 @@ impl Fault {
     }
 }
 
-/// Runs a command under strace. The trace goes to a file beside the vault.
+/// Runs a command under strace. The trace goes to a file next to the vault.
 pub fn traced(act: &Act, hive: &TestVault, options: &[String]) -> (Reply, String) {
     let trace = hive.dir().join("trace");
     let path = trace.to_string_lossy().into_owned();
@@ -125,7 +124,7 @@ impl Case<'_> {
     }
 }
 
-/// A command at a starting vault, and what it does there without a fault.
+/// A command in a starting vault, and what it does there without a fault.
 pub struct Ground {
     pub act: Act,
     pub start: Start,
@@ -141,7 +140,7 @@ impl Ground {
         let whole = appended(&start, &hive.vault(), act.judged);
         match crate::judge::said(&reply) {
             Ok(Said::Recorded) => Some(Ground { act, start, whole, trace }),
-            // A claim is lost after a day, for one: then there is nothing to interrupt.
+            // The command is refused here, for example because a claim expired after a day: nothing to interrupt.
             _ if start.now == vaults::NEXT_DAY => None,
             other => panic!("{} from {} without a fault: {other:?} {reply:?}", act.line, start.name),
         }
@@ -152,11 +151,11 @@ impl Ground {
     }
 }
 
-/// Every command at every vault that it can be given in; `some` keeps one in so many.
+/// Every command in every vault where it can run; `some` keeps one in this many.
 pub fn grounds(some: usize) -> Vec<Ground> {
     let mut all = Vec::new();
     for (n, act) in ACTS.iter().enumerate() {
-        // Another vault for every command, where not all of them are wanted.
+        // In a sample, each command gets a different vault.
         let wanted = (0..vaults::STARTS).filter(|at| (n + at) % some == 0);
         let starts = wanted.map(|at| vaults::start(at, &|hive| act.prepare(hive)));
         all.extend(starts.filter_map(|start| Ground::new(*act, start)));

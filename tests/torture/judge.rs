@@ -1,8 +1,8 @@
-//! What must be true after a command met a fault.
+//! What must be true after a fault in a command.
 //!
-//! Acknowledged: it is in the log. Refused: it is not, nor is anything of it. Uncertain or silent:
-//! all of it or none. In every case the next append works and mends what is torn, the log verifies,
-//! the caches agree with it, the same command repeated leaves one copy, and no file is left over.
+//! Acknowledged: it is in the log. Refused: no part of it is in the log. Uncertain or silent: all of it or nothing.
+//! In every case the next append works and repairs a torn tail, the log verifies, the caches agree with it, repeating
+//! the command leaves one copy, and no file is left over.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::counts::Wrong;
 use crate::test_vault::{Reply, TestVault};
 use crate::vaults::{Start, check_goes_on, files, log};
 
-/// What the command said of itself.
+/// What the command replied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Recorded,
@@ -28,22 +28,21 @@ pub fn said(reply: &Reply) -> Result<Said, Wrong> {
     match (reply.code, reply.all("STATUS").as_slice()) {
         (_, []) if reply.stdout.is_empty() => Ok(Said::Nothing),
         (_, ["UNCERTAIN" | "STOPPED_UNRECORDED"]) => Ok(Said::Uncertain(key)),
-        // hf-watchdog says with its code that something is wrong, and has recorded it.
+        // The exit code of hf-watchdog means that it found and recorded an anomaly.
         (Some(0), _) | (Some(1), ["ANOMALY"]) => Ok(Said::Recorded),
         (Some(111), ["SYSTEM_ERROR"]) => Ok(Said::Refused),
-        // A file of the caller's own that cannot be read is the caller's mistake to the command.
+        // A command reports an unreadable input file as a usage error.
         (Some(2), ["USAGE"]) if reply.get("SUM").starts_with("cannot read ") => Ok(Said::Refused),
-        _ => Err(Wrong::ChainBreak(format!("no reply that fits a fault of the system: {reply:?}"))),
+        _ => Err(Wrong::ChainBreak(format!("not a reply to a system failure: {reply:?}"))),
     }
 }
 
-/// The types of the events that come after what was there before, in order; not those that a mended
-/// tail and `check_goes_on` bring along.
+/// The types of the new events, in order, without those recorded by the repair of a tail and by `check_goes_on`.
 pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
     let log = log(vault);
     let new = log.get(start.kept.len()..).unwrap_or_default();
     let events = new.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    // Both tell of a fault, and are no part of what was asked for.
+    // Both report a fault and are not part of the request.
     let tells = |event: &Value| event["event_type"] == "TailQuarantined" || event["event_type"] == "HookFailed";
     let ours = |event: &Value| event["payload"]["title"] != "after" && !tells(event);
     let judged = |name: &String| match judged {
@@ -61,10 +60,10 @@ pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
         .collect()
 }
 
-/// Stands before what was due before a command, and may be recorded although the command is refused.
+/// Marks events that were due before the command; they may be recorded even if the command is refused.
 const SETTLED: &str = "~";
 
-/// Whether nothing of what was asked for is there.
+/// Whether no part of the request is recorded.
 fn nothing_of_it(there: &[String]) -> bool {
     there.iter().all(|name| name.starts_with(SETTLED))
 }
@@ -73,7 +72,7 @@ fn goes_on(hive: &TestVault) -> Result<(), Wrong> {
     check_goes_on(hive).map_err(Wrong::ChainBreak)
 }
 
-/// That the caches say what the events say.
+/// Checks that the caches agree with the events.
 pub fn agrees(hive: &TestVault) -> Result<(), Wrong> {
     let reply = hive.run("project", &["--check"]);
     match reply.code {
@@ -82,7 +81,7 @@ pub fn agrees(hive: &TestVault) -> Result<(), Wrong> {
     }
 }
 
-/// Everything that must be true. `whole` are the events of the command without a fault.
+/// Checks everything. `whole` is the list of events that the command records without a fault.
 pub fn judge(start: &Start, act: &Act, hive: &TestVault, reply: &Reply, whole: &[String]) -> Result<Said, Wrong> {
     let said = said(reply)?;
     start.check_kept(&hive.vault()).map_err(Wrong::Lost)?;
@@ -98,7 +97,7 @@ pub fn judge(start: &Start, act: &Act, hive: &TestVault, reply: &Reply, whole: &
             Said::Refused => {}
             Said::Nothing | Said::Uncertain(_) if nothing_of_it(&there) || there == whole => {}
             Said::Nothing | Said::Uncertain(_) => {
-                return Err(Wrong::Lost(format!("{there:?} is recorded of {whole:?}")));
+                return Err(Wrong::Lost(format!("only {there:?} of {whole:?} is recorded")));
             }
         }
     }
@@ -106,12 +105,12 @@ pub fn judge(start: &Start, act: &Act, hive: &TestVault, reply: &Reply, whole: &
     goes_on(hive)?;
     agrees(hive)?;
     check_files(hive)?;
-    start.check_mended(&hive.vault()).map_err(Wrong::Lost)?;
+    start.check_repaired(&hive.vault()).map_err(Wrong::Lost)?;
     Ok(said)
 }
 
-/// That nothing unfinished is in the log after a refusal. Over bytes that were unfinished before, a write
-/// is not taken back: they would be gone from the log with no event that says so.
+/// Checks that no incomplete bytes are in the log after a refusal. A write after bytes that were already incomplete is
+/// not rolled back: that would remove them from the log without an event.
 fn check_rolled_back(start: &Start, hive: &TestVault, said: &Said) -> Result<(), Wrong> {
     let log = log(&hive.vault());
     let new = log.get(start.kept.len()..).unwrap_or_default();
@@ -121,11 +120,11 @@ fn check_rolled_back(start: &Start, hive: &TestVault, said: &Said) -> Result<(),
     }
 }
 
-/// The same command again: as a person would who saw nothing, was refused, or is not certain.
+/// Repeats the command, as a caller would after silence, a refusal or an uncertain reply.
 fn check_repeated(start: &Start, act: &Act, hive: &TestVault, said: &Said, whole: &[String]) -> Result<(), Wrong> {
     let printed = match (said, act.again) {
         (Said::Uncertain(key), Again::WithPrintedKey) => key.as_deref(),
-        // Without a key nobody can know that it is the same one.
+        // Without a key, a repetition cannot be recognised.
         (_, Again::WithPrintedKey) => return Ok(()),
         _ => None,
     };
@@ -133,17 +132,17 @@ fn check_repeated(start: &Start, act: &Act, hive: &TestVault, said: &Said, whole
     let again = act.run(hive, &[], printed);
     let refused = !matches!(self::said(&again), Ok(Said::Recorded));
     if act.name() == "job" {
-        // Whatever it fired is over before anybody looks at its files.
+        // The job must have finished before its files are checked.
         hive.run("job", &["wait", "T-0001"]);
     }
     let there = appended(start, &hive.vault(), act.judged);
     match act.again {
-        // A second time it may be refused, but not if there was no first.
+        // The repetition may be refused, but only if the first attempt was recorded.
         Again::Another if refused && (before.is_empty() && !whole.is_empty()) => {
             Err(Wrong::ChainBreak(format!("it cannot be repeated: {again:?}")))
         }
         Again::Another => Ok(()),
-        // A copy that is there is never written over.
+        // An existing backup is never overwritten.
         _ if refused && act.name() == "backup" && *said != Said::Refused => Ok(()),
         _ if refused => Err(Wrong::ChainBreak(format!("it cannot be repeated: {again:?}"))),
         _ => expect(&there, whole, "repeated"),
@@ -154,13 +153,13 @@ fn expect(there: &[String], whole: &[String], what: &str) -> Result<(), Wrong> {
     if there == whole {
         Ok(())
     } else if there.len() > whole.len() {
-        Err(Wrong::Duplicated(format!("{what}, and {there:?} is there instead of {whole:?}")))
+        Err(Wrong::Duplicated(format!("{what}, and {there:?} is recorded instead of {whole:?}")))
     } else {
-        Err(Wrong::Lost(format!("{what}, but {there:?} is there instead of {whole:?}")))
+        Err(Wrong::Lost(format!("{what}, but {there:?} is recorded instead of {whole:?}")))
     }
 }
 
-/// That nothing lies around: neither in the vault nor beside it.
+/// Checks that no files are left over, in the vault or next to it.
 pub fn check_files(hive: &TestVault) -> Result<(), Wrong> {
     let left = |path: &Path| {
         let inside = path.strip_prefix(hive.dir()).expect("it is in there").to_string_lossy().into_owned();
@@ -173,7 +172,7 @@ pub fn check_files(hive: &TestVault) -> Result<(), Wrong> {
     }
 }
 
-/// That everything in a folder is named in the log, and that nothing is `pending`.
+/// Checks that the log names everything in a directory, and that nothing is `pending`.
 fn check_known(hive: &TestVault, folder: &str, pending: &str) -> Result<(), Wrong> {
     let path = hive.vault().join(folder);
     let log = String::from_utf8_lossy(&log(&hive.vault())).into_owned();
@@ -187,12 +186,12 @@ fn check_known(hive: &TestVault, folder: &str, pending: &str) -> Result<(), Wron
     }
 }
 
-/// Every name that may be there, folder by folder.
+/// Whether a file with this path may exist.
 fn is_expected(parts: &[&str]) -> bool {
     let (name, hidden) = (parts[parts.len() - 1], |name: &str| name.starts_with('.') || name.ends_with(".tmp"));
     match parts {
         ["stored" | "probe" | "trace"] => true,
-        // A copy that was made is like the vault.
+        // A backup looks like the vault.
         ["copy", rest @ ..] => is_expected(&[&["Vault"], rest].concat()),
         ["Vault", "hiveforge.config.yaml"] => true,
         ["Vault", "Akashic", ".lock" | "control" | "chain.json" | "clock" | "watchdog.json" | "m1.json"] => true,

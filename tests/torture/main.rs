@@ -1,7 +1,7 @@
-//! Everything that can break in the middle of a command, counted. Run by `scripts/torture`.
+//! Breaks commands in the middle in every possible way and counts the damage. Run by `scripts/torture`.
 //!
-//! Promise: nothing acknowledged is lost, nothing is there twice, the chain is intact, nothing is left
-//! over. `--sabotage NAME` has the commands break that promise, and must turn this red.
+//! Promise: nothing acknowledged is lost, nothing is duplicated, the chain is intact, nothing is left over.
+//! `--sabotage NAME` makes the commands break that promise, and must turn the verdict red.
 
 #[allow(dead_code, reason = "shared with the system tests, which use the rest")]
 #[path = "../system/machine.rs"]
@@ -33,7 +33,7 @@ use std::time::Duration;
 use counts::{Budget, Counts, Watch};
 use inject::Ground;
 
-/// The starting points that several parts share, made when the first of them asks.
+/// The starting vaults that several parts share, created on first use.
 #[derive(Default)]
 struct Shared(OnceCell<Vec<Ground>>);
 
@@ -45,9 +45,9 @@ impl Shared {
 
 struct Part {
     name: &'static str,
-    /// How much of the time it gets.
+    /// Its share of the time.
     weight: u32,
-    /// Whether it begins at the starting points that are shared.
+    /// Whether it uses the shared starting vaults.
     on_grounds: bool,
     run: fn(Budget, &Shared) -> Option<Counts>,
 }
@@ -73,7 +73,7 @@ const PARTS: &[Part] = &[
     on_grounds(part("failing-calls", 20, |budget, shared| inject::run(budget, shared.grounds(budget)))),
 ];
 
-/// What can be left out on purpose, and the parts that must notice.
+/// The steps that can be skipped on purpose, and the parts that must detect it.
 const SABOTAGES: &[(&str, &[&str])] = &[
     ("log-sync", &["sync-order", "power-cuts"]),
     ("directory-sync", &["sync-order"]),
@@ -103,7 +103,7 @@ fn wanted() -> Result<Wanted, String> {
                 let name = value()?;
                 if !PARTS.iter().any(|part| part.name == name) {
                     let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
-                    return Err(format!("there is no part {name}; there are {}", names.join(", ")));
+                    return Err(format!("unknown part '{name}'; one of {}", names.join(", ")));
                 }
                 wanted.parts.push(name);
             }
@@ -112,20 +112,20 @@ fn wanted() -> Result<Wanted, String> {
                 let names = || SABOTAGES.iter().map(|(name, _)| *name);
                 let all: Vec<&str> = names().collect();
                 let found = names().find(|known| *known == name);
-                wanted.sabotage = Some(found.ok_or_else(|| format!("--sabotage takes {}", all.join(", ")))?);
+                wanted.sabotage = Some(found.ok_or_else(|| format!("--sabotage must be one of {}", all.join(", ")))?);
             }
-            other => return Err(format!("{other} is not known")),
+            other => return Err(format!("unknown argument '{other}'")),
         }
     }
     Ok(wanted)
 }
 
-/// Runs parts and prints their figures. Gives those of all, and the names of those that are red.
+/// Runs parts and prints their counts. Returns the total, and the names of the red parts.
 fn torture(budget: Budget, shared: &Shared, wanted: &dyn Fn(&str) -> bool) -> (Counts, Vec<&'static str>) {
     let parts: Vec<&Part> = PARTS.iter().filter(|part| wanted(part.name)).collect();
     let mut left: u32 = parts.iter().map(|part| part.weight).sum();
     let (mut all, mut red) = (Counts::default(), Vec::new());
-    // Not from the time of the first part that needs them.
+    // Create them now, so that the first part that needs them does not lose time.
     if parts.iter().any(|part| part.on_grounds) {
         shared.grounds(budget);
     }
@@ -158,7 +158,7 @@ fn sabotage(name: Option<&'static str>) {
     *test_vault::SABOTAGE.lock().expect("no panic") = name;
 }
 
-/// Every sabotage must be noticed by the parts that are there for it.
+/// Checks that every sabotage is detected by the parts that must detect it.
 fn self_test(budget: Budget) -> ExitCode {
     let (shared, mut good) = (Shared::default(), true);
     shared.grounds(budget);
@@ -167,7 +167,7 @@ fn self_test(budget: Budget) -> ExitCode {
         sabotage(Some(name));
         let (counts, red) = torture(budget, &shared, &|part| parts.contains(&part));
         sabotage(None);
-        // A part that cannot run here was not tried; one that ran must be red.
+        // Enough: nothing could run here, all parts are red, or the first one is.
         let noticed = counts.tried == 0 || red.len() == parts.len() || (!red.is_empty() && red[0] == parts[0]);
         println!("NOTICED:{}\nNOTICED_BY:{}\n", if noticed { "YES" } else { "NO" }, red.join(" "));
         good &= noticed;
@@ -193,7 +193,7 @@ fn main() -> ExitCode {
     }
     let shared = Shared::default();
     if wanted.sabotage.is_some() {
-        // What the parts begin with is made before.
+        // The shared starting vaults are created without sabotage.
         shared.grounds(budget);
         sabotage(wanted.sabotage);
     }

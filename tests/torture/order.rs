@@ -1,5 +1,5 @@
-//! Watches every writing command at work: when it says that something is recorded, are the log and
-//! the names that lead to it synced? A power cut shows that only now and then; this shows it always.
+//! Traces every writing command: when it replies that something is recorded, are the log and the directory entries
+//! that lead to it synced? A power cut reveals a missing sync only sometimes; this reveals it always.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,22 @@ use crate::judge::{Said, said};
 use crate::machine::{Need, can};
 
 const CALLS: &str = "trace=write,pwrite64,ftruncate,fdatasync,fsync,openat,mkdirat,renameat,linkat";
-/// What has to be durable when it is acknowledged.
+/// Paths that must be durable when a command acknowledges.
 const DURABLE: &[&str] = &["/Vault/Akashic/events", "/Vault/Artifacts"];
 
-/// The path that strace shows of a descriptor: `pwrite64(5</a/path>, …`.
+/// The path that strace prints for a descriptor: `pwrite64(5</a/path>, …`.
 fn path(args: &str) -> Option<&str> {
     let (_, rest) = args.split_once('<')?;
     rest.split_once('>').map(|(path, _)| path)
 }
 
 fn is_durable(path: &str) -> bool {
-    // A content that is still coming may be lost; where it is going to may not.
+    // Content that is still incoming may be lost; its destination may not.
     let coming = path.split_once("/.incoming").is_some_and(|(_, rest)| !rest.contains("/new"));
     DURABLE.iter().any(|folder| path.contains(folder)) && !coming
 }
 
-/// What was not synced when the first process gave its reply.
+/// The paths that were not synced when the first process replied.
 fn unsynced(trace: &str) -> BTreeSet<String> {
     let first = trace.split_once(' ').map_or("", |(pid, _)| pid);
     let mut dirty = BTreeSet::new();
@@ -39,7 +39,7 @@ fn unsynced(trace: &str) -> BTreeSet<String> {
             ("write" | "pwrite64" | "ftruncate", Some(path)) if is_durable(path) => {
                 dirty.insert(path.to_owned());
             }
-            // A name was made in a folder.
+            // A directory entry was created.
             ("mkdirat" | "linkat" | "renameat", Some(path)) if is_durable(path) => {
                 dirty.insert(path.to_owned());
             }

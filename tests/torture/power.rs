@@ -1,11 +1,11 @@
-//! The power goes while commands append: the file system is shut down without its journal being
-//! flushed, which throws away everything that was not synced.
+//! Power cuts while commands append: the file system is shut down without flushing its journal, which discards
+//! everything that was not synced.
 //!
 //! What was acknowledged is there after the next mount, the next append works, the log verifies.
 //!
-//! Only replies that arrived before the cut began count as acknowledged. A sync that is under way
-//! during ext4's shutdown can return 0 and be lost: a bare loop of write and fdatasync loses its last
-//! round in the same way (4 of 120 writers, Linux 6.18). Those events must be whole or absent.
+//! Only replies that arrived before the cut count as acknowledged. A sync that is in progress during ext4's shutdown
+//! can return 0 and be lost: a bare loop of write and fdatasync loses its last round in the same way (4 of 120
+//! writers, Linux 6.18). Those events must be complete or absent.
 
 use std::fs;
 use std::sync::mpsc;
@@ -21,20 +21,20 @@ const NEEDS: &[Need] = &[Need::Root, Need::Mount, Need::Loop, Need::Tool("xfs_io
 const WORKERS: usize = 3;
 const BATCH: usize = 60;
 
-/// Takes the file system away, as a power cut does.
+/// Shuts the file system down, as a power cut does.
 fn cut(hive: &TestVault) {
     must("xfs_io", &["-x", "-c", "shutdown", &hive.dir().to_string_lossy()]);
 }
 
-/// The days move on, so that new segments and months are made as well.
+/// Each cycle is another day, so that new segments and months are created as well.
 fn day(cycle: usize) -> String {
     format!("2026-{:02}-{:02}T12:00:00Z", 2 + cycle / 25, 1 + cycle % 25)
 }
 
-/// What is found in the log, and how often.
+/// A text to find in the log, and how often it must occur.
 type Told = (String, usize);
 
-/// Appends until that fails, telling what was acknowledged.
+/// Appends until that fails, and reports what was acknowledged.
 fn append_until_cut(hive: &TestVault, name: &str, told: &mpsc::Sender<Told>) {
     for n in 0.. {
         let title = format!("{name}.{n}.");
@@ -42,7 +42,7 @@ fn append_until_cut(hive: &TestVault, name: &str, told: &mpsc::Sender<Told>) {
         let (reply, mark) = match n % 5 {
             3 => (hive.pipe("append", &["--batch"], batch(&title, BATCH)), (as_title, BATCH)),
             4 => {
-                // Its content has to be there, too: `check_all` reads it.
+                // Its content must be there, too: `check_all` reads it.
                 let reply = hive.pipe("artifact", &["put", "-", "--key", &title], title.repeat(1000));
                 (reply, (format!("\"idempotency_key\":\"{title}\""), 1))
             }
@@ -100,7 +100,7 @@ fn cycles(kind: &str, number: usize, budget: Budget, counts: &mut Counts) {
         match count(&log, mark) {
             0 => {}
             found if found == *size => {}
-            found if found < *size => counts.note(kind, Wrong::Lost(format!("{mark} is there in part: {found}"))),
+            found if found < *size => counts.note(kind, Wrong::Lost(format!("{mark} is incomplete: {found}"))),
             found => counts.note(kind, Wrong::Duplicated(format!("{mark}: {found} copies"))),
         }
     }
@@ -108,7 +108,7 @@ fn cycles(kind: &str, number: usize, budget: Budget, counts: &mut Counts) {
 
 fn check_all(hive: &TestVault, acknowledged: &[Told], name: &str, counts: &mut Counts) {
     counts.check(name, check_goes_on(hive).map_err(Wrong::ChainBreak));
-    // What was on its way when the power went goes with the next one.
+    // Content that was incoming at the power cut is removed by the next command that stores some.
     hive.pipe("artifact", &["put", "-"], name);
     let log = log(&hive.vault());
     for (mark, size) in acknowledged {
@@ -120,14 +120,14 @@ fn check_all(hive: &TestVault, acknowledged: &[Told], name: &str, counts: &mut C
     }
     let contents = hive.run("verify", &["--artifacts"]);
     if contents.code != Some(0) {
-        counts.note(name, Wrong::Lost(format!("a stored content: {contents:?}")));
+        counts.note(name, Wrong::Lost(format!("an artifact: {contents:?}")));
     }
-    // Derived files are not synced: after a cut they may be old, and are made again.
+    // Derived files are not synced: after a cut they may be outdated, and are rebuilt.
     if hive.run("project", &["--check"]).code != Some(0) {
         hive.run("project", &["--rebuild"]);
     }
     counts.check(name, agrees(hive));
-    // The disk has a folder of its own.
+    // ext4 creates this directory.
     let _ = fs::remove_dir(hive.dir().join("lost+found"));
     counts.check(name, check_files(hive));
 }

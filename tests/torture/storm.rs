@@ -1,7 +1,7 @@
-//! Workers that append while somebody kills them at random moments.
+//! Workers append and are killed at random moments.
 //!
-//! Every key that was acknowledged is in the log exactly once, every other one at most once, and
-//! exactly once after it is repeated; a batch is there as a whole or not at all.
+//! Every acknowledged key is in the log exactly once, every other key at most once, and exactly once after the request
+//! is repeated; a batch is recorded as a whole or not at all.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -19,14 +19,14 @@ use crate::test_vault::TestVault;
 use crate::vaults::{check_goes_on, check_verifies, keys, log, payload};
 
 const WORKERS: usize = 16;
-/// Kills in one vault; then comes a fresh one.
+/// Kills per vault, before a new one is created.
 const KILLS: usize = 500;
 const BATCH: usize = 5;
 
-/// A running command. It is waited for only under this lock, so a kill never meets another process.
+/// A running command. It is reaped only under this lock, so a kill never hits another process.
 type Slot = Mutex<Option<Child>>;
 
-/// One command: a single event, or a batch. Both carry their keys.
+/// One command: a single event, or a batch. Both have keys.
 struct Wish {
     keys: Vec<String>,
     acknowledged: bool,
@@ -57,12 +57,12 @@ impl Wish {
         self.keys.iter().map(|key| found.get(key).copied().unwrap_or_default()).collect()
     }
 
-    /// Starts it and reads its reply to the end, which is also the process's end.
+    /// Starts it and reads its reply until the process exits.
     fn run(&self, hive: &TestVault, slot: &Slot, started: &mpsc::Sender<usize>, worker: usize) -> (String, ExitStatus) {
         let mut command = hive.process("append");
         command.args(self.args()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the command starts");
-        // It may be killed before it reads; its input is short, so nobody waits here.
+        // It may be killed before it reads; the input is short, so this never blocks.
         let _ = child.stdin.take().expect("a pipe").write_all(self.input().as_bytes());
         let mut stdout = child.stdout.take().expect("a pipe");
         *slot.lock().expect("no panic") = Some(child);
@@ -118,7 +118,7 @@ fn storm(seed: u64, wanted: usize, budget: Budget, counts: &mut Counts) {
         scope.spawn(move || {
             let mut dice = Dice::new(seed + 1);
             for worker in starts {
-                // Not to wait for something: the moment of the kill is what is random.
+                // This does not wait for anything: it makes the moment of the kill random.
                 thread::sleep(Duration::from_micros(dice.below(12_000)));
                 if let Some(child) = slots[worker].lock().expect("no panic").as_mut() {
                     child.kill().expect("our own child");
@@ -129,7 +129,7 @@ fn storm(seed: u64, wanted: usize, budget: Budget, counts: &mut Counts) {
     });
     counts.tried += kills.into_inner();
     for reply in odd.into_inner().expect("no panic") {
-        counts.note("kill storm", Wrong::ChainBreak(format!("not killed, but said: {reply}")));
+        counts.note("kill storm", Wrong::ChainBreak(format!("not killed, but replied: {reply}")));
     }
     counts.check("kill storm", check_goes_on(&hive).map_err(Wrong::ChainBreak));
     let found = keys(&log(&hive.vault()));

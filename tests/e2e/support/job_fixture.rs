@@ -1,4 +1,4 @@
-//! Jobs for tests: held at gates, and looked at from outside.
+//! Jobs for tests: they can be held at gates and observed from outside.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::support::steps::{id, ok};
 use crate::support::test_vault::{Reply, TestVault, write_private};
 
-/// No test waits longer than this for something that must come.
+/// No test waits longer than this for an expected event.
 const LONG: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// A vault in which jobs are fired.
@@ -48,7 +48,7 @@ impl TestJobVault {
         story
     }
 
-    /// Other settings from now on.
+    /// Replaces the settings.
     pub fn settle(&self, settings: &str) {
         write_private(&self.vault().join("hiveforge.config.yaml"), settings.as_bytes());
     }
@@ -67,12 +67,12 @@ impl TestJobVault {
         reply
     }
 
-    /// Tries to.
+    /// Fires a script with options; the caller checks the reply.
     pub fn fires(&self, options: &[&str], script: &str) -> Reply {
         self.run("job", &[&["fire"], options, &["--", "sh", "-c", script]].concat())
     }
 
-    /// Waits for a job as hf-poll does. It always exits 0.
+    /// Waits for a job with hf-poll, which always exits 0.
     #[track_caller]
     pub fn poll(&self, reference: &str) -> Reply {
         let reply = self.run("poll", &[reference]);
@@ -80,7 +80,7 @@ impl TestJobVault {
         reply
     }
 
-    /// A gate that a script passes with `read x <NAME`, or tells of something with `echo x >NAME`.
+    /// Creates a gate: a script waits at it with `read x <NAME`, or reports to the test with `echo x >NAME`.
     pub fn gate(&self, name: &str) -> Gate {
         let path = self.dir().join(name);
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
@@ -88,7 +88,7 @@ impl TestJobVault {
         Gate { pipe: File::options().read(true).write(true).open(path).expect("a pipe") }
     }
 
-    /// The folder of a job.
+    /// The directory of a job.
     pub fn job(&self, reference: &str) -> PathBuf {
         self.vault().join("Jobs").join(id(self, "task", reference))
     }
@@ -99,7 +99,7 @@ impl TestJobVault {
         seal::open(&fs::read(self.job(reference).join(name)).expect("a record")).expect("a whole record")
     }
 
-    /// Changes a record of a job as somebody would who can write there and knows the checksum.
+    /// Forges a record of a job, with a valid checksum.
     pub fn forge_record(&self, reference: &str, name: &str, change: impl FnOnce(&mut Value)) {
         let mut record = self.record(reference, name);
         change(&mut record);
@@ -112,17 +112,17 @@ impl TestJobVault {
         ["supervisor", "pid"].map(|name| identity[name].as_i64().expect("a pid") as i32)
     }
 
-    /// What a job printed.
+    /// The output of a job.
     pub fn log(&self, logref: &str) -> Vec<u8> {
         fs::read(self.vault().join("Autonomous").join(logref)).expect("a log")
     }
 
-    /// The events about the vault's only run of a type.
+    /// The events of a type.
     pub fn of_kind(&self, kind: &str) -> Vec<Value> {
         self.events().into_iter().filter(|event| event["event_type"] == kind).collect()
     }
 
-    /// Damages the last event, so that nobody may append. Gives what was there.
+    /// Damages the last event, so that appends are refused. Returns the original bytes.
     pub fn damage(&self) -> Vec<u8> {
         let good = fs::read(self.segment()).expect("a segment");
         let mut bad = good.clone();
@@ -132,7 +132,7 @@ impl TestJobVault {
         good
     }
 
-    /// Makes up for it.
+    /// Restores them.
     pub fn mend(&self, good: &[u8]) {
         fs::write(self.segment(), good).expect("our own file");
     }
@@ -159,7 +159,7 @@ impl TestJobVault {
         pids.filter_map(ours).collect()
     }
 
-    /// Waits until nothing of this vault lives.
+    /// Waits until no process of this vault is left.
     #[track_caller]
     pub fn gone(&self) {
         loop {
@@ -173,7 +173,7 @@ impl TestJobVault {
         }
     }
 
-    /// The end of a story: nothing lives, nothing lies about, and the log keeps every rule.
+    /// Ends a test: no process and no temporary file is left, and the log follows every rule.
     #[track_caller]
     pub fn over(self) {
         self.gone();
@@ -181,15 +181,15 @@ impl TestJobVault {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             assert!(!name.ends_with(".tmp") && name != "word", "left behind: {}", path.display());
         }
-        // The next reader records what was left unrecorded.
+        // The next reader records what a supervisor could not.
         ok(&self, "hf-job list");
         let reply = self.run("verify", &["--policy", "--projections"]).expect_exit(0);
         assert_eq!(["CHAIN", "POLICY", "PROJECTIONS"].map(|key| reply.get(key)), ["OK"; 3], "{reply:#?}");
     }
 }
 
-/// Waits until there is something to read, or a process has ended; says whether it came in time. What ends
-/// elsewhere in these tests may interrupt a wait: who runs a command with a time limit has SIGCHLD caught.
+/// Waits until there is something to read, or a process has ended. Returns whether that happened in time. SIGCHLD may
+/// interrupt the wait: running a command with a time limit installs a handler for it.
 pub fn comes(what: impl AsFd, max: &Timespec) -> bool {
     let mut fds = [PollFd::new(&what, PollFlags::IN)];
     retry_on_intr(|| poll(&mut fds, Some(max))).expect("a poll") == 1
@@ -198,10 +198,10 @@ pub fn comes(what: impl AsFd, max: &Timespec) -> bool {
 /// Waits for the end of a process.
 #[track_caller]
 pub fn ends(pid: i32, process: &OwnedFd) {
-    assert!(comes(process, &LONG), "process {pid} goes on and on");
+    assert!(comes(process, &LONG), "process {pid} does not end");
 }
 
-/// Sends a signal and waits for the end.
+/// Sends a signal and waits until the process ends.
 #[track_caller]
 pub fn kill(pid: i32, signal: Signal) {
     let process = pidfd_open(Pid::from_raw(pid).expect("a pid"), PidfdFlags::empty()).expect("it lives");
@@ -209,29 +209,29 @@ pub fn kill(pid: i32, signal: Signal) {
     ends(pid, &process);
 }
 
-/// Whether a process runs.
+/// Whether a process is running.
 pub fn lives(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// Where scripts and tests meet.
+/// A pipe that synchronises scripts with tests.
 pub struct Gate {
     pipe: File,
 }
 
 impl Gate {
-    /// Lets one pass.
+    /// Lets one waiting script pass.
     pub fn open(&mut self) {
         self.pipe.write_all(b"go\n").expect("an open pipe");
     }
 
-    /// Waits for somebody to tell something.
+    /// Waits for a script to report something.
     #[track_caller]
     pub fn line(&mut self) -> String {
         let mut line = Vec::new();
         while line.last() != Some(&b'\n') {
             let mut byte = [0];
-            assert!(comes(&self.pipe, &LONG), "nobody came to the gate");
+            assert!(comes(&self.pipe, &LONG), "no script came to the gate");
             self.pipe.read_exact(&mut byte).expect("an open pipe");
             line.push(byte[0]);
         }
@@ -239,7 +239,7 @@ impl Gate {
     }
 }
 
-/// A command that waits for a signal: started, and by now one that catches it.
+/// Starts a command and waits until it catches SIGTERM.
 pub fn waiting(story: &TestJobVault, name: &str, args: &[&str]) -> Child {
     let child = story.process(name).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let catches_term = || {
@@ -253,7 +253,7 @@ pub fn waiting(story: &TestJobVault, name: &str, args: &[&str]) -> Child {
     child
 }
 
-/// Waits until an event of a kind is recorded, as a follower of the log does.
+/// Waits until an event of a kind is recorded, by following the log.
 pub fn until_recorded(story: &TestJobVault, kind: &str) {
     use std::io::{BufRead, BufReader};
     let mut follower =

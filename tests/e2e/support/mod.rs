@@ -6,7 +6,7 @@
 //! - `job_fixture`: a vault whose jobs can be held at gates and watched from outside.
 //! - `watchdog_fixture`: a clock in seconds, watchdog ticks, and what a tick reports.
 //! - `session_fixture`: logging in, acting within a session, being asked to leave.
-//! - `random_life`: random histories of agents and an operator, with a model of its own that says what is late.
+//! - `random_life`: random histories of agents and an operator, with an independent model that says what is late.
 
 pub mod job_fixture;
 pub mod random_life;

@@ -12,14 +12,14 @@ pub fn within(hive: &TestVault, variables: &[(&str, &str)], line: &str) -> Reply
     Reply::of(command.envs(variables.iter().copied()).args(&words[1..]).output().expect("it runs")).report()
 }
 
-/// Logs an agent in, to a project. Gives the session's id.
+/// Logs an agent in to a project. Returns the id of the session.
 #[track_caller]
 pub fn logged_in(hive: &TestVault, agent: &str, project: &str) -> String {
     let line = format!("hf-session login --agent {agent} --project {project}");
     ok(hive, &line).get("SESSION_ID").to_owned()
 }
 
-/// Fails unless a reply asks to leave for this reason and nothing was changed.
+/// Asserts that a line is answered with a request to leave, for this reason, and changes nothing.
 #[track_caller]
 pub fn asks_to_leave(hive: &TestVault, variables: &[(&str, &str)], line: &str, reason: &str) -> Reply {
     let (before, recorded) = (hive.contents(), hive.events().len());
@@ -27,7 +27,7 @@ pub fn asks_to_leave(hive: &TestVault, variables: &[(&str, &str)], line: &str, r
     let told = ["STATUS", "REASON"].map(|key| reply.get(key));
     assert_eq!(told, ["EXIT_REQUESTED", reason], "{line}: {reply:#?}");
     assert!(reply.get("NEXT").starts_with("ACTION hf-session logout"), "{line}: {reply:#?}");
-    // What was due before it may be recorded first, and nothing else.
+    // Only what was already due may be recorded first.
     let settled = hive.events().split_off(recorded);
     let found = |event: &Value| event["actor"].as_str().is_some_and(|actor| actor.starts_with("core:"));
     assert!(settled.iter().all(found) && settled.len() <= 3, "{line}: {settled:#?}");

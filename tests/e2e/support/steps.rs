@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::support::test_vault::{Reply, TestVault, forged, write_private};
 
-/// Runs a command line as a person would type it: `hf-task claim T-0001`. No word has a space.
+/// Runs a command line as typed: `hf-task claim T-0001`. No argument may contain a space.
 pub fn sh(hive: &TestVault, line: &str) -> Reply {
     let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
     hive.run(words[0], &words[1..])
 }
 
-/// The same, for what must work.
+/// Runs a line that must succeed.
 #[track_caller]
 pub fn ok(hive: &TestVault, line: &str) -> Reply {
     sh(hive, line).expect_exit(0)
 }
 
-/// Runs a line that must not do what it asks: this exit code, this sentence, no byte changed.
+/// Asserts that a line is refused with this exit code and this message, and changes nothing.
 #[track_caller]
 pub fn refuses(hive: &TestVault, line: &str, code: i32, sum: &str) -> Reply {
     let words: Vec<&str> = line.strip_prefix("hf-").expect("one of our commands").split(' ').collect();
@@ -31,33 +31,33 @@ pub fn refuses(hive: &TestVault, line: &str, code: i32, sum: &str) -> Reply {
     reply
 }
 
-/// A vault with settings of its own under `governance:`.
+/// A vault with these settings under `governance:`.
 pub fn governed(settings: &str) -> TestVault {
     let hive = TestVault::new();
     write_private(&hive.vault().join("hiveforge.config.yaml"), format!("governance:\n  {settings}\n").as_bytes());
     hive
 }
 
-/// REQ-0001, analysed and approved by DEC-0001.
+/// Creates REQ-0001, analysed and approved by DEC-0001.
 pub fn approved(hive: &TestVault) {
     ok(hive, "hf-require propose Login");
     ok(hive, "hf-require analyze REQ-0001 Easy.");
     ok(hive, "hf-decide approve DEC-0001");
 }
 
-/// T-0001, ready and held by an agent.
+/// Creates T-0001, claimed by an agent.
 pub fn held(hive: &TestVault, by: &str) {
     ok(hive, "hf-task propose Form");
     ok(hive, &format!("hf-task claim T-0001 --actor {by}"));
 }
 
-/// T-0001, running and held by an agent.
+/// Creates T-0001, claimed and started by an agent.
 pub fn running(hive: &TestVault, by: &str) {
     held(hive, by);
     ok(hive, &format!("hf-task start T-0001 --actor {by}"));
 }
 
-/// The state of what a reference names.
+/// The state of the entity with this reference.
 #[track_caller]
 pub fn state(hive: &TestVault, reference: &str) -> String {
     let command = match reference.split_once('-').expect("a short reference").0 {
@@ -84,15 +84,15 @@ pub fn count(hive: &TestVault, kind: &str) -> usize {
     kinds(hive).iter().filter(|recorded| *recorded == kind).count()
 }
 
-/// Fails unless the log keeps every rule.
+/// Asserts that the log follows every rule.
 #[track_caller]
 pub fn keeps_the_rules(hive: &TestVault) {
     let reply = hive.run("verify", &["--policy"]).expect_exit(0);
     assert_eq!(reply.get("POLICY"), "OK");
 }
 
-/// Rewrites the log as what was recorded, in its batches, and these events after it, each by the actor it names.
-/// Gives what `hf-verify --policy` finds, each without the id of its event.
+/// Appends these events to the log as a forger would, each by the given actor. Returns the findings of
+/// `hf-verify --policy`, without the ids of their events.
 #[track_caller]
 pub fn found_after(hive: &TestVault, more: Vec<(&str, Kind, &str, Value)>) -> Vec<String> {
     let mut events = hive.recorded();
@@ -103,7 +103,7 @@ pub fn found_after(hive: &TestVault, more: Vec<(&str, Kind, &str, Value)>) -> Ve
     found_in(hive, events)
 }
 
-/// The same for a log that is made of these events alone.
+/// The same for a log that consists of these events only.
 #[track_caller]
 pub fn found_in(hive: &TestVault, mut events: Vec<Event>) -> Vec<String> {
     let (mut prev, mut bytes) = (Digest::ZERO, Vec::new());
@@ -120,7 +120,7 @@ pub fn found_in(hive: &TestVault, mut events: Vec<Event>) -> Vec<String> {
     reply.all("FINDING").into_iter().map(without_id).collect()
 }
 
-/// The id of what a reference names.
+/// The id of the entity with this reference.
 #[track_caller]
 pub fn id(hive: &TestVault, command: &str, reference: &str) -> String {
     let reply = hive.run(command, &["show", reference]).expect_exit(0);

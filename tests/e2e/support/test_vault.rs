@@ -1,4 +1,4 @@
-//! A vault of its own for every test, and the commands to run on it.
+//! A separate vault for every test, and the commands to run on it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,52 +21,52 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 
-/// The moment at which tests begin.
+/// The time at which tests start.
 pub const START: &str = "2026-01-31T12:00:00Z";
 
-/// What the commands are told to leave out; only scripts/torture does that.
+/// The step that the commands skip; only scripts/torture sets it.
 pub static SABOTAGE: Mutex<Option<&'static str>> = Mutex::new(None);
 
-/// The variable by which whatever a test starts is known as its own, wherever that works.
+/// A variable that marks the processes started by a test, whatever their working directory.
 const HIVE: &str = "HIVE";
-/// How long the kernel may take to end what was killed.
+/// How long the kernel may take to end a killed process.
 const KILLED_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// A temporary folder, with or without a vault in it.
+/// A temporary directory, with or without a vault in it.
 pub struct TestVault {
     home: Home,
     now: String,
-    /// Where the commands keep their replies as JSON, to be held against the schema.
+    /// Where the commands write their replies as JSON, to be validated against the schema.
     replies: Option<NamedTempFile>,
 }
 
 impl TestVault {
-    /// A folder without a vault.
+    /// A directory without a vault.
     pub fn empty() -> Self {
         TestVault::empty_in(&std::env::temp_dir())
     }
 
-    /// The same inside of another folder.
+    /// The same inside another directory.
     pub fn empty_in(folder: &Path) -> Self {
-        // Elsewhere every system call counts.
+        // Only in the e2e tests: others count or fail every system call.
         let replies = (env!("CARGO_CRATE_NAME") == "e2e").then(|| NamedTempFile::new().expect("a temporary file"));
-        let home = Home { dir: tempfile::tempdir_in(folder).expect("a temporary folder") };
+        let home = Home { dir: tempfile::tempdir_in(folder).expect("a temporary directory") };
         TestVault { home, now: START.to_owned(), replies }
     }
 
-    /// A folder with a fresh vault.
+    /// A directory with a new vault.
     pub fn new() -> Self {
         let hive = TestVault::empty();
         hive.run("init", &[]).expect_exit(0);
         hive
     }
 
-    /// What the clock says.
+    /// The time on the clock.
     pub fn now(&self) -> &str {
         &self.now
     }
 
-    /// Moves the clock of the commands that follow.
+    /// Sets the clock for the commands that follow.
     pub fn at(&mut self, now: &str) -> &Self {
         self.now = now.to_owned();
         self
@@ -80,7 +80,7 @@ impl TestVault {
         self.dir().join("Vault")
     }
 
-    /// A command with a clean environment, in this folder.
+    /// A command with a clean environment, in this directory.
     pub fn process(&self, name: &str) -> Process {
         let mut process = Process::new(binary(name));
         process.current_dir(self.dir()).env_clear().env("USER", "jo").env("HF_NOW", &self.now);
@@ -90,7 +90,7 @@ impl TestVault {
         process
     }
 
-    /// The same, with its input and output under control.
+    /// The same, as an assert_cmd command.
     pub fn command(&self, name: &str) -> Command {
         Command::from_std(self.process(name))
     }
@@ -105,8 +105,7 @@ impl TestVault {
         Reply::of(self.command(name).args(args).write_stdin(input).output().expect("the command runs"))
     }
 
-    /// Runs a command that must not do what it was asked: this exit code, a reason on one line, no
-    /// byte changed.
+    /// Asserts that a command is refused with this exit code and a reason in one line, and changes nothing.
     #[track_caller]
     pub fn refuses(&self, name: &str, args: &[&str], code: i32) -> Reply {
         self.refuses_input(name, args, "", code)
@@ -125,7 +124,7 @@ impl TestVault {
         reply
     }
 
-    /// Runs the command that a reply names as the next one, exactly as printed.
+    /// Runs the next command of a reply, exactly as printed.
     #[track_caller]
     pub fn run_next(&self, reply: &Reply) -> Reply {
         let line = reply.get("NEXT").strip_prefix("ACTION hf-").expect("NEXT is a command");
@@ -133,7 +132,7 @@ impl TestVault {
         self.run(words[0], &words[1..])
     }
 
-    /// Starts a command whose output is read line by line; it is ended with the value.
+    /// Starts a command whose output is read line by line; it ends when the value is dropped.
     pub fn start(&self, name: &str, args: &[&str]) -> Running {
         let mut child = self.process(name).args(args).stdout(Stdio::piped()).spawn().expect("the command starts");
         let lines = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -147,7 +146,7 @@ impl TestVault {
         self.run("append", &["RequirementProposed", "--payload", &payload]).expect_exit(0)
     }
 
-    /// What a command would know of this folder, for calls of the library itself.
+    /// The context of a command in this directory, for direct calls of the library.
     pub fn context(&self) -> Context {
         let now = Timestamp::parse(&self.now).expect("an exact time");
         let caller = Caller { actor: Actor::parse("user:jo").expect("an actor"), shell: op::Shell::Persons };
@@ -165,7 +164,7 @@ impl TestVault {
         Vault::open(&self.vault()).expect("a vault").verify(Scope::ALL, &mut |_, _| {}).expect("a verdict")
     }
 
-    /// Puts every file of the vault back to what it was, and removes what was not there.
+    /// Restores every file of the vault, and removes new ones.
     pub fn restore(&self, contents: &[(PathBuf, Vec<u8>)]) {
         let now = self.contents();
         for (path, _) in now.iter().filter(|(path, _)| !contents.iter().any(|(p, _)| p == path)) {
@@ -181,26 +180,26 @@ impl TestVault {
         self.vault().join("Akashic/chain.json")
     }
 
-    /// A file or folder of `Akashic/`.
+    /// A file or directory in `Akashic/`.
     pub fn akashic(&self, name: &str) -> PathBuf {
         self.vault().join("Akashic").join(name)
     }
 
-    /// A JSON file of `Akashic/`.
+    /// A JSON file in `Akashic/`.
     #[track_caller]
     pub fn json(&self, name: &str) -> Value {
         let text = fs::read(self.akashic(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Appends one event and gives the reply.
+    /// Appends one event and returns the reply.
     #[track_caller]
     pub fn append(&self, event_type: &str, subject: &str, payload: Value) -> Reply {
         let payload = payload.to_string();
         self.run("append", &[event_type, "--subject", subject, "--payload", &payload]).expect_exit(0)
     }
 
-    /// A requirement that an operator approved, from its proposal on. Gives the decision's subject.
+    /// Proposes, analyses and approves a requirement. Returns the subject of the decision.
     #[track_caller]
     pub fn approved(&self, requirement: &str, title: &str) -> String {
         self.append("RequirementProposed", requirement, json!({"title": title}));
@@ -209,7 +208,7 @@ impl TestVault {
         decision
     }
 
-    /// Records a requirement's analysis. Gives the subject of the decision that it asks for.
+    /// Records the analysis of a requirement. Returns the subject of the decision that it requests.
     #[track_caller]
     pub fn analyzed(&self, requirement: &str) -> String {
         self.append("RequirementAnalyzed", requirement, json!({}));
@@ -218,7 +217,7 @@ impl TestVault {
         asked["subject"].as_str().expect("a subject").to_owned()
     }
 
-    /// Takes a task that is ready and begins a run of it.
+    /// Claims a ready task and starts a run of it.
     #[track_caller]
     pub fn started(&self, task: &str, run: &str) {
         self.append("TaskAssigned", task, json!({}));
@@ -231,18 +230,18 @@ impl TestVault {
         self.pipe("append", &["--batch"], jsonl(lines)).expect_exit(0)
     }
 
-    /// The same vault in a folder of its own, as `cp -r` makes it.
+    /// A copy of the vault in another directory, as made by `cp -r`.
     pub fn copy(&self) -> TestVault {
         let mut copy = TestVault::empty();
         copy.now.clone_from(&self.now);
         let done = Process::new("cp").arg("-r").arg(self.vault()).arg(copy.vault()).output().expect("cp runs");
-        // What is written beside its place, and renamed meanwhile, is no part of the vault.
+        // Temporary files may be renamed during the copy; they are not part of the vault.
         let complaints = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(complaints.lines().all(|line| line.contains(".tmp'")), "{done:?}");
         copy
     }
 
-    /// Makes the log these events, sealed as a valid chain whatever they say. The head record goes.
+    /// Replaces the log by these events, sealed as a valid chain whatever they contain. Removes the head record.
     pub fn forge(&self, events: &mut [Event]) {
         let (mut prev, mut bytes) = (Digest::ZERO, Vec::new());
         for event in events {
@@ -254,12 +253,12 @@ impl TestVault {
         fs::remove_file(self.head()).expect("a head record");
     }
 
-    /// The events of the only segment, to forge others from.
+    /// The events of the only segment, as a base for forged ones.
     pub fn recorded(&self) -> Vec<Event> {
         self.lines().iter().map(|line| Event::read(line.as_bytes()).expect("an event")).collect()
     }
 
-    /// Names and contents of what is in quarantine.
+    /// Names and contents of the files in quarantine.
     pub fn quarantine(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let dir = self.vault().join("Akashic/quarantine");
         self.contents().into_iter().filter(|(path, _)| path.starts_with(&dir)).collect()
@@ -281,7 +280,7 @@ impl TestVault {
         all
     }
 
-    /// The only segment of a young vault.
+    /// The only segment of a new vault.
     pub fn segment(&self) -> PathBuf {
         self.vault().join("Akashic/events/2026-01/2026-01-31.jsonl")
     }
@@ -302,7 +301,7 @@ pub fn reply_schema() -> &'static jsonschema::Validator {
 }
 
 impl Drop for TestVault {
-    /// Every reply that a test saw is what the schema says, also where the test saw it as text.
+    /// Checks every reply that a test saw against the schema, even if the test saw it as text.
     fn drop(&mut self) {
         let Some(file) = self.replies.take().filter(|_| !std::thread::panicking()) else { return };
         let text = fs::read_to_string(file.path()).unwrap_or_default();
@@ -316,14 +315,14 @@ impl Drop for TestVault {
     }
 }
 
-/// The folder of a hive. Whatever still runs in it goes first: a supervisor would write into a vault that is
-/// being removed, and what a test that failed has started would go on for minutes.
+/// The directory of a hive. Its processes are killed before it is removed: a supervisor would write into a vault that
+/// is being removed, and the processes of a failed test would run for minutes.
 struct Home {
     dir: TempDir,
 }
 
 impl Home {
-    /// Every living process that works here, or whose arguments or variables name this folder.
+    /// Every process that runs in this directory, or whose arguments or environment contain its path.
     fn processes(&self) -> Vec<OwnedFd> {
         let dir = self.dir.path();
         let names_dir = |text: Vec<u8>| memchr::memmem::find(&text, dir.as_os_str().as_bytes()).is_some();
@@ -336,7 +335,7 @@ impl Home {
         let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         let held = pids.filter(|pid| is_ours(*pid)).filter_map(|pid| {
             let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-            // Looked at again, now that nobody else can get its number.
+            // Check again, now that the pid cannot be reused.
             is_ours(pid).then_some(process)
         });
         held.collect()
@@ -345,7 +344,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // New ones may come while old ones go.
+        // New processes may start while old ones end.
         for _ in 0..10 {
             let left = self.processes();
             for process in &left {
@@ -362,7 +361,7 @@ impl Drop for Home {
 }
 
 fn collect(dir: &Path, all: &mut Vec<(PathBuf, Vec<u8>)>) {
-    for entry in fs::read_dir(dir).expect("a folder") {
+    for entry in fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
         match fs::symlink_metadata(&path).expect("it is there").is_dir() {
             true => collect(&path, all),
@@ -371,19 +370,19 @@ fn collect(dir: &Path, all: &mut Vec<(PathBuf, Vec<u8>)>) {
     }
 }
 
-/// Writes a file that only its owner can write, whatever the umask.
+/// Writes a file that only its owner can read and write, whatever the umask.
 pub fn write_private(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).expect("a file");
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("our own file");
 }
 
-/// The wish to propose a requirement.
+/// A request to propose a requirement.
 pub fn proposal(title: &str) -> NewEvent {
     let payload = json!({"title": title}).as_object().expect("an object").clone();
     NewEvent { event_type: "RequirementProposed".to_owned(), payload, ..Default::default() }
 }
 
-/// An event to forge a log with, made at the nth second of a test and caused by nothing.
+/// An event for a forged log, at the nth second of a test and without causes.
 pub fn forged(n: u64, kind: Kind, subject: &str, payload: Value) -> Event {
     let draft = Draft {
         kind,
@@ -402,7 +401,7 @@ pub fn jsonl(values: &[Value]) -> String {
     values.iter().map(|value| format!("{value}\n")).collect()
 }
 
-/// A command that runs beside the test.
+/// A command that runs in the background.
 pub struct Running {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -419,24 +418,23 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone when the test is.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The built command: the one binary, by a link of its name.
+/// The path of a command: a link to the one binary.
 pub fn binary(name: &str) -> PathBuf {
     static LINKS: OnceLock<PathBuf> = OnceLock::new();
     let file = if name.is_empty() { "hf".to_owned() } else { format!("hf-{name}") };
     LINKS.get_or_init(links).join(file)
 }
 
-/// A folder with a link to the binary under the name of every command. Tests that run beside this one make
-/// the same links.
+/// A directory with a link to the binary for every command. Concurrent test processes create the same links.
 fn links() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands");
-    fs::create_dir_all(&folder).expect("a folder");
+    fs::create_dir_all(&folder).expect("a directory");
     let binary = assert_cmd::cargo::cargo_bin!("hf");
     for name in std::iter::once("hf").chain(COMMANDS.iter().map(|entry| entry.name)) {
         let link = folder.join(name);
@@ -450,7 +448,7 @@ fn links() -> PathBuf {
     folder
 }
 
-/// What a command answered.
+/// The output of a command.
 #[derive(Debug)]
 pub struct Reply {
     pub stdout: String,
@@ -467,7 +465,7 @@ impl Reply {
         }
     }
 
-    /// Fails unless the exit code is this one, in the process and in the reply.
+    /// Asserts the exit code, of the process and in the reply.
     #[track_caller]
     pub fn expect_exit(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -475,7 +473,7 @@ impl Reply {
         self
     }
 
-    /// The report itself: where standard output was kept for a document, it is on standard error.
+    /// The reply itself, which is on standard error if standard output is a document.
     pub fn report(self) -> Self {
         match self.stdout.is_empty() {
             true => Reply { stdout: self.stderr, stderr: String::new(), ..self },
@@ -493,17 +491,17 @@ impl Reply {
     pub fn get(&self, key: &str) -> &str {
         match self.all(key).as_slice() {
             [one] => one,
-            other => panic!("{key} stands {} times: {self:#?}", other.len()),
+            other => panic!("{key} occurs {} times: {self:#?}", other.len()),
         }
     }
 
-    /// Standard output with what differs from run to run replaced: ids, digests, the folder.
+    /// Standard output with everything masked that differs from run to run: ids, digests, the directory.
     pub fn masked(&self, hive: &TestVault) -> String {
         mask(&self.stdout.replace(&hive.dir().display().to_string(), "<dir>"))
     }
 }
 
-/// Replaces ULIDs, digests, reference tags and vault ids by their kind.
+/// Replaces ULIDs, digests, reference tags and vault ids with placeholders.
 pub fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut word = String::new();
@@ -527,7 +525,7 @@ pub fn mask(text: &str) -> String {
     masked
 }
 
-/// A small generator of random numbers, the same for the same seed.
+/// A small pseudorandom generator: the same numbers for the same seed.
 pub struct Random {
     state: u64,
 }

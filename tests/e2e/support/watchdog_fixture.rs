@@ -1,11 +1,11 @@
-//! What tests of agents and their watchdog share: a clock in seconds, ticks, and what a tick says.
+//! Shared by the tests of agents and the watchdog: a clock in seconds, watchdog ticks, and what a tick reports.
 
 use hiveforge::base::{HeartbeatId, Timestamp};
 
 use crate::support::steps::sh;
 use crate::support::test_vault::{Reply, START, TestVault, write_private};
 
-/// A vault with these settings. No time between two looks is a gap, unless they say so.
+/// A vault with these settings. Unless they configure the watchdog, the time between two ticks is never a gap.
 pub fn configured(settings: &str) -> TestVault {
     let hive = TestVault::new();
     configure(&hive, settings);
@@ -18,12 +18,12 @@ pub fn configure(hive: &TestVault, settings: &str) {
     write_private(&hive.vault().join("hiveforge.config.yaml"), format!("{settings}{more}").as_bytes());
 }
 
-/// So many seconds after the begin of the test.
+/// The time this many seconds after the start of the test.
 pub fn moment(seconds: i64) -> Timestamp {
     Timestamp(Timestamp::parse(START).expect("an exact time").0 + seconds)
 }
 
-/// The heartbeat id of that moment.
+/// The heartbeat id of that time.
 pub fn beat(seconds: i64) -> String {
     HeartbeatId::from_time(moment(seconds), 0).to_string()
 }
@@ -34,7 +34,7 @@ pub fn at(hive: &mut TestVault, seconds: i64, line: &str) -> Reply {
     sh(hive, line)
 }
 
-/// Moves the clock and ticks: `CODE subject level seconds` of everything that is wrong.
+/// Moves the clock and runs the watchdog. Returns `CODE subject level seconds` of every anomaly.
 #[track_caller]
 pub fn tick(hive: &mut TestVault, seconds: i64) -> Vec<String> {
     let reply = at(hive, seconds, "hf-watchdog");
@@ -44,7 +44,7 @@ pub fn tick(hive: &mut TestVault, seconds: i64) -> Vec<String> {
     found
 }
 
-/// A whole report of the watchdog; how long it took differs from run to run.
+/// The full report of the watchdog, with its duration masked.
 pub fn told(hive: &TestVault, reply: &Reply) -> String {
     reply.masked(hive).replace(&format!("TICK_MS:{}\n", reply.get("TICK_MS")), "TICK_MS:<n>\n")
 }
@@ -54,14 +54,14 @@ pub fn file(hive: &TestVault, name: &str) -> std::path::PathBuf {
     hive.vault().join("Agents/main").join(name)
 }
 
-/// Fails unless the log keeps every rule and the projections are what it says.
+/// Asserts that the log follows every rule and the projections agree with it.
 #[track_caller]
 pub fn all_is_well(hive: &TestVault) {
     let reply = hive.run("verify", &["--policy", "--projections"]).expect_exit(0);
     assert_eq!((reply.get("POLICY"), reply.get("PROJECTIONS")), ("OK", "OK"));
 }
 
-/// Settings for stories of tasks: agents are not asked what they do, and no time between two looks is a gap.
+/// Settings for tests of tasks: agents need not report, and the time between two ticks is never a gap.
 pub const TASKS_ALONE: &str = "liveness:\n  never_seen_seconds: 1000000\nwatchdog:\n  interval_seconds: 1000000\n";
 
 /// A vault with these settings.

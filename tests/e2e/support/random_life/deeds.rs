@@ -1,4 +1,4 @@
-//! What agents and the operator do in a random life.
+//! The actions of agents and the operator in a random life.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ impl Life {
         }
     }
 
-    /// Choosing among the tasks of a project leaves none of them late.
+    /// Checks that a claim without a name leaves no overdue task in the project.
     pub(super) fn settled_in(&mut self, project: &str, reply: &Reply) {
         let mut left = self.world().late_in(project, self.now);
         left.retain(|late| !late.doubtful);
@@ -60,39 +60,39 @@ impl Life {
         }
     }
 
-    /// What an agent may take in a project.
+    /// The tasks of a project that an agent may claim.
     pub(super) fn free(&self, project: &str) -> BTreeSet<String> {
         let ours = self.world().tasks.iter().filter(|(_, task)| task.project == project);
         let free = ours.filter(|(subject, _)| self.world().stands(subject, self.now) == Phase::Ready);
         free.map(|(subject, _)| subject.clone()).collect()
     }
 
-    /// What somebody holds in time.
+    /// The tasks that are held and not late.
     pub(super) fn held(&self) -> Vec<String> {
         let stands = |subject: &&String| self.world().stands(subject, self.now);
         let held = |subject: &&String| matches!(stands(subject), Phase::Assigned | Phase::Running);
         self.world().tasks.keys().filter(held).cloned().collect()
     }
 
-    /// Whether the model leaves open what is free in a project.
+    /// Whether the model leaves open which tasks of a project are free.
     pub(super) fn is_doubtful_in(&self, project: &str) -> bool {
         self.world().tasks.values().any(|task| task.project == project && task.doubtful)
     }
 
-    /// What must come of the claim of one task.
+    /// The expected result of claiming one task.
     pub(super) fn of_claim(&self, caller: &Caller, subject: &str) -> Expect {
         let (world, task) = (self.world(), &self.world().tasks[subject]);
         match world.stands(subject, self.now) {
             _ if caller.leaves(world, self.now, &task.project) || world.is_paused(&task.project) => Expect::Refused,
             _ if task.doubtful => Expect::Anything,
             Phase::Ready => Expect::Works,
-            // To claim what one holds, or what is over, is not a question of time.
+            // Claiming one's own task, or a finished one, does not depend on time.
             Phase::Assigned | Phase::Running if task.holder.as_ref() != Some(&caller.actor()) => Expect::Refused,
             _ => Expect::Anything,
         }
     }
 
-    /// A task that somebody has or had, what that one may do with it, and what must come of it.
+    /// A task that an agent holds or held, the agent, a command about the task, and the expected result.
     pub(super) fn deed(&mut self) -> Option<(String, Caller, String, Expect)> {
         let had = self.world().tasks.iter().filter(|(_, t)| t.holder.is_some() && t.phase != Phase::Over);
         let had: Vec<String> = had.map(|(subject, _)| subject.clone()).collect();
@@ -115,7 +115,7 @@ impl Life {
         let expect = match stands {
             _ if world.tasks[&subject].doubtful => Expect::Anything,
             _ if caller.is_void(world, self.now) => Expect::Leave,
-            // The task was lost, and the project is paused: both are true.
+            // The task was lost and the project is paused: either may be the reason.
             Phase::Ready if leaves => Expect::Refused,
             Phase::Ready => Expect::Lost,
             _ if leaves => Expect::Leave,
@@ -136,7 +136,7 @@ impl Life {
         }
     }
 
-    /// An agent shows what it does: a heartbeat of what it holds, and of nothing that it let go.
+    /// An agent reports what it does, which is a heartbeat for the tasks it holds, and only for those.
     pub(super) fn show(&mut self) {
         let caller = self.caller();
         let line = self.pick(&["hf-checkpoint Here", "hf-activity --kind introspection"]);
@@ -144,9 +144,9 @@ impl Life {
         self.act(&caller, line, "--agent", expect);
     }
 
-    /// An agent declares strict deep work, takes longer, or is done.
+    /// An agent declares, extends or completes strict deep work.
     pub(super) fn dive(&mut self) {
-        // Mostly one that holds something, or there is nothing to keep.
+        // Usually an agent that holds a task, because otherwise deep work protects nothing.
         let held = self.held();
         let holds = self.pick_of(&held).filter(|_| self.dice.below(3) > 0).and_then(|task| self.holder_of(&task));
         let caller = match holds {
@@ -175,7 +175,7 @@ impl Life {
         }
     }
 
-    /// An agent logs in, stays, or leaves.
+    /// An agent logs in, renews its session, or logs out.
     pub(super) fn sit(&mut self) {
         let n = self.dice.below(AGENTS.len() as u64) as usize;
         let agent = AGENTS[n];
@@ -207,7 +207,7 @@ impl Life {
         }
     }
 
-    /// An operator answers, in time or late.
+    /// An operator answers a decision, in time or late.
     pub(super) fn answer(&mut self) {
         let open = self.world().decisions.values().filter(|decision| decision.open);
         let open: Vec<String> = open.map(|decision| decision.name.clone()).collect();
@@ -219,7 +219,7 @@ impl Life {
         self.tell(&line, Expect::Works);
     }
 
-    /// An operator changes the settings. A longer limit takes back what nobody has recorded.
+    /// An operator changes the settings. A longer limit cancels what was due but not yet recorded.
     pub(super) fn govern(&mut self) {
         let (hours, lease) = (self.pick(&[1, 6, 24, 48]), self.pick(&[120, 900, 3600]));
         if !self.careful || !self.world().has_unanswered(self.now) {
@@ -227,7 +227,7 @@ impl Life {
         }
     }
 
-    /// Whether somebody let such a task go and nobody has taken it since, recorded or not.
+    /// Whether such a task was lost by its holder and not claimed since, recorded or not.
     pub(super) fn has_let_go(&self, such: impl Fn(&Task) -> bool) -> bool {
         let world = self.world();
         let had = world.tasks.iter().filter(|(_, task)| task.holder.is_some() && such(task));
@@ -236,7 +236,7 @@ impl Life {
 
     pub(super) fn pause(&mut self) {
         let paused = PROJECTS.into_iter().find(|project| self.world().is_paused(project));
-        // What is paused mostly goes on before something else is.
+        // Usually resume a paused project before pausing another.
         let project = paused.filter(|_| self.dice.below(4) > 0).unwrap_or(self.pick(&PROJECTS));
         if self.world().is_paused(project) {
             self.tell(&format!("hf-resume --project {project}"), Expect::Works);

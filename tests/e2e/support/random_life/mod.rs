@@ -1,5 +1,6 @@
-//! A random life: agents that claim, start, beat, dive, log in and are late, an operator who pauses, answers and
-//! changes settings, and what everybody says of one moment. Whatever is not as the model says is written down.
+//! A random life: agents that claim and start tasks, send heartbeats, do deep work, log in and are late; an operator
+//! who pauses, answers and changes settings; and questions to every command about one moment. Every difference from the
+//! model is noted.
 
 mod deeds;
 pub mod model;
@@ -13,33 +14,32 @@ use crate::support::random_life::place::{Caller, Expect, Place, is_asked_for, sh
 use crate::support::test_vault::{Random, Reply, START, write_private};
 
 const AGENTS: [&str; 3] = ["a", "b", "c"];
-/// Who takes what others let go; it has nothing of its own.
+/// The agent that claims what others lost; it holds no other tasks.
 const TAKER: &str = "agent:taker";
 const PROJECTS: [&str; 2] = ["main", "beta"];
-/// Tasks that are neither proposed nor over, at most.
+/// The maximum number of unfinished tasks.
 const TASKS_MAX: usize = 7;
 
-/// A life from its first second on.
+/// A random sequence of commands in one vault.
 pub struct Life {
     place: Place,
     now: i64,
     dice: Random,
-    /// When the watchdog comes by, if it does.
+    /// Decides when the watchdog runs, if it runs at all.
     ticks: Option<Random>,
-    /// Whether an operator pauses, and an agent dives, only where nothing is late: then no watchdog makes a
-    /// difference.
+    /// Whether pauses and deep work start only where nothing is late: then the watchdog makes no difference.
     careful: bool,
     /// The newest session of each agent.
     sessions: [Option<String>; AGENTS.len()],
     pub wrong: Vec<String>,
-    /// Every command with what came of it.
+    /// Every command with its result.
     pub story: Vec<String>,
-    /// What was asked about: rules that something failed, and what must have come of a holder's or a session's call.
+    /// What the questions covered: broken rules, and expected results of calls by holders and in sessions.
     pub asked: BTreeSet<String>,
 }
 
 impl Life {
-    /// A life that has not begun.
+    /// A life without any commands yet.
     pub fn bare(seed: u64) -> Life {
         let mut life = Life {
             place: Place::new(),
@@ -66,7 +66,7 @@ impl Life {
         life
     }
 
-    /// Gives the vault settings: agents are not asked what they do, and no time between two looks is a gap.
+    /// Writes the settings: agents need not report, and the time between two ticks is never a gap.
     pub fn set(&mut self, approval_hours: i64, lease_seconds: i64) {
         let governance = format!(
             "governance:\n  max_retries: 50\n  max_concurrent_tasks: 50\n  approval_timeout_hours: {approval_hours}\n  \
@@ -95,7 +95,7 @@ impl Life {
         self.wrong.push(format!("{at} {what}"));
     }
 
-    /// Holds a reply against what was expected of it.
+    /// Compares a reply with the expected result.
     fn hold(&mut self, line: &str, reply: &Reply, expect: Expect) {
         if !expect.is_met(reply) {
             let said = reply.stdout.lines().take(4).collect::<Vec<_>>().join(" ");
@@ -105,15 +105,15 @@ impl Life {
         wrong.into_iter().for_each(|what| self.complain(what));
     }
 
-    /// What became of a command, for the comparison of two lives.
+    /// Records the result of a command, to compare two lives.
     fn note(&mut self, line: &str, reply: &Reply) {
         let status = reply.all("STATUS").first().copied().unwrap_or_default().to_owned();
-        // Leaving a session that is over changes nothing; either way it is gone.
+        // Logging out of an expired session has another status, but the session is gone either way.
         let status = if line.contains("logout") { String::new() } else { status };
         self.story.push(format!("{} {line} -> {:?} {status}", time(self.now), reply.code));
     }
 
-    /// A command of the operator.
+    /// Runs a command of the operator.
     pub fn tell(&mut self, line: &str, expect: Expect) -> Reply {
         let reply = self.place.run(&[], line);
         self.note(line, &reply);
@@ -121,7 +121,7 @@ impl Life {
         reply
     }
 
-    /// A command of an agent.
+    /// Runs a command of an agent.
     fn act(&mut self, caller: &Caller, line: &str, flag: &str, expect: Expect) -> Reply {
         let reply = caller.run(&mut self.place, line, flag);
         let whole = format!("[{}{}] {line}", caller.agent, if caller.session.is_some() { " in session" } else { "" });
@@ -130,14 +130,14 @@ impl Life {
         reply
     }
 
-    /// An agent, half the time in the shell of its newest session.
+    /// Picks an agent, half of the time in the shell of its newest session.
     fn caller(&mut self) -> Caller {
         let n = self.dice.below(AGENTS.len() as u64) as usize;
         let session = self.sessions[n].clone().filter(|_| self.dice.below(2) == 0);
         Caller { agent: AGENTS[n], session }
     }
 
-    /// The agent that has a task, or had it last, as a caller.
+    /// The agent that holds a task, or held it last, as a caller.
     fn holder_of(&mut self, task: &str) -> Option<Caller> {
         let holder = self.world().tasks[task].holder.clone()?;
         let n = AGENTS.iter().position(|agent| holder.strip_prefix("agent:") == Some(agent))?;
@@ -172,7 +172,7 @@ impl Life {
         self.place.hive.at(&time(now));
     }
 
-    /// Time passes; often just until something is, or is not any more, in time. Gives whether it did.
+    /// Lets time pass, often exactly to a deadline or one second past it. Returns whether it did that.
     fn wait(&mut self) -> bool {
         let ahead = self.world().moments_ahead(self.now);
         let (passed, at_edge) = match self.dice.below(20) {
@@ -181,7 +181,7 @@ impl Life {
             9..=10 => (60 * (1 + self.dice.below(15) as i64), false),
             11 => (3600 * (1 + self.dice.below(5) as i64), false),
             roll => {
-                // Mostly the next one, or whatever is short is over before it was looked at.
+                // Usually the next one; otherwise short deadlines would pass untested.
                 let next = self.dice.below(3).min(self.dice.below(3)) as usize;
                 ahead.get(next).map_or((30, false), |end| (end - self.now + i64::from(roll > 14), true))
             }
@@ -190,7 +190,7 @@ impl Life {
         at_edge
     }
 
-    /// The watchdog comes by: it finds what is late, and leaves nothing of it.
+    /// Runs the watchdog: it finds everything that is late, and settles it.
     fn tick(&mut self) {
         let late = self.world().late(self.now);
         let reply = self.place.run(&[], "hf-watchdog");
@@ -210,7 +210,7 @@ impl Life {
         }
     }
 
-    /// The log of the whole life keeps the rules.
+    /// Checks that the log of the whole life follows the rules.
     pub fn end(&mut self) {
         let reply = self.place.run(&[], "hf-verify --policy");
         if reply.all("POLICY") != ["OK"] {

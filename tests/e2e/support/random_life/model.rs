@@ -1,7 +1,7 @@
-//! What is late at a moment, told from the lines of a log by rules of its own.
+//! An independent model of what is late at a given time, computed from the lines of a log.
 //!
-//! Written from the design alone (3.1 and 6), and it shares nothing with the toolkit: the log is read as JSON,
-//! time is a number of seconds. A limit is still in time; what passed it is late from the next second on.
+//! It is written from the design alone (3.1 and 6) and shares nothing with the toolkit: the log is read as JSON, time
+//! is a number of seconds. At its deadline something is still in time; it is late from the next second on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use serde_json::Value;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// The days from 1970-01-01 to a date.
+/// The number of days from 1970-01-01 to a date.
 fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
-/// The second that a time of the log names.
+/// Converts a timestamp of the log to seconds.
 pub fn second(time: &str) -> i64 {
     let part = |from: usize, to: usize| time[from..to].parse::<i64>().expect("a number");
     let days = days_of(part(0, 4), part(5, 7), part(8, 10));
     days * DAY_SECONDS + part(11, 13) * 3600 + part(14, 16) * 60 + part(17, 19)
 }
 
-/// The same the other way round.
+/// Converts seconds to a timestamp of the log.
 pub fn time(second: i64) -> String {
     let (days, of_day) = (second.div_euclid(DAY_SECONDS), second.rem_euclid(DAY_SECONDS));
     let year = (1970..).find(|year| days_of(year + 1, 1, 1) > days).expect("a year");
@@ -46,14 +46,14 @@ pub struct Task {
     pub name: String,
     pub project: String,
     pub phase: Phase,
-    /// Who has it, or had it last.
+    /// The agent that holds it, or held it last.
     pub holder: Option<String>,
     pub run: Option<String>,
     lease: i64,
-    /// When it was claimed, or the claim renewed.
+    /// When it was claimed, or the claim was last renewed.
     from: i64,
-    /// Its time stood still when it was late already, and nobody had said so: whether that gave it a new lease
-    /// is left open. Answers about it only have to agree.
+    /// Its time was suspended when it was already late and nothing had recorded that. The design leaves open whether it
+    /// then gets a new lease; answers about it only have to agree.
     pub doubtful: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Task {
 struct Run {
     task: String,
     began: i64,
-    /// When it was last heard.
+    /// The time of its last heartbeat.
     heard: i64,
     may_take: Option<i64>,
 }
@@ -77,35 +77,35 @@ pub struct Session {
 pub struct Decision {
     pub name: String,
     asked: i64,
-    /// Nobody answered it, in time or not.
+    /// Not answered yet, whether overdue or not.
     pub open: bool,
     timed_out: bool,
 }
 
-/// The strict deep work of an agent, the newest or one that is over.
+/// A period of strict deep work.
 #[derive(Clone, Copy, Debug)]
 pub struct DeepWork {
     pub began: i64,
-    /// The end that was declared.
+    /// The declared end.
     pub until: i64,
     pub over: bool,
     pub extended: u32,
 }
 
-/// One thing that is late.
+/// Something that is late.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Late {
     pub subject: String,
-    /// What it is called: a short reference.
+    /// Its short reference.
     pub name: String,
-    /// Every rule that it fails, with its last moment in time.
+    /// Every rule that it breaks, with the deadline.
     pub rules: BTreeMap<&'static str, i64>,
     pub doubtful: bool,
-    /// The task that it is about, if any.
+    /// The task it concerns, if any.
     pub task: Option<String>,
 }
 
-/// Everything that the log says and that time can run out for.
+/// Everything in the log that can be late.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     pub tasks: BTreeMap<String, Task>,
@@ -120,7 +120,7 @@ pub struct World {
     /// Short references by subject.
     names: BTreeMap<String, String>,
     made: BTreeMap<&'static str, usize>,
-    /// `governance.approval_timeout_hours`, as it is set now.
+    /// The current `governance.approval_timeout_hours`.
     pub approval_hours: i64,
 }
 
@@ -129,18 +129,18 @@ impl World {
         self.paused.contains(project)
     }
 
-    /// The short reference of a subject; anything else is left as it is.
+    /// The short reference of a subject; anything else is returned unchanged.
     pub fn name<'a>(&'a self, subject: &'a str) -> &'a str {
         self.names.get(subject).map_or(subject, String::as_str)
     }
 
-    /// The strict deep work that an agent is in, if its declared time has not passed.
+    /// The current strict deep work of an agent, if its declared end has not passed.
     pub fn deep_work(&self, agent: &str, now: i64) -> Option<DeepWork> {
         let (work, _) = self.strict.get(agent)?;
         Some(*work).filter(|work| !work.over && now <= work.until)
     }
 
-    /// From when time counts for a task, at the earliest; nothing while it stands still.
+    /// The earliest time from which deadlines of a task are counted. None while its time is suspended.
     fn counts_from(&self, task: &Task, now: i64) -> Option<i64> {
         if self.is_paused(&task.project) {
             return None;
@@ -154,7 +154,7 @@ impl World {
         Some(resumed.max(surfaced))
     }
 
-    /// The deadlines of a held task, each with its rule; none while its time stands still.
+    /// The deadlines of a held task, each with its rule; none while its time is suspended.
     fn deadlines_of(&self, task: &Task, now: i64) -> Vec<(&'static str, i64)> {
         let Some(counts) = self.counts_from(task, now) else { return Vec::new() };
         match (task.phase, task.run.as_ref().and_then(|run| self.runs.get(run))) {
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    /// Every current deadline: what about, which rule, the last moment in time.
+    /// Every current deadline: the subject, the rule, the time.
     fn deadlines(&self, now: i64) -> Vec<(String, &'static str, i64)> {
         let mut all = Vec::new();
         for (subject, task) in &self.tasks {
@@ -183,10 +183,10 @@ impl World {
         all
     }
 
-    /// The deadlines that have not passed, and the ends of deep work; the soonest first.
+    /// The deadlines that have not passed, and the ends of deep work, in order.
     pub fn moments_ahead(&self, now: i64) -> Vec<i64> {
         let works = self.strict.keys().filter_map(|agent| self.deep_work(agent, now)).map(|work| work.until);
-        // What is late by one rule has no other moment ahead, whether or not somebody has recorded that.
+        // Something that is late by one rule has no other deadline ahead, whether or not that is recorded.
         let late: Vec<String> = self.late(now).into_iter().map(|late| late.subject).collect();
         let ahead = self.deadlines(now).into_iter().filter(|(subject, ..)| !late.contains(subject));
         let mut all: Vec<i64> = ahead.map(|(.., end)| end).chain(works).collect();
@@ -212,20 +212,20 @@ impl World {
         all
     }
 
-    /// What is late of the claims and runs of a project.
+    /// The late claims and runs of a project.
     pub fn late_in(&self, project: &str, now: i64) -> Vec<Late> {
         let mut all = self.late(now);
         all.retain(|late| late.task.as_ref().is_some_and(|task| self.tasks[task].project == project));
         all
     }
 
-    /// Whether a decision is open that should have been answered by now, recorded or not.
+    /// Whether an open decision is overdue, recorded or not.
     pub fn has_unanswered(&self, now: i64) -> bool {
         let late = |decision: &Decision| decision.timed_out || now > decision.asked + self.approval_hours * 3600;
         self.decisions.values().any(|decision| decision.open && late(decision))
     }
 
-    /// The task that a short reference names, by itself or by its newest run.
+    /// The task with a short reference, its own or that of its newest run.
     pub fn task_called(&self, name: &str) -> Option<String> {
         let is_it = |(subject, task): &(&String, &Task)| {
             self.name(subject) == name || task.run.as_ref().is_some_and(|run| self.name(run) == name)
@@ -233,7 +233,7 @@ impl World {
         self.tasks.iter().find(is_it).map(|(subject, _)| subject.clone())
     }
 
-    /// Whether the claim on a task has run out, or its run has.
+    /// Whether the claim or the run of a task is late.
     pub fn is_late(&self, task: &str, now: i64) -> bool {
         self.late(now).iter().any(|late| late.task.as_deref() == Some(task))
     }
@@ -246,7 +246,7 @@ impl World {
         }
     }
 
-    /// What is wrong with an event at its place in the log, as far as time goes.
+    /// What is wrong with an event at its position in the log, as far as time is concerned.
     pub fn judge(&self, event: &Value) -> Option<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, subject, actor) = (text(&event["event_type"]), text(&event["subject"]), text(&event["actor"]));
@@ -273,19 +273,19 @@ impl World {
             {
                 let task = self.task_of(event).filter(|task| self.tasks.contains_key(task))?;
                 let lost = self.is_late(&task, at) && !self.tasks[&task].doubtful;
-                lost.then(|| format!("{kind} of {about} by {actor}, whose claim had run out"))
+                lost.then(|| format!("{kind} of {about} by {actor}, whose claim had expired"))
             }
             "SessionRenewed" => {
                 let session = self.sessions.get(&subject)?;
-                (at > session.until).then(|| format!("{kind} of {about}, which was over at {}", time(session.until)))
+                (at > session.until).then(|| format!("{kind} of {about}, which expired at {}", time(session.until)))
             }
-            // The clock of these tests only goes on: nothing sleeps, and no time is to be subtracted.
-            "MachineSuspended" | "MachineBooted" => Some(format!("{kind} under a clock that never stood still")),
+            // The clock of these tests only moves forward: the machine is never suspended.
+            "MachineSuspended" | "MachineBooted" => Some(format!("{kind} although the machine was never suspended")),
             _ => None,
         }
     }
 
-    /// The task that an event is about.
+    /// The task that an event concerns.
     fn task_of(&self, event: &Value) -> Option<String> {
         let subject = event["subject"].as_str()?;
         match event["payload"]["task_id"].as_str() {
@@ -294,7 +294,7 @@ impl World {
         }
     }
 
-    /// Gives what an event has made its short reference.
+    /// Assigns the next short reference to a new subject.
     fn call(&mut self, prefix: &'static str, subject: &str) -> String {
         let made = self.made.entry(prefix).or_default();
         *made += 1;
@@ -303,7 +303,7 @@ impl World {
         name
     }
 
-    /// Marks the claims that time is taken from although it has run out.
+    /// Marks claims whose time is suspended although they are already late.
     fn doubt(&mut self, at: i64, concerns: impl Fn(&Task) -> bool) {
         for late in self.late(at) {
             if let Some(task) = late.task.and_then(|task| self.tasks.get_mut(&task)).filter(|task| concerns(task)) {
@@ -312,7 +312,7 @@ impl World {
         }
     }
 
-    /// Takes the next event of the log.
+    /// Applies the next event of the log.
     pub fn take(&mut self, event: &Value) {
         let at = second(event["timestamp"].as_str().expect("a time"));
         let payload = &event["payload"];
@@ -393,7 +393,7 @@ impl World {
             kind if kind.starts_with("DeepWork") => self.take_deep_work(kind, at, subject, &agent(), payload),
             _ => {}
         }
-        // What nobody holds is nobody's to have lost.
+        // A task without a holder cannot be in doubt.
         for task in self.tasks.values_mut().filter(|task| !matches!(task.phase, Phase::Assigned | Phase::Running)) {
             task.doubtful = false;
         }
@@ -402,7 +402,7 @@ impl World {
     fn take_deep_work(&mut self, kind: &str, at: i64, subject: String, agent: &str, payload: &Value) {
         let minutes = payload["minutes"].as_i64().unwrap_or_default();
         if kind == "DeepWorkStarted" {
-            // A flexible one suspends nothing that is looked at here.
+            // Flexible deep work suspends no deadline of this model.
             if payload["mode"] == "strict" {
                 self.doubt(at, |task| task.holder.as_deref() == Some(agent));
                 let before = self.strict.get(agent).map_or(i64::MIN, |(work, before)| work.until.max(*before));
@@ -415,7 +415,7 @@ impl World {
         let Some(work) = self.deep_works.get_mut(&subject) else { return };
         match kind {
             "DeepWorkExtended" => (work.until, work.extended) = (work.until + 60 * minutes, work.extended + 1),
-            // Who says so late says nothing new: it was over when its time was.
+            // Completing it late changes nothing: it ended at its declared time.
             "DeepWorkCompleted" => (work.until, work.over) = (work.until.min(at), true),
             _ => work.over = true,
         }

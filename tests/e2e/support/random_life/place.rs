@@ -1,4 +1,4 @@
-//! Where a random life takes place, who acts in it, and what must come of a command.
+//! The vault of a random life, its callers, and the expected results of commands.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,19 +11,19 @@ use crate::support::random_life::model::{Late, World, time};
 use crate::support::session_fixture::within;
 use crate::support::test_vault::{Reply, TestVault};
 
-/// Where lives take place: in memory, if there is such a folder. Nothing here asks what a power cut leaves.
+/// The parent directory of the vaults: in memory if possible, since no test here is about power cuts.
 fn folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if tempfile::tempfile_in(&memory).is_ok() { memory } else { std::env::temp_dir() }
 }
 
-/// A vault, and what its log says so far.
+/// A vault, and the model of its log so far.
 pub struct Place {
     pub hive: TestVault,
     pub world: World,
-    /// Lines of the log that the world has taken.
+    /// The number of log lines applied to the model.
     taken: usize,
-    /// What is wrong with what was recorded.
+    /// What is wrong with the recorded events.
     pub wrong: Vec<String>,
 }
 
@@ -36,7 +36,8 @@ impl Place {
 
     fn lines(&self) -> Vec<String> {
         let inside = |dir: PathBuf| {
-            let mut all: Vec<PathBuf> = fs::read_dir(dir).expect("a folder").map(|e| e.expect("one").path()).collect();
+            let mut all: Vec<PathBuf> =
+                fs::read_dir(dir).expect("a directory").map(|e| e.expect("one").path()).collect();
             all.sort();
             all
         };
@@ -45,7 +46,7 @@ impl Place {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Runs a line and takes what it recorded.
+    /// Runs a line and applies the events it recorded to the model.
     pub fn run(&mut self, shell: &[(&str, &str)], line: &str) -> Reply {
         let reply = within(&self.hive, shell, line);
         for recorded in self.lines().split_off(self.taken) {
@@ -57,7 +58,7 @@ impl Place {
         reply
     }
 
-    /// The same in a folder of its own, so that asking one does not change the answer of another.
+    /// A copy in another directory, so that one question does not change the answer to another.
     pub fn copy(&self, now: i64) -> Place {
         let mut hive = TestVault::empty_in(&folder());
         hive.at(&time(now));
@@ -67,18 +68,18 @@ impl Place {
     }
 }
 
-/// What must come of a command.
+/// The expected result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     Works,
-    /// The claim has passed: CLAIM_LOST, and the claim as the next step.
+    /// The claim expired: CLAIM_LOST, with a new claim as the next step.
     Lost,
-    /// The session is over, or the project paused: EXIT_REQUESTED.
+    /// The session expired, or the project is paused: EXIT_REQUESTED.
     Leave,
-    /// Refused, for whichever of several good reasons.
+    /// Refused, for any of several valid reasons.
     Refused,
     NoTask,
-    /// Not a question of time, or one that the design leaves open.
+    /// Does not depend on time, or the design leaves it open.
     Anything,
 }
 
@@ -97,7 +98,7 @@ impl Expect {
     }
 }
 
-/// Who runs a command: an agent by its name, in the shell of its session or outside of any.
+/// The caller of a command: an agent, in the shell of its session or without a session.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub agent: &'static str,
@@ -110,7 +111,7 @@ impl Caller {
         format!("agent:{}", self.agent)
     }
 
-    /// Whether it is asked to leave whatever it does: its session is over, or the project that it sits in paused.
+    /// Whether every command tells it to leave: its session expired, or its project is paused.
     pub fn leaves(&self, world: &World, now: i64, seat: &str) -> bool {
         match self.session.as_ref().map(|session| &world.sessions[session]) {
             Some(session) => !session.open || now > session.until || world.is_paused(&session.project),
@@ -125,7 +126,7 @@ impl Caller {
         })
     }
 
-    /// Runs a line; `flag` names the agent where no session does.
+    /// Runs a line; without a session, `flag` is the option that names the agent.
     pub fn run(&self, place: &mut Place, line: &str, flag: &str) -> Reply {
         match &self.session {
             Some(session) => {
@@ -138,12 +139,12 @@ impl Caller {
     }
 }
 
-/// The rules that are asked for.
+/// Whether this model covers a rule.
 pub fn is_asked_for(code: &str) -> bool {
     ["LEASE_EXPIRED", "RUN_OVERTIME", "SESSION_EXPIRED", "APPROVAL_OVERDUE"].contains(&code)
 }
 
-/// The rows of a list, which may be one row, or none.
+/// The rows of a list, which may also be a single row or null.
 pub fn rows(list: &Value) -> Vec<&Value> {
     match list {
         Value::Null => Vec::new(),
@@ -152,7 +153,7 @@ pub fn rows(list: &Value) -> Vec<&Value> {
     }
 }
 
-/// What is late, since when, in one line.
+/// Describes what is late, and since when, in one line.
 pub fn shown(late: &[Late]) -> String {
     late.iter().fold(String::new(), |mut all, late| {
         let rules: Vec<String> = late.rules.iter().map(|(rule, end)| format!("{rule} since {}", time(*end))).collect();

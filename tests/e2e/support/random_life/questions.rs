@@ -1,4 +1,4 @@
-//! Everybody is asked about the same moment, each on a copy of the vault.
+//! Asks every command about the same moment, each on a copy of the vault.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ impl Life {
         self.ask_everybody(project);
     }
 
-    /// The readers, somebody who wants a task of this project, somebody who holds one, somebody who is logged in.
+    /// Asks the readers, an agent that claims tasks of this project, a holder, and an agent in a session.
     pub fn ask_everybody(&mut self, project: &str) {
         let late = self.world().late(self.now);
         for late in &late {
@@ -28,7 +28,7 @@ impl Life {
         self.ask_session();
     }
 
-    /// hf-status and `hf-watchdog --check`. Gives the tasks that the latter says were let go.
+    /// Asks hf-status and `hf-watchdog --check`. Returns the tasks that the latter reports as lost.
     pub(super) fn ask_readers(&mut self, late: &[Late]) -> BTreeSet<String> {
         let mut copy = self.place.copy(self.now);
         let before = copy.hive.contents();
@@ -45,7 +45,7 @@ impl Life {
         };
         let told = self.named(problems);
         let rows = rows(problems).len() as u64;
-        // A status that names all of its problems is held to all of them, any other to what it names and counts.
+        // If hf-status lists all problems, all are compared; otherwise only those it lists, and the count.
         if status["problem_count"].as_u64().is_none_or(|count| count == rows) {
             self.compare("hf-status", &told, late);
         } else if !told.is_subset(&checked) {
@@ -56,7 +56,7 @@ impl Life {
         checked.iter().filter_map(|(_, name)| self.world().task_called(name)).collect()
     }
 
-    /// What a list of findings names: code and short reference, of the rules that are asked for here.
+    /// The codes and short references in a list of findings, for the rules that this model covers.
     pub(super) fn named(&self, findings: &Value) -> BTreeSet<(String, String)> {
         let words = |row: &Value| -> Vec<String> {
             let members: Vec<&Value> = row.as_object().map_or(vec![row], |row| row.values().collect());
@@ -73,7 +73,7 @@ impl Life {
         rows(findings).into_iter().filter_map(pair).collect()
     }
 
-    /// Holds what somebody finds late against what is late.
+    /// Compares what a command reports as late with what is late.
     pub(super) fn compare(&mut self, who: &str, found: &BTreeSet<(String, String)>, late: &[Late]) {
         let fits = |(code, name): &(String, String)| {
             late.iter().any(|late| late.name == *name && late.rules.contains_key(code.as_str()))
@@ -85,12 +85,12 @@ impl Life {
             late.iter().filter(|late| !late.doubtful && !found.iter().any(|(_, name)| *name == late.name)).collect();
         if !more.is_empty() || !missing.is_empty() {
             let missing: Vec<Late> = missing.into_iter().cloned().collect();
-            let what = format!("{who} finds {more:?} that is in time, and not {}", shown(&missing));
+            let what = format!("{who} finds {more:?}, which is in time, and misses {}", shown(&missing));
             self.complain(what);
         }
     }
 
-    /// Somebody else takes whatever can be had in a project: what is free, what was let go, and nothing more.
+    /// Another agent claims everything available in a project: what is free, what was lost, and nothing else.
     pub(super) fn ask_taker(&mut self, project: &str, let_go: &BTreeSet<String>) {
         let mut copy = self.place.copy(self.now);
         let line = format!("hf-task claim --project {project} --actor {TAKER}");
@@ -119,12 +119,12 @@ impl Life {
             let named = |all: &BTreeSet<String>| -> Vec<String> {
                 all.iter().map(|subject| self.world().name(subject).to_owned()).collect()
             };
-            let what = format!("{line} gets {:?}, where {:?} can be had", named(&taken), named(&free));
+            let what = format!("{line} gets {:?}, where {:?} is available", named(&taken), named(&free));
             self.complain(what);
         }
     }
 
-    /// The holder of a task, or an agent that believes it is, goes on with it.
+    /// The holder of a task, or an agent that lost it without knowing, continues its work.
     pub(super) fn ask_holder(&mut self, let_go: &BTreeSet<String>) {
         let Some((subject, caller, line, expect)) = self.deed() else { return };
         let mut copy = self.place.copy(self.now);
@@ -133,13 +133,13 @@ impl Life {
         let whole = format!("(copy) [{}] {line}", caller.agent);
         self.hold(&whole, &reply, expect);
         self.asked.insert(format!("holder {expect:?}"));
-        // Where the design leaves it open, the others are believed.
+        // Where the design leaves it open, the answers must agree.
         if expect == Expect::Anything && reply.code == Some(0) && let_go.contains(&subject) {
-            self.complain(format!("{whole} works, although hf-watchdog --check says that it was let go"));
+            self.complain(format!("{whole} works, although hf-watchdog --check reports the task as lost"));
         }
     }
 
-    /// An agent in a session stays, or is told to leave.
+    /// An agent in a session may stay, or is told to leave.
     pub(super) fn ask_session(&mut self) {
         let seated: Vec<usize> = (0..AGENTS.len()).filter(|n| self.sessions[*n].is_some()).collect();
         let Some(n) = self.pick_of(&seated) else { return };
@@ -148,7 +148,7 @@ impl Life {
         let line = self.pick(&["hf-session renew", "hf-checkpoint Here"]);
         let leaves = match line {
             "hf-session renew" => caller.leaves(self.world(), self.now, ""),
-            // Who is asked to tidy up may say what it does.
+            // While it may still tidy up, an agent may report what it does.
             _ => caller.is_void(self.world(), self.now),
         };
         let mut copy = self.place.copy(self.now);
