@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Vault;
 use super::lock::LockMode;
 use crate::base::{EntityType, Result, Subject, Ulid, limits};
-use crate::event::{Event, Kind, parse_ulid};
+use crate::event::{Event, parse_ulid};
 use crate::machine;
 use crate::state::{State, linked};
 
@@ -90,21 +90,10 @@ fn file(entity: EntityType) -> String {
 
 /// The types whose files an event rewrites, if they are small: all that it changes, except for a heartbeat.
 pub fn touched(event: &Event) -> Vec<EntityType> {
-    let Some(kind) = event.event_type.known().filter(|kind| *kind != Kind::Heartbeat) else { return Vec::new() };
+    let Some(kind) = event.event_type.known().filter(|kind| !kind.row().is_frequent) else { return Vec::new() };
     let subjects = Subject::parse(&event.subject).ok().into_iter().chain(linked(kind, &event.payload));
-    // The runs and branches of a task are archived with it.
-    let runs = (kind == Kind::TaskArchived).then_some([EntityType::Run, EntityType::Branch]).into_iter().flatten();
-    // A requirement counts its tasks.
-    let counted = matches!(kind, Kind::TaskSucceeded | Kind::TaskAborted).then_some(EntityType::Requirement);
-    // A message is added to threads; a completed branch archives its last thread.
-    let threads = matches!(kind, Kind::MessageSent | Kind::BranchCompleted).then_some(EntityType::Thread);
-    subjects
-        .map(|subject| subject.entity)
-        .chain(runs)
-        .chain(counted)
-        .chain(threads)
-        .filter(|entity| entity.has_id())
-        .collect()
+    let also = kind.row().also_changes.iter().copied();
+    subjects.map(|subject| subject.entity).chain(also).filter(|entity| entity.has_id()).collect()
 }
 
 /// Rewrites the small files of the types that these events changed. They are a convenience: a file that cannot be written
