@@ -78,8 +78,15 @@ fn is_shown(reply: &Reply, field: &Field) -> bool {
     let named = reply.field(Key::Ref).is_some() || reply.field(Key::State).is_some();
     field.key.row().for_people
         && (field.key != Key::Subject || !named)
-        // SUM already names state and reference: `T-0001 is Ready`.
-        && !(matches!(field.key, Key::State | Key::Ref) && reply.sum.contains(" is "))
+        && !(matches!(field.key, Key::State | Key::Ref) && is_in_sum(reply, field))
+}
+
+/// Whether SUM already says it, as `T-0001 is Ready` says both the reference, without its tag, and the state.
+fn is_in_sum(reply: &Reply, field: &Field) -> bool {
+    let Value::One(cell) = &field.value else { return false };
+    let value = cell.plain();
+    let short = value.split('@').next().unwrap_or_default();
+    reply.sum.split([' ', ':', ',', ';']).any(|word| word == short)
 }
 
 /// The next step in words.
