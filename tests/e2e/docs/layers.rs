@@ -42,7 +42,7 @@ fn sources(layer: &str) -> Vec<(PathBuf, String)> {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => dirs.push(path),
-                false => files.push((path.clone(), fs::read_to_string(&path).unwrap())),
+                false => files.push((path.clone(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned())),
             }
         }
     }
@@ -256,4 +256,61 @@ fn only_the_parser_reads_the_arguments() {
     let mut found = readers;
     found.sort();
     assert_eq!(found, expected);
+}
+
+/// Names that every command has in its own file.
+const OWN_NAMES: &[&str] = &["Args", "Verb"];
+
+#[test]
+fn each_type_name_is_defined_once() {
+    let mut defined: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for (path, text) in sources("") {
+        for line in text.lines().filter(|line| !line.starts_with("    type ")) {
+            let words = line.trim().trim_start_matches("pub(super) ").trim_start_matches("pub(crate) ");
+            let mut words = words.trim_start_matches("pub ").split(' ');
+            if let (Some("struct" | "enum" | "trait" | "type"), Some(rest)) = (words.next(), words.next()) {
+                let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+                defined.entry(name).or_default().push(path.clone());
+            }
+        }
+    }
+    assert!(defined.len() > 200, "{} types", defined.len());
+    defined.retain(|name, files| files.len() > 1 && !name.is_empty() && !OWN_NAMES.contains(&name.as_str()));
+    // An associated type is no definition of ours.
+    defined.remove("Target");
+    assert_eq!(defined, BTreeMap::new());
+}
+
+/// All test files, and their text.
+fn test_files() -> Vec<(PathBuf, String)> {
+    sources("../tests").into_iter().filter(|(path, _)| path.extension().is_some_and(|ending| ending == "rs")).collect()
+}
+
+#[test]
+fn every_test_named_in_a_comment_exists() {
+    let all: Vec<(PathBuf, String)> = sources("").into_iter().chain(test_files()).collect();
+    let is_defined = |name: &str| all.iter().any(|(_, text)| text.contains(&format!("fn {name}(")));
+    let mut named = 0;
+    for (path, text) in sources("") {
+        for line in text.lines().filter(|line| line.trim_start().starts_with("//")) {
+            let words = line.split('`').skip(1).step_by(2);
+            // A sentence: a member or a setting has fewer words.
+            let sentences = words.filter(|word| {
+                word.bytes().filter(|b| *b == b'_').count() >= 4
+                    && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit())
+            });
+            for name in sentences {
+                assert!(is_defined(name), "{}: there is no test {name}", path.display());
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 20, "only {named} tests are named");
+}
+
+#[test]
+fn test_files_stay_short() {
+    for (path, text) in test_files() {
+        assert!(text.lines().count() <= 650, "{} has {} lines", path.display(), text.lines().count());
+    }
 }
