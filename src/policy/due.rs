@@ -1,4 +1,5 @@
-//! What is overdue: the only place that compares a time with a limit.
+//! What is overdue: every deadline whose expiry is recorded as an event. The limits on an agent's signs of life are in
+//! `liveness`.
 //!
 //! `Moment::due` is a pure function of the state, the settings, the time and the machine. The watchdog, transactions,
 //! hf-status and the audit all use it, so that they agree at any given time (`tests/e2e/rules/lateness.rs`). At its limit

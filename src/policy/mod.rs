@@ -8,7 +8,7 @@
 //! | `react` | consequences that are recorded automatically |
 //! | `ready` | which task to start next |
 //! | `liveness` | whether an agent shows signs of conscious work |
-//! | `due` | what is overdue: the only place that compares a time with a limit |
+//! | `due` | what is overdue: leases, runs, decisions, sessions, deep work and archiving |
 //! | `code` | the watchdog's rules, by code |
 //! | `settings` | every setting, and the values in force |
 //! | `mission`, `review` | limits on a mission's state file, and how reviewers take turns |

@@ -227,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn list_marks_and_fences_are_passed_over() {
+    fn list_markers_and_fences_are_ignored() {
         let text = "```\n- PASS: a\n* FAIL: b -> FIX: c\n```\r\n";
         assert_eq!(parse(text).unwrap(), reply(&["a"], &["b -> FIX: c"]));
     }
 
     #[test]
-    fn anything_else_is_refused_with_what_it_is() {
+    fn anything_else_is_refused_with_the_reason() {
         let long = "PASS: a\n".repeat(101);
         let wide = format!("PASS: {}", "あ".repeat(700));
         for (text, why) in [

@@ -216,7 +216,7 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
     match kind {
         Kind::DecisionRequested => {
             let (question, target) = approval::read(step.payload)?;
-            has_open_answer(state, question, &target)
+            can_be_decided(state, question, &target)
         }
         Kind::DeepWorkStarted => one_deep_work_at_a_time(state, step),
         Kind::RequirementApproved => require_approval(state, Question::Requirement, subject),
@@ -276,7 +276,7 @@ fn one_deep_work_at_a_time(state: &State, step: &Step<'_>) -> Result<()> {
 }
 
 /// Refuses a question whose answer would have no effect.
-fn has_open_answer(state: &State, question: Question, target: &Subject) -> Result<()> {
+fn can_be_decided(state: &State, question: Question, target: &Subject) -> Result<()> {
     use machine::Phase::{Absent, Active, Proposed, Rejected, Superseded, Verified};
     let phase = state.phase_of(target);
     let is_open = match question {
@@ -294,6 +294,7 @@ fn has_open_answer(state: &State, question: Question, target: &Subject) -> Resul
     }
 }
 
+/// Refuses a step whose target has no valid approval.
 fn require_approval(state: &State, question: Question, target: &Subject) -> Result<()> {
     match approval::approved(state, question, target) {
         Some(_) => Ok(()),
@@ -345,9 +346,12 @@ pub enum Blocker {
 }
 
 impl Blocker {
+    /// The reason as a clause, for `cannot start: …`.
     pub fn why(&self) -> String {
         match self {
-            Blocker::Requirement(requirement) => format!("{} is {}", requirement.name(), requirement.phase),
+            Blocker::Requirement(requirement) => {
+                format!("requirement {} is {}, not Approved", requirement.name(), requirement.phase)
+            }
             Blocker::Dependency(task) => format!("it waits for {}, which is {}", task.name(), task.phase),
             Blocker::Approval => "it is destructive and requires approval by an operator".to_owned(),
         }

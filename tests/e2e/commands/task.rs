@@ -181,11 +181,11 @@ fn a_task_waits_for_its_dependencies_and_its_requirement() {
         hive.run_next(&waiting).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:T-0003 is Proposed: Third\n\
          BECAUSE:T-0003 is Proposed since 2026-01-31T12:00:00Z\n\
-         BECAUSE:REQ-0001 is Analyzed\n\
+         BECAUSE:requirement REQ-0001 is Analyzed, not Approved\n\
          BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
          BECAUSE:it waits for T-0001, which is Proposed\n\
          BECAUSE:T-0001 is Proposed since 2026-01-31T12:00:00Z\n\
-         BECAUSE:REQ-0001 is Analyzed\n\
+         BECAUSE:requirement REQ-0001 is Analyzed, not Approved\n\
          BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
          BECAUSE:it waits for T-0002, which is Proposed\n\
          BECAUSE:T-0002 is Proposed since 2026-01-31T12:00:00Z\n\
@@ -195,8 +195,13 @@ fn a_task_waits_for_its_dependencies_and_its_requirement() {
         refuses(&hive, "hf-task claim T-0002", 3, "T-0002 cannot start: it waits for T-0001, which is Proposed");
     assert_eq!((early.get("REASON"), early.get("NEXT")), ("not_ready", "ACTION hf-task list"));
     hive.run_next(&early).expect_exit(0);
-    refuses(&hive, "hf-task ready T-0001", 3, "T-0001 cannot start: REQ-0001 is Analyzed");
-    refuses(&hive, "hf-append TaskReady --subject T-0001", 3, "T-0001 cannot start: REQ-0001 is Analyzed");
+    refuses(&hive, "hf-task ready T-0001", 3, "T-0001 cannot start: requirement REQ-0001 is Analyzed, not Approved");
+    refuses(
+        &hive,
+        "hf-append TaskReady --subject T-0001",
+        3,
+        "T-0001 cannot start: requirement REQ-0001 is Analyzed, not Approved",
+    );
     ok(&hive, "hf-decide approve DEC-0001");
     assert_eq!(["T-0001", "T-0002", "T-0003"].map(|t| state(&hive, t)), ["Ready", "Proposed", "Proposed"]);
     for (task, next) in [("T-0001", "T-0002"), ("T-0002", "T-0003")] {

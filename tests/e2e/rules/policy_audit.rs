@@ -152,7 +152,7 @@ fn a_run_of_an_unclaimed_task_is_found() {
     let task = forged(2, Kind::TaskProposed, "task:t", json!({"title": "x", "requirement_id": "r1"}));
     let run = forged(3, Kind::RunStarted, "run:x", json!({"task_id": "t"}));
     let (hive, events) = going_on_with(vec![proposed(1), task, run]);
-    violates(&hive, &events[3], &["T-0001 cannot start: REQ-0001 is Proposed"]);
+    violates(&hive, &events[3], &["T-0001 cannot start: requirement REQ-0001 is Proposed, not Approved"]);
 }
 
 #[test]

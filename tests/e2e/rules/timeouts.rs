@@ -284,12 +284,12 @@ fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
         ok(&hive, "hf-status").get("PROBLEM"),
         "2026-01-31T12:00:00Z REQ-0001 is Blocked: it failed verification too many times"
     );
-    refuses(&hive, "hf-task claim T-0004", 3, "T-0004 cannot start: REQ-0001 is Blocked");
+    refuses(&hive, "hf-task claim T-0004", 3, "T-0004 cannot start: requirement REQ-0001 is Blocked, not Approved");
     let explained = ok(&hive, "hf-task explain T-0004");
     assert_eq!(
         explained.all("BECAUSE")[1..],
         [
-            "REQ-0001 is Blocked",
+            "requirement REQ-0001 is Blocked, not Approved",
             "DEC-0002 is open since 2026-01-31T12:00:00Z: Reworked too often. Continue with REQ-0001, Login?"
         ]
     );
