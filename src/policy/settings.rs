@@ -139,7 +139,7 @@ const fn row(setting: Setting, fallback: Fallback, meaning: &'static str) -> Set
 /// All settings, in the order of `Setting`.
 #[rustfmt::skip]
 pub const TABLE: &[SettingRow] = &[
-    row(Setting::HiveName, Fallback::Text("hive"), "a name for this hive, shown to people"),
+    row(Setting::HiveName, Fallback::Text("hive"), "a name for this hive"),
     row(Setting::HiveVaultPath, Fallback::Text("./Vault"), "path of the vault; used only in a file next to the vault"),
     row(Setting::MaxRetries, Fallback::Count(3), "how often a task is retried after a transient failure"),
     row(Setting::MaxOscillations, Fallback::Count(5), "how often verification may send work back before the requirement is blocked"),
