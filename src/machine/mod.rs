@@ -6,6 +6,7 @@ use crate::base::{EntityType, names};
 use crate::event::Kind;
 
 names! {
+    /// The phases of all entity types. Which ones a type uses is in its table.
     pub enum Phase {
         /// The entity does not exist yet.
         Absent = "-",
@@ -205,6 +206,7 @@ const SESSION: &[Transition] = &[
     (Active, SessionEnded, Ended),
     (Active, SessionExpired, Expired),
 ];
+
 /// Threads activate and suspend their branch. The root is suspended while another branch of its persona is active; see
 /// `state::branch`.
 const BRANCH: &[Transition] = &[
@@ -277,7 +279,7 @@ mod tests {
     use crate::event::kind::SubjectType;
 
     /// The final phases of every entity type, listed independently of the tables.
-    fn expected_terminals(entity: EntityType) -> &'static [Phase] {
+    fn expected_final_phases(entity: EntityType) -> &'static [Phase] {
         match entity {
             EntityType::System => &[],
             EntityType::Requirement => &[Rejected, Verified, Superseded],
@@ -300,7 +302,7 @@ mod tests {
         }
     }
 
-    fn states(entity: EntityType) -> Vec<Phase> {
+    fn phases(entity: EntityType) -> Vec<Phase> {
         let mut all: Vec<Phase> = table(entity).iter().flat_map(|rule| [rule.0, rule.2]).collect();
         all.sort();
         all.dedup();
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_and_event_has_at_most_one_rule() {
+    fn every_phase_and_event_has_at_most_one_rule() {
         for &entity in EntityType::ALL {
             for &from in Phase::ALL {
                 for &on in Kind::ALL {
@@ -321,23 +323,23 @@ mod tests {
     }
 
     #[test]
-    fn every_state_can_be_reached_from_nothing() {
+    fn every_phase_can_be_reached_from_absent() {
         for &entity in EntityType::ALL {
             let mut reached = vec![Absent];
             while let Some(rule) = table(entity).iter().find(|r| reached.contains(&r.0) && !reached.contains(&r.2)) {
                 reached.push(rule.2);
             }
             reached.sort();
-            assert_eq!(reached, states(entity), "{entity}");
+            assert_eq!(reached, phases(entity), "{entity}");
         }
     }
 
     #[test]
-    fn terminals_have_no_way_out_and_nothing_leads_back_to_nothing() {
+    fn final_phases_have_no_way_out_and_nothing_leads_back_to_absent() {
         for &entity in EntityType::ALL {
-            for state in states(entity) {
-                let terminal = legal(entity, state).is_empty();
-                assert_eq!(terminal, expected_terminals(entity).contains(&state), "{entity}: {state}");
+            for phase in phases(entity) {
+                let is_final = legal(entity, phase).is_empty();
+                assert_eq!(is_final, expected_final_phases(entity).contains(&phase), "{entity}: {phase}");
             }
             assert!(table(entity).iter().all(|rule| rule.2 != Absent));
         }
@@ -353,10 +355,10 @@ mod tests {
     }
 
     #[test]
-    fn a_task_can_be_aborted_unless_it_is_over() {
-        for state in states(EntityType::Task) {
-            let over = matches!(state, Absent | Succeeded | Aborted | Archived);
-            assert_eq!(step(EntityType::Task, state, TaskAborted).is_some(), !over, "{state}");
+    fn a_task_can_be_aborted_unless_it_has_ended() {
+        for phase in phases(EntityType::Task) {
+            let has_ended = matches!(phase, Absent | Succeeded | Aborted | Archived);
+            assert_eq!(step(EntityType::Task, phase, TaskAborted).is_some(), !has_ended, "{phase}");
         }
     }
 }

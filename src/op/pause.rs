@@ -116,7 +116,7 @@ fn check_known(state: &State, project: &Subject) -> Result<()> {
 }
 
 fn look(state: &State, project: &Subject) -> PauseProgress {
-    let left = project::still_there(state, project);
+    let left = project::still_active(state, project);
     PauseProgress { subject: project.clone(), state: project::phase(state, project), left }
 }
 

@@ -1,7 +1,7 @@
-//! Approvals: what each kind of decision is about, what it is bound to, and whether one still counts.
+//! Approvals: what each kind of decision is about, and whether an approval is still valid.
 //!
-//! Invariant: an approval counts only for exactly what was there when it was asked for
-//! (`an_approval_does_not_count_for_what_changed_since`).
+//! Invariant: an approval is valid only for its target exactly as it was when the decision was requested
+//! (`an_approval_does_not_cover_later_changes`).
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::machine;
 use crate::state::{Entity, State};
 
 names! {
-    /// What an operator can be asked.
+    /// What an operator can be asked to approve.
     pub enum Question {
         Requirement = "requirement_approval",
         Destructive = "destructive_operation",
@@ -20,7 +20,7 @@ names! {
 }
 
 names! {
-    /// What is to happen to a constraint.
+    /// A change of a constraint.
     pub enum ConstraintChange {
         Apply = "apply",
         Remove = "remove",
@@ -28,7 +28,7 @@ names! {
 }
 
 impl ConstraintChange {
-    /// The event that makes it.
+    /// The event that makes this change.
     pub const fn kind(self) -> Kind {
         match self {
             ConstraintChange::Apply => Kind::ConstraintApplied,
@@ -38,7 +38,7 @@ impl ConstraintChange {
 }
 
 impl Question {
-    /// The type that it is asked about.
+    /// The type of its target.
     pub const fn target(self) -> EntityType {
         match self {
             Question::Requirement => EntityType::Requirement,
@@ -53,31 +53,35 @@ impl Question {
     }
 }
 
-/// What a request for a decision asks, and about what. Refuses one that makes no sense.
+/// Reads the question and the target of a requested decision. Refuses an invalid request.
 pub fn read(payload: &Map<String, Value>) -> Result<(Question, Subject)> {
     let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default();
-    let question = Question::parse(text("kind")).ok_or_else(|| Error::usage("the decision has no kind"))?;
+    let question =
+        Question::parse(text("kind")).ok_or_else(|| Error::usage("payload.kind must name a kind of decision"))?;
     let target = Subject::parse(text("target"))?;
     if target.entity != question.target() {
-        return Err(Error::usage(format!("{question} is about a {}, not about {target}", question.target())));
+        return Err(Error::usage(format!(
+            "the target of {question} must be {}, not {target}",
+            question.target().with_article()
+        )));
     }
     if question == Question::Constraint {
-        let wrong = || Error::usage("constraint_change needs payload.change: {\"do\":\"apply\" or \"remove\", …}");
+        let wrong = || Error::usage("constraint_change requires payload.change: {\"do\":\"apply\" or \"remove\", …}");
         let (change, members) = change(payload.get("change")).ok_or_else(wrong)?;
-        // What is approved is recorded to the letter, so it must be fit to be recorded.
+        // The change is recorded exactly as it was approved, so it must be valid.
         change.kind().check_payload(&members)?;
     }
     Ok((question, target))
 }
 
-/// The change that a constraint_change asks for.
+/// The change that a constraint_change requests.
 pub fn change(value: Option<&Value>) -> Option<(ConstraintChange, Map<String, Value>)> {
     let mut members = value?.as_object()?.clone();
     let change = ConstraintChange::parse(members.remove("do")?.as_str()?)?;
     Some((change, members))
 }
 
-/// The digest of what a decision would approve as it stands now.
+/// The digest of what a decision would approve now.
 pub fn bound_to(state: &State, question: Question, target: &Subject, change: Option<&Value>) -> Option<String> {
     match question {
         Question::Constraint => {
@@ -89,7 +93,7 @@ pub fn bound_to(state: &State, question: Question, target: &Subject, change: Opt
     }
 }
 
-/// Whether what a decision was asked about is still what it was.
+/// Whether the target of a decision is unchanged since the decision was requested.
 pub fn still_fits(state: &State, decision: &Entity) -> bool {
     let fits = || {
         let target = decision.as_decision().target()?;
@@ -99,24 +103,24 @@ pub fn still_fits(state: &State, decision: &Entity) -> bool {
     fits().unwrap_or(false)
 }
 
-/// The decisions that were asked for about something, of one question, in one of these states.
-pub fn decisions(state: &State, question: Question, target: &Subject, states: &[machine::Phase]) -> Vec<Entity> {
+/// The decisions about a target, of one question, in one of these phases.
+pub fn decisions(state: &State, question: Question, target: &Subject, phases: &[machine::Phase]) -> Vec<Entity> {
     let mut found = state.made_for(target, EntityType::Decision);
-    found.retain(|d| Question::of_decision(d) == Some(question) && states.contains(&d.phase));
+    found.retain(|d| Question::of_decision(d) == Some(question) && phases.contains(&d.phase));
     found
 }
 
 /// Decisions that an operator can still make.
 pub const OPEN: &[machine::Phase] = &[machine::Phase::Requested, machine::Phase::Escalated];
 
-/// The approval of something, as long as it counts.
+/// The valid approval of a target, if any.
 pub fn approved(state: &State, question: Question, target: &Subject) -> Option<Entity> {
     let mut approvals = decisions(state, question, target, &[machine::Phase::Approved]);
     approvals.retain(|decision| still_fits(state, decision));
     approvals.pop()
 }
 
-/// Whether an operator said no to something as it is now.
+/// Whether an operator rejected a target as it is now.
 pub fn rejected(state: &State, question: Question, target: &Subject) -> bool {
     decisions(state, question, target, &[machine::Phase::Rejected]).iter().any(|d| still_fits(state, d))
 }

@@ -1,7 +1,8 @@
-//! Branches: many activities, one mind.
+//! Branches: several activities of one persona.
 //!
-//! Invariant: a persona is at one branch at most, and its threads are a chain: each has the one before as
-//! its anchor (`any_sequence_of_steps_keeps_one_mind`). Nothing is completed that may not be.
+//! Invariant: at most one branch of a persona besides its root is active, and the threads of a branch are a chain: each
+//! has the previous one as its anchor (`random_steps_keep_the_branch_rules`). Roots and social branches are never
+//! completed.
 
 use serde_json::{Map, Value, json};
 
@@ -14,31 +15,31 @@ use crate::machine::{self, Phase};
 use crate::state::branch::root_of;
 use crate::state::{Entity, State, linked};
 
-/// How the root is called.
+/// The label of a root.
 pub const ROOT_LABEL: &str = "the user";
 
-/// Why a thread ended when somebody wanted something else of its persona.
+/// The reason of a thread that was aborted because a user sent its persona a message.
 pub const INTERRUPTED: &str = "interrupted";
 
 /// Whether an event of this kind is about branches, threads or messages.
 pub fn is_of_branches(kind: Kind) -> bool {
     use crate::event::kind::SubjectType;
-    let of = [EntityType::Branch, EntityType::Thread, EntityType::Message];
-    of.iter().any(|entity| kind.row().about == SubjectType::One(*entity))
+    let types = [EntityType::Branch, EntityType::Thread, EntityType::Message];
+    types.iter().any(|entity| kind.row().about == SubjectType::One(*entity))
 }
 
-/// The thread that a new one goes on from.
+/// The anchor of a new thread: the id of the last thread of its branch.
 pub fn anchor(state: &State, kind: Kind, payload: &Map<String, Value>) -> Option<String> {
     let branch = linked(kind, payload).filter(|_| kind == Kind::ThreadOpened)?;
     state.entity(&branch)?.as_branch().last_thread_id().map(str::to_owned)
 }
 
-/// Whether a task is over, so that nobody can be at it.
-fn is_over(task: &Entity) -> bool {
+/// Whether a task has ended.
+fn is_finished(task: &Entity) -> bool {
     matches!(task.phase, Phase::Succeeded | Phase::Aborted | Phase::Archived)
 }
 
-/// The branch that a persona has for something, if it has one.
+/// The first branch created for `about` that fits.
 fn branch_for(state: &State, about: &Subject, fits: impl Fn(&Entity) -> bool) -> Option<Entity> {
     state.made_for(about, EntityType::Branch).into_iter().find(fits)
 }
@@ -54,7 +55,7 @@ fn of_task(state: &State, persona: &str, task: &Subject) -> Option<Entity> {
     branch_for(state, task, |branch| branch.as_branch().persona_id() == Some(persona))
 }
 
-/// The event that makes an agent a persona.
+/// The event that creates an agent's root, which makes it a persona.
 pub fn root_draft(state: &State, persona: &EntityId, parent: Option<Ulid>) -> Draft {
     let payload = json!({"persona_id": persona.as_str(), "branch_type": "user", "label": ROOT_LABEL});
     let agent = state.entity(&Subject::new(EntityType::Agent, persona.clone())).map(|agent| agent.first_event);
@@ -68,7 +69,7 @@ pub fn root_draft(state: &State, persona: &EntityId, parent: Option<Ulid>) -> Dr
     }
 }
 
-/// The event that ends the thread of a persona which a user wants to talk to.
+/// The event that aborts a persona's current thread because a user sent it a message.
 pub fn interruption(state: &State, persona: &EntityId) -> Option<Draft> {
     let root = state.root(persona)?;
     let message = root.as_branch().interrupt()?;
@@ -85,22 +86,22 @@ pub fn interruption(state: &State, persona: &EntityId) -> Option<Draft> {
     })
 }
 
-/// The rules, asked before an event is recorded and again by the audit.
-pub(super) fn keeps_branches(state: &State, step: &Step<'_>) -> Result<()> {
+/// The rules about branches, threads and messages.
+pub(super) fn branches_are_consistent(state: &State, step: &Step<'_>) -> Result<()> {
     match step.kind {
-        Kind::BranchCreated => can_be_made(state, step),
+        Kind::BranchCreated => can_be_created(state, step),
         Kind::BranchCompleted => can_be_completed(state, step),
         Kind::ThreadOpened => can_be_opened(state, step),
-        Kind::NoteRecorded => is_of_its_branch(state, step).map(drop),
+        Kind::NoteRecorded => check_branch_of_thread(state, step).map(drop),
         Kind::ThreadCompleted | Kind::ThreadAborted => can_be_closed(state, step),
-        Kind::MessageSent => can_be_told(state, step),
+        Kind::MessageSent => can_be_sent(state, step),
         Kind::MessageRead => can_be_read(state, step),
         _ => Ok(()),
     }
 }
 
-/// An agent is at its own branches only.
-fn is_own(step: &Step<'_>, persona: &str) -> Result<()> {
+/// An agent acts only on its own branches.
+fn check_is_own(step: &Step<'_>, persona: &str) -> Result<()> {
     match step.actor.agent() {
         Some(me) if me.as_str() != persona => {
             Err(Error::refused(Reason::NotHolder, format!("{} cannot act for agent:{persona}", step.actor)))
@@ -109,54 +110,61 @@ fn is_own(step: &Step<'_>, persona: &str) -> Result<()> {
     }
 }
 
+/// A member of the payload that is an id.
 fn named(step: &Step<'_>, member: &str) -> Option<EntityId> {
     step.text(member).and_then(|id| EntityId::parse(id).ok())
 }
 
-fn can_be_made(state: &State, step: &Step<'_>) -> Result<()> {
+fn can_be_created(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(persona) = named(step, "persona_id") else { return Ok(()) };
-    is_own(step, persona.as_str())?;
+    check_is_own(step, persona.as_str())?;
     let (task, partner) = (named(step, "task_id"), named(step, "partner_persona_id"));
     let (kind, id) = (step.text("branch_type").unwrap_or_default(), step.subject.id());
     if (task.is_some(), partner.is_some()) != (kind == "task", kind == "social") {
-        return Err(Error::usage("a task branch has a task_id, a social one a partner_persona_id, the others neither"));
+        return Err(Error::usage(
+            "a task branch requires task_id, a social branch partner_persona_id, other branches neither",
+        ));
     }
     if kind == "user" {
         return match id == persona.as_str() {
             true => Ok(()),
-            false => Err(Error::usage(format!("the root of agent:{persona} is branch:{persona}"))),
+            false => {
+                Err(Error::usage(format!("the root of agent:{persona} must be branch:{persona}, not branch:{id}")))
+            }
         };
     }
     if crate::event::parse_ulid(id).is_none() {
-        return Err(Error::usage("the id of a branch that is no root is a ULID"));
+        return Err(Error::usage(format!("the id of a branch that is not a root must be a ULID, not '{id}'")));
     }
-    is_persona(state, &persona)?;
+    check_is_persona(state, &persona)?;
     if let Some(task) = task.map(|task| Subject::new(EntityType::Task, task)) {
         let other = of_task(state, persona.as_str(), &task);
         if let Some(other) = other {
-            return Err(exists(&other));
+            return Err(already_exists(&other));
         }
-        if let Some(over) = state.entity(&task).filter(|task| is_over(task)) {
-            return Err(Error::refused(Reason::NotReady, format!("{} is {}", over.name(), over.phase)));
+        if let Some(finished) = state.entity(&task).filter(|task| is_finished(task)) {
+            let why = format!("{} is {}; a branch requires an unfinished task", finished.name(), finished.phase);
+            return Err(Error::refused(Reason::NotReady, why));
         }
     }
     if let Some(partner) = partner {
         if partner == persona {
             return Err(Error::usage(format!("agent:{persona} cannot be its own partner")));
         }
-        is_persona(state, &partner)?;
+        check_is_persona(state, &partner)?;
         if let Some(other) = social(state, &persona, &partner) {
-            return Err(exists(&other));
+            return Err(already_exists(&other));
         }
     }
     Ok(())
 }
 
-fn exists(branch: &Entity) -> Error {
-    Error::refused(Reason::IllegalTransition, format!("there is one: {}, which is {}", branch.name(), branch.phase))
+fn already_exists(branch: &Entity) -> Error {
+    let why = format!("this branch already exists: {}, which is {}", branch.name(), branch.phase);
+    Error::refused(Reason::IllegalTransition, why)
 }
 
-fn is_persona(state: &State, name: &EntityId) -> Result<()> {
+fn check_is_persona(state: &State, name: &EntityId) -> Result<()> {
     match state.root(name) {
         Some(_) => Ok(()),
         None => Err(Error::not_found(format!("agent:{name} has no branches yet"))),
@@ -166,20 +174,20 @@ fn is_persona(state: &State, name: &EntityId) -> Result<()> {
 fn can_be_completed(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(branch) = state.entity(step.subject) else { return Ok(()) };
     let persona = branch.as_branch().persona_id().unwrap_or_default();
-    is_own(step, persona)?;
-    let never = |what: &str| Err(Error::refused(Reason::IllegalTransition, format!("{} {what}", branch.name())));
+    check_is_own(step, persona)?;
+    let refuse = |what: &str| Err(Error::refused(Reason::IllegalTransition, format!("{} {what}", branch.name())));
     match branch.as_branch().branch_type() {
-        Some("user") => never("is the root, which is never over"),
-        Some("social") => never("is social, which is never over"),
+        Some("user") => refuse("is a root, which cannot be completed"),
+        Some("social") => refuse("is a social branch, which cannot be completed"),
         Some("task") => match branch.as_branch().task().and_then(|task| state.entity(&task)) {
-            Some(task) if !is_over(&task) => Err(Error::refused(
+            Some(task) if !is_finished(&task) => Err(Error::refused(
                 Reason::NotReady,
-                format!("{} is over when {} is, which is {}", branch.name(), task.name(), task.phase),
+                format!("{} cannot be completed before {}, which is {}", branch.name(), task.name(), task.phase),
             )),
             _ => Ok(()),
         },
         _ if step.actor.kind != ActorKind::Agent => {
-            Err(Error::refused(Reason::NotHolder, format!("agent:{persona} says when {} is over", branch.name())))
+            Err(Error::refused(Reason::NotHolder, format!("only agent:{persona} can complete {}", branch.name())))
         }
         _ => Ok(()),
     }
@@ -187,71 +195,78 @@ fn can_be_completed(state: &State, step: &Step<'_>) -> Result<()> {
 
 fn can_be_opened(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(branch) = linked(step.kind, step.payload).and_then(|branch| state.entity(&branch)) else { return Ok(()) };
-    is_own(step, branch.as_branch().persona_id().unwrap_or_default())?;
-    let again = branch.is_root() && branch.as_branch().threads() > 0;
-    if again || machine::step(EntityType::Branch, branch.phase, step.kind).is_none() {
+    check_is_own(step, branch.as_branch().persona_id().unwrap_or_default())?;
+    if machine::step(EntityType::Branch, branch.phase, step.kind).is_none() {
         return Err(illegal(state, &branch.subject, step.kind));
+    }
+    if branch.is_root() && branch.as_branch().threads() > 0 {
+        let why = format!("{} is a root, which has only one thread", branch.name());
+        return Err(Error::refused(Reason::IllegalTransition, why));
     }
     let root = branch.as_branch().persona_id().and_then(|name| state.root(&EntityId::parse(name).ok()?));
     if let Some(other) = root.and_then(|root| state.active_branch(&root)) {
-        let why = format!("{} is Active: it has to be left first", other.name());
+        let why = format!("{} is active; leave it first", other.name());
         return Err(Error::refused(Reason::IllegalTransition, why));
     }
     if step.text("anchor_id") != branch.as_branch().last_thread_id() {
-        let last = branch.as_branch().last_thread_id().map_or("nothing".to_owned(), |last| format!("thread:{last}"));
-        return Err(Error::usage(format!("{} goes on from {last}", branch.name())));
+        let last = branch.as_branch().last_thread_id().map_or("empty".to_owned(), |last| format!("thread:{last}"));
+        return Err(Error::usage(format!("the anchor of a new thread of {} must be {last}", branch.name())));
     }
     Ok(())
 }
 
-/// The branch of a thread, which its events name.
-fn is_of_its_branch(state: &State, step: &Step<'_>) -> Result<Option<Entity>> {
+/// The branch of a thread. Refuses an event that names a different branch, or that belongs to another agent.
+fn check_branch_of_thread(state: &State, step: &Step<'_>) -> Result<Option<Entity>> {
     let Some(thread) = state.entity(step.subject) else { return Ok(None) };
     if step.text("branch_id") != thread.as_thread().branch_id() {
-        return Err(Error::usage(format!("{} is no thread of that branch", thread.name())));
+        let branch = step.text("branch_id").unwrap_or_default();
+        return Err(Error::usage(format!("{} is not a thread of branch:{branch}", thread.name())));
     }
     let branch = thread.as_thread().branch().and_then(|branch| state.entity(&branch));
     if let Some(branch) = &branch {
-        is_own(step, branch.as_branch().persona_id().unwrap_or_default())?;
+        check_is_own(step, branch.as_branch().persona_id().unwrap_or_default())?;
     }
     Ok(branch.map(|branch| branch.into_owned()))
 }
 
 fn can_be_closed(state: &State, step: &Step<'_>) -> Result<()> {
-    match is_of_its_branch(state, step)?.filter(Entity::is_root) {
+    match check_branch_of_thread(state, step)?.filter(Entity::is_root) {
         Some(root) => Err(Error::refused(
             Reason::IllegalTransition,
-            format!("{} is the root: it steps back for another branch, and is never left", root.name()),
+            format!("{} is a root; its thread is never closed", root.name()),
         )),
         None => Ok(()),
     }
 }
 
-fn can_be_told(state: &State, step: &Step<'_>) -> Result<()> {
+fn can_be_sent(state: &State, step: &Step<'_>) -> Result<()> {
     let Some(to) = named(step, "to") else { return Ok(()) };
     if step.actor.agent().as_ref() == Some(&to) {
-        return Err(Error::usage(format!("agent:{to} cannot tell itself something: that is a note")));
+        return Err(Error::usage(format!("agent:{to} cannot send itself a message; record a note instead")));
     }
-    is_persona(state, &to)
+    check_is_persona(state, &to)
 }
 
 fn can_be_read(state: &State, step: &Step<'_>) -> Result<()> {
     let message = state.entity(step.subject);
     let to = message.as_ref().and_then(|message| message.as_message().to());
     if step.text("to") != to {
-        return Err(Error::usage("it was told to somebody else"));
+        return Err(Error::usage(format!(
+            "payload.to must be '{}', the recipient of the message",
+            to.unwrap_or_default()
+        )));
     }
     match (step.actor.agent(), to) {
         (Some(me), Some(to)) if me.as_str() == to => Ok(()),
         _ => Err(Error::refused(
             Reason::NotHolder,
-            format!("agent:{} reads it, and not {}", to.unwrap_or_default(), step.actor),
+            format!("{} cannot read a message to agent:{}", step.actor, to.unwrap_or_default()),
         )),
     }
 }
 
 impl Reactor<'_> {
-    /// What follows from an event for the branches of those whom it is about.
+    /// Adds the reactions to an event that are about branches.
     pub(super) fn follow_branches(&mut self, kind: Kind) {
         match kind {
             Kind::TaskAssigned => self.begin_task_branch(),
@@ -263,13 +278,13 @@ impl Reactor<'_> {
         self.interrupt(kind);
     }
 
-    /// Whoever is given a task has a branch for it. A job is not lived through by anybody.
+    /// Creates a branch for the agent that a task is assigned to. Jobs have no branch: no persona experiences them.
     fn begin_task_branch(&mut self) {
-        let said = |member: &str| self.cause.payload.get(member);
-        let holder = said("holder").and_then(Value::as_str).and_then(|holder| Actor::parse(holder).ok());
+        let member = |name: &str| self.cause.payload.get(name);
+        let holder = member("holder").and_then(Value::as_str).and_then(|holder| Actor::parse(holder).ok());
         let Some(persona) = holder.and_then(|holder| holder.agent()) else { return };
-        let task = self.entity(&self.subject.clone()).filter(|task| !task.is_job() && !is_over(task));
-        let Some(task) = task.filter(|_| said("job") != Some(&Value::Bool(true))) else { return };
+        let task = self.entity(&self.subject.clone()).filter(|task| !task.is_job() && !is_finished(task));
+        let Some(task) = task.filter(|_| member("job") != Some(&Value::Bool(true))) else { return };
         if of_task(self.state, persona.as_str(), &task.subject).is_some() {
             return;
         }
@@ -287,12 +302,12 @@ impl Reactor<'_> {
         let payload = json!({
             "persona_id": persona.as_str(), "branch_type": "task", "label": label, "task_id": task.subject.id(),
         });
-        self.say(Kind::BranchCreated, subject, payload);
+        self.record(Kind::BranchCreated, subject, payload);
     }
 
-    /// The branches of a task are over when it is.
+    /// Completes the branches of a task that has ended.
     fn end_task_branches(&mut self) {
-        let Some(task) = self.entity(&self.subject.clone()).filter(is_over) else { return };
+        let Some(task) = self.entity(&self.subject.clone()).filter(is_finished) else { return };
         for branch in self.state.made_for(&task.subject, EntityType::Branch) {
             if !matches!(branch.phase, Phase::Active | Phase::Suspended) {
                 continue;
@@ -301,32 +316,32 @@ impl Reactor<'_> {
             if let Some(thread) = open.filter(|_| branch.phase == Phase::Active) {
                 let (id, how) = (branch.subject.id(), format!("{} is {}", task.name(), task.phase));
                 match task.phase {
-                    Phase::Aborted => self.say(Kind::ThreadAborted, thread, json!({"branch_id": id, "reason": how})),
-                    _ => self.say(Kind::ThreadCompleted, thread, json!({"branch_id": id, "summary": how})),
+                    Phase::Aborted => self.record(Kind::ThreadAborted, thread, json!({"branch_id": id, "reason": how})),
+                    _ => self.record(Kind::ThreadCompleted, thread, json!({"branch_id": id, "summary": how})),
                 }
             }
-            self.say(Kind::BranchCompleted, branch.subject, json!({}));
+            self.record(Kind::BranchCompleted, branch.subject, json!({}));
         }
     }
 
-    /// A branch begins with its first thread, a social one when its persona first goes there; whoever is
-    /// elsewhere leaves. A new persona gets to know those that are there.
+    /// Opens the first thread of a new branch, after closing the persona's current thread. A social branch gets its first
+    /// thread later, when its persona resumes it. A new persona gets social branches with the existing ones.
     fn begin_branch(&mut self) {
         let Some(branch) = self.entity(&self.subject.clone()) else { return };
         let persona = branch.as_branch().persona_id().and_then(|name| EntityId::parse(name).ok());
         let Some(persona) = persona else { return };
-        let waits = branch.phase == Phase::Suspended && branch.as_branch().threads() == 0;
-        if waits && branch.as_branch().branch_type() != Some("social") {
+        let has_no_thread = branch.phase == Phase::Suspended && branch.as_branch().threads() == 0;
+        if has_no_thread && branch.as_branch().branch_type() != Some("social") {
             let active = self.state.root(&persona).and_then(|root| self.state.active_branch(&root));
             if let Some((other, thread)) = active.and_then(|other| {
                 let thread = other.as_branch().current_thread()?;
                 Some((other, thread))
             }) {
                 let reason = format!("{} began", branch.name());
-                self.say(Kind::ThreadAborted, thread, json!({"branch_id": other.subject.id(), "reason": reason}));
+                self.record(Kind::ThreadAborted, thread, json!({"branch_id": other.subject.id(), "reason": reason}));
             }
             let thread = self.new_subject(EntityType::Thread);
-            self.say(Kind::ThreadOpened, thread, json!({"branch_id": branch.subject.id()}));
+            self.record(Kind::ThreadOpened, thread, json!({"branch_id": branch.subject.id()}));
         }
         let personas = self.state.personas();
         if branch.is_root() && personas.contains(&persona) {
@@ -337,7 +352,7 @@ impl Reactor<'_> {
         }
     }
 
-    /// Whoever tells another something has a branch with it.
+    /// Creates social branches between the sender and the recipient of a message.
     fn introduce(&mut self) {
         let from = Actor::parse(&self.cause.actor).ok().and_then(|actor| actor.agent());
         let to = self.cause.payload.get("to").and_then(Value::as_str).and_then(|to| EntityId::parse(to).ok());
@@ -347,6 +362,7 @@ impl Reactor<'_> {
         }
     }
 
+    /// Creates the social branch of a persona with a partner, if both are personas and it does not exist.
     fn introduce_to(&mut self, persona: &EntityId, partner: &EntityId) {
         let both = [persona, partner].iter().all(|name| self.state.root(name).is_some());
         if persona == partner || !both || social(self.state, persona, partner).is_some() {
@@ -357,10 +373,10 @@ impl Reactor<'_> {
             "persona_id": persona.as_str(), "branch_type": "social", "label": format!("with {partner}"),
             "partner_persona_id": partner.as_str(),
         });
-        self.say(Kind::BranchCreated, subject, payload);
+        self.record(Kind::BranchCreated, subject, payload);
     }
 
-    /// Somebody who is told something by a user is back at the root with its next step.
+    /// Returns a persona that has a message from a user to its root, after its next event.
     fn interrupt(&mut self, kind: Kind) {
         let actor = Actor::parse(&self.cause.actor).ok().and_then(|actor| actor.agent());
         let Some(persona) = actor.filter(|_| !self.is_of_a_job(kind)) else { return };
@@ -371,7 +387,7 @@ impl Reactor<'_> {
         }
     }
 
-    /// What a job's supervisor records is not a step of the agent that fired it.
+    /// Whether an event is about a job: its supervisor records it in the name of the agent that started it.
     fn is_of_a_job(&self, kind: Kind) -> bool {
         let run = |subject: &Subject| self.entity(subject).and_then(|run| run.as_run().task());
         let task = match self.subject.entity {

@@ -1,4 +1,4 @@
-//! The natural cause of an event: what it is linked to if its author says nothing.
+//! The default cause of an event: its parent if the request names none.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use crate::event::Kind;
 use crate::event::kind::Cause;
 use crate::state::State;
 
-/// The entity's last change; for a new one, what its payload names; else the agent's start, else the
-/// first event. Requirements and stops come from outside and have none.
+/// The last change of the entity; for a new entity, the last change of what its payload names, else of the acting agent,
+/// else the first event. Kinds with `Cause::Outside` have no cause.
 pub fn natural(
     state: &State,
     kind: Kind,

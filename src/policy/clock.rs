@@ -1,23 +1,23 @@
-//! What the machine's clocks tell when they are compared with what they said before.
+//! Finds suspends, boots and clock changes by comparing the machine's clocks with their previous readings.
 //!
-//! Three clocks: the time of day, which anybody can set; one that counts from the boot; and one that counts from the
-//! boot while the machine is awake.
+//! There are three clocks: the time of day, which can be set; the time since boot; and the time since boot that the
+//! machine was awake.
 
 use serde_json::{Value, json};
 
 use crate::base::{Actor, Clocks, Timestamp};
 use crate::event::{Event, Kind};
 
-/// Who records what the machine shows, and which settings are in force.
+/// The actor that records clock changes and the settings in force.
 pub const KERNEL: &str = "kernel";
-/// An event and the clocks that it tells of are this close.
+/// How far the times in an event may be from the time of the event itself.
 const CLOSE_SECONDS: i64 = 120;
-/// A shorter sleep is none.
+/// A shorter suspend is ignored.
 const SLEPT_MIN_MS: i64 = 5_000;
-/// A clock that is set by less was only corrected.
+/// A smaller step is an ordinary clock correction and is ignored.
 const STEPPED_MIN_MS: i64 = 10_000;
 
-/// What happened between two looks.
+/// What happened to the machine between two readings of the clocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClockChange {
     Suspended {
@@ -25,7 +25,7 @@ pub enum ClockChange {
         to: Timestamp,
         seconds: u64,
     },
-    /// It was started since; or it is another machine, and then from now.
+    /// The machine was booted; for a different machine, `at` is the time of the reading.
     Booted {
         at: Timestamp,
     },
@@ -35,11 +35,12 @@ pub enum ClockChange {
     },
 }
 
-/// What happened since the clocks were last seen.
+/// Returns what happened since the previous reading of the clocks.
 pub fn changes(before: Option<&Clocks>, now: &Clocks) -> Vec<ClockChange> {
     let real = now.real.timestamp();
     let Some(before) = before.filter(|before| before.boot_id == now.boot_id) else {
-        // Started after the last look, it is most likely the same machine; else nobody knows how long nobody was there.
+        // If it was booted after the previous reading, it is most likely the same machine. Otherwise it is unknown how
+        // long the vault was unattended.
         let started = Timestamp(((now.real.millis.saturating_sub(now.since_boot_ms)) / 1000) as i64);
         let at = before.filter(|before| started >= before.real.timestamp()).map_or(real, |_| started);
         return vec![ClockChange::Booted { at }];
@@ -75,18 +76,18 @@ impl ClockChange {
     }
 }
 
-/// Whether a recorded event about the clocks or the settings can be true.
+/// Checks that a recorded event about the clocks or the settings is plausible.
 pub fn check(event: &Event, kind: Kind) -> Result<(), String> {
-    let ours = [Kind::SettingsChanged, Kind::MachineSuspended, Kind::MachineBooted, Kind::ClockStepped];
-    if !ours.contains(&kind) {
+    let recorded_by_kernel = [Kind::SettingsChanged, Kind::MachineSuspended, Kind::MachineBooted, Kind::ClockStepped];
+    if !recorded_by_kernel.contains(&kind) {
         return Ok(());
     }
     if event.actor != Actor::core(KERNEL).to_string() {
-        return Err(format!("{kind} is recorded by the toolkit itself, not by {}", event.actor));
+        return Err(format!("{kind} must be recorded by core:{KERNEL}, not by {}", event.actor));
     }
     let time = |member: &str| event.payload.get(member).and_then(Value::as_str).and_then(Timestamp::parse);
     let near = |at: Timestamp| (at.0 - event.timestamp.0).abs() <= CLOSE_SECONDS;
-    let can_be = match kind {
+    let is_plausible = match kind {
         Kind::MachineSuspended => {
             let seconds = event.payload.get("seconds").and_then(Value::as_i64).unwrap_or(i64::MAX);
             time("from").zip(time("to")).is_some_and(|(from, to)| near(to) && seconds <= to.0 - from.0 + 1)
@@ -95,10 +96,10 @@ pub fn check(event: &Event, kind: Kind) -> Result<(), String> {
         Kind::ClockStepped => time("to").is_some_and(near),
         _ => true,
     };
-    if can_be { Ok(()) } else { Err(format!("what {kind} says cannot be")) }
+    if is_plausible { Ok(()) } else { Err(format!("the payload of {kind} is impossible at the time of the event")) }
 }
 
-/// Whether the time of an event may come after this one, if the clock was not set in between.
+/// Whether an event may have this time after one with the time `latest`, if the clock was not set in between.
 pub fn is_in_order(latest: Timestamp, event: Timestamp) -> bool {
     event.0 >= latest.0 - CLOSE_SECONDS
 }
@@ -129,11 +130,11 @@ mod tests {
         );
         assert_eq!(see(clocks(1, 13_660, 560, 560)), [ClockChange::Stepped { from: at(10_060), to: at(13_660) }]);
         assert_eq!(see(clocks(1, 6_460, 560, 560)), [ClockChange::Stepped { from: at(10_060), to: at(6_460) }]);
-        // Started after the last look; and a machine that was running all the time is another one.
+        // Booted after the previous reading; a machine that was running before it must be a different one.
         assert_eq!(see(clocks(2, 11_000, 300, 300)), [ClockChange::Booted { at: at(10_700) }]);
         assert_eq!(see(clocks(2, 11_000, 9_000, 9_000)), [ClockChange::Booted { at: at(11_000) }]);
         assert_eq!(changes(None, &before), [ClockChange::Booted { at: at(10_000) }]);
-        // Slept, and then set.
+        // Suspended, and then set.
         let both = see(clocks(1, 14_260, 1160, 560));
         assert_eq!(both.len(), 2, "{both:?}");
     }

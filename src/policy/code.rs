@@ -1,9 +1,9 @@
-//! The codes of the watchdog: one row for each rule that can fail.
+//! The watchdog's rules: one row for each code.
 
 use crate::base::names;
 
 names! {
-    /// Every rule of the watchdog.
+    /// Every rule of the watchdog, by its code.
     pub enum Code {
         NeverSeen = "NEVER_SEEN",
         Inactive = "INACTIVE",
@@ -27,44 +27,44 @@ names! {
 /// What is known about a code.
 #[derive(Debug)]
 struct CodeRow {
-    #[cfg_attr(not(test), expect(dead_code, reason = "says which row it is; a test holds the order"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "names the row; a test checks the order"))]
     code: Code,
-    sort: FindingSort,
-    /// What the agent, or whoever looks after it, should do.
+    class: FindingClass,
+    /// What the agent or an operator should do.
     advice: &'static str,
 }
 
-/// What sort of finding it is.
+/// How a finding begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FindingSort {
-    /// An agent is silent: waking it may help.
+enum FindingClass {
+    /// Like `Lasting`, and the agent is silent: waking it may help.
     Silence,
-    /// It begins, and is over when the rule holds again.
+    /// It lasts until the rule is satisfied again.
     Lasting,
-    /// It is over with the event that says so.
-    Moment,
-    /// Housekeeping, for nobody to look at.
+    /// It is reported once and has no duration.
+    Once,
+    /// Housekeeping that needs no attention.
     Housekeeping,
 }
 
 #[rustfmt::skip]
 const TABLE: &[CodeRow] = &[
-    CodeRow { code: Code::NeverSeen, sort: FindingSort::Silence, advice: "show what you are doing with hf-checkpoint" },
-    CodeRow { code: Code::Inactive, sort: FindingSort::Silence, advice: "write an activity log, or a checkpoint if you are in the middle of something" },
-    CodeRow { code: Code::IntrospectionOverdue, sort: FindingSort::Lasting, advice: "look inward and log it with hf-activity --kind introspection" },
-    CodeRow { code: Code::IntrospectionDuty, sort: FindingSort::Lasting, advice: "after deep work comes an introspection: hf-activity --kind introspection" },
-    CodeRow { code: Code::DeepworkUnchecked, sort: FindingSort::Silence, advice: "flexible deep work needs checkpoints: hf-checkpoint" },
-    CodeRow { code: Code::DeepworkExpired, sort: FindingSort::Moment, advice: "the declared time is over: log what was done with hf-activity" },
-    CodeRow { code: Code::DeepworkMalformed, sort: FindingSort::Moment, advice: "a declaration could not be read and was set aside: declare again with hf-deepwork" },
-    CodeRow { code: Code::ClockSkew, sort: FindingSort::Lasting, advice: "an id lies in the future: check the clock and liveness.timezone" },
-    CodeRow { code: Code::RunSilent, sort: FindingSort::Lasting, advice: "a run fell silent; its task is tried again or given up" },
-    CodeRow { code: Code::RunOvertime, sort: FindingSort::Lasting, advice: "a run took longer than it may; its task is tried again or given up" },
-    CodeRow { code: Code::JobLost, sort: FindingSort::Lasting, advice: "a job is gone without a word; look at its log" },
-    CodeRow { code: Code::LeaseExpired, sort: FindingSort::Lasting, advice: "a claim was not renewed; claim the task again if you are still at it" },
-    CodeRow { code: Code::ApprovalOverdue, sort: FindingSort::Lasting, advice: "an operator should decide: hf-decide list --open" },
-    CodeRow { code: Code::SessionExpired, sort: FindingSort::Lasting, advice: "an agent did not log out in time; its session is void" },
-    CodeRow { code: Code::Runaway, sort: FindingSort::Moment, advice: "one actor records very much; is it in a loop?" },
-    CodeRow { code: Code::ArchiveDue, sort: FindingSort::Housekeeping, advice: "nothing to do" },
+    CodeRow { code: Code::NeverSeen, class: FindingClass::Silence, advice: "show what you are doing with hf-checkpoint" },
+    CodeRow { code: Code::Inactive, class: FindingClass::Silence, advice: "write an activity log, or a checkpoint if you are in the middle of something" },
+    CodeRow { code: Code::IntrospectionOverdue, class: FindingClass::Lasting, advice: "write an introspection with hf-activity --kind introspection" },
+    CodeRow { code: Code::IntrospectionDuty, class: FindingClass::Lasting, advice: "deep work must be followed by an introspection: hf-activity --kind introspection" },
+    CodeRow { code: Code::DeepworkUnchecked, class: FindingClass::Silence, advice: "flexible deep work requires checkpoints: hf-checkpoint" },
+    CodeRow { code: Code::DeepworkExpired, class: FindingClass::Once, advice: "the declared time has expired; log what was done with hf-activity" },
+    CodeRow { code: Code::DeepworkMalformed, class: FindingClass::Once, advice: "an invalid declaration was set aside; declare deep work again with hf-deepwork" },
+    CodeRow { code: Code::ClockSkew, class: FindingClass::Lasting, advice: "an id is in the future; check the clock and liveness.timezone" },
+    CodeRow { code: Code::RunSilent, class: FindingClass::Lasting, advice: "a run fell silent; its task is retried or aborted" },
+    CodeRow { code: Code::RunOvertime, class: FindingClass::Lasting, advice: "a run exceeded its time limit; its task is retried or aborted" },
+    CodeRow { code: Code::JobLost, class: FindingClass::Lasting, advice: "a job disappeared without a result; check its log" },
+    CodeRow { code: Code::LeaseExpired, class: FindingClass::Lasting, advice: "a lease expired; claim the task again if you are still working on it" },
+    CodeRow { code: Code::ApprovalOverdue, class: FindingClass::Lasting, advice: "an operator should decide: hf-decide list --open" },
+    CodeRow { code: Code::SessionExpired, class: FindingClass::Lasting, advice: "an agent did not log out in time; its session has expired" },
+    CodeRow { code: Code::Runaway, class: FindingClass::Once, advice: "one actor is recording many events; check whether it is in a loop" },
+    CodeRow { code: Code::ArchiveDue, class: FindingClass::Housekeeping, advice: "nothing to do" },
 ];
 
 impl Code {
@@ -72,19 +72,19 @@ impl Code {
         &TABLE[self as usize]
     }
 
-    /// Whether a person should look; the rest is housekeeping.
+    /// Whether it needs attention; the rest is housekeeping.
     pub fn is_anomaly(self) -> bool {
-        self.row().sort != FindingSort::Housekeeping
+        self.row().class != FindingClass::Housekeeping
     }
 
     /// Whether waking the agent may help.
     pub fn is_silence(self) -> bool {
-        self.row().sort == FindingSort::Silence
+        self.row().class == FindingClass::Silence
     }
 
-    /// Whether it has a begin and an end; the others are over with the event that says so.
-    pub fn has_edges(self) -> bool {
-        self.row().sort != FindingSort::Moment
+    /// Whether it lasts until it is cleared, and is not only reported once.
+    pub fn has_duration(self) -> bool {
+        self.row().class != FindingClass::Once
     }
 
     pub fn advice(self) -> &'static str {

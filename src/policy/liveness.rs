@@ -1,20 +1,19 @@
-//! Whether an agent is consciously at work: rules over what it has shown, as pure functions of
-//! (what is known of it, now).
+//! Whether an agent shows signs of conscious work: pure functions of its signs of life and the current time.
 //!
-//! A limit is still in time; what fails does so from the next second on. Below error a finding is a
-//! line in a report and nothing more.
+//! At its limit something is still in time; a rule fails from the next second on. A finding below `Level::Error` is
+//! only reported.
 
 use super::code::Code;
 use super::rules::Step;
 use super::settings::{Setting, Settings};
-use crate::base::{EntityType, Error, Reason, Result, Subject, Timestamp, names};
+use crate::base::{EntityType, Error, Reason, Result, Subject, Timestamp, names, text};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::state::{Clock, Entity, State};
 use serde_json::Value;
 
 names! {
-    /// How bad it is. Only an error is an anomaly.
+    /// The severity of a finding. Only an error is an anomaly.
     pub enum Level {
         Notice = "notice",
         Warn = "warn",
@@ -23,16 +22,16 @@ names! {
 }
 
 names! {
-    /// What a declaration of deep work suspends.
+    /// What declared deep work suspends.
     pub enum DeepWorkMode {
-        /// Checkpoints come, activity logs and introspections do not.
+        /// Checkpoints are still required; activity logs and introspections are not.
         Flexible = "flexible",
-        /// Nothing comes, until a time that was declared.
+        /// Nothing is required until the declared end.
         Strict = "strict",
     }
 }
 
-/// How long is too long, in seconds.
+/// The limits, in seconds, after which a rule fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
     pub never_seen: u64,
@@ -45,17 +44,17 @@ pub struct Thresholds {
     pub clock_skew: u64,
 }
 
-/// A deep work that was declared and is not over.
+/// Declared deep work that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredDeepWork {
     pub mode: DeepWorkMode,
     pub started_at: Timestamp,
-    /// When a strict one should be over.
+    /// When strict deep work should end; none for flexible deep work.
     pub until: Option<Timestamp>,
 }
 
 impl DeclaredDeepWork {
-    /// What a recorded one says.
+    /// Reads recorded deep work.
     pub fn from_entity(entity: &Entity) -> Option<DeclaredDeepWork> {
         let (mode, started_at) =
             (DeepWorkMode::parse(entity.as_deep_work().mode()?)?, entity.as_deep_work().started_at()?);
@@ -66,33 +65,33 @@ impl DeclaredDeepWork {
         Some(DeclaredDeepWork { mode, started_at, until })
     }
 
-    /// Whether a strict one is past its time.
+    /// Whether strict deep work is past its declared end.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| now > until)
     }
 }
 
-/// What is known of an agent.
+/// What is known about an agent.
 #[derive(Clone, Debug)]
 pub struct SignsOfLife {
     pub agent: Subject,
     pub started_at: Timestamp,
-    /// Whether somebody waits for it: it holds a task, or was started in its own right.
+    /// Whether signs of life are expected: it holds a task, or was started explicitly.
     pub expected: bool,
     pub last_activity: Option<Timestamp>,
     pub last_checkpoint: Option<Timestamp>,
     pub last_introspection: Option<Timestamp>,
-    /// When a deep work was last over in time; nobody looks inward in the middle of one.
+    /// When deep work was last completed; introspection is not expected during deep work.
     pub last_deepwork_end: Option<Timestamp>,
     pub deep_work: Option<DeclaredDeepWork>,
-    /// Whether the log after a closing log was not an introspection.
+    /// Whether the activity log after deep work was not followed by an introspection.
     pub duty_broken: bool,
-    /// The newest moment that any of its ids names.
+    /// The latest time in any of its heartbeat ids.
     pub newest_id: Option<Timestamp>,
 }
 
 impl SignsOfLife {
-    /// What the log says of an agent. `held` are the tasks that somebody holds.
+    /// Reads the signs of life of an agent. `held` lists all tasks that have a holder.
     pub fn of_agent(state: &State, agent: &Entity, held: &[Entity]) -> SignsOfLife {
         let actor = agent.subject.to_string();
         let open = agent.as_agent().deep_work().and_then(|work| state.entity(&work));
@@ -111,17 +110,17 @@ impl SignsOfLife {
         }
     }
 
-    /// The newest sign that it is consciously at work.
+    /// The latest sign of conscious work.
     pub fn last_shown(&self) -> Option<Timestamp> {
         self.last_activity.max(self.last_checkpoint)
     }
 }
 
-/// No declaration of deep work is longer than the settings allow, whoever records it.
+/// Refuses deep work that is longer, or extended more often, than the settings allow.
 pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Result<()> {
-    let said = |member: &str| step.payload.get(member);
+    let member = |name: &str| step.payload.get(name);
     let (Some(agent), Some(minutes)) =
-        (said("agent_id").and_then(Value::as_str), said("minutes").and_then(Value::as_u64))
+        (member("agent_id").and_then(Value::as_str), member("minutes").and_then(Value::as_u64))
     else {
         return Ok(());
     };
@@ -134,23 +133,28 @@ pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Re
         _ => return Ok(()),
     };
     let settings = settings.for_agent(agent);
-    let (most, times) = (settings.count(Setting::StrictMaxMinutes), settings.count(Setting::DeepworkExtendMax));
-    if extensions.is_some_and(|extensions| extensions >= times) {
-        return Err(Error::refused(Reason::LimitReached, format!("it was extended {times} times, which is the most")));
+    let max_minutes = settings.count(Setting::StrictMaxMinutes);
+    let max_extensions = settings.count(Setting::DeepworkExtendMax);
+    if extensions.is_some_and(|extensions| extensions >= max_extensions) {
+        let why = format!("extension limit reached: at most {}", text::count_noun(max_extensions, "extension"));
+        return Err(Error::refused(Reason::LimitReached, why));
     }
-    match before.saturating_add(minutes) > most {
-        true => Err(Error::usage(format!("a strict deep work has at most {most} minutes"))),
+    match before.saturating_add(minutes) > max_minutes {
+        true => {
+            let max = text::count_noun(max_minutes, "minute");
+            Err(Error::usage(format!("strict deep work can last at most {max}")))
+        }
         false => Ok(()),
     }
 }
 
-/// The tasks that somebody holds.
+/// The assigned or running tasks that have a holder.
 pub fn held(state: &State) -> Vec<Entity> {
-    let tasks = [Phase::Assigned, Phase::Running].map(|at| state.in_phase(EntityType::Task, at, usize::MAX));
+    let tasks = [Phase::Assigned, Phase::Running].map(|phase| state.in_phase(EntityType::Task, phase, usize::MAX));
     tasks.into_iter().flatten().filter(|task| task.as_task().last_holder().is_some()).collect()
 }
 
-/// One rule that fails.
+/// A rule that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub code: Code,
@@ -159,16 +163,16 @@ pub struct Finding {
     pub seconds: u64,
 }
 
-/// When anybody could have been heard.
+/// The time during which an agent could have shown signs of life.
 #[derive(Debug, Default)]
 pub struct AudibleTime {
-    /// Not before this: the project rested, everything was stopped, or the machine was off.
+    /// Nothing before this counts: the project was paused, the vault was stopped, or the machine was off.
     from: Option<Timestamp>,
     clock: Clock,
 }
 
 impl AudibleTime {
-    /// Since a project went on, as far as nothing else came between.
+    /// Starts at `from`, or when the machine was last booted or a stop was lifted, if that is later.
     pub fn since(state: &State, from: Timestamp) -> AudibleTime {
         let clock = state.tally().clock.clone();
         let booted = clock.booted.map(|booted| Timestamp(booted.saturating_add(clock.lost_seconds)));
@@ -176,25 +180,25 @@ impl AudibleTime {
         AudibleTime { from: Some(from).max(booted).max(resumed), clock }
     }
 
-    /// How many seconds have passed since a moment in which somebody could have been heard.
+    /// Seconds between `then` and `now`, without the time that does not count.
     fn seconds(&self, then: Timestamp, now: Timestamp) -> u64 {
         let then = self.from.map_or(then, |from| from.max(then));
         now.0.saturating_sub(then.0).saturating_sub(self.clock.lost_since(then)).max(0) as u64
     }
 }
 
-/// Every rule that fails for an agent.
-pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, awake: &AudibleTime) -> Vec<Finding> {
+/// Returns every rule that fails for an agent.
+pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, audible: &AudibleTime) -> Vec<Finding> {
     let mut found = Vec::new();
-    let since = |then: Timestamp| awake.seconds(then, now);
-    let mut say = |code, level, seconds| found.push(Finding { code, subject: life.agent.clone(), level, seconds });
+    let since = |then: Timestamp| audible.seconds(then, now);
+    let mut report = |code, level, seconds| found.push(Finding { code, subject: life.agent.clone(), level, seconds });
     if let Some(newest) = life.newest_id.filter(|newest| newest.0 > now.0.saturating_add(limits.clock_skew as i64)) {
-        say(Code::ClockSkew, Level::Error, (newest.0 - now.0) as u64);
+        report(Code::ClockSkew, Level::Error, (newest.0 - now.0) as u64);
     }
     let open = life.deep_work.as_ref();
     match open.map(|work| (work.mode, work.until, work.is_expired(now))) {
         Some((DeepWorkMode::Strict, Some(until), true)) => {
-            say(Code::DeepworkExpired, Level::Error, (now.0 - until.0) as u64)
+            report(Code::DeepworkExpired, Level::Error, (now.0 - until.0) as u64)
         }
         Some((DeepWorkMode::Strict, ..)) => return found,
         Some((DeepWorkMode::Flexible, ..)) | None => {}
@@ -204,18 +208,18 @@ pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, awake: 
         (_, Some(work)) => {
             let quiet = since(work.started_at.max(life.last_checkpoint.unwrap_or(work.started_at)));
             if quiet > limits.deepwork_checkpoint {
-                say(Code::DeepworkUnchecked, Level::Error, quiet);
+                report(Code::DeepworkUnchecked, Level::Error, quiet);
             }
         }
         (None, None) if life.expected => {
             if since(life.started_at) > limits.never_seen {
-                say(Code::NeverSeen, Level::Error, since(life.started_at));
+                report(Code::NeverSeen, Level::Error, since(life.started_at));
             }
         }
         (None, None) => {}
         (Some(shown), None) => {
             let steps = [(limits.inactive_error, Level::Error), (limits.inactive_warn, Level::Warn)];
-            grade(since(shown), &steps).into_iter().for_each(|level| say(Code::Inactive, level, since(shown)));
+            grade(since(shown), &steps).into_iter().for_each(|level| report(Code::Inactive, level, since(shown)));
         }
     }
     if flexible.is_none() && life.last_activity.is_some() {
@@ -225,16 +229,16 @@ pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, awake: 
             (limits.introspection_warn, Level::Warn),
             (limits.introspection_notice, Level::Notice),
         ];
-        grade(quiet, &steps).into_iter().for_each(|level| say(Code::IntrospectionOverdue, level, quiet));
+        grade(quiet, &steps).into_iter().for_each(|level| report(Code::IntrospectionOverdue, level, quiet));
     }
     if life.duty_broken {
         let quiet = life.last_activity.map_or(0, |log| now.0.saturating_sub(log.0).max(0) as u64);
-        say(Code::IntrospectionDuty, Level::Error, quiet);
+        report(Code::IntrospectionDuty, Level::Error, quiet);
     }
     found
 }
 
-/// The worst level whose limit is passed.
+/// The first level whose limit is exceeded; `steps` starts with the most severe.
 fn grade(seconds: u64, steps: &[(u64, Level)]) -> Option<Level> {
     steps.iter().find(|(limit, _)| seconds > *limit).map(|(_, level)| *level)
 }
@@ -287,7 +291,7 @@ mod tests {
         check(&seen, 301, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 600, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 601, &[(Code::Inactive, Level::Error)]);
-        // An activity log and no introspection yet; checkpoints keep it awake.
+        // An activity log and no introspection yet; the checkpoint prevents INACTIVE.
         let at = |now: i64| SignsOfLife {
             last_activity: Some(Timestamp(0)),
             last_checkpoint: Some(Timestamp(now)),

@@ -1,7 +1,7 @@
-//! A mission's state file, `M1.md`: what it says, and how short it has to be.
+//! A mission's state file, `M1.md`: its contents and its limits.
 //!
 //! Invariant: whatever is recorded about a mission, its file has at most 200 words and 2,000 bytes
-//! (`no_change_makes_the_file_longer_than_an_agent_should_read`).
+//! (`no_change_makes_the_state_file_too_long`).
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use crate::event::Kind;
 use crate::machine::Phase;
 use crate::state::{Entity, State};
 
-/// Where nothing is to be said.
+/// The value of a line that has none.
 pub const NONE: &str = "NONE";
 
-/// Members of a mission that are one line each, by the names that the file gives them.
+/// The single-line members of a mission: the name in the file, and the member of the payload.
 pub const LINES: &[(&str, &str)] = &[
     ("GOAL", "goal"),
     ("LOGREF", "logref"),
@@ -24,7 +24,7 @@ pub const LINES: &[(&str, &str)] = &[
     ("NEXT_ACTION", "next_action"),
 ];
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissionFile {
     pub status: &'static str,
@@ -39,18 +39,18 @@ pub struct MissionFile {
 }
 
 impl MissionFile {
-    /// The file of a mission as it stands.
+    /// The file of a mission in its current state.
     pub fn of_mission(state: &State, mission: &Entity) -> MissionFile {
         MissionFile::with(state, mission.phase, mission.as_mission().round(), mission.facts())
     }
 
-    fn with(state: &State, at: Phase, round: u64, members: &Map<String, Value>) -> MissionFile {
+    fn with(state: &State, phase: Phase, round: u64, members: &Map<String, Value>) -> MissionFile {
         let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or(NONE).to_owned();
         let task = members.get("task_id").and_then(Value::as_str).and_then(|id| EntityId::parse(id).ok());
         let task = task.and_then(|id| state.entity(&Subject::new(EntityType::Task, id)));
         let constraints = members.get("constraints").and_then(Value::as_array).into_iter().flatten();
         MissionFile {
-            status: match at {
+            status: match phase {
                 Phase::Passed => "PASS",
                 Phase::Failed => "FAIL",
                 _ => "RUNNING",
@@ -71,12 +71,12 @@ impl MissionFile {
         format!("{}/{}", self.round, limits::ROUNDS_MAX_COUNT)
     }
 
-    /// The file.
+    /// The text of the file.
     pub fn render(&self) -> String {
         let MissionFile { status, goal, task, logref, open_k, last_action, next_action, .. } = self;
         let mut text = format!("STATUS: {status}\nGOAL: {goal}\nCONSTRAINTS:\n");
         for constraint in &self.constraints {
-            writeln!(text, "- {constraint}").expect("a string takes all");
+            writeln!(text, "- {constraint}").expect("writing to a string cannot fail");
         }
         let rounds = self.rounds();
         write!(
@@ -84,57 +84,58 @@ impl MissionFile {
             "CURRENT:\n  TASK_ID: {task}\n  LOGREF: {logref}\nOPEN_K: {open_k}\nROUND: {rounds}\n\
              LAST_ACTION: {last_action}\nNEXT_ACTION: {next_action}\n"
         )
-        .expect("a string takes all");
+        .expect("writing to a string cannot fail");
         text
     }
 }
 
-/// Refuses a text that is longer than an agent should have to read. Words are counted where there
-/// are spaces, bytes for languages without.
+/// Refuses a text with too many words or bytes for an agent to read. The limit in bytes is for languages without spaces
+/// between words.
 pub fn check_short(what: &str, text: &str) -> Result<()> {
-    let (words, most) = (text.split_whitespace().count(), limits::SHORT_MAX_WORDS);
-    if words > most {
-        return Err(Error::usage(format!("{what} has {words} words: at most {most}")));
+    let (words, max) = (text.split_whitespace().count(), limits::SHORT_MAX_WORDS);
+    if words > max {
+        return Err(Error::usage(format!("{what} has {words} words; at most {max}")));
     }
-    let (bytes, most) = (text.len(), limits::SHORT_MAX_BYTES);
-    if bytes > most {
-        return Err(Error::usage(format!("{what} has {bytes} bytes: at most {most}")));
+    let (bytes, max) = (text.len(), limits::SHORT_MAX_BYTES);
+    if bytes > max {
+        return Err(Error::usage(format!("{what} has {bytes} bytes; at most {max}")));
     }
     Ok(())
 }
 
-/// Refuses what would not stay on its line.
+/// Refuses a text that is too long or does not fit on one line.
 fn check_line(name: &str, text: &str) -> Result<()> {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if text.contains(breaks) {
-        return Err(Error::usage(format!("{name} is one line, without control characters")));
+        return Err(Error::usage(format!("{name} must be one line without control characters")));
     }
     match text.chars().count() {
         chars if chars > limits::FACT_MAX_CHARS => {
-            Err(Error::usage(format!("{name} has {chars} characters: at most {}", limits::FACT_MAX_CHARS)))
+            let max = limits::FACT_MAX_CHARS;
+            Err(Error::usage(format!("{name} has {chars} characters; at most {max}")))
         }
         _ => Ok(()),
     }
 }
 
-/// Whether what is to be recorded of a mission leaves a file that can be read at a glance.
+/// Refuses an event after which a mission's file would be too long, and a mission or round beyond the limit.
 pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String, Value>) -> Result<()> {
     let mission = state.entity(subject);
     let round = mission.as_ref().map_or(0, |mission| mission.as_mission().round());
     match kind {
         Kind::MissionStarted => {
             if let Some(other) = running(state) {
-                let why = format!("{} is Running: one mission has to end first", other.name());
+                let why = format!("{} is still running; only one mission can run at a time", other.name());
                 return Err(Error::refused(Reason::IllegalTransition, why));
             }
         }
         Kind::MissionRoundBegun => {
-            let most = limits::ROUNDS_MAX_COUNT;
-            if round >= most {
-                return Err(Error::refused(Reason::RoundLimit, format!("all {most} rounds are used")));
+            let max = limits::ROUNDS_MAX_COUNT;
+            if round >= max {
+                return Err(Error::refused(Reason::RoundLimit, format!("all {max} rounds are used up")));
             }
             if payload.get("round").and_then(Value::as_u64) != Some(round + 1) {
-                return Err(Error::usage(format!("the next round is {}", round + 1)));
+                return Err(Error::usage(format!("payload.round must be {}, the next round", round + 1)));
             }
         }
         _ => {}
@@ -150,25 +151,25 @@ pub fn check(state: &State, kind: Kind, subject: &Subject, payload: &Map<String,
         }
     }
     let file = MissionFile::with(state, Phase::Running, round, &members);
-    let (constraints, most) = (file.constraints.len(), limits::CONSTRAINTS_MAX_COUNT);
-    if constraints > most {
-        return Err(Error::usage(format!("there are {constraints} constraints: at most {most}")));
+    let (constraints, max) = (file.constraints.len(), limits::CONSTRAINTS_MAX_COUNT);
+    if constraints > max {
+        return Err(Error::usage(format!("there are {constraints} constraints; at most {max}")));
     }
     for constraint in &file.constraints {
         if constraint.trim().is_empty() {
-            return Err(Error::usage("a constraint is empty"));
+            return Err(Error::usage("a constraint must not be empty"));
         }
         check_line("a constraint", constraint)?;
     }
     check_short("the state file", &file.render())
 }
 
-/// The mission that is under way.
+/// The running mission.
 pub fn running(state: &State) -> Option<Entity> {
     state.in_phase(EntityType::Mission, Phase::Running, 1).pop()
 }
 
-/// The newest mission, under way or over.
+/// The newest mission, whether or not it is running.
 pub fn newest(state: &State) -> Option<Entity> {
     state.newest(EntityType::Mission)
 }

@@ -1,22 +1,22 @@
-//! Policy: what may be recorded next, with which cause, and what follows from it. Pure; the log and
-//! the clock stay outside.
+//! Policy: what may be recorded next, with which cause, and what follows from it. Pure functions: they never read the
+//! log or the clock.
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | `rules` | what holds whatever the settings say: asked before recording, and again by the audit |
-//! | `approval` | what decisions are about and whether one still counts |
-//! | `react` | what follows an event by itself |
-//! | `ready` | which task is next |
-//! | `liveness` | whether an agent is consciously at work |
-//! | `due` | what the passing of time asks for: the one place that compares a time with a limit |
-//! | `code` | the rules of the watchdog, by their codes |
-//! | `settings` | every setting, and what is in force |
-//! | `mission`, `review` | how short the state of a mission is, and how reviewers take turns |
-//! | `project` | what belongs to which project, and what a pause forbids |
-//! | `branch` | what a persona's branches keep, and what they follow |
-//! | `clock` | what the machine's clocks tell |
-//! | `cause` | the natural parents of an event |
-//! | `audit` | a whole log replayed |
+//! | `rules` | rules that do not depend on settings or time: checked before recording and again by the audit |
+//! | `approval` | what a decision is about, and whether an approval is still valid |
+//! | `react` | consequences that are recorded automatically |
+//! | `ready` | which task to start next |
+//! | `liveness` | whether an agent shows signs of conscious work |
+//! | `due` | what is overdue: leases, runs, decisions, sessions, deep work and archiving |
+//! | `code` | the watchdog's rules, by code |
+//! | `settings` | every setting, and the values in force |
+//! | `mission`, `review` | limits on a mission's state file, and how reviewers take turns |
+//! | `project` | which project something belongs to, and what a pause forbids |
+//! | `branch` | rules and reactions for a persona's branches |
+//! | `clock` | suspends, boots and clock changes, found by comparing clocks |
+//! | `cause` | the default parent of an event |
+//! | `audit` | replay of a whole log against the rules |
 
 pub mod approval;
 pub mod audit;
@@ -47,37 +47,38 @@ pub use react::{REACTOR, makes_at_most, react};
 use rules::Step;
 pub use settings::Settings;
 
-/// Somebody's wish to record an event.
+/// A request to record an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     pub kind: Kind,
-    /// A reference, or nothing: then a new entity is made, or it is about the system.
+    /// A reference. Without one the request creates an entity, or is about the system or the acting agent.
     pub subject: Option<String>,
     pub actor: Actor,
-    /// Whether a program asks, whatever actor it names.
+    /// Whether a program sent the request, whatever actor it names.
     pub autonomous: bool,
-    /// Ids that are known to exist; empty for the natural cause.
+    /// Ids of existing events; if empty, the default cause is used.
     pub parents: Vec<Ulid>,
     pub key: Option<String>,
     pub payload: Map<String, Value>,
 }
 
-/// What becomes of a request.
+/// The decision on a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ruling {
-    /// It is to be recorded.
+    /// Record this event.
     Record(Draft),
-    /// What it asks for is so already, since this event.
+    /// The requested state is already in effect, since this event.
     Already(Ulid),
 }
 
-/// The event that announces an agent, if this is its first command.
+/// The event that announces an agent which acts without having been started. None if it is active, or if the request
+/// itself reports its presence.
 pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     let agent = Subject::new(EntityType::Agent, request.actor.agent()?);
-    let itself = request.subject.as_ref().is_none_or(|s| *s == agent.to_string() || s == agent.id());
-    let here = state.phase_of(&agent) == machine::Phase::Active;
-    let speaks_of_itself = itself && request.kind.row().tells_presence;
-    if speaks_of_itself || here {
+    let about_itself = request.subject.as_ref().is_none_or(|s| *s == agent.to_string() || s == agent.id());
+    let is_active = state.phase_of(&agent) == machine::Phase::Active;
+    let reports_presence = about_itself && request.kind.row().tells_presence;
+    if reports_presence || is_active {
         return None;
     }
     Some(Draft {
@@ -90,20 +91,23 @@ pub fn announce(state: &State, request: &Request) -> Option<Draft> {
     })
 }
 
-/// Decides on a request at a moment. `mint` gives the id of an entity that is to be made.
+/// Decides on a request at a moment. `mint` supplies the id of a new entity.
 pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Ruling> {
     let Moment { state, settings, .. } = *moment;
     let kind = request.kind;
     if kind.row().reserved {
-        return Err(Error::refused(Reason::ReservedKind, format!("{kind} is recorded by the vault itself")));
+        return Err(Error::refused(
+            Reason::ReservedKind,
+            format!("{kind} is reserved; only the vault itself records it"),
+        ));
     }
     kind.check_payload(&request.payload)?;
     let subject = subject_of(state, &request, mint)?;
-    if request.autonomous && rules::is_operators(kind) {
-        let why = format!("{kind} is for an operator, not for {} in an agent's shell", request.actor);
+    if request.autonomous && rules::requires_operator(kind) {
+        let why = format!("{kind} requires an operator; {} is in an agent's shell", request.actor);
         return Err(Error::refused(Reason::OperatorOnly, why));
     }
-    if let Some(since) = holds_already(state, kind, &subject, &request.payload) {
+    if let Some(since) = subject_in_effect_since(state, kind, &subject, &request.payload) {
         return Ok(Ruling::Already(since));
     }
     let Request { actor, mut parents, key, mut payload, .. } = request;
@@ -112,20 +116,20 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
     rules::check(state, &step)?;
     moment.check(&step)?;
     liveness::check_declared(state, settings, &step)?;
-    check_room(state, settings, kind, &subject)?;
+    check_task_limit(state, settings, kind, &subject)?;
     if parents.is_empty() {
         parents.extend(cause::natural(state, kind, &subject, &actor, &payload));
     }
     Ok(Ruling::Record(Draft { kind, subject, actor, parents, key, payload }))
 }
 
-/// Whether what a request asks for is so already, since which event.
-pub fn holds(state: &State, request: &Request) -> Option<Ulid> {
+/// The event since which the state that a request asks for has been in effect, if it is.
+pub fn in_effect_since(state: &State, request: &Request) -> Option<Ulid> {
     let subject = subject_of(state, request, &mut Ulid::nil).ok()?;
-    holds_already(state, request.kind, &subject, &request.payload)
+    subject_in_effect_since(state, request.kind, &subject, &request.payload)
 }
 
-/// Binds a question, and its answer, to what it is about.
+/// Adds members that policy knows: the hash that binds a decision to its target, and the anchor of a thread.
 fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<String, Value>) {
     let hash = match kind {
         Kind::DecisionRequested => approval::read(payload)
@@ -142,8 +146,8 @@ fn fill_in(state: &State, kind: Kind, subject: &Subject, payload: &mut Map<Strin
     }
 }
 
-/// Whether something is already where an event of this kind would take it, since which event.
-fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<String, Value>) -> Option<Ulid> {
+/// The event since which a subject has been in the phase that an event of this kind leads to, if it is.
+fn subject_in_effect_since(state: &State, kind: Kind, subject: &Subject, payload: &Map<String, Value>) -> Option<Ulid> {
     let entity = state.entity(subject)?;
     let mut rules = machine::table(subject.entity).iter().filter(|rule| rule.1 == kind);
     let arrives = rules.any(|rule| rule.2 == entity.phase && rule.0 != rule.2 && rule.0 != machine::Phase::Absent);
@@ -155,17 +159,17 @@ fn holds_already(state: &State, kind: Kind, subject: &Subject, payload: &Map<Str
     (arrives && stays && !differs(&entity)).then_some(entity.last_event)
 }
 
-/// No more tasks at once than the settings allow.
-fn check_room(state: &State, settings: &Settings, kind: Kind, subject: &Subject) -> Result<()> {
-    let most = settings.max_concurrent_tasks();
+/// Refuses a claim beyond the number of concurrent tasks that the settings allow.
+fn check_task_limit(state: &State, settings: &Settings, kind: Kind, subject: &Subject) -> Result<()> {
+    let max = settings.max_concurrent_tasks();
     let takes = kind == Kind::TaskAssigned && state.phase_of(subject) == machine::Phase::Ready;
-    match takes && ready::active(state) >= most {
-        true => Err(Error::refused(Reason::TooManyTasks, format!("{most} tasks are under way, which is the most"))),
+    match takes && ready::active(state) >= max {
+        true => Err(Error::refused(Reason::TooManyTasks, format!("task limit reached: {max} in progress"))),
         false => Ok(()),
     }
 }
 
-/// Whether a request says the same as the event that has its key.
+/// Checks that a request is the same as the event that was recorded with its key.
 pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<()> {
     let wanted = match request.kind.row().about {
         SubjectType::One(entity) => Some(entity),
@@ -177,18 +181,19 @@ pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<
             *text == first.subject || state.resolve(text, wanted).is_ok_and(|s| s.to_string() == first.subject)
         }
     };
-    let mut said = first.payload.clone();
-    said.retain(|member, _| request.payload.contains_key(member) || !is_filled_by_policy(member));
-    if first.event_type.known() == Some(request.kind) && said == request.payload && same_subject {
+    let mut first_payload = first.payload.clone();
+    first_payload.retain(|member, _| request.payload.contains_key(member) || !is_filled_by_policy(member));
+    if first.event_type.known() == Some(request.kind) && first_payload == request.payload && same_subject {
         return Ok(());
     }
     let key = request.key.as_deref().unwrap_or_default();
     Err(Error::refused(
         Reason::KeyConflict,
-        format!("the key '{key}' belongs to event {}, which says something else", first.id),
+        format!("the key '{key}' was already used by event {}, for a different request", first.id),
     ))
 }
 
+/// The subject that a request is about; one from `mint` for a new entity.
 pub(crate) fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut() -> Ulid) -> Result<Subject> {
     let kind = request.kind;
     let creates = machine::creates(kind);
@@ -199,9 +204,9 @@ pub(crate) fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut(
                 .actor
                 .agent()
                 .map(|agent| Subject::new(EntityType::Agent, agent))
-                .ok_or_else(|| Error::usage(format!("{kind} needs --subject agent:NAME"))),
+                .ok_or_else(|| Error::usage(format!("{kind} requires --subject agent:NAME"))),
             SubjectType::One(entity) if creates => Ok(Subject::new(entity, EntityId::parse(&mint().to_string())?)),
-            _ => Err(Error::usage(format!("{kind} needs --subject"))),
+            _ => Err(Error::usage(format!("{kind} requires --subject"))),
         };
     };
     let wanted = match kind.row().about {
@@ -210,7 +215,7 @@ pub(crate) fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut(
     };
     let subject = match state.resolve(text, wanted) {
         Ok(subject) => subject,
-        // A whole subject that nobody has yet is how a caller names what is to be made.
+        // A full subject that does not exist yet names the entity to create.
         Err(unknown) => match Subject::parse(text) {
             Ok(subject) if creates || !kind.fits(&subject) => subject,
             Ok(_) => return Err(unknown),
@@ -226,6 +231,6 @@ pub(crate) fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut(
             Some(EntityType::System) => "the system".to_owned(),
             Some(entity) => entity.with_article(),
         };
-        Err(Error::usage(format!("{kind} is about {about}, not about {subject}")))
+        Err(Error::usage(format!("the subject of {kind} must be {about}, not {subject}")))
     }
 }

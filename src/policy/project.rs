@@ -1,7 +1,7 @@
-//! Projects: what belongs to which, and what a pause or the end of one forbids.
+//! Projects: what belongs to which, and what a paused or archived project forbids.
 //!
-//! A project is known by its name. `main` needs no event to be there; every other begins with the first
-//! thing that names it. Paused, nothing starts and agents are asked to leave; archived, it can only be read.
+//! A project's id is its name. `main` exists without an event; any other project is opened by the first request that
+//! names it. In a paused project nothing starts and agents are asked to leave; an archived project is read-only.
 
 use std::collections::HashMap;
 
@@ -27,11 +27,11 @@ pub fn main() -> Subject {
     subject(&EntityId::parse(MAIN).expect("a plain word"))
 }
 
-/// Where a project stands; one that no event names is active.
+/// The phase of a project; a project without events is active.
 pub fn phase(state: &State, project: &Subject) -> Phase {
     match state.phase_of(project) {
         Phase::Absent => Phase::Active,
-        at => at,
+        phase => phase,
     }
 }
 
@@ -39,12 +39,12 @@ fn named(members: &Map<String, Value>, member: &str, entity: EntityType) -> Opti
     Some(Subject::new(entity, EntityId::parse(members.get(member)?.as_str()?).ok()?))
 }
 
-/// The project that an entity belongs to; nothing for what belongs to none.
+/// The project that an entity belongs to, if any.
 pub fn project_of(entity: &Entity) -> Option<Subject> {
     entity.project.as_ref().map(subject)
 }
 
-/// The project that an event is about.
+/// The project that a step's subject belongs to, or would belong to if the step creates it.
 fn project_of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
     match state.entity(step.subject) {
         Some(entity) => project_of(&entity),
@@ -52,13 +52,13 @@ fn project_of_step(state: &State, step: &Step<'_>) -> Option<Subject> {
     }
 }
 
-/// What an agent may do although its project is paused: tidy up, show that it is there, and leave.
-fn is_tidying(kind: Kind) -> bool {
+/// Whether an agent may still record this in a paused project: to finish up, show signs of life, and leave.
+fn is_allowed_while_paused(kind: Kind) -> bool {
     kind.row().leaving >= WhenLeaving::Paused
 }
 
-/// Whether an event is the end of a job, or of what the toolkit itself ends.
-fn ends_by_itself(state: &State, step: &Step<'_>) -> bool {
+/// Whether a step ends a job or a session, or is an end recorded by the toolkit itself.
+fn is_automatic_end(state: &State, step: &Step<'_>) -> bool {
     let task = match step.subject.entity {
         EntityType::Task => Some(step.subject.clone()),
         EntityType::Run => state.entity(step.subject).and_then(|run| run.as_run().task()),
@@ -69,42 +69,47 @@ fn ends_by_itself(state: &State, step: &Step<'_>) -> bool {
     end && (job || step.actor.kind == ActorKind::Core || step.subject.entity == EntityType::Session)
 }
 
-/// What the toolkit itself records because something ended, or because its time is over.
-fn follows_an_end(step: &Step<'_>) -> bool {
+/// Whether the toolkit itself records this as the consequence of an end or a timeout.
+fn is_consequence_of_end(step: &Step<'_>) -> bool {
     step.kind.row().ending == Ending::Consequence && step.actor.kind == ActorKind::Core
 }
 
-/// Refuses what a paused or archived project does not allow.
+/// Refuses steps that a paused or archived project forbids.
 pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
     if step.kind == Kind::ProjectResumed && state.phase_of(&Subject::SYSTEM) == Phase::Stopped {
         return Err(rules::stopped(state));
     }
-    // Where no project was ever paused there is nothing to look for.
+    // Without a recorded project none was ever paused or archived.
     if state.tally().made(EntityType::Project) == 0 {
         return Ok(());
     }
     if step.kind == Kind::PauseDrained && !has_drained(state, step.subject) {
-        let why = match still_there(state, step.subject).first() {
-            Some(first) => format!("project {} has not come to rest: {first} is still there", step.subject.id()),
-            None => format!("project {} has come to rest before", step.subject.id()),
+        let why = match still_active(state, step.subject).first() {
+            Some(first) => format!("project {} is not drained: {first} is still active", step.subject.id()),
+            None => format!("project {} is already drained", step.subject.id()),
         };
         return Err(Error::refused(Reason::IllegalTransition, why));
     }
     let Some(project) = project_of_step(state, step) else { return Ok(()) };
     match phase(state, &project) {
-        Phase::Paused if ends_by_itself(state, step) => Ok(()),
-        Phase::Paused if step.actor.kind == ActorKind::Agent && !is_tidying(step.kind) => Err(leave(state, &project)),
-        Phase::Paused if starts(state, step) => Err(Error::refused(Reason::ProjectPaused, paused(state, &project))),
-        Phase::Archived if !ends_by_itself(state, step) && !follows_an_end(step) => {
-            let why = format!("project {} is archived: it can only be read", project.id());
+        Phase::Paused if is_automatic_end(state, step) => Ok(()),
+        Phase::Paused if step.actor.kind == ActorKind::Agent && !is_allowed_while_paused(step.kind) => {
+            Err(exit_requested(state, &project))
+        }
+        Phase::Paused if starts_work(state, step) => {
+            Err(Error::refused(Reason::ProjectPaused, paused_message(state, &project)))
+        }
+        Phase::Archived if !is_automatic_end(state, step) && !is_consequence_of_end(step) => {
+            let why = format!("project {} is archived, which is final; it is read-only", project.id());
             Err(Error::refused(Reason::ProjectArchived, why))
         }
         _ => Ok(()),
     }
 }
 
-/// What a pause holds back, whoever asks. A person may give a task to somebody; nobody begins it.
-fn starts(state: &State, step: &Step<'_>) -> bool {
+/// Whether a step starts work, which a pause forbids to everyone. An operator may still assign a task, but it cannot
+/// be started.
+fn starts_work(state: &State, step: &Step<'_>) -> bool {
     match step.kind.row().starts {
         Starts::Run | Starts::Session => true,
         Starts::Claim => {
@@ -115,30 +120,30 @@ fn starts(state: &State, step: &Step<'_>) -> bool {
     }
 }
 
-fn paused(state: &State, project: &Subject) -> String {
+fn paused_message(state: &State, project: &Subject) -> String {
     let project = state.entity(project);
     let known = project.as_ref().map(|project| project.as_project());
     let id = project.as_ref().map_or(MAIN, |project| project.subject.id());
     let since = known.and_then(|project| project.paused_at()).map(|since| since.to_string()).unwrap_or_default();
     let why = known.and_then(|project| project.pause_reason()).unwrap_or_default();
-    format!("project {id} is paused since {since}: {}", text::cut(why, 80))
+    format!("project {id} has been paused since {since}: {}", text::cut(why, 80))
 }
 
-/// What an agent of a paused project is told.
-fn leave(state: &State, project: &Subject) -> Error {
-    let why = format!("{}; tidy up what is half done, and leave", paused(state, project));
+/// The error that asks an agent to leave a paused project.
+fn exit_requested(state: &State, project: &Subject) -> Error {
+    let why = format!("{}; finish up and leave", paused_message(state, project));
     Error::new(ErrorKind::ExitRequested(Reason::ProjectPaused), why)
 }
 
-/// Refuses an agent that wants to go on with something of a paused project.
-pub fn check_going_on(state: &State, entity: &Entity) -> Result<()> {
+/// Refuses to let an agent continue with something that belongs to a paused project.
+pub fn check_may_continue(state: &State, entity: &Entity) -> Result<()> {
     match project_of(entity).filter(|project| phase(state, project) == Phase::Paused) {
-        Some(project) => Err(leave(state, &project)),
+        Some(project) => Err(exit_requested(state, &project)),
         None => Ok(()),
     }
 }
 
-/// The project that what is asked for is about.
+/// The project that a request is about. None while no project was ever recorded.
 pub fn of_request(state: &State, request: &Request) -> Option<Subject> {
     if state.tally().made(EntityType::Project) == 0 {
         return None;
@@ -148,8 +153,8 @@ pub fn of_request(state: &State, request: &Request) -> Option<Subject> {
     project_of_step(state, &Step { kind: *kind, subject: &subject, actor, payload })
 }
 
-/// The project that a request is the first to name, and the event that opens it. `main` is there before
-/// anything names it, so that it can be paused; a pause of another one is more likely a slip.
+/// The event that opens the project which a request is the first to name. Pausing `main` opens it, because it exists
+/// before anything names it; pausing another unknown project does not, because that is more likely a typing error.
 pub fn open(state: &State, request: &Request) -> Option<Draft> {
     let project = match request.kind.row().opens {
         Opens::Nothing => return None,
@@ -169,40 +174,40 @@ pub fn open(state: &State, request: &Request) -> Option<Draft> {
     })
 }
 
-/// Whose shell a request comes from, as far as sessions and projects go.
+/// The session and project of the shell that a request comes from.
 #[derive(Clone, Debug)]
 pub enum Membership {
-    /// Nobody's: a person, or the toolkit itself.
-    Free,
-    /// An agent without a session, at work for this project.
+    /// Not an agent's shell: a person, or the toolkit itself.
+    Unrestricted,
+    /// An agent without a session, working on this project.
     Agent(Subject),
-    /// An agent in a session that is void, and why.
-    Void(String),
-    /// An agent that names the session of another one.
-    Foreign(String),
-    /// An agent in a session that holds, of this project.
+    /// An agent whose session has ended or never existed, with the reason.
+    InvalidSession(String),
+    /// An agent that uses the session of another agent, with the reason to refuse it.
+    OtherAgentsSession(String),
+    /// An agent in a valid session of this project.
     Session(Subject),
 }
 
 impl Membership {
-    /// Refuses what may not be recorded from here. `own` is the project of what it is about.
-    pub fn check(&self, state: &State, kind: Kind, own: Option<&Subject>) -> Result<()> {
+    /// Refuses what may not be recorded from this shell. `about` is the project that the request is about.
+    pub fn check(&self, state: &State, kind: Kind, about: Option<&Subject>) -> Result<()> {
         let project = match self {
-            Membership::Free => return Ok(()),
-            Membership::Foreign(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
-            Membership::Void(_) if kind.row().leaving >= WhenLeaving::Void => return Ok(()),
-            Membership::Void(why) => {
+            Membership::Unrestricted => return Ok(()),
+            Membership::OtherAgentsSession(why) => return Err(Error::refused(Reason::NotHolder, why.clone())),
+            Membership::InvalidSession(_) if kind.row().leaving >= WhenLeaving::Void => return Ok(()),
+            Membership::InvalidSession(why) => {
                 return Err(Error::new(ErrorKind::ExitRequested(Reason::SessionVoid), why.clone()));
             }
             Membership::Session(project) => project,
-            // A job may end in a pause; that is its supervisor's to say.
-            Membership::Agent(_) if own.is_some_and(|own| phase(state, own) != Phase::Paused) => return Ok(()),
-            Membership::Agent(project) => own.unwrap_or(project),
+            // For a project that is not paused, `project::check` decides.
+            Membership::Agent(_) if about.is_some_and(|about| phase(state, about) != Phase::Paused) => return Ok(()),
+            Membership::Agent(project) => about.unwrap_or(project),
         };
         match phase(state, project) {
-            Phase::Paused if !is_tidying(kind) => Err(leave(state, project)),
+            Phase::Paused if !is_allowed_while_paused(kind) => Err(exit_requested(state, project)),
             Phase::Archived if kind.row().leaving < WhenLeaving::Archived => {
-                let why = format!("project {} is archived: leave", project.id());
+                let why = format!("project {} is archived, which is final; leave it", project.id());
                 Err(Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why))
             }
             _ => Ok(()),
@@ -210,34 +215,34 @@ impl Membership {
     }
 }
 
-/// Sessions of a project that are open.
+/// The open sessions of a project.
 pub fn sessions(state: &State, project: &Subject) -> Vec<Entity> {
     let mut open = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
     open.retain(|session| project_of(session).as_ref() == Some(project));
     open
 }
 
-/// Jobs of a project that run.
+/// The running jobs of a project.
 pub fn jobs(state: &State, project: &Subject) -> Vec<Entity> {
     let mut running = state.in_phase(EntityType::Task, Phase::Running, usize::MAX);
     running.retain(|task| task.is_job() && project_of(task).as_ref() == Some(project));
     running
 }
 
-/// Who is still there in a project: sessions and jobs, by name.
-pub fn still_there(state: &State, project: &Subject) -> Vec<String> {
-    let there = sessions(state, project).into_iter().chain(jobs(state, project));
-    there.map(|entity| entity.name()).collect()
+/// The names of a project's open sessions and running jobs.
+pub fn still_active(state: &State, project: &Subject) -> Vec<String> {
+    let active = sessions(state, project).into_iter().chain(jobs(state, project));
+    active.map(|entity| entity.name()).collect()
 }
 
-/// Whether a paused project has just come to rest: nobody is logged in and no job runs.
+/// Whether a paused project is drained and this is not recorded yet: no session is open and no job runs.
 pub fn has_drained(state: &State, project: &Subject) -> bool {
     let waits =
         state.entity(project).is_some_and(|p| p.phase == Phase::Paused && p.as_project().drained_at().is_none());
     waits && sessions(state, project).is_empty() && jobs(state, project).is_empty()
 }
 
-/// Which projects are held up, and since when the others are at work again; read once for many tasks.
+/// The phase of each project and when it was last resumed, read once for many agents.
 #[derive(Debug, Default)]
 pub struct ProjectActivity {
     known: HashMap<Subject, (Phase, Option<Timestamp>)>,
@@ -257,8 +262,8 @@ impl ProjectActivity {
         self.known.get(project).copied().unwrap_or((Phase::Active, None))
     }
 
-    /// From when time counts for an agent; nothing if everything that it is at stands still.
-    pub fn counts_from_for(&self, state: &State, agent: &Subject, held: &[Entity]) -> Option<Timestamp> {
+    /// The time since which an agent can be expected to be active; none if all of its projects are paused or archived.
+    pub fn active_since(&self, state: &State, agent: &Subject, held: &[Entity]) -> Option<Timestamp> {
         if self.known.is_empty() {
             return Some(Timestamp(i64::MIN));
         }
@@ -266,22 +271,22 @@ impl ProjectActivity {
         let sessions = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
         let sessions = sessions.iter().filter(|session| session.as_session().agent() == Some(agent.id()));
         let tasks = held.iter().filter(|task| task.as_task().last_holder() == Some(&actor));
-        let mut at: Vec<Subject> = sessions.chain(tasks).filter_map(project_of).collect();
-        if at.is_empty() {
-            // Whoever left when it was asked to is still of the project that it left.
+        let mut projects: Vec<Subject> = sessions.chain(tasks).filter_map(project_of).collect();
+        if projects.is_empty() {
+            // An agent that has logged out still belongs to the project of its last session.
             let last = state.made_for(agent, EntityType::Session).into_iter().max_by_key(|session| session.ordinal);
-            at.push(last.and_then(|session| project_of(&session)).unwrap_or_else(main));
+            projects.push(last.and_then(|session| project_of(&session)).unwrap_or_else(main));
         }
-        let going = at.iter().map(|project| self.project(project)).filter(|(at, _)| *at == Phase::Active);
-        going.map(|(_, resumed)| resumed.unwrap_or(Timestamp(i64::MIN))).max()
+        let active = projects.iter().map(|project| self.project(project)).filter(|(phase, _)| *phase == Phase::Active);
+        active.map(|(_, resumed)| resumed.unwrap_or(Timestamp(i64::MIN))).max()
     }
 
-    /// Whether everything that is not archived is paused.
+    /// Whether at least one project is paused, and every other one is paused or archived.
     pub fn all_paused(&self) -> bool {
         let main = self.project(&main()).0;
-        let mut others = self.known.values().map(|(at, _)| *at).filter(|at| *at != Phase::Archived);
+        let mut others = self.known.values().map(|(phase, _)| *phase).filter(|phase| *phase != Phase::Archived);
         main != Phase::Active
-            && self.known.values().any(|(at, _)| *at == Phase::Paused)
-            && others.all(|at| at == Phase::Paused)
+            && self.known.values().any(|(phase, _)| *phase == Phase::Paused)
+            && others.all(|phase| phase == Phase::Paused)
     }
 }

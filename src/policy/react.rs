@@ -1,7 +1,7 @@
-//! Reactions: the consequences that follow an event by themselves, recorded in the same batch.
+//! Reactions: consequences of an event that are recorded automatically, in the same batch.
 //!
-//! Every reaction looks at the state it finds and does only what is still missing. So after a batch
-//! nothing is left to do, and the audit can ask the same question of a log.
+//! Every reaction depends on the current state and adds only what is still missing. So after a batch there is nothing
+//! left to add, and the audit can check a log by asking for reactions again.
 
 use serde_json::{Map, Value, json};
 
@@ -14,30 +14,30 @@ use crate::event::{Draft, Event, Kind};
 use crate::machine::{self, Phase};
 use crate::state::{Entity, State, linked};
 
-/// Tasks that one event can reach.
-const REACHED_MAX: usize = limits::BATCH_MAX_EVENTS;
+/// How many tasks one event can affect.
+const AFFECTED_TASKS_MAX: usize = limits::BATCH_MAX_EVENTS;
 
-/// The reason of a failure whose run died without a word.
+/// The reason for a failure whose run crashed without reporting one.
 const CRASH: &str = "crash";
 
-/// Who acts when something follows by itself.
+/// The actor that records reactions.
 pub const REACTOR: &str = "reactor";
 
-/// What follows from an event, in the state behind it. `mint` gives ids for what is made.
-pub fn react(state: &State, rules: &Settings, cause: &Event, mint: &mut dyn FnMut() -> Ulid) -> Vec<Draft> {
+/// Returns the reactions to an event, in the state after it. `mint` supplies the ids of new entities.
+pub fn react(state: &State, settings: &Settings, cause: &Event, mint: &mut dyn FnMut() -> Ulid) -> Vec<Draft> {
     let (Some(kind), Ok(subject)) = (cause.event_type.known(), Subject::parse(&cause.subject)) else {
         return Vec::new();
     };
-    let mut reactor = Reactor { state, rules, cause, subject, mint, drafts: Vec::new() };
+    let mut reactor = Reactor { state, settings, cause, subject, mint, drafts: Vec::new() };
     reactor.follow(kind);
     reactor.follow_branches(kind);
     reactor.drafts
 }
 
-/// How many entities what follows from an event makes at most.
+/// The maximum number of entities that the reactions to an event create.
 pub fn makes_at_most(cause: &Event) -> usize {
     match cause.event_type.known() {
-        // A thread, and two branches for every acquaintance.
+        // A thread, and two social branches for every other persona.
         Some(Kind::BranchCreated) => 1 + 2 * limits::PERSONAS_MAX_COUNT,
         _ => 2,
     }
@@ -45,7 +45,7 @@ pub fn makes_at_most(cause: &Event) -> usize {
 
 pub(super) struct Reactor<'a> {
     pub(super) state: &'a State,
-    rules: &'a Settings,
+    settings: &'a Settings,
     pub(super) cause: &'a Event,
     pub(super) subject: Subject,
     mint: &'a mut dyn FnMut() -> Ulid,
@@ -56,20 +56,20 @@ impl Reactor<'_> {
     fn follow(&mut self, kind: Kind) {
         match kind {
             Kind::RequirementAnalyzed => self.ask_about_requirement("Build"),
-            Kind::OscillationDetected => self.ask_about_requirement("It went back and forth too often. Go on with"),
+            Kind::OscillationDetected => self.ask_about_requirement("Reworked too often. Continue with"),
             Kind::RequirementApproved => self.ready_tasks_of(&self.subject.clone(), EntityType::Task),
             Kind::RequirementRejected | Kind::RequirementSuperseded => {
                 self.close_questions(Question::Requirement, &self.subject.clone());
             }
             Kind::DecisionApproved => self.decided(true),
             Kind::DecisionRejected => self.decided(false),
-            Kind::ApprovalTimedOut if self.rules.rejects_on_timeout() => {
-                let rationale = json!({"rationale": "nobody answered in time"});
-                self.say_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
+            Kind::ApprovalTimedOut if self.settings.rejects_on_timeout() => {
+                let rationale = json!({"rationale": "no answer in time"});
+                self.record_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
             }
             Kind::TaskProposed => self.task_proposed(),
             Kind::TaskReady | Kind::ClaimExpired => self.assign_next(),
-            // There may be room for one more.
+            // There may be room for another task.
             Kind::TaskAssigned if self.cause.actor == Actor::core(REACTOR).to_string() => self.assign_next(),
             Kind::TaskRetrying => self.assign_again(),
             Kind::TaskFailed => self.task_failed(),
@@ -91,15 +91,15 @@ impl Reactor<'_> {
     }
 
     /// Adds an event with the cause as its parent.
-    pub(super) fn say(&mut self, kind: Kind, subject: Subject, payload: Value) {
+    pub(super) fn record(&mut self, kind: Kind, subject: Subject, payload: Value) {
         let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
         let (actor, parents) = (Actor::core(REACTOR), vec![self.cause.id]);
         self.drafts.push(Draft { kind, subject, actor, parents, key: None, payload });
     }
 
-    fn say_if_legal(&mut self, kind: Kind, subject: &Subject, payload: Value) {
+    fn record_if_legal(&mut self, kind: Kind, subject: &Subject, payload: Value) {
         if machine::step(subject.entity, self.state.phase_of(subject), kind).is_some() {
-            self.say(kind, subject.clone(), payload);
+            self.record(kind, subject.clone(), payload);
         }
     }
 
@@ -111,7 +111,7 @@ impl Reactor<'_> {
         Subject::new(entity, EntityId::parse(&(self.mint)().to_string()).expect("a ULID is an id"))
     }
 
-    /// Asks an operator, unless he was asked about exactly this before. An older question is closed.
+    /// Requests a decision, unless one was requested for exactly this before. Older open requests are superseded.
     fn ask(&mut self, question: Question, target: &Entity, summary: &str) {
         let asked = approval::decisions(self.state, question, &target.subject, Phase::ALL);
         if asked.iter().any(|decision| approval::still_fits(self.state, decision)) {
@@ -119,9 +119,9 @@ impl Reactor<'_> {
         }
         let subject = self.new_subject(EntityType::Decision);
         for old in asked.iter().filter(|decision| OPEN.contains(&decision.phase)) {
-            self.say(Kind::DecisionSuperseded, old.subject.clone(), json!({}));
+            self.record(Kind::DecisionSuperseded, old.subject.clone(), json!({}));
         }
-        // Of a command, the operator sees the command: a title says what its author likes.
+        // For a command, show the operator the command itself: its author can choose any title.
         let command = self.cause.payload.get("command").and_then(Value::as_array);
         let words: Option<Vec<&str>> = command.map(|words| words.iter().filter_map(Value::as_str).collect());
         let title = words.map_or_else(|| target.title().unwrap_or_default().to_owned(), |words| words.join(" "));
@@ -139,13 +139,13 @@ impl Reactor<'_> {
             "summary": format!("{summary} {}, {title}?", target.name()),
             "target_hash": hash,
         });
-        self.say(Kind::DecisionRequested, subject, payload);
+        self.record(Kind::DecisionRequested, subject, payload);
     }
 
-    /// Questions about something that is over need no answer.
+    /// Supersedes the open decisions about a target that has ended.
     fn close_questions(&mut self, question: Question, target: &Subject) {
         for open in approval::decisions(self.state, question, target, OPEN) {
-            self.say(Kind::DecisionSuperseded, open.subject, json!({}));
+            self.record(Kind::DecisionSuperseded, open.subject, json!({}));
         }
     }
 
@@ -156,28 +156,28 @@ impl Reactor<'_> {
         }
     }
 
-    /// What an operator's answer leads to.
+    /// Carries out an operator's decision.
     fn decided(&mut self, yes: bool) {
         let Some(decision) = self.entity(&self.subject.clone()) else { return };
         let target = decision.as_decision().target();
         let (Some(question), Some(target)) = (Question::of_decision(&decision), target) else { return };
         let id = json!({"decision_id": decision.subject.id()});
         match (question, yes) {
-            // Asked again after a batch, what was approved may have been analysed anew since.
+            // The audit asks again after the batch, when the requirement may have been analyzed again.
             (Question::Requirement, true) if !approval::still_fits(self.state, &decision) => {}
-            (Question::Requirement, true) => self.say_if_legal(Kind::RequirementApproved, &target, id),
+            (Question::Requirement, true) => self.record_if_legal(Kind::RequirementApproved, &target, id),
             (Question::Requirement, false) => {
-                let reason = decision.as_decision().rationale().unwrap_or("an operator said no");
-                self.say_if_legal(Kind::RequirementRejected, &target, json!({"reason": reason}));
+                let reason = decision.as_decision().rationale().unwrap_or("rejected by an operator");
+                self.record_if_legal(Kind::RequirementRejected, &target, json!({"reason": reason}));
             }
             (Question::Destructive, true) => self.ready_if_possible(&target),
             (Question::Destructive, false) => {
-                self.say_if_legal(Kind::TaskAborted, &target, json!({"reason": "an operator said no"}));
+                self.record_if_legal(Kind::TaskAborted, &target, json!({"reason": "rejected by an operator"}));
             }
             (Question::Constraint, true) => {
                 if let Some((change, mut members)) = approval::change(decision.as_decision().change()) {
                     members.insert("decision_id".to_owned(), decision.subject.id().into());
-                    self.say_if_legal(change.kind(), &target, Value::Object(members));
+                    self.record_if_legal(change.kind(), &target, Value::Object(members));
                 }
             }
             (Question::Constraint, false) => {}
@@ -188,70 +188,70 @@ impl Reactor<'_> {
         let Some(task) = self.entity(&self.subject.clone()) else { return };
         let requirement = linked(Kind::TaskProposed, &self.cause.payload).and_then(|r| self.entity(&r));
         if let Some(requirement) =
-            requirement.filter(|r| r.as_requirement().returns() > self.rules.count(Setting::MaxOscillations))
+            requirement.filter(|r| r.as_requirement().returns() > self.settings.count(Setting::MaxOscillations))
         {
             let count = json!({"count": requirement.as_requirement().returns()});
             if machine::step(EntityType::Requirement, requirement.phase, Kind::OscillationDetected).is_some() {
-                return self.say(Kind::OscillationDetected, requirement.subject, count);
+                return self.record(Kind::OscillationDetected, requirement.subject, count);
             }
         }
-        let waits = rules::waits_for(self.state, &task);
-        let gone = waits.iter().find_map(|wait| match wait {
+        let blockers = rules::blockers(self.state, &task);
+        let aborted = blockers.iter().find_map(|blocker| match blocker {
             rules::Blocker::Dependency(other) if other.phase == Phase::Aborted => Some(other),
             _ => None,
         });
-        if let Some(gone) = gone.filter(|_| task.phase == Phase::Proposed && task.is_job()) {
-            return self.abort_behind(&task, gone);
+        if let Some(aborted) = aborted.filter(|_| task.phase == Phase::Proposed && task.is_job()) {
+            return self.abort_dependent(&task, aborted);
         }
-        if waits.contains(&rules::Blocker::Approval) {
-            self.ask(Question::Destructive, &task, "Allow the destructive");
+        if blockers.contains(&rules::Blocker::Approval) {
+            self.ask(Question::Destructive, &task, "Allow destructive task");
         }
         self.ready_if_possible(&self.subject.clone());
     }
 
     fn ready_if_possible(&mut self, subject: &Subject) {
-        let waits = |task: &Entity| task.phase == Phase::Proposed && rules::waits_for(self.state, task).is_empty();
-        if self.entity(subject).is_some_and(|task| waits(&task)) {
-            self.say(Kind::TaskReady, subject.clone(), json!({}));
+        let can_start = |task: &Entity| task.phase == Phase::Proposed && rules::blockers(self.state, task).is_empty();
+        if self.entity(subject).is_some_and(|task| can_start(&task)) {
+            self.record(Kind::TaskReady, subject.clone(), json!({}));
         }
     }
 
-    /// The tasks that named something when they were made, and waited for it.
+    /// Makes ready the tasks that named `subject` when they were created and are no longer blocked.
     fn ready_tasks_of(&mut self, subject: &Subject, entity: EntityType) {
         for task in self.state.made_for(subject, entity) {
             self.ready_if_possible(&task.subject);
         }
     }
 
-    /// With `auto_assign`, gives ready tasks out while there is room.
+    /// With `auto_assign`, assigns the next ready task if the task limit allows it.
     fn assign_next(&mut self) {
-        let room = ready::active(self.state) < self.rules.max_concurrent_tasks();
+        let room = ready::active(self.state) < self.settings.max_concurrent_tasks();
         let stopped = self.state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
-        if !self.rules.flag(Setting::AutoAssign) || !room || stopped {
+        if !self.settings.flag(Setting::AutoAssign) || !room || stopped {
             return;
         }
         if let Some((task, constraint)) = ready::next(self.state, None) {
-            self.say(Kind::TaskAssigned, task.subject, json!({}));
+            self.record(Kind::TaskAssigned, task.subject, json!({}));
             let why = [Some(task.last_event), constraint.map(|c| c.last_event)];
             let parents = &mut self.drafts.last_mut().expect("it was just added").parents;
             parents.extend(why.into_iter().flatten().filter(|id| *id != self.cause.id));
         }
     }
 
-    /// The holder gets it back, with a fresh lease.
+    /// Assigns a task that is retried to its holder again, with a new lease.
     fn assign_again(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.phase == Phase::Retrying) else {
             return;
         };
-        // Whoever fell silent does not keep it; anybody may take it.
+        // A holder that fell silent loses the task; anyone may claim it.
         if self.cause.payload.get("released") == Some(&Value::Bool(true)) {
-            return self.say(Kind::TaskReady, task.subject, json!({}));
+            return self.record(Kind::TaskReady, task.subject, json!({}));
         }
         let mut payload = Map::new();
         for member in ["holder", "lease_seconds", "job"] {
             payload.extend(task.facts().get(member).map(|value| (member.to_owned(), value.clone())));
         }
-        self.say(Kind::TaskAssigned, task.subject, Value::Object(payload));
+        self.record(Kind::TaskAssigned, task.subject, Value::Object(payload));
     }
 
     fn task_failed(&mut self) {
@@ -259,42 +259,42 @@ impl Reactor<'_> {
         self.end_run(&task, Kind::RunFinished, json!({"success": false}));
         self.drain();
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
-        let most = task.as_task().max_retries().unwrap_or_else(|| self.rules.count(Setting::MaxRetries));
-        let (transient, tried) = (text("error_class") == "transient", task.as_task().retry_count());
+        let max_retries = task.as_task().max_retries().unwrap_or_else(|| self.settings.count(Setting::MaxRetries));
+        let (transient, retries) = (text("error_class") == "transient", task.as_task().retry_count());
         let project = project::project_of(&task);
         let archived = project.is_some_and(|project| project::phase(self.state, &project) == Phase::Archived);
-        if transient && tried < most && !archived {
-            let mut retry = json!({"attempt": tried + 1, "of": most});
+        if transient && retries < max_retries && !archived {
+            let mut retry = json!({"attempt": retries + 1, "of": max_retries});
             if let Some(released) = self.cause.payload.get("released") {
                 retry["released"] = released.clone();
             }
-            return self.say(Kind::TaskRetrying, task.subject, retry);
+            return self.record(Kind::TaskRetrying, task.subject, retry);
         }
         let failure = text("reason").to_owned();
-        let reason = match transient && tried > 0 {
-            true => format!("{failure}; tried again {tried} times, which is the most"),
+        let reason = match transient && retries > 0 {
+            true => format!("{failure}; gave up after {}", text::count_noun(retries, "retry")),
             false => failure,
         };
-        self.say(Kind::TaskAborted, task.subject.clone(), json!({"reason": reason}));
-        // A job's caller waits for its end himself, and a rework is on its way; nobody else can keep
-        // a failure from people.
+        self.record(Kind::TaskAborted, task.subject.clone(), json!({"reason": reason}));
+        // A job's caller waits for the job anyway, and a rework is already proposed. In all other cases a failure is
+        // always escalated.
         let quiet = self.cause.payload.get("escalate") == Some(&Value::Bool(false));
-        let may_be = task.is_job() || self.cause.actor == Actor::core(REACTOR).to_string();
-        if !(quiet && may_be) {
-            self.say(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
+        let may_be_quiet = task.is_job() || self.cause.actor == Actor::core(REACTOR).to_string();
+        if !(quiet && may_be_quiet) {
+            self.record(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
         }
     }
 
-    /// Whether the toolkit itself found the cause. Versions that recorded no settings made no difference.
+    /// Whether the toolkit itself recorded the cause.
     fn cause_is_core(&self) -> bool {
         Actor::parse(&self.cause.actor).is_ok_and(|actor| actor.kind == ActorKind::Core)
     }
 
-    /// Ends the run that a task's end leaves behind.
+    /// Ends the run of a task that has ended.
     fn end_run(&mut self, task: &Entity, kind: Kind, payload: Value) {
         let run = task.as_task().last_run();
         if let Some(run) = run.filter(|run| self.state.phase_of(run) == Phase::Running) {
-            self.say(kind, run, payload);
+            self.record(kind, run, payload);
         }
     }
 
@@ -304,7 +304,7 @@ impl Reactor<'_> {
         self.drain();
         if task.phase == Phase::Succeeded {
             self.ready_tasks_of(&task.subject, EntityType::Task);
-            // Whoever waits for a task that was done anew waits for this one.
+            // Tasks that depend on the original task can start after its rework, too.
             let mut before = task.as_task().rework_of();
             while let Some(subject) = before {
                 self.ready_tasks_of(&subject, EntityType::Task);
@@ -312,67 +312,72 @@ impl Reactor<'_> {
             }
         }
         if task.phase == Phase::Aborted {
-            self.abort_jobs_behind(&task);
+            self.abort_dependent_jobs(&task);
         }
         self.close_questions(Question::Destructive, &task.subject);
         let requirement = task.as_task().requirement().and_then(|r| self.entity(&r));
         let done = |r: &Entity| r.as_requirement().open_tasks() == 0 && r.as_requirement().succeeded_tasks() > 0;
         if let Some(requirement) = requirement.filter(|r| r.phase == Phase::Approved && done(r)) {
-            self.say(Kind::RequirementImplemented, requirement.subject, json!({}));
+            self.record(Kind::RequirementImplemented, requirement.subject, json!({}));
         }
         self.assign_next();
     }
 
-    /// A job that waits for the success of another will never be run if there is none.
-    fn abort_jobs_behind(&mut self, task: &Entity) {
+    /// Aborts the jobs that depend on an aborted task, unless it is reworked: they could never start.
+    fn abort_dependent_jobs(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
         if made.iter().any(|other| other.as_task().rework_of().as_ref() == Some(&task.subject)) {
             return;
         }
         for job in made.iter().filter(|job| job.phase == Phase::Proposed && job.is_job()) {
-            self.abort_behind(job, task);
+            self.abort_dependent(job, task);
         }
     }
 
-    fn abort_behind(&mut self, job: &Entity, task: &Entity) {
-        let reason = format!("{}, which it waited for, was aborted", task.name());
-        self.say(Kind::TaskAborted, job.subject.clone(), json!({"reason": reason}));
+    fn abort_dependent(&mut self, job: &Entity, task: &Entity) {
+        let reason = format!("{}, which it depends on, was aborted", task.name());
+        self.record(Kind::TaskAborted, job.subject.clone(), json!({"reason": reason}));
     }
 
-    /// A run that died takes its task with it, if that is still running.
+    /// Fails the task of a run that crashed or timed out, if it is still running.
     fn run_lost(&mut self, reason: &str) {
         let task = self.entity(&self.subject.clone()).and_then(|run| {
             let task = self.entity(&run.as_run().task()?)?;
             (task.phase == Phase::Running && task.as_task().last_run().as_ref() == Some(&run.subject)).then_some(task)
         });
         let Some(task) = task else { return };
-        let said = |member: &str| self.cause.payload.get(member);
-        let class = if said("transient") == Some(&Value::Bool(false)) { "permanent" } else { "transient" };
-        // A crash may have said why; silence is always a time-out.
-        let why = said("reason").and_then(Value::as_str).filter(|_| reason == CRASH).unwrap_or(reason);
+        let member = |name: &str| self.cause.payload.get(name);
+        let class = if member("transient") == Some(&Value::Bool(false)) { "permanent" } else { "transient" };
+        // A crash may report a reason; a run that timed out always has the reason `timeout`.
+        let why = member("reason").and_then(Value::as_str).filter(|_| reason == CRASH).unwrap_or(reason);
         let mut payload = json!({"error_class": class, "reason": why});
-        // A failure that its holder did not report itself is silence.
+        // A failure that its holder did not report releases the task. Versions that recorded no settings did not do this.
         if self.cause_is_core() && !task.is_job() && self.state.settings().is_some() {
             payload["released"] = true.into();
         }
-        if let Some(escalate) = said("escalate") {
+        if let Some(escalate) = member("escalate") {
             payload["escalate"] = escalate.clone();
         }
-        self.say(Kind::TaskFailed, task.subject, payload);
+        self.record(Kind::TaskFailed, task.subject, payload);
     }
 
-    /// What was built is not good: the task failed, and the same is proposed anew.
+    /// Fails the task of an invalid artifact and proposes it again.
     fn rework(&mut self) {
         let task = self.entity(&self.subject.clone()).and_then(|a| self.entity(&a.as_artifact().task()?));
         let Some(task) = task.filter(|task| matches!(task.phase, Phase::Running | Phase::Succeeded)) else { return };
-        // Asked again after the fact, there is a successor already.
-        let again = |t: &Entity| t.as_task().rework_of().as_ref() == Some(&task.subject);
-        if self.state.made_for(&task.subject, EntityType::Task).iter().any(|t| again(t) && t.phase != Phase::Aborted) {
+        // When the audit asks again, the rework exists already.
+        let is_rework = |t: &Entity| t.as_task().rework_of().as_ref() == Some(&task.subject);
+        if self
+            .state
+            .made_for(&task.subject, EntityType::Task)
+            .iter()
+            .any(|t| is_rework(t) && t.phase != Phase::Aborted)
+        {
             return;
         }
         if task.phase == Phase::Running {
             let failed = json!({"error_class": "permanent", "reason": "rework", "escalate": false});
-            self.say(Kind::TaskFailed, task.subject.clone(), failed);
+            self.record(Kind::TaskFailed, task.subject.clone(), failed);
         }
         let mut payload = Map::new();
         for member in ["title", "requirement_id", "project_id", "after", "destructive", "max_retries"] {
@@ -380,43 +385,43 @@ impl Reactor<'_> {
         }
         payload.insert("rework_of".to_owned(), task.subject.id().into());
         let subject = self.new_subject(EntityType::Task);
-        self.say(Kind::TaskProposed, subject, Value::Object(payload));
+        self.record(Kind::TaskProposed, subject, Value::Object(payload));
     }
 
-    /// Whoever is logged in has a little time to tidy up.
+    /// Limits the open sessions of a paused project to the grace period.
     fn ask_to_leave(&mut self) {
         let seconds = self.cause.payload.get("grace_seconds").and_then(Value::as_u64).unwrap_or(0);
         let until = Timestamp(self.cause.timestamp.0.saturating_add_unsigned(seconds));
         for session in project::sessions(self.state, &self.subject.clone()) {
-            // One that ends further away than a time can be written is cut like any other.
+            // An expiry too far in the future to be parsed is cut like any other.
             if session.as_session().expires_at().is_none_or(|expires| expires > until) {
-                self.say(Kind::SessionCut, session.subject, json!({"seconds": seconds}));
+                self.record(Kind::SessionCut, session.subject, json!({"seconds": seconds}));
             }
         }
         self.drain_of(&self.subject.clone());
     }
 
-    /// Nobody is left in it, nobody holds anything of it, and no job waits for what will never be. A job
-    /// that runs ends by itself.
+    /// Ends the sessions of an archived project and aborts its claimed tasks and waiting jobs. A running job runs to its
+    /// end.
     fn close_project(&mut self) {
         let archived = json!({"reason": "archived"});
         for session in project::sessions(self.state, &self.subject.clone()) {
-            self.say(Kind::SessionEnded, session.subject, archived.clone());
+            self.record(Kind::SessionEnded, session.subject, archived.clone());
         }
-        for at in [Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying] {
-            for task in self.state.in_phase(EntityType::Task, at, REACHED_MAX) {
-                let given_up = match task.is_job() {
-                    true => at != Phase::Running,
-                    false => !matches!(at, Phase::Proposed | Phase::Ready),
+        for phase in [Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying] {
+            for task in self.state.in_phase(EntityType::Task, phase, AFFECTED_TASKS_MAX) {
+                let aborts = match task.is_job() {
+                    true => phase != Phase::Running,
+                    false => !matches!(phase, Phase::Proposed | Phase::Ready),
                 };
-                if given_up && project::project_of(&task).as_ref() == Some(&self.subject) {
-                    self.say(Kind::TaskAborted, task.subject, archived.clone());
+                if aborts && project::project_of(&task).as_ref() == Some(&self.subject) {
+                    self.record(Kind::TaskAborted, task.subject, archived.clone());
                 }
             }
         }
     }
 
-    /// Whatever ends may be the last that a paused project waited for.
+    /// Records that the project of the subject is drained, if what just ended was the last thing in progress.
     fn drain(&mut self) {
         let project = self.entity(&self.subject.clone()).and_then(|entity| project::project_of(&entity));
         if let Some(project) = project {
@@ -426,35 +431,35 @@ impl Reactor<'_> {
 
     fn drain_of(&mut self, project: &Subject) {
         if project::has_drained(self.state, project) {
-            self.say(Kind::PauseDrained, project.clone(), json!({}));
+            self.record(Kind::PauseDrained, project.clone(), json!({}));
         }
     }
 
-    /// A reply can be the last one of its debate.
+    /// Ends a debate if the reply that was just recorded is its last.
     fn judge(&mut self) {
         let debate = linked(Kind::ReviewRecorded, &self.cause.payload).and_then(|debate| self.entity(&debate));
         let verdict = debate.as_ref().and_then(|debate| review::verdict(self.state, debate));
         if let (Some(debate), Some(verdict)) = (debate, verdict) {
-            self.say(verdict, debate.subject, json!({}));
+            self.record(verdict, debate.subject, json!({}));
         }
     }
 
-    /// What reviewers talked about before is not what comes now.
+    /// Closes the open debate when its mission ends, or when a new mission starts.
     fn close_debate(&mut self) {
         let mission = self.subject.clone();
-        let begins = self.cause.event_type.known() == Some(Kind::MissionStarted);
-        let old = |debate: &Entity| begins != (debate.as_debate().mission().as_ref() == Some(&mission));
+        let mission_starts = self.cause.event_type.known() == Some(Kind::MissionStarted);
+        let old = |debate: &Entity| mission_starts != (debate.as_debate().mission().as_ref() == Some(&mission));
         if let Some(debate) = review::open(self.state).filter(old) {
-            self.say(Kind::DebateClosed, debate.subject, json!({}));
+            self.record(Kind::DebateClosed, debate.subject, json!({}));
         }
     }
 
-    /// Everything that somebody is at ends here.
+    /// Aborts every task in progress.
     fn abort_everything(&mut self) {
-        for at in [Phase::Assigned, Phase::Running, Phase::Retrying] {
-            for task in self.state.in_phase(EntityType::Task, at, REACHED_MAX) {
+        for phase in [Phase::Assigned, Phase::Running, Phase::Retrying] {
+            for task in self.state.in_phase(EntityType::Task, phase, AFFECTED_TASKS_MAX) {
                 self.end_run(&task, Kind::RunCrashed, json!({"reason": "emergency_stop"}));
-                self.say(Kind::TaskAborted, task.subject, json!({"reason": "emergency_stop"}));
+                self.record(Kind::TaskAborted, task.subject, json!({"reason": "emergency_stop"}));
             }
         }
     }

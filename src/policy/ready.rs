@@ -1,16 +1,16 @@
-//! Which task is next: first what an active priority constraint prefers, then first in, first out.
+//! Which task to start next: one that an active priority constraint prefers, else the oldest.
 
 use super::project;
 use crate::base::{EntityType, Subject};
 use crate::machine;
 use crate::state::{Entity, State};
 
-/// Constraints that are looked at for a priority.
+/// How many constraints are examined for a priority.
 const CONSTRAINTS_MAX: usize = 1000;
-/// Ready tasks that are looked at for one that a constraint prefers.
+/// How many ready tasks are examined for one that may start.
 const READY_MAX: usize = 10_000;
 
-/// The task to take next, of one project if it is named, and the constraint that put it first, if one did.
+/// The next task to start, of one project if given, and the constraint that put it first, if any.
 pub fn next(state: &State, project: Option<&Subject>) -> Option<(Entity, Option<Entity>)> {
     if state.tally().in_phase(EntityType::Task, machine::Phase::Ready) == 0 {
         return None;
@@ -33,34 +33,35 @@ pub fn next(state: &State, project: Option<&Subject>) -> Option<(Entity, Option<
     ready.into_iter().next().map(|task| (task, None))
 }
 
-/// A task that is ready can be held up again: by a requirement that was blocked since, or by a pause.
+/// Whether a ready task may start: its requirement may have been blocked, or its project paused, since it became ready.
 fn may_start(state: &State, task: &Entity, wanted: Option<&Subject>) -> bool {
     let project = project::project_of(task);
-    let at_work = project.as_ref().is_none_or(|p| project::phase(state, p) == machine::Phase::Active);
-    let asked_for = wanted.is_none() || project.as_ref() == wanted;
-    !task.is_job() && at_work && asked_for && super::rules::waits_for(state, task).is_empty()
+    let is_active = project.as_ref().is_none_or(|p| project::phase(state, p) == machine::Phase::Active);
+    let is_wanted = wanted.is_none() || project.as_ref() == wanted;
+    !task.is_job() && is_active && is_wanted && super::rules::blockers(state, task).is_empty()
 }
 
 fn prefers(preferred: &Subject, task: &Entity) -> bool {
     *preferred == task.subject || task.as_task().requirement().as_ref() == Some(preferred)
 }
 
-/// Tasks that somebody is at. What stands still with its project takes nobody's place.
+/// How many tasks are in progress. Tasks on hold with their project do not count towards the limit.
 pub fn active(state: &State) -> u64 {
     use machine::Phase::{Archived, Assigned, Paused, Retrying, Running};
-    let under_way = [Assigned, Running, Retrying];
-    let all: u64 = under_way.iter().map(|at| state.tally().in_phase(EntityType::Task, *at)).sum();
-    let held_up: u64 = [Paused, Archived].iter().map(|at| state.tally().in_phase(EntityType::Project, *at)).sum();
-    if all == 0 || held_up == 0 {
+    let in_progress = [Assigned, Running, Retrying];
+    let all: u64 = in_progress.iter().map(|phase| state.tally().in_phase(EntityType::Task, *phase)).sum();
+    let inactive_projects: u64 =
+        [Paused, Archived].iter().map(|phase| state.tally().in_phase(EntityType::Project, *phase)).sum();
+    if all == 0 || inactive_projects == 0 {
         return all;
     }
-    let tasks = under_way.iter().flat_map(|at| state.in_phase(EntityType::Task, *at, usize::MAX));
-    tasks.filter(|task| !stands_still(state, task)).count() as u64
+    let tasks = in_progress.iter().flat_map(|phase| state.in_phase(EntityType::Task, *phase, usize::MAX));
+    tasks.filter(|task| !is_on_hold(state, task)).count() as u64
 }
 
-/// Whether a task waits for its project to go on; a job that runs goes on to its end.
-pub fn stands_still(state: &State, task: &Entity) -> bool {
-    let runs = task.is_job() && task.phase == machine::Phase::Running;
+/// Whether a task waits for its project to be resumed. A running job does not: it runs to its end.
+pub fn is_on_hold(state: &State, task: &Entity) -> bool {
+    let is_running_job = task.is_job() && task.phase == machine::Phase::Running;
     let project = project::project_of(task);
-    !runs && project.is_some_and(|project| project::phase(state, &project) != machine::Phase::Active)
+    !is_running_job && project.is_some_and(|project| project::phase(state, &project) != machine::Phase::Active)
 }

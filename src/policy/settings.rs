@@ -1,8 +1,7 @@
-//! The settings: every one of them in one table, with its default and its meaning, and their values.
+//! The settings: one table of all settings with their defaults and meanings, and the values in force.
 //!
-//! What a rule follows comes from here, and what is in force is on the record: `SettingsChanged`, and the first event of
-//! the log, carry all of it, so that a log can be judged by the settings of its time. Where values come from is no
-//! concern of policy: see `vault::config`.
+//! The first event of a log and every `SettingsChanged` record all values, so that the audit can judge each event by the
+//! settings of its time. `vault::config` reads the values from the configuration file.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use crate::base::{limits, names};
 use crate::state::State;
 
 names! {
-    /// Every setting, by its path in the file.
+    /// Every setting, by its path in the configuration file.
     pub enum Setting {
         HiveName = "hive.name",
         HiveVaultPath = "hive.vault_path",
@@ -68,24 +67,25 @@ names! {
     }
 }
 
-/// The largest number that is still whole in the canonical form of an event.
+/// The largest integer that the canonical JSON form of an event represents exactly.
 const WHOLE_MAX: u64 = (1 << 53) - 1;
 
-/// What a setting is if the file says nothing.
+/// The type and default of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
     Count(u64),
     Text(&'static str),
     Flag(bool),
-    /// One of these; the first if the file says nothing.
+    /// One of these strings; the first is the default.
     Choice(&'static [&'static str]),
-    /// A list of texts.
+    /// A list of strings.
     Texts(&'static [&'static str]),
     /// A list of numbers.
     Counts(&'static [u64]),
 }
 
 impl Fallback {
+    /// Whether a value has the right type and range.
     pub fn fits(self, value: &Value) -> bool {
         match self {
             Fallback::Count(_) => value.as_u64().is_some_and(|n| (1..=WHOLE_MAX).contains(&n)),
@@ -99,18 +99,19 @@ impl Fallback {
         }
     }
 
+    /// Describes the valid values, as in `must be …`.
     pub fn wants(self) -> String {
         match self {
-            Fallback::Count(_) => format!("a whole number, 1 or more, at most {WHOLE_MAX}"),
-            Fallback::Text(_) => "a text".to_owned(),
+            Fallback::Count(_) => format!("a whole number from 1 to {WHOLE_MAX}"),
+            Fallback::Text(_) => "a string".to_owned(),
             Fallback::Flag(_) => "true or false".to_owned(),
             Fallback::Choice(names) => format!("one of {}", names.join(", ")),
-            Fallback::Texts(_) => "a list of texts".to_owned(),
-            Fallback::Counts(_) => "a list of numbers".to_owned(),
+            Fallback::Texts(_) => "a list of strings".to_owned(),
+            Fallback::Counts(_) => "a list of whole numbers".to_owned(),
         }
     }
 
-    /// As the file would say it, in JSON, which is YAML too.
+    /// The default as JSON, which is also valid YAML.
     pub fn value(self) -> Value {
         match self {
             Fallback::Count(n) => n.into(),
@@ -123,7 +124,7 @@ impl Fallback {
     }
 }
 
-/// One setting.
+/// A row of the table.
 #[derive(Debug)]
 pub struct SettingRow {
     pub setting: Setting,
@@ -135,60 +136,60 @@ const fn row(setting: Setting, fallback: Fallback, meaning: &'static str) -> Set
     SettingRow { setting, fallback, meaning }
 }
 
-/// The table itself, in the order of `Setting`.
+/// All settings, in the order of `Setting`.
 #[rustfmt::skip]
 pub const TABLE: &[SettingRow] = &[
-    row(Setting::HiveName, Fallback::Text("hive"), "a name for people"),
-    row(Setting::HiveVaultPath, Fallback::Text("./Vault"), "where the vault is; counts only in a file beside the vault"),
-    row(Setting::MaxRetries, Fallback::Count(3), "how often a transient failure is tried again"),
-    row(Setting::MaxOscillations, Fallback::Count(5), "how often verifying may send work back before it is blocked"),
-    row(Setting::MaxConcurrentTasks, Fallback::Count(10), "tasks that may be assigned or running at once"),
-    row(Setting::TaskTimeoutSeconds, Fallback::Count(300), "how long a task may take"),
-    row(Setting::HeartbeatIntervalSeconds, Fallback::Count(30), "how often a run shows that it is alive"),
-    row(Setting::ApprovalTimeoutHours, Fallback::Count(24), "how long a decision may stay open"),
-    row(Setting::ArchiveAfterDays, Fallback::Count(7), "when a finished task leaves the projections"),
-    row(Setting::LeaseSeconds, Fallback::Count(900), "how long a claim holds without a heartbeat"),
+    row(Setting::HiveName, Fallback::Text("hive"), "a name for this hive"),
+    row(Setting::HiveVaultPath, Fallback::Text("./Vault"), "path of the vault; used only in a file next to the vault"),
+    row(Setting::MaxRetries, Fallback::Count(3), "how often a task is retried after a transient failure"),
+    row(Setting::MaxOscillations, Fallback::Count(5), "how often verification may send work back before the requirement is blocked"),
+    row(Setting::MaxConcurrentTasks, Fallback::Count(10), "maximum number of tasks in progress"),
+    row(Setting::TaskTimeoutSeconds, Fallback::Count(300), "how long a run of a task may take, in seconds"),
+    row(Setting::HeartbeatIntervalSeconds, Fallback::Count(30), "seconds between the heartbeats of a run"),
+    row(Setting::ApprovalTimeoutHours, Fallback::Count(24), "hours after which an open decision times out"),
+    row(Setting::ArchiveAfterDays, Fallback::Count(7), "days after which a finished task is archived"),
+    row(Setting::LeaseSeconds, Fallback::Count(900), "seconds after which a claim without a heartbeat expires"),
     row(Setting::AutoAssign, Fallback::Flag(false), "whether ready tasks are assigned without being claimed"),
-    row(Setting::ApprovalTimeoutPolicy, Fallback::Choice(&["escalate", "reject"]), "what becomes of a decision that stayed open: escalate or reject"),
-    row(Setting::DestructiveCommands, Fallback::Texts(&[]), "commands that need an approval; * stands for anything"),
-    row(Setting::JobsMaxParallel, Fallback::Count(10), "jobs that may run at once; max_concurrent_tasks if not given"),
-    row(Setting::JobsLogMaxBytes, Fallback::Count(10 * 1024 * 1024), "what is kept of a job's output: the first and the last half of this"),
+    row(Setting::ApprovalTimeoutPolicy, Fallback::Choice(&["escalate", "reject"]), "what happens to a decision that timed out: escalate or reject"),
+    row(Setting::DestructiveCommands, Fallback::Texts(&[]), "commands that require approval; * matches anything"),
+    row(Setting::JobsMaxParallel, Fallback::Count(10), "maximum number of running jobs; max_concurrent_tasks if not set"),
+    row(Setting::JobsLogMaxBytes, Fallback::Count(10 * 1024 * 1024), "maximum size of a job's log; of a longer output the beginning and the end are kept"),
     row(Setting::JobsKillGrace, Fallback::Count(5), "seconds between asking a job to end and killing it"),
-    row(Setting::JobsTransientExitCodes, Fallback::Counts(&[75]), "exit codes after which a job may be tried again"),
-    row(Setting::JobsTransientSignals, Fallback::Counts(&[]), "signals after which a job may be tried again"),
-    row(Setting::JobsOnFinish, Fallback::Text(""), "a command that gets the report of every finished job on standard input"),
-    row(Setting::JobsCheckCmd, Fallback::Text(""), "a command that tells of a foreign job; {} stands for its id"),
-    row(Setting::HooksTimeoutSeconds, Fallback::Count(30), "how long a hook may take"),
-    row(Setting::NeverSeenSeconds, Fallback::Count(300), "an agent that began and shows nothing is an anomaly after this"),
-    row(Setting::InactiveWarnSeconds, Fallback::Count(300), "no activity log or checkpoint for so long is worth a warning"),
-    row(Setting::InactiveErrorSeconds, Fallback::Count(600), "no activity log or checkpoint for so long is an anomaly"),
-    row(Setting::IntrospectionNoticeSeconds, Fallback::Count(900), "no introspection for so long is worth a notice"),
-    row(Setting::IntrospectionWarnSeconds, Fallback::Count(1200), "no introspection for so long is worth a warning"),
-    row(Setting::IntrospectionErrorSeconds, Fallback::Count(1800), "no introspection for so long is an anomaly"),
-    row(Setting::DeepworkCheckpointSeconds, Fallback::Count(600), "flexible deep work needs a checkpoint this often"),
-    row(Setting::ClockSkewSeconds, Fallback::Count(120), "an id that is further in the future is an anomaly"),
-    row(Setting::StrictMaxMinutes, Fallback::Count(240), "the longest strict deep work that can be declared"),
-    row(Setting::DeepworkExtendMax, Fallback::Count(2), "how often a strict deep work can be extended"),
-    row(Setting::SuggestDeepworkSeconds, Fallback::Count(480), "without an activity log for so long, a checkpoint suggests deep work"),
-    row(Setting::RunawayEvents, Fallback::Count(50), "more events than this by one actor are worth a warning"),
-    row(Setting::RunawaySeconds, Fallback::Count(60), "the time within which they are counted"),
-    row(Setting::LivenessTimezone, Fallback::Choice(&["utc", "local"]), "the time that heartbeat ids are in: utc or local"),
-    row(Setting::LivenessWorksDir, Fallback::Text(""), "an ai-works tree that is served in place"),
-    row(Setting::WatchdogIntervalSeconds, Fallback::Count(60), "how often the watchdog is meant to look"),
+    row(Setting::JobsTransientExitCodes, Fallback::Counts(&[75]), "exit codes after which a job may be retried"),
+    row(Setting::JobsTransientSignals, Fallback::Counts(&[]), "signals after which a job may be retried"),
+    row(Setting::JobsOnFinish, Fallback::Text(""), "command that receives the report of every finished job on standard input"),
+    row(Setting::JobsCheckCmd, Fallback::Text(""), "command that reports the state of a foreign job; {} is replaced by its id"),
+    row(Setting::HooksTimeoutSeconds, Fallback::Count(30), "seconds after which a hook is killed"),
+    row(Setting::NeverSeenSeconds, Fallback::Count(300), "seconds without any sign of life after which a started agent is an anomaly"),
+    row(Setting::InactiveWarnSeconds, Fallback::Count(300), "seconds without an activity log or checkpoint that cause a warning"),
+    row(Setting::InactiveErrorSeconds, Fallback::Count(600), "seconds without an activity log or checkpoint that are an anomaly"),
+    row(Setting::IntrospectionNoticeSeconds, Fallback::Count(900), "seconds without an introspection that cause a notice"),
+    row(Setting::IntrospectionWarnSeconds, Fallback::Count(1200), "seconds without an introspection that cause a warning"),
+    row(Setting::IntrospectionErrorSeconds, Fallback::Count(1800), "seconds without an introspection that are an anomaly"),
+    row(Setting::DeepworkCheckpointSeconds, Fallback::Count(600), "maximum number of seconds between checkpoints in flexible deep work"),
+    row(Setting::ClockSkewSeconds, Fallback::Count(120), "an id further in the future than this, in seconds, is an anomaly"),
+    row(Setting::StrictMaxMinutes, Fallback::Count(240), "maximum length of strict deep work, in minutes"),
+    row(Setting::DeepworkExtendMax, Fallback::Count(2), "how often strict deep work can be extended"),
+    row(Setting::SuggestDeepworkSeconds, Fallback::Count(480), "seconds without an activity log after which a checkpoint suggests deep work"),
+    row(Setting::RunawayEvents, Fallback::Count(50), "number of events by one actor above which there is a warning"),
+    row(Setting::RunawaySeconds, Fallback::Count(60), "seconds within which these events are counted"),
+    row(Setting::LivenessTimezone, Fallback::Choice(&["utc", "local"]), "time zone of heartbeat ids: utc or local"),
+    row(Setting::LivenessWorksDir, Fallback::Text(""), "path of an existing ai-works tree to use in place"),
+    row(Setting::WatchdogIntervalSeconds, Fallback::Count(60), "seconds between two ticks of the watchdog"),
     row(Setting::RemindEvery, Fallback::Count(3600), "seconds between two reminders of the same anomaly"),
-    row(Setting::MaxRecoveryAttempts, Fallback::Count(3), "how often a silent agent is tried to be woken"),
-    row(Setting::RecoveryWaitCycles, Fallback::Count(5), "looks of the watchdog between two tries"),
-    row(Setting::OnBeat, Fallback::Text(""), "a command that gets every report on standard input"),
-    row(Setting::OnWarning, Fallback::Text(""), "the same when something is worth a warning"),
-    row(Setting::OnAnomaly, Fallback::Text(""), "the same when an anomaly begins, for reminders, and for every try to wake an agent"),
-    row(Setting::OnCleared, Fallback::Text(""), "the same when an anomaly is over"),
-    row(Setting::PauseGraceSeconds, Fallback::Count(300), "how long agents have to leave a project that was paused"),
-    row(Setting::SessionTtlSeconds, Fallback::Count(3600), "how long a session holds without being renewed"),
-    row(Setting::ReviewersOrder, Fallback::Texts(&["gpt", "gem"]), "who reviews, in turn; reviewers.NAME.command reads a prompt and prints a reply"),
-    row(Setting::ReviewersTimeoutSeconds, Fallback::Count(120), "how long a reviewer may take"),
-    row(Setting::RunnerCommand, Fallback::Text(""), "a command that does the work of a mission; hf-state go fires it"),
-    row(Setting::FixerCommand, Fallback::Text(""), "a command that gets the last lines of a failed run, and mends it"),
-    row(Setting::EventsMaxFileSizeMb, Fallback::Count(100), "size at which a segment of the log is followed by another"),
+    row(Setting::MaxRecoveryAttempts, Fallback::Count(3), "how often the watchdog tries to wake a silent agent"),
+    row(Setting::RecoveryWaitCycles, Fallback::Count(5), "ticks of the watchdog between two attempts to wake an agent"),
+    row(Setting::OnBeat, Fallback::Text(""), "command that receives every report of the watchdog on standard input"),
+    row(Setting::OnWarning, Fallback::Text(""), "the same, for reports with a warning"),
+    row(Setting::OnAnomaly, Fallback::Text(""), "the same, for new anomalies, reminders and attempts to wake an agent"),
+    row(Setting::OnCleared, Fallback::Text(""), "the same, for anomalies that were cleared"),
+    row(Setting::PauseGraceSeconds, Fallback::Count(300), "seconds that agents have to leave a paused project"),
+    row(Setting::SessionTtlSeconds, Fallback::Count(3600), "seconds after which a session expires unless it is renewed"),
+    row(Setting::ReviewersOrder, Fallback::Texts(&["gpt", "gem"]), "the reviewers, in turn; reviewers.NAME.command reads a prompt and prints a reply"),
+    row(Setting::ReviewersTimeoutSeconds, Fallback::Count(120), "seconds after which a reviewer is killed"),
+    row(Setting::RunnerCommand, Fallback::Text(""), "command that does the work of a mission; started by hf-state go"),
+    row(Setting::FixerCommand, Fallback::Text(""), "command that fixes a failed run; receives its last lines"),
+    row(Setting::EventsMaxFileSizeMb, Fallback::Count(100), "size in MiB at which a new segment of the log is started"),
 ];
 
 impl Setting {
@@ -205,17 +206,17 @@ impl Setting {
     }
 }
 
-/// Where the settings of single agents, and the commands of reviewers, are on the record.
+/// The members of a recorded settings object that contain the settings of single agents and the commands of reviewers.
 const AGENTS: &str = "agents";
 const REVIEWERS: &str = "reviewers";
 
-/// The settings of a vault. What was not given has its default.
+/// The settings of a vault. A setting without a value has its default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     pub values: BTreeMap<Setting, Value>,
-    /// What holds for single agents.
+    /// Settings that apply to single agents, by agent name.
     pub agents: BTreeMap<String, BTreeMap<Setting, Value>>,
-    /// The command that asks each reviewer.
+    /// The command of each reviewer, by reviewer name.
     pub reviewers: BTreeMap<String, String>,
 }
 
@@ -232,7 +233,7 @@ impl Settings {
         self.value(setting).as_bool().unwrap_or_else(|| unreachable!("{setting} is a flag"))
     }
 
-    /// A text, or one of a few words.
+    /// The value of a string setting or a choice.
     pub fn text(&self, setting: Setting) -> String {
         self.value(setting).as_str().unwrap_or_else(|| unreachable!("{setting} is a text")).to_owned()
     }
@@ -246,24 +247,24 @@ impl Settings {
         self.value(setting).as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
     }
 
-    /// What was given; if nothing was, the default.
+    /// The value of a setting, or its default.
     pub fn value(&self, setting: Setting) -> Value {
         self.values.get(&setting).cloned().unwrap_or_else(|| setting.fallback().value())
     }
 
-    /// The same settings, with what holds for one agent.
+    /// The settings that apply to one agent.
     pub fn for_agent(&self, name: &str) -> Settings {
         let mut settings = self.clone();
         settings.values.extend(self.agents.get(name).into_iter().flatten().map(|(s, v)| (*s, v.clone())));
         settings
     }
 
-    /// How many tasks may be under way at once.
+    /// The maximum number of tasks in progress.
     pub fn max_concurrent_tasks(&self) -> u64 {
         self.count(Setting::MaxConcurrentTasks).min(limits::TASKS_AT_ONCE_MAX_COUNT)
     }
 
-    /// How many jobs may run at once.
+    /// The maximum number of running jobs.
     pub fn max_parallel_jobs(&self) -> u64 {
         match self.values.contains_key(&Setting::JobsMaxParallel) {
             true => self.count(Setting::JobsMaxParallel),
@@ -271,20 +272,21 @@ impl Settings {
         }
     }
 
-    /// Whether a decision that nobody made in time is a no; else it stays open, escalated.
+    /// Whether a decision that timed out is rejected; otherwise it stays open, escalated.
     pub fn rejects_on_timeout(&self) -> bool {
         self.text(Setting::ApprovalTimeoutPolicy) == "reject"
     }
 }
-/// The settings as an event carries them.
+
+/// The settings as an event records them.
 impl Settings {
-    /// All of them, so that a later default changes nothing about what was in force.
+    /// All settings, including defaults: a later version may have different defaults.
     pub fn to_json(&self) -> Value {
         let mut all: Map<String, Value> = Map::new();
         for row in TABLE {
             all.insert(row.setting.as_str().to_owned(), self.value(row.setting));
         }
-        // What follows from another setting is on the record as what it was.
+        // Its default depends on another setting, so the resulting value is recorded.
         all.insert(Setting::JobsMaxParallel.as_str().to_owned(), self.max_parallel_jobs().into());
         let agents = self.agents.iter().map(|(name, values)| {
             let values: Map<String, Value> = values.iter().map(|(s, value)| (s.to_string(), value.clone())).collect();
@@ -296,7 +298,7 @@ impl Settings {
         all.into()
     }
 
-    /// What an event says. What this version does not know, or cannot use, is left out.
+    /// Reads recorded settings. Unknown settings and invalid values are ignored.
     pub fn from_json(value: &Value) -> Settings {
         let known = |members: Option<&Map<String, Value>>| -> BTreeMap<Setting, Value> {
             let usable = |(name, value): (&String, &Value)| {
@@ -316,7 +318,7 @@ impl Settings {
         }
     }
 
-    /// What is in force by the log alone; nothing in a log of a version that did not record it.
+    /// The settings in force according to the log; none if it was written by a version that did not record them.
     pub fn recorded(state: &State) -> Option<Settings> {
         state.settings().as_ref().map(Settings::from_json)
     }

@@ -1,4 +1,4 @@
-//! What a state can stand on instead of the whole log: something that remembers an earlier part of it.
+//! The base of a state: the stored result of folding an earlier part of the log.
 
 use std::fmt::Debug;
 
@@ -8,32 +8,34 @@ use super::{Entity, Tally, Timer};
 use crate::base::{EntityType, Error, Subject, Ulid};
 use crate::machine;
 
-/// Which entities.
+/// A selection of entities.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     pub entity: EntityType,
-    /// Those that have left the projections, or those that have not.
+    /// Whether to return archived entities, or those that are not archived.
     pub archived: bool,
-    /// How their ids begin.
+    /// The prefix of their ids.
     pub prefix: &'a str,
     /// Only ids greater than this.
     pub after: Option<&'a str>,
     pub limit: usize,
 }
 
-/// Which deadlines.
+/// A selection of entities by their deadlines.
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlineQuery<'a> {
     pub project: Option<&'a str>,
     pub timer: Timer,
-    /// 0 where the settings say it.
+    /// The length of the deadline in seconds; 0 if the settings determine it.
     pub limit: u64,
+    /// The latest start of the deadline, on the timer's clock.
     pub until: i64,
-    pub most: usize,
+    /// The maximum number of entities.
+    pub max: usize,
 }
 
-/// Answers from an earlier part of the log. An answer that cannot be had is a `fault`, never a guess:
-/// whoever acts on a state asks for it first.
+/// Answers from an earlier part of the log. If an answer is not available, `fault` returns the error: check it before
+/// acting on a state.
 pub trait Base: Debug {
     fn entity(&self, subject: &Subject) -> Option<Entity>;
 
@@ -42,35 +44,35 @@ pub trait Base: Debug {
 
     fn keyed(&self, key: &str) -> Option<Ulid>;
 
-    /// Entities that a query names, by id.
+    /// The entities that match a query, sorted by id.
     fn entities(&self, query: &Query<'_>) -> Vec<Entity>;
 
-    /// Entities of a type that are in a state, archived ones left out, in the order they were made.
-    fn in_phase(&self, entity: EntityType, state: machine::Phase, limit: usize) -> Vec<Entity>;
+    /// The entities of a type that are in a phase and not archived, in order of creation.
+    fn in_phase(&self, entity: EntityType, phase: machine::Phase, limit: usize) -> Vec<Entity>;
 
-    /// Entities of a type that named this one when they were made, by id.
+    /// The entities of a type that named this one when they were created, sorted by id.
     fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Subject>;
 
     /// Events that name this one as a parent, oldest first.
     fn children(&self, parent: Ulid, limit: usize) -> Vec<Ulid>;
 
-    /// Every key with its event, by key.
+    /// Idempotency keys greater than `after` with their events, sorted by key.
     fn keys(&self, after: Option<&str>, limit: usize) -> Vec<(String, Ulid)>;
 
-    /// Tasks that this actor holds.
+    /// The tasks that an actor holds.
     fn held_by(&self, holder: &str) -> Vec<Entity>;
 
-    /// The lengths of the deadlines of a project, of one timer; 0 where the settings say it. In their order.
+    /// The lengths of a project's deadlines by one timer, sorted; 0 where the settings determine the length.
     fn limits(&self, project: Option<&str>, timer: Timer) -> Vec<u64>;
 
-    /// Entities with a deadline of this length that counts from this moment or an earlier one, the earliest first.
+    /// The entities with a deadline of this length that started at `until` or earlier, earliest first.
     fn counting_from(&self, query: &DeadlineQuery<'_>) -> Vec<Entity>;
 
-    /// The settings that were recorded last.
+    /// The settings recorded last.
     fn settings(&self) -> Option<Value>;
 
     fn tally(&self) -> Tally;
 
-    /// Why an answer was not to be had.
+    /// The error, if any answer was not available.
     fn fault(&self) -> Option<Error>;
 }

@@ -1,44 +1,44 @@
-//! Deadlines: which entities have one, from when it counts, and how long it is where the log says so.
+//! Deadlines: which entities have one, when it starts, and its length if the log determines it.
 //!
-//! Nothing here knows a clock or a setting: a deadline says from when it counts, and who judges it (`policy::due`) adds
-//! the limit. So a setting that changes moves nothing, and a base can keep deadlines in the order in which they fall due.
+//! Nothing here depends on the current time or on settings: a deadline has a start, and `policy::due` adds lengths that
+//! come from settings. So a changed setting does not change any stored deadline, and a base can sort deadlines by start.
 
 use super::Entity;
 use crate::base::{EntityType, names};
 use crate::machine::Phase;
 
 names! {
-    /// What runs out.
+    /// What expires.
     pub enum Timer {
         /// A claim that is not renewed.
         Lease = "lease",
         /// A run without a heartbeat.
         Silence = "silence",
-        /// A run that takes longer than it may.
+        /// A run that exceeds its time limit.
         Overtime = "overtime",
-        /// A decision that nobody makes.
+        /// An open decision.
         Approval = "approval",
-        /// A session's time.
+        /// A session that is not renewed.
         Session = "session",
-        /// A strict deep work's time.
+        /// The declared time of strict deep work.
         DeepWork = "deepwork",
-        /// A task that ended long ago.
+        /// A task that ended and is to be archived.
         Archive = "archive",
     }
 }
 
-/// How long a deadline is.
+/// The length of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    /// As the settings say.
+    /// The settings determine it.
     Setting,
-    /// As a fact of the entity says, times this; without the fact there is no deadline.
+    /// A fact of the entity times this number, in seconds; without the fact there is no deadline.
     Fact(&'static str, u64),
-    /// None: it counts from the moment at which it falls due.
+    /// Zero: the fact from which it starts is the deadline itself.
     None,
 }
 
-/// Which entities have a deadline: type and phase, what runs out, the fact from which it counts, and its length.
+/// Which entities have a deadline: type and phase, timer, the fact with the start, and the length.
 const TIMERS: &[(EntityType, Phase, Timer, &str, Limit)] = &[
     (EntityType::Task, Phase::Assigned, Timer::Lease, "claimed_at", Limit::Fact(LEASE, 1)),
     (EntityType::Run, Phase::Running, Timer::Lease, "last_heartbeat_at", Limit::Fact(RUN_LEASE, 1)),
@@ -51,30 +51,30 @@ const TIMERS: &[(EntityType, Phase, Timer, &str, Limit)] = &[
     (EntityType::Task, Phase::Aborted, Timer::Archive, "aborted_at", Limit::Setting),
 ];
 
-/// The fact of a task that holds its lease.
+/// The fact with the lease of a task.
 pub const LEASE: &str = "lease_seconds";
-/// The fact of a run that holds the lease of its task.
+/// The fact of a run with the lease of its task.
 pub(super) const RUN_LEASE: &str = "_lease_seconds";
 
 /// One deadline of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline {
     pub timer: Timer,
-    /// Its length in seconds; nothing if the settings say it.
+    /// Its length in seconds; none if the settings determine it.
     pub limit: Option<u64>,
-    /// From when it counts, in seconds that the machine was awake where the timer goes by those.
+    /// When it starts. For timers that stop during sleep, lost seconds are subtracted.
     pub from: i64,
 }
 
 impl Timer {
-    /// Whether time does not count for it while the machine is suspended.
+    /// Whether the time that the machine is suspended does not count.
     pub const fn stops_in_sleep(self) -> bool {
         matches!(self, Timer::Lease | Timer::Silence | Timer::Session)
     }
 }
 
 impl Entity {
-    /// Its deadlines as it stands now; none if it has left the projections.
+    /// Its current deadlines; an archived entity has none.
     pub fn deadlines(&self) -> Vec<Deadline> {
         let live = |row: &&(EntityType, Phase, Timer, &str, Limit)| {
             !self.archived && row.0 == self.subject.entity && row.1 == self.phase
@@ -87,7 +87,7 @@ impl Entity {
     }
 
     fn deadline(&self, timer: Timer, fact: &str, limit: Limit) -> Option<Deadline> {
-        // A run that a claim keeps alive is silent after its lease.
+        // A run with a lease falls silent when the lease expires.
         if timer == Timer::Silence && self.facts.contains_key(RUN_LEASE) {
             return None;
         }

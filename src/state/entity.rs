@@ -1,4 +1,4 @@
-//! One thing that events are about, as it stands now.
+//! One thing that events are about, in its current state.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,28 +10,28 @@ use crate::machine::Phase;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entity {
     pub subject: Subject,
-    /// The nth of its type in the log.
+    /// Its position among the entities of its type, from 1.
     pub ordinal: u64,
     /// Four digits of its first event's hash.
     pub tag: String,
     pub phase: Phase,
     pub created_at: Timestamp,
     pub first_event: Ulid,
-    /// The last event that changed the state.
+    /// The last event that changed the phase.
     pub last_event: Ulid,
-    /// Whether it has left the projections.
+    /// Whether it was removed from the projections.
     pub archived: bool,
-    /// The project that it belongs to, if it belongs to one; that never changes.
+    /// The project that it belongs to, if any; it never changes.
     pub project: Option<EntityId>,
-    /// How many seconds the machine had slept, and its clock had been moved, up to the last event about it.
+    /// `Clock::lost_seconds` at the last event about it.
     pub lost_seconds: i64,
-    /// What its type's projection shows beyond this: title, requirement_id, …
+    /// Everything else that is known about it: title, requirement_id, …
     pub(super) facts: Map<String, Value>,
 }
 
-/// An entity as the index keeps it.
+/// An entity as the index stores it.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredEntity {
     subject: String,
     ordinal: u64,
     tag: String,
@@ -46,7 +46,7 @@ struct Kept {
 }
 
 impl Entity {
-    /// A new one, made by `event`, not in any state yet.
+    /// A new entity, created by `event`, still in phase `Absent`.
     pub(super) fn new(subject: Subject, ordinal: u64, event: &Event) -> Self {
         Entity {
             subject,
@@ -79,17 +79,17 @@ impl Entity {
         &self.facts
     }
 
-    /// A fact that is a text.
+    /// A fact that is a string.
     pub(super) fn text(&self, fact: &str) -> Option<&str> {
         self.facts.get(fact).and_then(Value::as_str)
     }
 
-    /// A fact that counts; 0 if there is none.
+    /// A fact that is a count; 0 if it is missing.
     pub(super) fn count(&self, fact: &str) -> u64 {
         self.facts.get(fact).and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// A fact that is a moment.
+    /// A fact that is a time.
     pub(super) fn time(&self, fact: &str) -> Option<Timestamp> {
         Timestamp::parse(self.text(fact)?)
     }
@@ -99,28 +99,28 @@ impl Entity {
         Some(Subject::new(entity, EntityId::parse(self.text(fact)?).ok()?))
     }
 
-    /// A fact that lists texts.
+    /// A fact that is a list of strings.
     pub(super) fn texts<'a>(&'a self, fact: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         self.facts.get(fact).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Whether it is a task that is a job: its own supervisor starts it.
+    /// Whether it is a job: a task that a supervisor starts.
     pub fn is_job(&self) -> bool {
         self.facts.get("job") == Some(&Value::Bool(true))
     }
 
-    /// Who holds it, if it is a task that somebody holds.
+    /// The current holder, if it is a task that is held.
     pub fn holder(&self) -> Option<&str> {
         let held = matches!(self.phase, Phase::Assigned | Phase::Running | Phase::Retrying) && !self.archived;
         self.text("holder").filter(|_| held && self.subject.entity == EntityType::Task)
     }
 
-    /// Whether it is a job that waits for its turn.
+    /// Whether it is a job that waits for a free slot.
     pub(super) fn is_waiting_job(&self) -> bool {
         self.phase == Phase::Ready && self.is_job()
     }
 
-    /// How a person would call it: its short reference without the tag, or its subject.
+    /// Its name for people: the short reference without the tag, or the subject.
     pub fn name(&self) -> String {
         match self.short_reference() {
             Some(reference) => reference.to_string(),
@@ -128,7 +128,7 @@ impl Entity {
         }
     }
 
-    /// The object that its type's projection holds for it.
+    /// Its object in the projection of its type.
     pub fn projection(&self) -> Value {
         let mut object = Map::new();
         object.insert("id".to_owned(), self.subject.id().into());
@@ -144,7 +144,7 @@ impl Entity {
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let kept = Kept {
+        let stored = StoredEntity {
             subject: self.subject.to_string(),
             ordinal: self.ordinal,
             tag: self.tag.clone(),
@@ -157,26 +157,26 @@ impl Entity {
             lost_seconds: self.lost_seconds,
             facts: self.facts.clone(),
         };
-        serde_json::to_vec(&kept).expect("a plain struct")
+        serde_json::to_vec(&stored).expect("a plain struct")
     }
 
     pub fn decode(bytes: &[u8]) -> Option<Entity> {
-        let kept: Kept = serde_json::from_slice(bytes).ok()?;
+        let stored: StoredEntity = serde_json::from_slice(bytes).ok()?;
         Some(Entity {
-            subject: Subject::parse(&kept.subject).ok()?,
-            ordinal: kept.ordinal,
-            tag: kept.tag,
-            phase: Phase::parse(&kept.state)?,
-            created_at: Timestamp(kept.created_at),
-            first_event: parse_ulid(&kept.first_event)?,
-            last_event: parse_ulid(&kept.last_event)?,
-            archived: kept.archived,
-            project: match kept.project {
+            subject: Subject::parse(&stored.subject).ok()?,
+            ordinal: stored.ordinal,
+            tag: stored.tag,
+            phase: Phase::parse(&stored.state)?,
+            created_at: Timestamp(stored.created_at),
+            first_event: parse_ulid(&stored.first_event)?,
+            last_event: parse_ulid(&stored.last_event)?,
+            archived: stored.archived,
+            project: match stored.project {
                 Some(project) => Some(EntityId::parse(&project).ok()?),
                 None => None,
             },
-            lost_seconds: kept.lost_seconds,
-            facts: kept.facts,
+            lost_seconds: stored.lost_seconds,
+            facts: stored.facts,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What an entity remembers beyond its state, as one table: on which event, which fact, from where.
+//! The facts of entities, as one table: which event sets which fact, and to what.
 
 use serde_json::Value;
 
@@ -8,55 +8,55 @@ use crate::event::{Event, Kind};
 
 /// Where a fact's value comes from.
 enum FactSource {
-    /// A member of the payload, if it is there.
+    /// A member of the payload; without it the fact is kept.
     Payload(&'static str),
-    /// The same; if it is not there, the fact goes.
-    Latest(&'static str),
-    /// The fact goes.
-    Gone,
-    /// The holder until now, added to those before.
-    FormerHolder,
-    /// A digest of the payload, and of what was digested before.
+    /// A member of the payload; without it the fact is removed.
+    PayloadOrRemove(&'static str),
+    /// The fact is removed.
+    Remove,
+    /// The list of past holders with the current holder added.
+    PastHolders,
+    /// A digest of the payload and of the previous digest.
     Content,
     /// The event's time.
     Time,
-    /// The event's time, if a member of the payload is this.
+    /// The event's time, if a member of the payload has this value.
     TimeIf(&'static str, &'static str),
-    /// So many seconds after the event, as a member of the payload says.
-    In(&'static str),
-    /// The same, if that is before what it was.
-    Sooner(&'static str),
-    /// What another fact was until now.
-    Before(&'static str),
-    /// So many minutes after the event as it says, if a member of the payload is this.
-    MinutesIf(&'static str, &'static str),
-    /// So many minutes later than before as the event says.
-    LaterByMinutes,
-    /// The event's time, if it was to be later.
-    SoonerNow,
-    /// As before, and a member of the payload more.
+    /// The event's time plus the seconds in a member of the payload.
+    TimePlusSeconds(&'static str),
+    /// The same, unless the fact is already earlier.
+    AtMostTimePlusSeconds(&'static str),
+    /// The previous value of another fact.
+    ValueOf(&'static str),
+    /// The event's time plus its minutes, if a member of the payload has this value.
+    TimePlusMinutesIf(&'static str, &'static str),
+    /// The fact plus the event's minutes.
+    PlusMinutes,
+    /// The event's time, unless the fact is already earlier.
+    AtMostTime,
+    /// The fact plus a member of the payload.
     Plus(&'static str),
-    /// The duty to look inward after deep work.
+    /// The duty to write an introspection after deep work.
     Duty,
-    /// Who did it.
+    /// The event's actor.
     Actor,
     /// The id of the event's subject.
     SubjectId,
-    /// A counter that starts at this event.
+    /// A counter that is reset by this event.
     Zero,
-    /// One more than before.
-    Next,
+    /// The fact plus one.
+    Increment,
     Null,
-    /// The first line of a member of the payload, and not much of it.
-    Brief(&'static str),
-    /// The event's id, behind those of the last few before.
-    Tail,
+    /// The first line of a member of the payload, cut to a short length.
+    FirstLine(&'static str),
+    /// The ids of the last few events, with this event's id added.
+    LastIds,
 }
 
 use FactSource::*;
 
-/// The order of rows is the order of facts in a projection. A fact whose name begins with `_` is the fold's own, and no
-/// projection shows it.
+/// The order of rows is the order of facts in a projection. A fact whose name starts with `_` is internal and not part of
+/// the projection.
 const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::System, Kind::VaultInitialized, "running_since", Time),
     (EntityType::System, Kind::SystemResumed, "running_since", Time),
@@ -97,19 +97,19 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskAssigned, "job", Payload("job")),
     (EntityType::Task, Kind::TaskProposed, "content", Content),
     (EntityType::Task, Kind::TaskProposed, "retry_count", Zero),
-    (EntityType::Task, Kind::TaskRetrying, "retry_count", Next),
-    (EntityType::Task, Kind::TaskReady, "past_holders", FormerHolder),
-    (EntityType::Task, Kind::TaskReady, "holder", Gone),
-    (EntityType::Task, Kind::TaskReady, "lease_seconds", Gone),
-    (EntityType::Task, Kind::TaskAssigned, "past_holders", FormerHolder),
-    (EntityType::Task, Kind::TaskAssigned, "holder", Latest("holder")),
-    (EntityType::Task, Kind::TaskAssigned, "lease_seconds", Latest("lease_seconds")),
+    (EntityType::Task, Kind::TaskRetrying, "retry_count", Increment),
+    (EntityType::Task, Kind::TaskReady, "past_holders", PastHolders),
+    (EntityType::Task, Kind::TaskReady, "holder", Remove),
+    (EntityType::Task, Kind::TaskReady, "lease_seconds", Remove),
+    (EntityType::Task, Kind::TaskAssigned, "past_holders", PastHolders),
+    (EntityType::Task, Kind::TaskAssigned, "holder", PayloadOrRemove("holder")),
+    (EntityType::Task, Kind::TaskAssigned, "lease_seconds", PayloadOrRemove("lease_seconds")),
     (EntityType::Task, Kind::TaskAssigned, "claimed_at", Time),
-    (EntityType::Task, Kind::TaskAssigned, "generation", Next),
+    (EntityType::Task, Kind::TaskAssigned, "generation", Increment),
     (EntityType::Task, Kind::ClaimRenewed, "claimed_at", Time),
-    (EntityType::Task, Kind::ClaimExpired, "past_holders", FormerHolder),
-    (EntityType::Task, Kind::ClaimExpired, "holder", Gone),
-    (EntityType::Task, Kind::ClaimExpired, "lease_seconds", Gone),
+    (EntityType::Task, Kind::ClaimExpired, "past_holders", PastHolders),
+    (EntityType::Task, Kind::ClaimExpired, "holder", Remove),
+    (EntityType::Task, Kind::ClaimExpired, "lease_seconds", Remove),
     (EntityType::Task, Kind::RunStarted, "last_run_id", SubjectId),
     (EntityType::Task, Kind::TaskFailed, "error_class", Payload("error_class")),
     (EntityType::Task, Kind::TaskFailed, "failure", Payload("reason")),
@@ -136,7 +136,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Artifact, Kind::ArtifactMaterialized, "size_bytes", Payload("size_bytes")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "path", Payload("path")),
     (EntityType::Artifact, Kind::ArtifactCorrupted, "corrupted_at", Time),
-    (EntityType::Agent, Kind::AgentStarted, "announced", Latest("announced")),
+    (EntityType::Agent, Kind::AgentStarted, "announced", PayloadOrRemove("announced")),
     (EntityType::Agent, Kind::AgentStarted, "started_at", Time),
     (EntityType::Agent, Kind::ActivityLogged, "duty", Duty),
     (EntityType::Agent, Kind::ActivityLogged, "last_introspection_at", TimeIf("kind", "introspection")),
@@ -149,16 +149,16 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_for", Payload("code")),
     (EntityType::Agent, Kind::RecoveryAttempted, "_tried_at", Time),
     (EntityType::Agent, Kind::DeepWorkStarted, "deepwork_id", SubjectId),
-    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_before", Before("_quiet_until")),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_before", ValueOf("_quiet_until")),
     (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_since", TimeIf("mode", "strict")),
-    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", MinutesIf("mode", "strict")),
-    (EntityType::Agent, Kind::DeepWorkExtended, "_quiet_until", LaterByMinutes),
-    (EntityType::Agent, Kind::DeepWorkCompleted, "_quiet_until", SoonerNow),
+    (EntityType::Agent, Kind::DeepWorkStarted, "_quiet_until", TimePlusMinutesIf("mode", "strict")),
+    (EntityType::Agent, Kind::DeepWorkExtended, "_quiet_until", PlusMinutes),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "_quiet_until", AtMostTime),
     (EntityType::Agent, Kind::DeepWorkCompleted, "duty", Duty),
-    (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Gone),
+    (EntityType::Agent, Kind::DeepWorkCompleted, "deepwork_id", Remove),
     (EntityType::Agent, Kind::DeepWorkCompleted, "last_deepwork_end", Time),
     (EntityType::Agent, Kind::DeepWorkExpired, "duty", Duty),
-    (EntityType::Agent, Kind::DeepWorkExpired, "deepwork_id", Gone),
+    (EntityType::Agent, Kind::DeepWorkExpired, "deepwork_id", Remove),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "agent_id", Payload("agent_id")),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "heartbeat_id", Payload("heartbeat_id")),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "mode", Payload("mode")),
@@ -166,41 +166,41 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::DeepWork, Kind::DeepWorkStarted, "minutes", Payload("minutes")),
     (EntityType::DeepWork, Kind::DeepWorkStarted, "started_at", Time),
     (EntityType::DeepWork, Kind::DeepWorkExtended, "minutes", Plus("minutes")),
-    (EntityType::DeepWork, Kind::DeepWorkExtended, "extensions", Next),
+    (EntityType::DeepWork, Kind::DeepWorkExtended, "extensions", Increment),
     (EntityType::DeepWork, Kind::DeepWorkCompleted, "ended_at", Time),
     (EntityType::DeepWork, Kind::DeepWorkCompleted, "by", Payload("by")),
     (EntityType::DeepWork, Kind::DeepWorkExpired, "ended_at", Time),
     (EntityType::Constraint, Kind::ConstraintApplied, "text", Payload("text")),
     (EntityType::Constraint, Kind::ConstraintApplied, "priority", Payload("priority")),
     (EntityType::Constraint, Kind::ConstraintApplied, "applied_at", Time),
-    (EntityType::Mission, Kind::MissionStarted, "goal", Latest("goal")),
-    (EntityType::Mission, Kind::MissionStarted, "constraints", Latest("constraints")),
-    (EntityType::Mission, Kind::MissionStarted, "requirement_id", Latest("requirement_id")),
-    (EntityType::Mission, Kind::MissionStarted, "task_id", Latest("task_id")),
-    (EntityType::Mission, Kind::MissionStarted, "logref", Latest("logref")),
-    (EntityType::Mission, Kind::MissionStarted, "open_k", Latest("open_k")),
-    (EntityType::Mission, Kind::MissionStarted, "last_action", Latest("last_action")),
-    (EntityType::Mission, Kind::MissionStarted, "next_action", Latest("next_action")),
+    (EntityType::Mission, Kind::MissionStarted, "goal", PayloadOrRemove("goal")),
+    (EntityType::Mission, Kind::MissionStarted, "constraints", PayloadOrRemove("constraints")),
+    (EntityType::Mission, Kind::MissionStarted, "requirement_id", PayloadOrRemove("requirement_id")),
+    (EntityType::Mission, Kind::MissionStarted, "task_id", PayloadOrRemove("task_id")),
+    (EntityType::Mission, Kind::MissionStarted, "logref", PayloadOrRemove("logref")),
+    (EntityType::Mission, Kind::MissionStarted, "open_k", PayloadOrRemove("open_k")),
+    (EntityType::Mission, Kind::MissionStarted, "last_action", PayloadOrRemove("last_action")),
+    (EntityType::Mission, Kind::MissionStarted, "next_action", PayloadOrRemove("next_action")),
     (EntityType::Mission, Kind::MissionStarted, "round", Zero),
-    (EntityType::Mission, Kind::MissionChanged, "goal", Latest("goal")),
-    (EntityType::Mission, Kind::MissionChanged, "constraints", Latest("constraints")),
-    (EntityType::Mission, Kind::MissionChanged, "requirement_id", Latest("requirement_id")),
-    (EntityType::Mission, Kind::MissionChanged, "task_id", Latest("task_id")),
-    (EntityType::Mission, Kind::MissionChanged, "logref", Latest("logref")),
-    (EntityType::Mission, Kind::MissionChanged, "open_k", Latest("open_k")),
-    (EntityType::Mission, Kind::MissionChanged, "last_action", Latest("last_action")),
-    (EntityType::Mission, Kind::MissionChanged, "next_action", Latest("next_action")),
-    (EntityType::Mission, Kind::MissionRoundBegun, "round", Next),
+    (EntityType::Mission, Kind::MissionChanged, "goal", PayloadOrRemove("goal")),
+    (EntityType::Mission, Kind::MissionChanged, "constraints", PayloadOrRemove("constraints")),
+    (EntityType::Mission, Kind::MissionChanged, "requirement_id", PayloadOrRemove("requirement_id")),
+    (EntityType::Mission, Kind::MissionChanged, "task_id", PayloadOrRemove("task_id")),
+    (EntityType::Mission, Kind::MissionChanged, "logref", PayloadOrRemove("logref")),
+    (EntityType::Mission, Kind::MissionChanged, "open_k", PayloadOrRemove("open_k")),
+    (EntityType::Mission, Kind::MissionChanged, "last_action", PayloadOrRemove("last_action")),
+    (EntityType::Mission, Kind::MissionChanged, "next_action", PayloadOrRemove("next_action")),
+    (EntityType::Mission, Kind::MissionRoundBegun, "round", Increment),
     (EntityType::Mission, Kind::MissionPassed, "last_action", Payload("last_action")),
-    (EntityType::Mission, Kind::MissionPassed, "next_action", Gone),
+    (EntityType::Mission, Kind::MissionPassed, "next_action", Remove),
     (EntityType::Mission, Kind::MissionPassed, "ended_at", Time),
     (EntityType::Mission, Kind::MissionFailed, "last_action", Payload("last_action")),
-    (EntityType::Mission, Kind::MissionFailed, "next_action", Gone),
+    (EntityType::Mission, Kind::MissionFailed, "next_action", Remove),
     (EntityType::Mission, Kind::MissionFailed, "ended_at", Time),
     (EntityType::Debate, Kind::DebateOpened, "reviewers", Payload("reviewers")),
     (EntityType::Debate, Kind::DebateOpened, "mission_id", Payload("mission_id")),
     (EntityType::Debate, Kind::DebateOpened, "round", Zero),
-    (EntityType::Debate, Kind::ReviewRecorded, "round", Next),
+    (EntityType::Debate, Kind::ReviewRecorded, "round", Increment),
     (EntityType::Debate, Kind::ReviewRecorded, "newest", SubjectId),
     (EntityType::Review, Kind::ReviewRecorded, "debate_id", Payload("debate_id")),
     (EntityType::Review, Kind::ReviewRecorded, "reviewer", Payload("reviewer")),
@@ -214,17 +214,17 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Project, Kind::ProjectPaused, "paused_at", Time),
     (EntityType::Project, Kind::ProjectPaused, "paused_by", Actor),
     (EntityType::Project, Kind::ProjectPaused, "pause_reason", Payload("reason")),
-    (EntityType::Project, Kind::ProjectPaused, "drained_at", Gone),
+    (EntityType::Project, Kind::ProjectPaused, "drained_at", Remove),
     (EntityType::Project, Kind::PauseDrained, "drained_at", Time),
-    (EntityType::Project, Kind::ProjectResumed, "_resumed_before", Before("resumed_at")),
+    (EntityType::Project, Kind::ProjectResumed, "_resumed_before", ValueOf("resumed_at")),
     (EntityType::Project, Kind::ProjectResumed, "resumed_at", Time),
     (EntityType::Project, Kind::ProjectArchived, "archived_at", Time),
     (EntityType::Session, Kind::SessionStarted, "agent_id", Payload("agent_id")),
     (EntityType::Session, Kind::SessionStarted, "project_id", Payload("project_id")),
     (EntityType::Session, Kind::SessionStarted, "started_at", Time),
-    (EntityType::Session, Kind::SessionStarted, "expires_at", In("ttl_seconds")),
-    (EntityType::Session, Kind::SessionRenewed, "expires_at", In("ttl_seconds")),
-    (EntityType::Session, Kind::SessionCut, "expires_at", Sooner("seconds")),
+    (EntityType::Session, Kind::SessionStarted, "expires_at", TimePlusSeconds("ttl_seconds")),
+    (EntityType::Session, Kind::SessionRenewed, "expires_at", TimePlusSeconds("ttl_seconds")),
+    (EntityType::Session, Kind::SessionCut, "expires_at", AtMostTimePlusSeconds("seconds")),
     (EntityType::Session, Kind::SessionEnded, "ended_at", Time),
     (EntityType::Session, Kind::SessionEnded, "end_reason", Payload("reason")),
     (EntityType::Session, Kind::SessionExpired, "ended_at", Time),
@@ -236,30 +236,30 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Branch, Kind::BranchCreated, "threads", Zero),
     (EntityType::Branch, Kind::BranchCreated, "suspended_at", Time),
     (EntityType::Branch, Kind::BranchCreated, "last_activity", Time),
-    (EntityType::Branch, Kind::ThreadOpened, "threads", Next),
+    (EntityType::Branch, Kind::ThreadOpened, "threads", Increment),
     (EntityType::Branch, Kind::ThreadOpened, "current_thread_id", SubjectId),
     (EntityType::Branch, Kind::ThreadOpened, "last_thread_id", SubjectId),
-    (EntityType::Branch, Kind::ThreadOpened, "suspended_at", Gone),
+    (EntityType::Branch, Kind::ThreadOpened, "suspended_at", Remove),
     (EntityType::Branch, Kind::ThreadOpened, "last_activity", Time),
     (EntityType::Branch, Kind::NoteRecorded, "last_activity", Time),
-    (EntityType::Branch, Kind::NoteRecorded, "brief_state", Brief("text")),
-    (EntityType::Branch, Kind::ThreadCompleted, "current_thread_id", Gone),
+    (EntityType::Branch, Kind::NoteRecorded, "brief_state", FirstLine("text")),
+    (EntityType::Branch, Kind::ThreadCompleted, "current_thread_id", Remove),
     (EntityType::Branch, Kind::ThreadCompleted, "suspended_at", Time),
     (EntityType::Branch, Kind::ThreadCompleted, "last_activity", Time),
-    (EntityType::Branch, Kind::ThreadCompleted, "brief_state", Brief("summary")),
-    (EntityType::Branch, Kind::ThreadAborted, "current_thread_id", Gone),
+    (EntityType::Branch, Kind::ThreadCompleted, "brief_state", FirstLine("summary")),
+    (EntityType::Branch, Kind::ThreadAborted, "current_thread_id", Remove),
     (EntityType::Branch, Kind::ThreadAborted, "suspended_at", Time),
     (EntityType::Branch, Kind::ThreadAborted, "last_activity", Time),
-    (EntityType::Branch, Kind::BranchCompleted, "suspended_at", Gone),
+    (EntityType::Branch, Kind::BranchCompleted, "suspended_at", Remove),
     (EntityType::Branch, Kind::BranchCompleted, "completed_at", Time),
     (EntityType::Branch, Kind::BranchCompleted, "last_activity", Time),
-    (EntityType::Branch, Kind::MessageSent, "unread", Next),
+    (EntityType::Branch, Kind::MessageSent, "unread", Increment),
     (EntityType::Thread, Kind::ThreadOpened, "branch_id", Payload("branch_id")),
     (EntityType::Thread, Kind::ThreadOpened, "anchor_id", Payload("anchor_id")),
     (EntityType::Thread, Kind::ThreadOpened, "messages", Zero),
     (EntityType::Thread, Kind::ThreadOpened, "opened_at", Time),
-    (EntityType::Thread, Kind::NoteRecorded, "messages", Next),
-    (EntityType::Thread, Kind::NoteRecorded, "tail", Tail),
+    (EntityType::Thread, Kind::NoteRecorded, "messages", Increment),
+    (EntityType::Thread, Kind::NoteRecorded, "tail", LastIds),
     (EntityType::Thread, Kind::ThreadCompleted, "summary", Payload("summary")),
     (EntityType::Thread, Kind::ThreadCompleted, "closed_at", Time),
     (EntityType::Thread, Kind::ThreadAborted, "reason", Payload("reason")),
@@ -271,103 +271,103 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Message, Kind::MessageRead, "read_at", Time),
 ];
 
-/// Whether some event gives an entity of this type this fact.
+/// Whether some event sets this fact for this type of entity.
 #[cfg(test)]
 pub(super) fn is_written(entity: EntityType, fact: &str) -> bool {
     FACTS.iter().any(|row| row.0 == entity && row.2 == fact)
 }
 
-/// Takes the facts of one event into an entity that it moved.
+/// Updates the facts of an entity that an event moved.
 pub fn gather(entity: &mut Entity, kind: Kind, event: &Event) {
     for (_, _, name, from) in FACTS.iter().filter(|row| row.0 == entity.subject.entity && row.1 == kind) {
         match value(entity, name, from, event) {
-            FactChange::Value(value) => drop(entity.facts.insert((*name).to_owned(), value)),
-            FactChange::Nothing => drop(entity.facts.remove(*name)),
-            FactChange::AsBefore => {}
+            FactChange::Set(value) => drop(entity.facts.insert((*name).to_owned(), value)),
+            FactChange::Remove => drop(entity.facts.remove(*name)),
+            FactChange::Keep => {}
         }
     }
 }
 
-/// What a row says of its fact.
+/// What a row does to its fact.
 enum FactChange {
-    Value(Value),
-    Nothing,
-    AsBefore,
+    Set(Value),
+    Remove,
+    Keep,
 }
 
 fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactChange {
-    FactChange::Value(match from {
+    FactChange::Set(match from {
         Payload(member) => match event.payload.get(*member) {
             Some(value) => short(value),
-            None => return FactChange::AsBefore,
+            None => return FactChange::Keep,
         },
-        Latest(member) => match event.payload.get(*member) {
+        PayloadOrRemove(member) => match event.payload.get(*member) {
             Some(value) => short(value),
-            None => return FactChange::Nothing,
+            None => return FactChange::Remove,
         },
-        Gone => return FactChange::Nothing,
-        FormerHolder => match former_holders(entity, event) {
+        Remove => return FactChange::Remove,
+        PastHolders => match past_holders(entity, event) {
             Some(holders) => holders,
-            None => return FactChange::AsBefore,
+            None => return FactChange::Keep,
         },
         Content => content(entity, event).to_string().into(),
         Time => event.timestamp.to_string().into(),
         TimeIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
             true => event.timestamp.to_string().into(),
-            false => return FactChange::AsBefore,
+            false => return FactChange::Keep,
         },
-        Before(fact) => match entity.facts.get(*fact) {
+        ValueOf(fact) => match entity.facts.get(*fact) {
             Some(value) => value.clone(),
-            None => return FactChange::Nothing,
+            None => return FactChange::Remove,
         },
-        MinutesIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
-            true => later(event.timestamp, event).to_string().into(),
-            false => return FactChange::AsBefore,
+        TimePlusMinutesIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
+            true => plus_minutes(event.timestamp, event).to_string().into(),
+            false => return FactChange::Keep,
         },
-        LaterByMinutes => match entity.time(name) {
-            Some(before) => later(before, event).to_string().into(),
-            None => return FactChange::AsBefore,
+        PlusMinutes => match entity.time(name) {
+            Some(before) => plus_minutes(before, event).to_string().into(),
+            None => return FactChange::Keep,
         },
-        SoonerNow => match entity.time(name) {
+        AtMostTime => match entity.time(name) {
             Some(before) => before.min(event.timestamp).to_string().into(),
-            None => return FactChange::AsBefore,
+            None => return FactChange::Keep,
         },
-        In(member) => after(event, member).to_string().into(),
-        Sooner(member) => match entity.time(name) {
+        TimePlusSeconds(member) => after(event, member).to_string().into(),
+        AtMostTimePlusSeconds(member) => match entity.time(name) {
             Some(before) => before.min(after(event, member)).to_string().into(),
             None => after(event, member).to_string().into(),
         },
         Plus(member) => (entity.count(name) + event.payload.get(*member).and_then(Value::as_u64).unwrap_or(0)).into(),
         Duty => match duty(entity, event) {
             Some(duty) => duty.into(),
-            None => return FactChange::Nothing,
+            None => return FactChange::Remove,
         },
         Actor => event.actor.clone().into(),
         SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
         Zero => 0.into(),
-        Next => (entity.count(name) + 1).into(),
+        Increment => (entity.count(name) + 1).into(),
         Null => Value::Null,
-        Brief(member) => match event.payload.get(*member).and_then(Value::as_str) {
-            Some(said) => super::branch::brief(said).into(),
-            None => return FactChange::AsBefore,
+        FirstLine(member) => match event.payload.get(*member).and_then(Value::as_str) {
+            Some(text) => super::branch::brief(text).into(),
+            None => return FactChange::Keep,
         },
-        Tail => super::branch::and_then(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT),
+        LastIds => super::branch::append_capped(entity.facts.get(name), &event.id.to_string(), limits::TAIL_MAX_COUNT),
     })
 }
 
-/// So many seconds after an event.
+/// The event's time plus the seconds in a member of its payload.
 fn after(event: &Event, member: &str) -> Timestamp {
     let seconds = event.payload.get(member).and_then(Value::as_u64).unwrap_or(0);
     Timestamp(event.timestamp.0.saturating_add_unsigned(seconds))
 }
 
-/// So many minutes after a moment as an event says.
-fn later(moment: Timestamp, event: &Event) -> Timestamp {
+/// A time plus the minutes in an event's payload.
+fn plus_minutes(moment: Timestamp, event: &Event) -> Timestamp {
     let minutes = event.payload.get("minutes").and_then(Value::as_u64).unwrap_or(0);
     Timestamp(moment.0.saturating_add_unsigned(minutes.saturating_mul(60)))
 }
 
-/// The event has the whole text; what is carried along stays small.
+/// A string cut to the maximum length of a fact; the event has the whole text.
 fn short(value: &Value) -> Value {
     match value {
         Value::String(long) => text::cut(long, limits::FACT_MAX_CHARS).into(),
@@ -375,9 +375,9 @@ fn short(value: &Value) -> Value {
     }
 }
 
-/// Those who held a task before, the latest last; nothing if nobody is to be added, as when the
-/// holder gets it back.
-fn former_holders(task: &Entity, event: &Event) -> Option<Value> {
+/// The past holders of a task, latest last; none if there is no one to add, for example when the same holder gets it
+/// again.
+fn past_holders(task: &Entity, event: &Event) -> Option<Value> {
     let holder = Value::from(task.text("holder")?);
     if event.payload.get("holder") == Some(&holder) {
         return None;
@@ -389,30 +389,30 @@ fn former_holders(task: &Entity, event: &Event) -> Option<Value> {
     Some(holders.split_off(from).into())
 }
 
-/// What an approval is bound to: everything that was said about the entity so far.
+/// What an approval is bound to: a digest of everything recorded about the entity's content so far.
 fn content(entity: &Entity, event: &Event) -> Digest {
     let payload = serde_jcs::to_string(&event.payload).expect("parsed JSON always has a canonical form");
     Digest::of_bytes(format!("{}{payload}", entity.text("content").unwrap_or_default()).as_bytes())
 }
 
-/// Where an agent's duty stands: the log that closes a deep work is followed by an introspection.
+/// The state of an agent's duty: the activity log that closes deep work must be followed by an introspection.
 ///
-/// `closing`: the closing log has not come yet; `due`: the next log has to be an introspection;
-/// `deferred`: an emergency came first, once; `broken`: it was not.
+/// `closing`: the closing log is still missing; `due`: the next log must be an introspection; `deferred`: an emergency
+/// came first, which is allowed once; `broken`: the next log was not an introspection.
 fn duty(agent: &Entity, event: &Event) -> Option<&'static str> {
     let text = |member: &str| event.payload.get(member).and_then(Value::as_str);
     let before = agent.text("duty");
     match event.event_type.known()? {
-        // The log that ended it was its closing log, and has been counted.
+        // The log that ended deep work was its closing log and has been taken into account.
         Kind::DeepWorkCompleted if text("by") == Some("log") => before.and_then(known_duty),
-        // One declaration after another is one long work.
+        // Consecutive declarations count as one deep work.
         Kind::DeepWorkCompleted if text("by") == Some("declaration") => before.and_then(known_duty),
         Kind::DeepWorkCompleted | Kind::DeepWorkExpired => before.and_then(known_duty).or(Some("closing")),
         _ if text("kind") == Some("introspection") => None,
         _ if agent.facts.contains_key("deepwork_id") => Some("due"),
         _ => match before {
             Some("closing") => Some("due"),
-            // An emergency puts it off by one log; the duty stays.
+            // An emergency defers the duty by one log.
             Some("due") if text("emergency").is_some() => Some("deferred"),
             Some("due" | "deferred" | "broken") => Some("broken"),
             _ => None,

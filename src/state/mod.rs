@@ -1,7 +1,7 @@
 //! The fold: events in, entities out.
 //!
-//! Invariant: `apply` is total and has no policy and no clock. An event that is not legal where it
-//! stands changes nothing, so an old log replays the same for ever.
+//! Invariant: `apply` accepts every event and has no policy and no clock. An event that is illegal in the phase of its
+//! subject does not move it, so an old log always replays to the same state.
 
 mod base;
 pub mod branch;
@@ -32,32 +32,32 @@ pub use typed::{
     Requirement, Review, Run, Session, System, Task, Thread,
 };
 
-/// Everything that the log says, folded: what a base knows, and what was applied on top of it.
+/// The whole log folded into entities: the state of a base, and the events applied on top of it.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     base: Option<Rc<dyn Base>>,
     changes: Changes,
 }
 
-/// What events changed on top of a base.
+/// The changes that events made on top of a base.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     pub entities: BTreeMap<Subject, Entity>,
     /// Subjects by type and ordinal.
     pub made: BTreeMap<(EntityType, u64), Subject>,
     pub keys: HashMap<String, Ulid>,
-    /// (parent, child), each once.
+    /// Pairs of (parent, child), without duplicates.
     pub children: Vec<(Ulid, Ulid)>,
-    /// (what was named, what named it when it was made), each once.
+    /// Pairs of (entity, entity that named it when it was created).
     pub links: BTreeSet<(Subject, Subject)>,
-    /// The settings that were recorded last.
+    /// The settings recorded last.
     pub settings: Option<Value>,
-    /// Of everything, base included.
+    /// Counts over everything, including the base.
     pub tally: Tally,
 }
 
 impl State {
-    /// The state that a base knows, with nothing applied yet.
+    /// The state of a base, with nothing applied yet.
     pub fn over(base: Rc<dyn Base>) -> Self {
         let tally = base.tally();
         State { base: Some(base), changes: Changes { tally, ..Changes::default() } }
@@ -70,12 +70,12 @@ impl State {
         }
     }
 
-    /// The state an entity is in; `Absent` if there is none.
+    /// The phase of an entity; `Absent` if it does not exist.
     pub fn phase_of(&self, subject: &Subject) -> machine::Phase {
         self.entity(subject).map_or(machine::Phase::Absent, |e| e.phase)
     }
 
-    /// The event that carries this idempotency key.
+    /// The event with this idempotency key.
     pub fn keyed(&self, key: &str) -> Option<Ulid> {
         self.changes.keys.get(key).copied().or_else(|| self.base.as_ref()?.keyed(key))
     }
@@ -89,32 +89,32 @@ impl State {
         &self.changes.tally
     }
 
-    /// Why the answers cannot be trusted, if the base could not give them.
+    /// The error of the base, if it could not answer; then no answer of this state can be trusted.
     pub fn fault(&self) -> Option<Error> {
         self.base.as_ref().and_then(|base| base.fault())
     }
 
-    /// The settings that are in force by the log; nothing in a log of a version that did not record them.
+    /// The settings in force according to the log; none if it was written by a version that did not record them.
     pub fn settings(&self) -> Option<Value> {
         self.changes.settings.clone().or_else(|| self.base.as_ref()?.settings())
     }
 
-    /// What was applied.
+    /// The changes on top of the base.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
 
-    /// What was applied, for whoever keeps the base, and how many events that base knew.
+    /// The number of events in the base, and the changes on top of it, to be stored there.
     pub fn into_changes(self) -> (u64, Changes) {
         (self.base.map_or(0, |base| base.tally().events), self.changes)
     }
 
-    /// Folds one event in.
+    /// Applies one event.
     pub fn apply(&mut self, event: &Event) {
-        self.changes.tally.see(event);
+        self.changes.tally.observe(event);
         let event = &*lift(event);
         for (n, parent) in event.parents.iter().enumerate() {
-            // A log may name a parent twice; it has this child once all the same.
+            // An event may name a parent twice; it is still one child.
             if !event.parents[..n].contains(parent) {
                 self.changes.children.push((*parent, event.id));
             }
@@ -135,7 +135,7 @@ impl State {
         self.side_effect(kind, event);
     }
 
-    /// What an event leads to beside the entities that it moves.
+    /// Makes the changes that an event causes besides moving its entities.
     fn side_effect(&mut self, kind: Kind, event: &Event) {
         let effect = kind.row().side_effect;
         if effect == SideEffect::Nothing {
@@ -154,12 +154,12 @@ impl State {
             SideEffect::CountsPersona => self.count_persona(&subject, event),
             SideEffect::OpensThread => {
                 if let Some(branch) = branch() {
-                    self.opened(&subject, &branch, event);
+                    self.thread_opened(&subject, &branch, event);
                 }
             }
             SideEffect::ClosesThread => {
                 if let Some(branch) = branch() {
-                    self.closed(&subject, &branch, event);
+                    self.thread_closed(&subject, &branch, event);
                 }
             }
             SideEffect::ArchivesThread => {
@@ -168,12 +168,12 @@ impl State {
                     self.archive(&last);
                 }
             }
-            SideEffect::DeliversMessage => self.told(&subject, event),
-            SideEffect::ArchivesMessage => self.was_read(&subject, event),
+            SideEffect::DeliversMessage => self.message_sent(&subject, event),
+            SideEffect::ArchivesMessage => self.message_read(&subject, event),
         }
     }
 
-    /// Keeps what was noted about an entity without moving it: which rules of the watchdog fail, since when.
+    /// Records facts about an entity without moving it: its anomalies, and whether recovery was given up.
     fn note(&mut self, kind: Kind, subject: Subject, event: &Event) {
         let code = event.payload.get("code").and_then(Value::as_str);
         let entity = self.entity(&subject).map(Cow::into_owned);
@@ -191,9 +191,9 @@ impl State {
             entity.facts.remove("anomalies");
         }
         match kind {
-            // Nobody tries to wake it any more.
+            // The watchdog no longer tries to wake it.
             Kind::EscalationRequired => drop(entity.facts.insert("_gave_up".to_owned(), code.into())),
-            // The next silence is another one.
+            // Attempts are counted from the beginning at the next silence.
             Kind::AnomalyCleared if entity.text("_tried_for") == Some(code) => {
                 entity
                     .facts
@@ -204,7 +204,7 @@ impl State {
         self.changes.entities.insert(subject, entity);
     }
 
-    /// Takes one entity a step further, if the step is legal.
+    /// Moves an entity to its next phase and updates its facts, if the transition is legal.
     fn advance(&mut self, kind: Kind, subject: Subject, event: &Event) {
         if !self.changes.entities.contains_key(&subject)
             && let Some(known) = self.base.as_ref().and_then(|base| base.entity(&subject))
@@ -247,7 +247,7 @@ impl State {
         }
     }
 
-    /// A run is kept alive by the claim of its task, if that has a lease.
+    /// Copies the lease of a task to its run: heartbeats of the run renew the claim.
     fn take_lease(&mut self, run: &Subject) {
         let task = self.entity(run).and_then(|run| run.named("task_id", EntityType::Task));
         let lease = task.and_then(|task| self.entity(&task)?.facts.get(LEASE).cloned());
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// The project that something of this type belongs to, by what was said when it was made.
+    /// The project of a new entity of this type, given the payload that creates it.
     pub fn project_of(&self, entity: EntityType, members: &Map<String, Value>) -> Option<EntityId> {
         let id = |member: &str| EntityId::parse(members.get(member)?.as_str()?).ok();
         let through = |member: &str, entity| self.entity(&Subject::new(entity, id(member)?))?.project.clone();
@@ -275,8 +275,7 @@ impl State {
         }
     }
 
-    /// Keeps the counts of a task's requirement: its open tasks, its done ones, and how often
-    /// verifying sent work back.
+    /// Updates the counts of a task's requirement: open tasks, succeeded tasks, and how often verification sent work back.
     fn count_task(&mut self, task: &Entity, from: machine::Phase) {
         use machine::Phase::{Aborted, Absent, Implemented, Succeeded};
         let Some(subject) = task.named("requirement_id", EntityType::Requirement) else { return };
@@ -288,7 +287,7 @@ impl State {
             (_, Aborted) if from != Aborted => open = open.saturating_sub(1),
             _ => return,
         }
-        // The requirement itself moves after its task, so it is still where verifying found it.
+        // The requirement is moved after its task, so it still has the phase in which it was verified.
         let sent_back = requirement.phase == Implemented || task.facts.contains_key("rework_of");
         let returns = requirement.count("returns") + u64::from(from == Absent && sent_back);
         for (fact, count) in [("tasks_open", open), ("tasks_succeeded", done), ("returns", returns)] {
@@ -297,15 +296,15 @@ impl State {
         self.changes.entities.insert(subject, requirement);
     }
 
-    /// Takes an entity out of the projections.
+    /// Removes an entity from the projections.
     fn archive(&mut self, subject: &Subject) {
         let Some(entity) = self.entity(subject).map(Cow::into_owned).filter(|entity| !entity.archived) else { return };
         self.changes.tally.archive(subject.entity, entity.phase);
         self.changes.entities.insert(subject.clone(), Entity { archived: true, ..entity });
     }
 
-    /// Gives the entities that these events made the tags of their hashes, which are known only
-    /// once the events are sealed.
+    /// Sets the tags of entities that these events created. A tag is part of an event's hash, which is known only after
+    /// the event is sealed.
     pub fn retag(&mut self, sealed: &[Event]) {
         let tags: HashMap<Ulid, String> = sealed.iter().map(|event| (event.id, event.hash.tag())).collect();
         for entity in self.changes.entities.values_mut() {
@@ -319,7 +318,7 @@ impl State {
 /// The project that always exists.
 pub const MAIN_PROJECT: &str = "main";
 
-/// The member of an event that holds the settings.
+/// The member of a payload that contains the settings.
 const SETTINGS: &str = "settings";
 
 /// The second entity that an event of this kind moves, named in its payload.

@@ -1,4 +1,4 @@
-//! References, and lists: finding entities in what a base knows and what was applied on top of it.
+//! Finding and listing entities, in the base and in the changes on top of it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,14 +7,14 @@ use super::{Deadline, DeadlineQuery, Entity, Query, State, Timer};
 use crate::base::{EntityId, EntityType, Error, Result, ShortRef, Subject, Ulid};
 use crate::machine;
 
-/// Fewer characters than this are never taken for the beginning of a ULID.
+/// A shorter text is never treated as the prefix of a ULID.
 const PREFIX_MIN_CHARS: usize = 4;
-/// How many matches an ambiguous reference lists.
+/// How many matches of an ambiguous reference are listed.
 const MATCHES_SHOWN: usize = 5;
 
 impl State {
-    /// Finds an entity by exact id, subject, short reference or unique ULID prefix, in this order.
-    /// `wanted` narrows ids and prefixes to one type.
+    /// Finds an entity by subject, exact id, short reference or unique ULID prefix, in this order. `wanted` restricts ids
+    /// and prefixes to one type.
     pub fn resolve(&self, text: &str, wanted: Option<EntityType>) -> Result<Subject> {
         let types = || EntityType::ALL.iter().copied().filter(|e| e.has_id() && wanted.is_none_or(|w| w == *e));
         if text.contains(':') {
@@ -36,20 +36,19 @@ impl State {
         }
         if text.len() >= PREFIX_MIN_CHARS && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
             let prefix = text.to_ascii_uppercase();
-            let begin = types().flat_map(|entity| [false, true].map(|archived| (entity, archived))).flat_map(
+            let matches = types().flat_map(|entity| [false, true].map(|archived| (entity, archived))).flat_map(
                 |(entity, archived)| {
                     self.query(&Query { entity, archived, prefix: &prefix, after: None, limit: MATCHES_SHOWN + 1 })
                 },
             );
-            if let Some(found) = only(text, begin.map(|e| e.subject).collect())? {
+            if let Some(found) = only(text, matches.map(|e| e.subject).collect())? {
                 return Ok(found);
             }
         }
         Err(unknown(text))
     }
 
-    /// The same for something that must be of this type. A reference to anything else is a mistake
-    /// that can be named.
+    /// Like `resolve`, but refuses an entity of another type.
     pub fn find(&self, text: &str, wanted: EntityType) -> Result<Subject> {
         let subject = self.resolve(text, Some(wanted))?;
         match subject.entity == wanted {
@@ -63,15 +62,15 @@ impl State {
         }
     }
 
-    /// The entities of a type that its projection shows, by id, those greater than `after`.
+    /// The entities of a type that are not archived, sorted by id, with ids greater than `after`.
     pub fn entities(&self, entity: EntityType, after: Option<&str>, limit: usize) -> Vec<Entity> {
         self.query(&Query { entity, archived: false, prefix: "", after, limit })
     }
 
-    /// Entities that a query names, by id.
+    /// The entities that match a query, sorted by id.
     pub fn query(&self, query: &Query<'_>) -> Vec<Entity> {
         let Query { entity, archived, prefix, after, limit } = *query;
-        // What changed replaces what the base says, so enough is fetched to spare.
+        // Changed entities replace those of the base, so fetch enough to make up for them.
         let changed = self.changes.entities.keys().filter(|subject| subject.entity == entity).count();
         let more = Query { limit: limit.saturating_add(changed), ..*query };
         let known = self.base.as_ref().map(|base| base.entities(&more)).unwrap_or_default();
@@ -86,22 +85,22 @@ impl State {
         found.into_values().take(limit).collect()
     }
 
-    /// The entities of a type that are in a state, archived ones left out, in the order they were made.
-    pub fn in_phase(&self, entity: EntityType, state: machine::Phase, limit: usize) -> Vec<Entity> {
+    /// The entities of a type that are in a phase and not archived, in order of creation.
+    pub fn in_phase(&self, entity: EntityType, phase: machine::Phase, limit: usize) -> Vec<Entity> {
         let changed = || self.changes.entities.values().filter(|e| e.subject.entity == entity);
         let more = limit.saturating_add(changed().count());
-        let mut found = self.base.as_ref().map(|base| base.in_phase(entity, state, more)).unwrap_or_default();
+        let mut found = self.base.as_ref().map(|base| base.in_phase(entity, phase, more)).unwrap_or_default();
         found.retain(|e| !self.changes.entities.contains_key(&e.subject));
-        found.extend(changed().filter(|e| e.phase == state && !e.archived).cloned());
+        found.extend(changed().filter(|e| e.phase == phase && !e.archived).cloned());
         found.sort_by_key(|e| e.ordinal);
         found.truncate(limit);
         found
     }
 
-    /// The entities of a type that named this one when they were made, by id.
+    /// The entities of a type that named this one when they were created, sorted by id.
     pub fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Entity> {
         let known = self.base.as_ref().map(|base| base.made_for(subject, entity)).unwrap_or_default();
-        // Nothing comes before the system.
+        // The system sorts before every other subject.
         let since = (subject.clone(), Subject::SYSTEM);
         let new = self.changes.links.range(since..).take_while(|(from, _)| from == subject);
         let new = new.filter(|(_, to)| to.entity == entity);
@@ -109,7 +108,7 @@ impl State {
         all.iter().filter_map(|subject| self.entity(subject).map(Cow::into_owned)).collect()
     }
 
-    /// Tasks that this actor holds, in the order they were made.
+    /// The tasks that an actor holds, in order of creation.
     pub fn held_by(&self, holder: &str) -> Vec<Entity> {
         let mut found = self.base.as_ref().map(|base| base.held_by(holder)).unwrap_or_default();
         found.retain(|e| !self.changes.entities.contains_key(&e.subject));
@@ -118,7 +117,7 @@ impl State {
         found
     }
 
-    /// The lengths of the deadlines of a project, of one timer; 0 where the settings say it. In their order.
+    /// The lengths of a project's deadlines by one timer, sorted; 0 where the settings determine the length.
     pub fn limits(&self, project: Option<&str>, timer: Timer) -> Vec<u64> {
         let mut limits: BTreeSet<u64> =
             self.base.as_ref().map(|base| base.limits(project, timer)).unwrap_or_default().into_iter().collect();
@@ -127,21 +126,21 @@ impl State {
         limits.into_iter().collect()
     }
 
-    /// Entities with a deadline of this length that counts from this moment or an earlier one, the earliest first.
+    /// The entities with a deadline of this length that started at `until` or earlier, earliest first.
     pub fn counting_from(&self, query: &DeadlineQuery<'_>) -> Vec<Entity> {
-        let DeadlineQuery { project, timer, limit, until, most } = *query;
+        let DeadlineQuery { project, timer, limit, until, max } = *query;
         let from = |entity: &Entity| {
             let fits = |d: &Deadline| d.timer == timer && d.limit.unwrap_or(0) == limit && d.from <= until;
             entity.deadlines().into_iter().find(fits).map(|deadline| deadline.from)
         };
-        let more = most.saturating_add(self.changes.entities.len());
-        let known = self.base.as_ref().map(|base| base.counting_from(&DeadlineQuery { most: more, ..*query }));
+        let more = max.saturating_add(self.changes.entities.len());
+        let known = self.base.as_ref().map(|base| base.counting_from(&DeadlineQuery { max: more, ..*query }));
         let mut found = known.unwrap_or_default();
         found.retain(|e| !self.changes.entities.contains_key(&e.subject));
         let changed = self.changes.entities.values().filter(|e| e.project.as_ref().map(EntityId::as_str) == project);
         found.extend(changed.filter(|entity| from(entity).is_some()).cloned());
         found.sort_by_key(|entity| (from(entity), entity.ordinal));
-        found.truncate(most);
+        found.truncate(max);
         found
     }
 
@@ -153,7 +152,7 @@ impl State {
         children
     }
 
-    /// Idempotency keys greater than `after` with their events, by key.
+    /// Idempotency keys greater than `after` with their events, sorted by key.
     pub fn keys(&self, after: Option<&str>, limit: usize) -> Vec<(String, Ulid)> {
         let mut keys = self.base.as_ref().map(|base| base.keys(after, limit)).unwrap_or_default();
         let changed = self.changes.keys.iter().filter(|(key, _)| after.is_none_or(|after| key.as_str() > after));
@@ -174,7 +173,7 @@ impl State {
         self.entity(&subject).map(Cow::into_owned)
     }
 
-    /// The first number whose id nobody has, where ids are given out in the order of their numbers.
+    /// The first number whose id is free, if ids are used in the order of their numbers.
     pub fn free_number(&self, entity: EntityType, id: impl Fn(u64) -> String) -> u64 {
         let taken =
             |n: u64| n == 0 || EntityId::parse(&id(n)).is_ok_and(|id| self.entity(&Subject::new(entity, id)).is_some());
@@ -182,7 +181,7 @@ impl State {
         while taken(free) {
             free *= 2;
         }
-        // Between the last power that is taken and the first that is free.
+        // The answer is between the last power of two that is taken and the first that is free.
         let mut last = free / 2;
         while free - last > 1 {
             let middle = last + (free - last) / 2;
@@ -200,7 +199,7 @@ impl State {
                 "{reference} does not exist; {}-{:04} is {}",
                 reference.entity.ref_prefix().unwrap_or_default(),
                 reference.ordinal,
-                entity.reference().expect("it was found by one"),
+                entity.reference().expect("it was found by its reference"),
             ))),
             _ => Ok(entity.subject.clone()),
         }
@@ -208,14 +207,15 @@ impl State {
 }
 
 fn unknown(text: &str) -> Error {
-    Error::not_found(format!("nothing here is called '{}'", crate::base::text::cut(text, 80)))
+    Error::not_found(format!("'{}' not found", crate::base::text::cut(text, 80)))
 }
 
+/// The only match, if there is one. Refuses several.
 fn only(text: &str, mut found: Vec<Subject>) -> Result<Option<Subject>> {
     if found.len() <= 1 {
         return Ok(found.pop());
     }
     let shown: Vec<String> = found.iter().take(MATCHES_SHOWN).map(ToString::to_string).collect();
-    let (count, more) = if found.len() > MATCHES_SHOWN { ("many", ", …") } else { ("several", "") };
-    Err(Error::not_found(format!("'{text}' matches {count}: {}{more}", shown.join(", "))))
+    let more = if found.len() > MATCHES_SHOWN { ", …" } else { "" };
+    Err(Error::not_found(format!("'{text}' is ambiguous; it matches {}{more}", shown.join(", "))))
 }

@@ -1,4 +1,4 @@
-//! Counts over everything: how many there are of each type, in which state.
+//! Counts over the whole log: how many entities there are of each type, and in which phase.
 
 use std::collections::BTreeMap;
 
@@ -13,42 +13,42 @@ use crate::machine::Phase;
 pub struct Tally {
     pub events: u64,
     pub first_event: Option<Ulid>,
-    /// The highest schema version that any event has.
+    /// The highest schema version of any event.
     pub newest_version: u64,
-    /// How many events of each kind there are.
+    /// The number of events of each kind.
     kinds: BTreeMap<Kind, u64>,
-    /// How many were ever made.
+    /// The number of entities ever created, by type.
     made: BTreeMap<EntityType, u64>,
-    /// How many of those that the projections show are in each state.
-    states: BTreeMap<(EntityType, Phase), u64>,
-    /// How many tasks are ready and jobs: their supervisors wait for their turn.
+    /// The number of entities in each phase, without archived ones.
+    phases: BTreeMap<(EntityType, Phase), u64>,
+    /// The number of ready jobs, which wait for a free slot.
     waiting_jobs: u64,
-    /// How many have left the projections.
+    /// The number of archived entities, by type.
     archived: BTreeMap<EntityType, u64>,
-    /// What the machine's clock did.
+    /// What happened to the machine's clock.
     pub clock: Clock,
-    /// Whether the last batch is so full that more of its consequences may be missing.
+    /// Whether the last batch is full, so that some of its consequences may be missing.
     pub is_cut_off: bool,
 }
 
-/// How many of the last gaps are kept.
+/// How many of the latest gaps are kept.
 const GAPS_MAX: usize = 16;
 
-/// What the log says about the clock of the machine.
+/// What the log says about the machine's clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// How many seconds it has gone on without the machine being awake, in all: suspended, or set forward; set back,
-    /// it is less.
+    /// The total number of seconds that the clock advanced while the machine was not awake: suspended, or set forward.
+    /// Setting the clock back subtracts.
     pub lost_seconds: i64,
-    /// The last times that it was suspended: until when, and for how many seconds.
+    /// The latest suspends and clock changes: when each ended, and how many seconds were lost.
     gaps: Vec<(i64, i64)>,
-    /// When the machine was last booted, in seconds of the clock without those that were lost.
+    /// When the machine was last booted, in seconds without the lost ones.
     pub booted: Option<i64>,
 }
 
 impl Clock {
-    /// Takes in what an event says.
-    fn see(&mut self, kind: Kind, event: &Event) {
+    /// Takes an event into account.
+    fn observe(&mut self, kind: Kind, event: &Event) {
         let time = |member: &str| Timestamp::parse(event.payload.get(member)?.as_str()?).map(|time| time.0);
         let seconds = match kind {
             Kind::MachineSuspended => event.payload.get("seconds").and_then(Value::as_i64),
@@ -66,85 +66,89 @@ impl Clock {
         }
     }
 
-    /// How many seconds were lost since a moment, as far as that is remembered.
+    /// The number of seconds lost since a time, as far as the gaps are kept.
     pub fn lost_since(&self, then: Timestamp) -> i64 {
         self.gaps.iter().filter(|(until, _)| *until > then.0).map(|(_, seconds)| *seconds).sum()
     }
 }
 
 impl Tally {
-    pub(super) fn see(&mut self, event: &Event) {
+    /// Counts an event.
+    pub(super) fn observe(&mut self, event: &Event) {
         self.events += 1;
         self.first_event.get_or_insert(event.id);
         self.newest_version = self.newest_version.max(event.version);
         if let Some(kind) = event.event_type.known() {
             *self.kinds.entry(kind).or_default() += 1;
-            self.clock.see(kind, event);
-            // What the vault itself records may come between the batches of a cascade.
+            self.clock.observe(kind, event);
+            // The vault's own events may come between the batches of a cascade.
             if !kind.row().reserved {
                 self.is_cut_off = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
             }
         }
     }
 
-    /// Counts a new entity and gives its ordinal.
+    /// Counts a new entity and returns its ordinal.
     pub(super) fn make(&mut self, entity: EntityType) -> u64 {
         let made = self.made.entry(entity).or_default();
         *made += 1;
         *made
     }
 
+    /// Counts a transition.
     pub(super) fn moved(&mut self, entity: EntityType, from: Phase, to: Phase) {
         self.left(entity, from);
-        *self.states.entry((entity, to)).or_default() += 1;
+        *self.phases.entry((entity, to)).or_default() += 1;
     }
 
-    /// One less is in a state. A state that nobody is in has no entry, so that a tally which was kept
-    /// is the same as one that was counted.
+    /// Counts an entity that left a phase. Counts of zero are removed, so that a stored tally equals one counted from the
+    /// log.
     fn left(&mut self, entity: EntityType, from: Phase) {
-        if let Some(count) = self.states.get_mut(&(entity, from)) {
+        if let Some(count) = self.phases.get_mut(&(entity, from)) {
             *count -= 1;
             if *count == 0 {
-                self.states.remove(&(entity, from));
+                self.phases.remove(&(entity, from));
             }
         }
     }
 
-    /// How many events of a kind there are.
+    /// The number of events of a kind.
     pub fn recorded(&self, kind: Kind) -> u64 {
         self.kinds.get(&kind).copied().unwrap_or(0)
     }
 
-    /// How many of a type, of those that the projections show, are in a state.
-    pub fn in_phase(&self, entity: EntityType, state: Phase) -> u64 {
-        self.states.get(&(entity, state)).copied().unwrap_or(0)
+    /// The number of entities of a type in a phase, without archived ones.
+    pub fn in_phase(&self, entity: EntityType, phase: Phase) -> u64 {
+        self.phases.get(&(entity, phase)).copied().unwrap_or(0)
     }
 
-    /// Counts a job that begins to wait for its turn, or no longer does.
+    /// Counts a job that starts or stops waiting.
     pub(super) fn job_waits(&mut self, before: bool, after: bool) {
         self.waiting_jobs = self.waiting_jobs + u64::from(after) - u64::from(before).min(self.waiting_jobs);
     }
 
-    /// How many jobs are ready and wait for their turn.
+    /// The number of ready jobs, which wait for a free slot.
     pub fn waiting_jobs(&self) -> u64 {
         self.waiting_jobs
     }
 
+    /// The number of entities of a type ever created.
     pub fn made(&self, entity: EntityType) -> u64 {
         self.made.get(&entity).copied().unwrap_or(0)
     }
 
-    /// The states that entities of a type are in, and how many in each.
+    /// The phases that entities of a type are in, with the number in each, without archived ones.
     pub fn states(&self, entity: EntityType) -> impl Iterator<Item = (Phase, u64)> {
-        self.states.iter().filter(move |((e, _), _)| *e == entity).map(|((_, state), n)| (*state, *n))
+        self.phases.iter().filter(move |((e, _), _)| *e == entity).map(|((_, phase), n)| (*phase, *n))
     }
 
-    pub(super) fn archive(&mut self, entity: EntityType, state: Phase) {
-        self.left(entity, state);
+    /// Counts an entity that was archived in this phase.
+    pub(super) fn archive(&mut self, entity: EntityType, phase: Phase) {
+        self.left(entity, phase);
         *self.archived.entry(entity).or_default() += 1;
     }
 
-    /// How many of a type a projection shows.
+    /// The number of entities of a type that are not archived.
     pub fn live(&self, entity: EntityType) -> u64 {
         self.made(entity) - self.archived.get(&entity).copied().unwrap_or(0)
     }
@@ -153,7 +157,7 @@ impl Tally {
         let made: BTreeMap<&str, u64> = self.made.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         let kinds: BTreeMap<&str, u64> = self.kinds.iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
         let states: Vec<(&str, &str, u64)> =
-            self.states.iter().map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
+            self.phases.iter().map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
         let archived: BTreeMap<&str, u64> = self.archived.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         json!({
             "archived": archived,
@@ -189,7 +193,7 @@ impl Tally {
         }
         for row in value["states"].as_array()? {
             let key = (EntityType::parse(row[0].as_str()?)?, Phase::parse(row[1].as_str()?)?);
-            tally.states.insert(key, row[2].as_u64()?);
+            tally.phases.insert(key, row[2].as_u64()?);
         }
         Some(tally)
     }

@@ -1,8 +1,8 @@
 //! Typed views: what is known about an entity of each type, by name.
 //!
 //! The fold keeps facts by their names in the projections, so that adding one is adding a row to `facts`. Nothing
-//! outside of this layer asks for a fact by such a name: it asks `task.as_task().lease_seconds()`, and a typing error
-//! does not compile. Invariant: every fact that a view reads is one that the fold writes
+//! outside this layer asks for a fact by such a name: it calls `task.as_task().lease_seconds()`, and a typo does not
+//! compile. Invariant: every fact that a view reads is one that the fold writes
 //! (`every_field_of_a_view_is_a_fact_that_the_fold_writes`).
 
 use std::ops::Deref;
@@ -115,7 +115,7 @@ macro_rules! views {
 }
 
 views! {
-    /// The whole vault, as something that runs or is stopped.
+    /// The whole vault, which is running or stopped.
     System of System by as_system {
         running_since: time = "running_since",
         stopped_at: time = "stopped_at",
@@ -133,16 +133,16 @@ views! {
         open_tasks: count = "tasks_open",
         succeeded_tasks: count = "tasks_succeeded",
         blocked_at: time = "blocked_at",
-        /// How often verifying sent work back since it was approved.
+        /// How often verification sent work back since it was approved.
         returns: count = "returns",
     }
 
     /// A question and its answer.
     Decision of Decision by as_decision {
-        /// What sort of question it is, by the name of a `policy::approval::Question`.
+        /// The name of a `policy::approval::Question`.
         kind: text = "kind",
         target: subject = "target",
-        /// What the target was when the question was asked.
+        /// The digest of the target when the decision was requested.
         target_hash: text = "target_hash",
         summary: text = "summary",
         options: texts = "options",
@@ -163,12 +163,12 @@ views! {
         /// The ids of the tasks that must succeed first.
         after: texts = "after",
         is_destructive: flag = "destructive",
-        /// How often it may be retried, if its proposal says so.
+        /// How often it may be retried, if its proposal sets a limit.
         max_retries: number = "max_retries",
         retry_count: count = "retry_count",
-        /// The task that was done before and has to be done again.
+        /// The task that this one repeats because its artifact was invalid.
         rework_of: Task = "rework_of",
-        /// Who claimed it last and did not give it back; see `Entity::holder` for who holds it now.
+        /// The last holder that did not lose or release it; see `Entity::holder` for the current one.
         last_holder: text = "holder",
         past_holders: texts = "past_holders",
         lease_seconds: count = "lease_seconds",
@@ -211,13 +211,13 @@ views! {
     /// A rule for all work, or a priority.
     Constraint of Constraint by as_constraint {
         text: text = "text",
-        /// What is to be done first.
+        /// The requirement or task to work on first.
         priority: subject = "priority",
     }
 
     /// A program that acts on its own.
     Agent of Agent by as_agent {
-        /// Whether it was made known by somebody else and has not acted yet.
+        /// Whether it acted without having been started explicitly.
         is_announced: flag = "announced",
         started_at: time = "started_at",
         last_activity_at: time = "last_activity_at",
@@ -226,18 +226,18 @@ views! {
         last_checkpoint_at: time = "last_checkpoint_at",
         last_checkpoint_id: text = "last_checkpoint_id",
         last_checkpoint: text = "last_checkpoint",
-        /// The deep work that it is in.
+        /// Its current deep work.
         deep_work: DeepWork = "deepwork_id",
         last_deep_work_end: time = "last_deepwork_end",
-        /// The introspection that is owed after deep work: how that stands.
+        /// The state of the introspection that is owed after deep work; see `facts::duty`.
         duty: text = "duty",
-        /// Since when, and until when, strict deep work keeps it quiet; and until when the one before did.
+        /// Start and end of its last strict deep work, and the end of the one before.
         quiet_since: time = "_quiet_since",
         quiet_until: time = "_quiet_until",
         quiet_before: time = "_quiet_before",
-        /// When each anomaly that is not cleared was found, by its code.
+        /// When each uncleared anomaly was detected, by its code.
         anomalies: object = "anomalies",
-        /// How often, and when last, it was tried to wake it.
+        /// How often, and when last, the watchdog tried to wake it.
         recovery_attempts: count = "_tries",
         last_recovery_at: time = "_tried_at",
         /// The anomaly for which recovery was given up.
@@ -290,11 +290,11 @@ views! {
         paused_at: time = "paused_at",
         paused_by: text = "paused_by",
         pause_reason: text = "pause_reason",
-        /// When nothing was in progress any more.
+        /// When nothing was in progress anymore.
         drained_at: time = "drained_at",
         archived_at: time = "archived_at",
         resumed_at: time = "resumed_at",
-        /// When it was resumed the time before.
+        /// When it was resumed the time before the last.
         resumed_before: time = "_resumed_before",
     }
 
@@ -321,13 +321,13 @@ views! {
         last_thread_id: text = "last_thread_id",
         suspended_at: time = "suspended_at",
         last_activity: text = "last_activity",
-        /// The first line of what was noted last.
+        /// The first line of the latest note, summary or message.
         brief_state: text = "brief_state",
-        /// How many messages a persona has not read; its root knows.
+        /// How many messages a persona has not read; only its root has this.
         unread: count = "unread",
-        /// The message that interrupted the persona; its root knows.
+        /// The message that interrupts the persona; only its root has this.
         interrupt: Message = "interrupt_id",
-        /// The ids of a persona's threads that ended last; its root knows.
+        /// The ids of a persona's latest closed threads; only its root has this.
         anchors: texts = "anchors",
     }
 
@@ -338,7 +338,7 @@ views! {
         /// The thread that it continues.
         anchor: Thread = "anchor_id",
         anchor_id: text = "anchor_id",
-        /// The nth of its branch.
+        /// Its position among the threads of its branch, from 1.
         number: count = "number",
         messages: count = "messages",
         opened_at: text = "opened_at",
@@ -359,7 +359,7 @@ views! {
 }
 
 impl Entity {
-    /// What people call it by, if its type has such a text.
+    /// The text that describes it to people, if its type has one.
     pub fn title(&self) -> Option<&str> {
         match self.subject.entity {
             EntityType::Requirement => self.as_requirement().title(),
@@ -382,7 +382,7 @@ impl Entity {
         }
     }
 
-    /// The project that it was declared for, if it was: `project` is where it belongs in any case.
+    /// The project that it names explicitly, if any; `Entity::project` is the project that it belongs to.
     pub fn declared_project(&self) -> Option<&str> {
         match self.subject.entity {
             EntityType::Requirement => self.as_requirement().project_id(),
@@ -403,7 +403,7 @@ impl Entity {
 }
 
 impl Task<'_> {
-    /// Whether its claim ends by itself.
+    /// Whether its claim can expire.
     pub fn has_lease(self) -> bool {
         self.0.facts.contains_key(LEASE)
     }
@@ -414,8 +414,8 @@ mod tests {
     use super::super::facts;
     use super::*;
 
-    /// What the fold writes without a row in `facts`.
-    const OF_THE_FOLD: &[(EntityType, &[&str])] = &[
+    /// Facts that the fold writes without a row in `facts`.
+    const OTHER_FACTS: &[(EntityType, &[&str])] = &[
         (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
         (EntityType::Agent, &["anomalies", "_gave_up"]),
         (EntityType::Branch, &["interrupt_id", "anchors"]),
@@ -426,7 +426,7 @@ mod tests {
     fn every_field_of_a_view_is_a_fact_that_the_fold_writes() {
         for (entity, read) in READ {
             for fact in *read {
-                let folded = OF_THE_FOLD.iter().any(|(of, facts)| of == entity && facts.contains(fact));
+                let folded = OTHER_FACTS.iter().any(|(of, facts)| of == entity && facts.contains(fact));
                 assert!(folded || facts::is_written(*entity, fact), "nothing writes {fact} of {entity}");
             }
         }

@@ -17,7 +17,7 @@ use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction};
 use crate::op::{Context, Recorded, random_ulid};
 use crate::policy::Request;
-use crate::policy::rules::{Blocker, waits_for};
+use crate::policy::rules::{Blocker, blockers};
 use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
@@ -306,7 +306,7 @@ impl Firing<'_> {
         let first_run = || Some(job?.spec().ok()?.extra.get("run_id")?.as_str()?.to_owned());
         let run_id = task.as_task().last_run_id().map(str::to_owned).or_else(first_run).unwrap_or_default();
         let logref = log_reference(&task, 1);
-        let waits = waits_for(&self.vault.view()?.1, &task);
+        let waits = blockers(&self.vault.view()?.1, &task);
         let waits_for_approval =
             task.phase == Phase::Proposed && waits.iter().any(|wait| matches!(wait, Blocker::Approval));
         Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })

@@ -257,7 +257,7 @@ fn check_membership(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     let tx = Transaction::dry_run(ctx, vault)?;
     tx.membership.check(tx.state(), Kind::TaskAborted, project::project_of(task).as_ref())?;
     match ctx.caller.actor.kind == ActorKind::Agent {
-        true => project::check_going_on(tx.state(), task),
+        true => project::check_may_continue(tx.state(), task),
         false => Ok(()),
     }
 }

@@ -29,7 +29,7 @@ fn next(state: &State, settings: &Settings) -> Vec<Entity> {
     let mut waiting = jobs(state, Phase::Ready);
     waiting.retain(|task| !is_held_up(state, task));
     let under_way = [Phase::Assigned, Phase::Running, Phase::Retrying].iter().flat_map(|at| jobs(state, *at));
-    let under_way = under_way.filter(|job| !ready::stands_still(state, job)).count() as u64;
+    let under_way = under_way.filter(|job| !ready::is_on_hold(state, job)).count() as u64;
     let room = settings.max_parallel_jobs().saturating_sub(under_way);
     let all = settings.max_concurrent_tasks().saturating_sub(ready::active(state));
     waiting.truncate(room.min(all) as usize);

@@ -120,7 +120,7 @@ fn same_events(
         while let Some(event) = rest.next_if(|event| !is_asked(event) && belongs(event)) {
             others.push(event.clone());
         }
-        match (rest.next_if(is_asked), policy::holds(state, request)) {
+        match (rest.next_if(is_asked), policy::in_effect_since(state, request)) {
             (Some(event), _) => asked.push(event.clone()),
             (None, Some(id)) => asked.extend(tx.log.find(id)?),
             (None, None) => return Ok(None),

@@ -145,7 +145,7 @@ impl<'v> Transaction<'v> {
             log,
             unit,
             backlog: Vec::new(),
-            membership: Membership::Free,
+            membership: Membership::Unrestricted,
             now,
             machine: MachineFacts::default(),
             clocks: None,
@@ -186,7 +186,7 @@ impl<'v> Transaction<'v> {
         request.autonomous |= request.actor.is_autonomous();
         self.settle_for(&request)?;
         // What the toolkit finds is recorded whoever looks; what is a person's is refused as that.
-        let persons = request.autonomous && policy::rules::is_operators(request.kind);
+        let persons = request.autonomous && policy::rules::requires_operator(request.kind);
         if request.actor.kind != ActorKind::Core && !persons {
             let own = project::of_request(self.state(), &request);
             self.membership.check(self.state(), request.kind, own.as_ref())?;
@@ -195,12 +195,12 @@ impl<'v> Transaction<'v> {
         // Only for something that will be recorded may anybody be announced; only with the announcement
         // is its natural cause known.
         if let Some(announcement) = policy::announce(self.state(), &request)
-            && policy::holds(self.state(), &request).is_none()
+            && policy::in_effect_since(self.state(), &request).is_none()
         {
             self.unit.push(announcement)?;
         }
         if let Some(opening) = project::open(self.state(), &request)
-            && policy::holds(self.state(), &request).is_none()
+            && policy::in_effect_since(self.state(), &request).is_none()
         {
             self.unit.push(opening)?;
         }

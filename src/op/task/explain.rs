@@ -4,7 +4,7 @@ use crate::base::{EntityType, Result, Subject, Timestamp, limits, text};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::View;
-use crate::policy::rules::{Blocker, waits_for};
+use crate::policy::rules::{Blocker, blockers};
 use crate::policy::{approval, project};
 use crate::state::{Entity, State};
 
@@ -108,7 +108,7 @@ impl Chain<'_> {
         match task.phase {
             Phase::Proposed | Phase::Ready => {
                 self.say(format!("{name} is {} since {since}", task.phase));
-                let waits = waits_for(self.state, task);
+                let waits = blockers(self.state, task);
                 if waits.is_empty() && task.phase == Phase::Ready {
                     self.say(format!("nobody has claimed {name}"));
                 }

@@ -203,7 +203,7 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
         let mine = task.as_task().last_holder().is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.phase == Phase::Running && mine && key.is_none()) {
             if ctx.caller.actor.kind == ActorKind::Agent {
-                project::check_going_on(tx.state(), task)?;
+                project::check_may_continue(tx.state(), task)?;
             }
             return Ok(vec![Added { id: run.first_event, already: true }]);
         }
@@ -231,7 +231,7 @@ pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
     on_task(ctx, &reference, |tx, task| {
         // A checkpoint is still a sign of life there; this one says that the work goes on.
         if ctx.caller.actor.kind == ActorKind::Agent {
-            project::check_going_on(tx.state(), task)?;
+            project::check_may_continue(tx.state(), task)?;
         }
         let run = task.as_task().last_run().filter(|_| task.phase == Phase::Running);
         let (kind, subject) = match run {

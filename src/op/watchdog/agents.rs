@@ -87,7 +87,7 @@ fn look_at(
     }
     let limits = agent::thresholds(&config);
     // While all of its projects are paused nothing is expected of the agent; its time counts again from the resume.
-    let from = calendar.counts_from_for(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
+    let from = calendar.active_since(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
     let found = match from {
         Some(from) => liveness::findings(&life, &limits, tick.now, &AudibleTime::since(tx.state(), from)),
         None => Vec::new(),

@@ -165,7 +165,7 @@ impl<'a> TickRun<'a> {
                 Mode::Write => job::settle(self.ctx, self.vault, task),
             };
             let supervised = matches!(standing, Ok(Some(JobLiveness::Supervised)));
-            let life = if supervised { JobLife::Supervised } else { JobLife::Alone };
+            let life = if supervised { JobLife::Supervised } else { JobLife::Unsupervised };
             self.machine.jobs.insert(EntityId::parse(task.subject.id())?, life);
             match standing {
                 Ok(Some(JobLiveness::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
@@ -228,7 +228,8 @@ impl<'a> TickRun<'a> {
 
     /// Orders the supervisors of jobs whose output is their sign of life to end them if they are silent.
     fn end_silent_jobs(&self, tx: &Transaction<'_>) {
-        let alone = MachineFacts { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Alone)).collect() };
+        let alone =
+            MachineFacts { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Unsupervised)).collect() };
         let silent = Moment { machine: &alone, ..tx.moment() }.due(&[Timer::Silence], None, usize::MAX);
         let tasks = silent.iter().filter_map(|due| tx.state().entity(&due.subject)?.as_run().task());
         let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
@@ -271,7 +272,7 @@ impl<'a> TickRun<'a> {
             let mine: Vec<Finding> =
                 self.findings.iter().filter(|finding| finding.subject == agent.subject).cloned().collect();
             let failing: Vec<&Finding> =
-                mine.iter().filter(|f| f.level == Level::Error && f.code.has_edges()).collect();
+                mine.iter().filter(|f| f.level == Level::Error && f.code.has_duration()).collect();
             for finding in &failing {
                 if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
                     let said = json!({"code": finding.code.as_str(), "seconds": finding.seconds});

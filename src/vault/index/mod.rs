@@ -305,11 +305,11 @@ impl Base for Index {
     }
 
     fn counting_from(&self, query: &DeadlineQuery<'_>) -> Vec<Entity> {
-        let DeadlineQuery { project, timer, limit, until, most } = *query;
+        let DeadlineQuery { project, timer, limit, until, max } = *query;
         let (range, end) = (key::limit(project, timer, limit), key::counting_from(project, timer, limit, until));
         self.ask(
             |store, txn| {
-                let found = store.range_while(txn, &range, most, |key| key[..end.len().min(key.len())] <= end[..])?;
+                let found = store.range_while(txn, &range, max, |key| key[..end.len().min(key.len())] <= end[..])?;
                 found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
             },
             |folded| folded.counting_from(query),

@@ -84,7 +84,7 @@ fn content_is_stored_with_its_manifest_and_can_be_read_back() {
         &hive,
         "hf-artifact invalidate ART-0001 --reason x",
         3,
-        "artifact:<ulid> is Validated; ArtifactInvalidated is not legal there, only ArtifactCorrupted",
+        "artifact:<ulid> is Validated, which does not allow ArtifactInvalidated; allowed: ArtifactCorrupted",
     );
     keeps_the_rules(&hive);
 }
@@ -155,7 +155,7 @@ fn a_key_makes_repeating_a_put_safe() {
     put(&hive, "a.txt", "one\n", "--key k");
     assert_eq!(ok(&hive, "hf-artifact put a.txt --key k").get("STATUS"), "DUPLICATE");
     fs::write(hive.dir().join("a.txt"), "two\n").unwrap();
-    refuses(&hive, "hf-artifact put a.txt --key k", 3, "which says something else");
+    refuses(&hive, "hf-artifact put a.txt --key k", 3, "for a different request");
     assert_eq!(folders(&hive).len(), 1);
 }
 
@@ -248,17 +248,17 @@ fn an_unreadable_source_leaves_nothing_in_the_store() {
     refuses(&hive, "hf-artifact put nowhere.txt", 2, "nowhere.txt");
     refuses(&hive, "hf-artifact put folder", 2, "folder is a directory; only files can be stored");
     fs::write(hive.dir().join("a.txt"), "x").unwrap();
-    refuses(&hive, "hf-artifact put a.txt --for T-0001", 6, "nothing here is called 'T-0001'");
-    refuses(&hive, "hf-artifact get ART-0001", 6, "nothing here is called 'ART-0001'");
-    refuses(&hive, "hf-artifact get ART-0001 --out x", 6, "nothing here is called 'ART-0001'");
-    refuses(&hive, "hf-artifact invalidate ART-0001 --reason x", 6, "nothing here is called 'ART-0001'");
+    refuses(&hive, "hf-artifact put a.txt --for T-0001", 6, "'T-0001' not found");
+    refuses(&hive, "hf-artifact get ART-0001", 6, "'ART-0001' not found");
+    refuses(&hive, "hf-artifact get ART-0001 --out x", 6, "'ART-0001' not found");
+    refuses(&hive, "hf-artifact invalidate ART-0001 --reason x", 6, "'ART-0001' not found");
     // Our own memory at address zero: it opens, and its first read fails.
     let reply = sh(&hive, "hf-artifact put /proc/self/mem").expect_exit(111);
     assert_eq!(reply.get("STATUS"), "SYSTEM_ERROR");
     assert_eq!((folders(&hive), kinds(&hive).len()), (Vec::new(), 1));
     put(&hive, "b.txt", "y", "");
     put(&hive, "c.txt", "z", "");
-    refuses(&hive, "hf-artifact get 01KG", 6, "'01KG' matches several: artifact:<ulid>, artifact:<ulid>");
+    refuses(&hive, "hf-artifact get 01KG", 6, "'01KG' is ambiguous; it matches artifact:<ulid>, artifact:<ulid>");
 }
 
 /// A file that somebody shortens as soon as its first piece was read.

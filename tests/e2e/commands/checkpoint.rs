@@ -212,7 +212,7 @@ fn an_agent_can_only_checkpoint_for_itself() {
     ] {
         let args = [kind, "--subject", subject, "--payload", payload, "--actor", "agent:b"];
         let reply = hive.refuses("append", &args, 3);
-        assert_eq!(reply.get("SUM"), "agent:b cannot speak for agent:a", "{kind}");
+        assert_eq!(reply.get("SUM"), "agent:b cannot act for agent:a", "{kind}");
     }
     for (kind, subject, payload) in [
         ("AnomalyDetected", "agent:a", r#"{"code":"INACTIVE"}"#),

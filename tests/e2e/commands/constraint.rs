@@ -80,9 +80,9 @@ fn constraint_refuses_unknown_and_malformed_targets() {
     let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide approve DEC-0001");
-    refuses(&hive, "hf-constraint apply x --priority T-0001", 6, "nothing here is called 'T-0001'");
+    refuses(&hive, "hf-constraint apply x --priority T-0001", 6, "'T-0001' not found");
     refuses(&hive, "hf-constraint apply x --priority DEC-0001", 2, "only a task or a requirement can go first");
-    refuses(&hive, "hf-constraint remove CON-0009", 6, "nothing here is called 'CON-0009'");
+    refuses(&hive, "hf-constraint remove CON-0009", 6, "'CON-0009' not found");
     hive.refuses("constraint", &["apply", ""], 2);
     for change in [json!({"do": "apply", "text": ""}), json!({"do": "apply", "priority": 1}), json!({"do": "pray"})] {
         let target = json!({"kind": "constraint_change", "target": "constraint:c", "summary": "?", "change": change});
@@ -119,5 +119,5 @@ fn a_key_makes_repeating_a_constraint_request_safe() {
         ok(&hive, &format!("hf-decide approve {}", first.get("REF")));
         assert_eq!(ok(&hive, line).get("STATUS"), "DUPLICATE", "{line}");
     }
-    refuses(&hive, "hf-constraint apply Loudly --key a", 3, "which says something else");
+    refuses(&hive, "hf-constraint apply Loudly --key a", 3, "for a different request");
 }

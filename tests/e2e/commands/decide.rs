@@ -62,7 +62,7 @@ fn approving_twice_is_a_duplicate_even_with_another_comment() {
         &hive,
         "hf-decide reject DEC-0001 --reason no",
         3,
-        "decision:<ulid> is Approved; DecisionRejected is not legal there, only DecisionSuperseded",
+        "decision:<ulid> is Approved, which does not allow DecisionRejected; allowed: DecisionSuperseded",
     );
 }
 
@@ -78,7 +78,7 @@ fn rejection_ends_what_the_decision_was_about() {
     assert_eq!(kinds_since(&hive, before), ["DecisionRejected", "RequirementRejected"]);
     assert_eq!(hive.events().last().unwrap()["payload"]["reason"], "expensive");
     assert_eq!(ok(&hive, "hf-decide reject DEC-0001 --reason again").get("STATUS"), "DUPLICATE");
-    refuses(&hive, "hf-decide approve DEC-0001", 3, "is Rejected; DecisionApproved is not legal there, only nothing");
+    refuses(&hive, "hf-decide approve DEC-0001", 3, "is Rejected, which is final");
     keeps_the_rules(&hive);
 }
 
@@ -92,9 +92,9 @@ fn one_of_the_options_must_be_chosen_and_the_choice_is_final() {
         "EXIT:0\nSTATUS:RECORDED\nNEXT:ASK operator\nSUM:DEC-0002 is Requested: Which?\nEVENT_ID:<ulid>\n\
          SUBJECT:decision:<ulid>\nREF:DEC-0002@<tag>\nSTATE:Requested\n"
     );
-    refuses(&hive, "hf-decide approve DEC-0002", 2, "choose one of its options: small, large");
-    refuses(&hive, "hf-decide approve DEC-0002 --option huge", 2, "'huge' is not one of its options: small, large");
-    refuses(&hive, "hf-decide approve DEC-0001 --option small", 2, "'small' is not an option: it has none");
+    refuses(&hive, "hf-decide approve DEC-0002", 2, "DEC-0002 requires an option: one of small, large");
+    refuses(&hive, "hf-decide approve DEC-0002 --option huge", 2, "unknown option 'huge'; one of small, large");
+    refuses(&hive, "hf-decide approve DEC-0001 --option small", 2, "unknown option 'small'; DEC-0001 has no options");
     ok(&hive, "hf-decide approve DEC-0002 --option small");
     assert_eq!(ok(&hive, "hf-decide approve DEC-0002 --option small").get("STATUS"), "DUPLICATE");
     let other = refuses(&hive, "hf-decide approve DEC-0002 --option large", 3, "is Approved; DecisionApproved");
@@ -156,7 +156,7 @@ fn an_approval_does_not_cover_later_changes() {
         ok(&hive, "hf-decide list --open").all("ENTITY").iter().map(|line| line[36..44].trim().to_owned()).collect();
     assert_eq!(open, ["DEC-0003"], "what is asked about the old analysis is closed");
     for old in ["DEC-0001", "DEC-0002"] {
-        refuses(&hive, &format!("hf-decide approve {old}"), 3, "is Superseded; DecisionApproved is not legal there");
+        refuses(&hive, &format!("hf-decide approve {old}"), 3, "is Superseded, which is final");
     }
     assert_eq!(state(&hive, "REQ-0001"), "Analyzed");
 }
@@ -167,7 +167,7 @@ fn an_approval_bound_to_something_else_is_refused() {
     let target = format!("requirement:{}", id(&hive, "require", "REQ-0001"));
     let payload = json!({"kind": "requirement_approval", "target": target, "summary": "?", "target_hash": "sha256:0"});
     hive.append("DecisionRequested", "decision:odd", payload);
-    let reply = refuses(&hive, "hf-decide approve odd", 3, "was asked about has changed since");
+    let reply = refuses(&hive, "hf-decide approve odd", 3, "has changed since the decision was requested");
     assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("changed", "ASK operator"));
 }
 
@@ -179,18 +179,18 @@ fn a_destructive_task_waits_for_approval() {
         reply.masked(&hive),
         "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-task explain T-0001\nSUM:T-0001 is Proposed: Drop-tables\n\
          EVENT_ID:<ulid>\nEVENT_ID:<ulid>\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Proposed\n\
-         ENTITY:decision:<ulid> DEC-0001@<tag> Requested Allow the destructive T-0001, Drop-tables?\n"
+         ENTITY:decision:<ulid> DEC-0001@<tag> Requested Allow destructive task T-0001, Drop-tables?\n"
     );
     assert_eq!(
         hive.run_next(&reply).expect_exit(0).all("BECAUSE"),
         [
             "T-0001 is Proposed since 2026-01-31T12:00:00Z",
-            "it is destructive, and an operator has to approve it",
-            "DEC-0001 is open since 2026-01-31T12:00:00Z: Allow the destructive T-0001, Drop-tables?"
+            "it is destructive and requires approval by an operator",
+            "DEC-0001 is open since 2026-01-31T12:00:00Z: Allow destructive task T-0001, Drop-tables?"
         ]
     );
     for line in ["claim", "start", "ready"] {
-        let reply = refuses(&hive, &format!("hf-task {line} T-0001"), 3, "T-0001 needs an operator's approval");
+        let reply = refuses(&hive, &format!("hf-task {line} T-0001"), 3, "T-0001 requires approval by an operator");
         assert_eq!(
             ["STATUS", "NEXT", "REASON"].map(|key| reply.get(key)),
             ["APPROVAL_REQUIRED", "ASK operator", "approval_required"]
@@ -218,18 +218,18 @@ fn a_malformed_decision_request_is_refused() {
         "unknown kind 'everything'; one of requirement_approval, destructive_operation",
     );
     refuses(&hive, &ask("requirement_approval", "T-0001"), 2, "T-0001 is a task, not a requirement");
-    refuses(&hive, &ask("requirement_approval", "REQ-0009"), 6, "nothing here is called 'REQ-0009'");
-    refuses(&hive, "hf-decide approve DEC-0009", 6, "nothing here is called 'DEC-0009'");
+    refuses(&hive, &ask("requirement_approval", "REQ-0009"), 6, "'REQ-0009' not found");
+    refuses(&hive, "hf-decide approve DEC-0009", 6, "'DEC-0009' not found");
     refuses(
         &hive,
         "hf-decide approve REQ-0001",
         2,
-        "DecisionApproved is about a decision, not about requirement:<ulid>",
+        "the subject of DecisionApproved must be a decision, not requirement:<ulid>",
     );
     refuses(&hive, "hf-decide reject DEC-0001", 2, "--reason");
     ok(&hive, "hf-require propose Logout");
     ok(&hive, "hf-require analyze REQ-0002");
-    refuses(&hive, "hf-decide approve 01KG", 6, "'01KG' matches several: decision:<ulid>, decision:<ulid>");
+    refuses(&hive, "hf-decide approve 01KG", 6, "'01KG' is ambiguous; it matches decision:<ulid>, decision:<ulid>");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_key_makes_repeating_an_answer_safe() {
     let hive = asked();
     ok(&hive, "hf-decide approve DEC-0001 --key yes");
     assert_eq!(ok(&hive, "hf-decide approve DEC-0001 --key yes").get("STATUS"), "DUPLICATE");
-    let reply = refuses(&hive, "hf-decide reject DEC-0001 --reason no --key yes", 3, "which says something else");
+    let reply = refuses(&hive, "hf-decide reject DEC-0001 --reason no --key yes", 3, "for a different request");
     assert_eq!(reply.get("REASON"), "key_conflict");
     assert_eq!(count(&hive, "DecisionApproved"), 1);
 }
@@ -248,7 +248,7 @@ fn the_audit_finds_an_approval_by_an_agent_in_a_forged_log() {
         let hive = asked();
         let decision = format!("decision:{}", id(&hive, "decide", "DEC-0001"));
         let found = found_after(&hive, vec![(actor, Kind::DecisionApproved, &decision, json!({}))]);
-        assert!(found.contains(&format!("DecisionApproved is for an operator, not for {actor}")), "{found:#?}");
+        assert!(found.contains(&format!("DecisionApproved requires an operator; {actor} is not one")), "{found:#?}");
     }
 }
 
@@ -267,10 +267,11 @@ fn the_audit_finds_a_stale_approval_in_a_forged_log() {
             ("core:reactor", Kind::RequirementApproved, &requirement, json!({})),
         ],
     );
-    let changed = "what DEC-0001 was asked about has changed since: it has to be asked anew".to_owned();
+    let changed =
+        "the target of DEC-0001 has changed since the decision was requested; request a new decision".to_owned();
     assert!(found.contains(&changed), "{found:#?}");
     assert!(
-        found.contains(&"REQ-0001 needs an operator's approval (requirement_approval) first".to_owned()),
+        found.contains(&"REQ-0001 requires approval by an operator (requirement_approval)".to_owned()),
         "{found:#?}"
     );
 }
@@ -280,8 +281,8 @@ fn the_audit_finds_a_gated_event_without_approval_in_a_forged_log() {
     let hive = asked();
     let requirement = format!("requirement:{}", id(&hive, "require", "REQ-0001"));
     let found = found_after(&hive, vec![("user:jo", Kind::RequirementApproved, &requirement, json!({}))]);
-    assert_eq!(found, ["REQ-0001 needs an operator's approval (requirement_approval) first"]);
+    assert_eq!(found, ["REQ-0001 requires approval by an operator (requirement_approval)"]);
     let hive = TestVault::new();
     let found = found_after(&hive, vec![("user:jo", Kind::ConstraintApplied, "constraint:c", json!({"text": "x"}))]);
-    assert_eq!(found, ["constraint:c needs an operator's approval (constraint_change) first"]);
+    assert_eq!(found, ["constraint:c requires approval by an operator (constraint_change)"]);
 }

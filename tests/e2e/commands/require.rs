@@ -68,7 +68,7 @@ fn an_approved_requirement_can_be_superseded() {
     let hive = TestVault::new();
     approved(&hive);
     ok(&hive, "hf-require propose Passkeys");
-    refuses(&hive, "hf-require supersede REQ-0001 --by REQ-0009", 6, "nothing here is called 'REQ-0009'");
+    refuses(&hive, "hf-require supersede REQ-0001 --by REQ-0009", 6, "'REQ-0009' not found");
     assert_eq!(
         ok(&hive, "hf-require supersede REQ-0001 --by REQ-0002").masked(&hive),
         "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:REQ-0001 is Superseded: Login\nEVENT_ID:<ulid>\n\
@@ -78,7 +78,7 @@ fn an_approved_requirement_can_be_superseded() {
         &hive,
         "hf-require supersede REQ-0002",
         3,
-        "requirement:<ulid> is Proposed; RequirementSuperseded is not legal there, only RequirementAnalyzed, \
+        "requirement:<ulid> is Proposed, which does not allow RequirementSuperseded; allowed: RequirementAnalyzed, \
          RequirementRejected",
     );
     keeps_the_rules(&hive);
@@ -95,7 +95,7 @@ fn only_a_person_can_reject_a_requirement_early() {
         "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:REQ-0001 is Rejected: Login\nEVENT_ID:<ulid>\n\
          SUBJECT:requirement:<ulid>\nREF:REQ-0001@<tag>\nSTATE:Rejected\n"
     );
-    refuses(&hive, "hf-require analyze REQ-0001", 3, "is Rejected; RequirementAnalyzed is not legal there");
+    refuses(&hive, "hf-require analyze REQ-0001", 3, "is Rejected, which is final");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_second_analysis_replaces_the_first_question() {
          ENTITY:decision:<ulid> DEC-0002@<tag> Requested Build REQ-0001, Login?\n"
     );
     assert_eq!(["DEC-0001", "DEC-0002"].map(|d| state(&hive, d)), ["Superseded", "Requested"]);
-    refuses(&hive, "hf-decide approve DEC-0001", 3, "is Superseded; DecisionApproved is not legal there");
+    refuses(&hive, "hf-decide approve DEC-0001", 3, "is Superseded, which is final");
     assert_eq!(state(&hive, "REQ-0001"), "Analyzed");
     ok(&hive, "hf-decide approve DEC-0002");
     assert_eq!(state(&hive, "REQ-0001"), "Approved");
@@ -126,7 +126,7 @@ fn a_key_makes_a_repetition_safe() {
     assert_eq!((again.get("STATUS"), again.get("EVENT_ID")), ("DUPLICATE", first.get("EVENT_ID")));
     // The safe next step is the same as the first time.
     assert_eq!(again.get("NEXT"), first.get("NEXT"));
-    let other = refuses(&hive, "hf-require propose Logout --key login", 3, "which says something else");
+    let other = refuses(&hive, "hf-require propose Logout --key login", 3, "for a different request");
     assert_eq!(other.get("REASON"), "key_conflict");
     ok(&hive, "hf-require analyze REQ-0001 Easy. --key a");
     assert_eq!(ok(&hive, "hf-require analyze REQ-0001 Easy. --key a").get("STATUS"), "DUPLICATE");
@@ -139,9 +139,9 @@ fn missing_and_ambiguous_references_are_not_found() {
     ok(&hive, "hf-require propose One");
     ok(&hive, "hf-require propose Two");
     for line in ["show", "analyze", "verify", "supersede"] {
-        let reply = refuses(&hive, &format!("hf-require {line} REQ-0003"), 6, "nothing here is called 'REQ-0003'");
+        let reply = refuses(&hive, &format!("hf-require {line} REQ-0003"), 6, "'REQ-0003' not found");
         assert_eq!(reply.get("STATUS"), "NOT_FOUND");
-        let ambiguous = refuses(&hive, &format!("hf-require {line} 01KG"), 6, "'01KG' matches several: ");
+        let ambiguous = refuses(&hive, &format!("hf-require {line} 01KG"), 6, "'01KG' is ambiguous; it matches ");
         assert_eq!(ambiguous.get("SUM").matches("requirement:01KG").count(), 2);
     }
     let tagged = refuses(&hive, "hf-require show REQ-0001@zzzz", 6, "REQ-0001@zzzz");

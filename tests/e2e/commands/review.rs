@@ -135,17 +135,17 @@ fn a_reply_in_any_other_form_changes_nothing() {
     for (reply, why) in [
         (String::new(), "the reply has neither a PASS nor a FAIL line"),
         ("  \n\n".to_owned(), "the reply has neither a PASS nor a FAIL line"),
-        ("Looks good!".to_owned(), "a line is neither PASS: nor FAIL: Looks good!"),
-        ("PASS: a\nThat is all.".to_owned(), "a line is neither PASS: nor FAIL: That is all."),
+        ("Looks good!".to_owned(), "a line starts with neither 'PASS:' nor 'FAIL:': Looks good!"),
+        ("PASS: a\nThat is all.".to_owned(), "a line starts with neither 'PASS:' nor 'FAIL:': That is all."),
         ("FAIL: a".to_owned(), "a FAIL line has no '-> FIX:': FAIL: a"),
         ("FAIL: a -> FIX: ".to_owned(), "a FAIL line has an empty FIX: FAIL: a -> FIX:"),
-        ("FAIL:  -> FIX: b".to_owned(), "a FAIL line names nothing: FAIL:  -> FIX: b"),
-        ("PASS:".to_owned(), "a PASS line names nothing: PASS:"),
-        (words(201), "the reply has 201 words: at most 200"),
-        (bytes(2001), "the reply has 2001 bytes: at most 2000"),
-        ("PASS: a\u{1b}[2J".to_owned(), "a line of the reply holds control characters"),
-        ("FAIL: a -> FIX: b\u{2028}PASS: c".to_owned(), "a line of the reply holds control characters"),
-        ("x".repeat(1024 * 1024), "the reply has 1048576 bytes: at most 2000"),
+        ("FAIL:  -> FIX: b".to_owned(), "a FAIL line names no item: FAIL:  -> FIX: b"),
+        ("PASS:".to_owned(), "a PASS line names no item: PASS:"),
+        (words(201), "the reply has 201 words; at most 200"),
+        (bytes(2001), "the reply has 2001 bytes; at most 2000"),
+        ("PASS: a\u{1b}[2J".to_owned(), "a line of the reply contains control characters"),
+        ("FAIL: a -> FIX: b\u{2028}PASS: c".to_owned(), "a line of the reply contains control characters"),
+        ("x".repeat(1024 * 1024), "the reply has 1048576 bytes; at most 2000"),
     ] {
         let said = hive.refuses_input("review", &["record", "--reviewer", "gpt"], reply, 2);
         assert_eq!(said.get("SUM"), why);
@@ -173,7 +173,7 @@ fn after_four_rounds_only_an_operator_can_continue() {
         "EXIT:0\nSTATUS:OK\nNEXT:ASK operator\nSUM:all rounds are used up, and there is still something to fix\nROUND:4/4\n\
          CONVERGED:no\nFAIL:no timeout -> FIX: add one\n"
     );
-    let limit = "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:all 4 rounds are used, and there is still something to fix\n\
+    let limit = "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:all 4 rounds are used up, and there is still something to fix\n\
                  REASON:round_limit\n";
     assert_eq!(hive.refuses_input("review", &["record", "--reviewer", "gpt"], "PASS: x", 3).stdout, limit);
     assert_eq!(hive.refuses("review", &["prompt", "spec.md"], 3).stdout, limit);
@@ -218,7 +218,7 @@ fn a_debate_belongs_to_the_current_mission_and_reports_its_status() {
     ok(&hive, "hf-state start Logout");
     let payload = json!({"reviewers": ["gpt"]}).to_string();
     let reply = hive.refuses("append", &["DebateOpened", "--payload", &payload], 2);
-    assert!(reply.get("SUM").starts_with("a debate is about the mission under way"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("a debate must be about the running mission"), "{reply:#?}");
     keeps_the_rules(&hive);
 }
 
@@ -269,26 +269,36 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
     };
     for (subject, payload, code, why) in [
         ("review:R-gpt-0002", reply("gpt", "PASS: x", json!([])), 3, "it is the turn of gem, not of 'gpt'"),
-        ("review:R-gem-0001", reply("gem", "fine", json!([])), 2, "a line is neither PASS: nor FAIL: fine"),
-        ("review:R-gem-0001", reply("gem", FAILS, json!([])), 2, "payload.fails is not what the reply says"),
+        (
+            "review:R-gem-0001",
+            reply("gem", "fine", json!([])),
+            2,
+            "a line starts with neither 'PASS:' nor 'FAIL:': fine",
+        ),
+        (
+            "review:R-gem-0001",
+            reply("gem", FAILS, json!([])),
+            2,
+            "payload.fails does not match the FAIL lines of the reply",
+        ),
         (
             "review:R-gem-1",
             reply("gem", "PASS: x", json!([])),
             2,
-            "the reply of gem is called R-gem-0001, with four digits",
+            "the id of this review must have the form R-gem-0001, with four digits or more",
         ),
         (
             "review:R-gpt-0009",
             reply("gem", "PASS: x", json!([])),
             2,
-            "the reply of gem is called R-gem-0001, with four digits",
+            "the id of this review must have the form R-gem-0001, with four digits or more",
         ),
     ] {
         assert_eq!(record(subject, payload, code), why);
     }
     for kind in ["DebateConverged", "DebateExhausted"] {
         let reply = hive.refuses("append", &[kind, "--subject", &debate, "--payload", "{}"], 3);
-        assert!(reply.get("SUM").contains("is not what the replies of"), "{reply:#?}");
+        assert!(reply.get("SUM").contains("do not lead to"), "{reply:#?}");
     }
     let payload = json!({"reviewers": ["gpt"]}).to_string();
     hive.refuses("append", &["DebateOpened", "--payload", &payload], 3);
@@ -304,7 +314,7 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
             ("user:jo", Kind::ReviewRecorded, "review:R-gpt-0002", reply("gpt", "PASS: x", json!([]))),
         ],
     );
-    assert!(found[0].contains("DebateConverged is not what the replies of"), "{found:#?}");
+    assert!(found[0].contains("do not lead to DebateConverged"), "{found:#?}");
     assert!(found.len() > 1, "{found:#?}");
     let hive = TestVault::new();
     let found = found_after(
@@ -403,9 +413,12 @@ fn a_run_stops_at_failures_and_at_the_round_limit() {
 fn a_reviewer_who_does_not_review_changes_nothing_and_is_named() {
     for (script, why) in [
         ("true", "invalid review by gpt: the reply has neither a PASS nor a FAIL line"),
-        ("echo Looks good to me", "invalid review by gpt: a line is neither PASS: nor FAIL: Looks good to me"),
-        ("head -c 1048576 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes: at most 2000"),
-        ("head -c 3000000 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes: at most 2000"),
+        (
+            "echo Looks good to me",
+            "invalid review by gpt: a line starts with neither 'PASS:' nor 'FAIL:': Looks good to me",
+        ),
+        ("head -c 1048576 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes; at most 2000"),
+        ("head -c 3000000 /dev/zero | tr '\\0' x", "invalid review by gpt: the reply has 1048576 bytes; at most 2000"),
         ("printf 'PASS: \\377'", "invalid review by gpt: not UTF-8"),
         ("echo PASS: a; echo no key >&2; exit 4", "reviewer gpt exited with 4: no key"),
         ("kill -9 $$", "reviewer gpt was killed: "),

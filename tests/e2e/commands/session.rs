@@ -483,7 +483,7 @@ fn an_agent_can_only_use_its_own_sessions() {
             ("agent:b", Kind::SessionEnded, &session, json!({"reason": "logout"})),
         ],
     );
-    assert_eq!(found, ["agent:b cannot speak for agent:a"]);
+    assert_eq!(found, ["agent:b cannot act for agent:a"]);
 }
 
 /// The id of the only session.

@@ -292,6 +292,6 @@ fn the_audit_finds_stops_that_left_work_running_or_were_lifted_by_an_agent() {
             ("agent:a", Kind::SystemResumed, "system", json!({})),
         ],
     );
-    assert!(found.contains(&format!("TaskAborted of {task} should follow")), "{found:#?}");
-    assert!(found.contains(&"SystemResumed is for an operator, not for agent:a".to_owned()), "{found:#?}");
+    assert!(found.contains(&format!("TaskAborted of {task} must follow, but is missing")), "{found:#?}");
+    assert!(found.contains(&"SystemResumed requires an operator; agent:a is not one".to_owned()), "{found:#?}");
 }

@@ -111,7 +111,7 @@ fn a_key_makes_repeating_a_step_safe() {
     let again = ok(&hive, "hf-task claim --key next");
     assert_eq!((again.get("STATUS"), again.get("REF")), ("DUPLICATE", first.get("REF")));
     assert_eq!(state(&hive, "T-0003"), "Ready");
-    let reply = refuses(&hive, "hf-task propose Formular --key p", 3, "which says something else");
+    let reply = refuses(&hive, "hf-task propose Formular --key p", 3, "for a different request");
     assert_eq!(reply.get("REASON"), "key_conflict");
 }
 
@@ -160,7 +160,7 @@ fn a_task_out_of_retries_is_aborted_and_escalated() {
             ok(&hive, "hf-task fail T-0001 --class transient --reason net");
         }
         assert_eq!(kinds(&hive).last().unwrap(), "EscalationRequired");
-        let reason = format!("net; tried again {tries} times, which is the most");
+        let reason = format!("net; gave up after {}", if tries == 1 { "1 retry" } else { "2 retries" });
         assert_eq!(hive.events().last().unwrap()["payload"]["reason"], json!(reason));
         assert_eq!(state(&hive, "T-0001"), "Aborted");
         keeps_the_rules(&hive);
@@ -181,22 +181,27 @@ fn a_task_waits_for_its_dependencies_and_its_requirement() {
         hive.run_next(&waiting).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:T-0003 is Proposed: Third\n\
          BECAUSE:T-0003 is Proposed since 2026-01-31T12:00:00Z\n\
-         BECAUSE:REQ-0001 is Analyzed\n\
+         BECAUSE:requirement REQ-0001 is Analyzed, not Approved\n\
          BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
          BECAUSE:it waits for T-0001, which is Proposed\n\
          BECAUSE:T-0001 is Proposed since 2026-01-31T12:00:00Z\n\
-         BECAUSE:REQ-0001 is Analyzed\n\
+         BECAUSE:requirement REQ-0001 is Analyzed, not Approved\n\
          BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
          BECAUSE:it waits for T-0002, which is Proposed\n\
          BECAUSE:T-0002 is Proposed since 2026-01-31T12:00:00Z\n\
          BECAUSE:it waits for T-0001, which is Proposed\n"
     );
     let early =
-        refuses(&hive, "hf-task claim T-0002", 3, "T-0002 cannot begin: it waits for T-0001, which is Proposed");
+        refuses(&hive, "hf-task claim T-0002", 3, "T-0002 cannot start: it waits for T-0001, which is Proposed");
     assert_eq!((early.get("REASON"), early.get("NEXT")), ("not_ready", "ACTION hf-task list"));
     hive.run_next(&early).expect_exit(0);
-    refuses(&hive, "hf-task ready T-0001", 3, "T-0001 cannot begin: REQ-0001 is Analyzed");
-    refuses(&hive, "hf-append TaskReady --subject T-0001", 3, "T-0001 cannot begin: REQ-0001 is Analyzed");
+    refuses(&hive, "hf-task ready T-0001", 3, "T-0001 cannot start: requirement REQ-0001 is Analyzed, not Approved");
+    refuses(
+        &hive,
+        "hf-append TaskReady --subject T-0001",
+        3,
+        "T-0001 cannot start: requirement REQ-0001 is Analyzed, not Approved",
+    );
     ok(&hive, "hf-decide approve DEC-0001");
     assert_eq!(["T-0001", "T-0002", "T-0003"].map(|t| state(&hive, t)), ["Ready", "Proposed", "Proposed"]);
     for (task, next) in [("T-0001", "T-0002"), ("T-0002", "T-0003")] {
@@ -213,7 +218,7 @@ fn a_task_cannot_wait_for_itself() {
     let hive = TestVault::new();
     let payload = json!({"title": "x", "after": ["me"]}).to_string();
     let reply = hive.refuses("append", &["TaskProposed", "--subject", "task:me", "--payload", &payload], 2);
-    assert_eq!(reply.get("SUM"), "task:me cannot name itself");
+    assert_eq!(reply.get("SUM"), "task:me cannot refer to itself");
     // What it waits for must be there before it, so there is no longer circle either.
     let lines = format!(
         "{}\n{}\n",
@@ -221,8 +226,8 @@ fn a_task_cannot_wait_for_itself() {
         json!({"event_type": "TaskProposed", "subject": "task:b", "payload": {"title": "b", "after": ["a"]}})
     );
     let reply = hive.refuses_input("append", &["--batch"], lines, 6);
-    assert_eq!(reply.get("SUM"), "line 1: task:b, which the payload names, does not exist");
-    refuses(&hive, "hf-task propose x --after T-0001", 6, "nothing here is called 'T-0001'");
+    assert_eq!(reply.get("SUM"), "line 1: the payload names task:b, which does not exist");
+    refuses(&hive, "hf-task propose x --after T-0001", 6, "'T-0001' not found");
 }
 
 #[test]
@@ -253,7 +258,7 @@ fn the_limit_on_concurrent_tasks_is_enforced() {
     ok(&hive, "hf-task propose Two");
     ok(&hive, "hf-task claim");
     for line in ["hf-task claim", "hf-task claim T-0002", "hf-append TaskAssigned --subject T-0002"] {
-        let reply = refuses(&hive, line, 3, "1 tasks are under way, which is the most");
+        let reply = refuses(&hive, line, 3, "task limit reached: 1 in progress");
         assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("too_many_tasks", "ACTION hf-task list"));
     }
     ok(&hive, "hf-task abort T-0001");
@@ -281,7 +286,7 @@ fn nobody_else_can_work_on_a_held_task() {
         assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("not_holder", "NONE"), "{line}");
     }
     refuses(&hive, "hf-task abort T-0001 --actor agent:b", 3, "T-0001 is held by agent:a");
-    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned; TaskAssigned is not legal there");
+    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned, which does not allow TaskAssigned");
     ok(&hive, "hf-task start T-0001 --actor agent:a");
     let run = format!("run:{}", ok(&hive, "hf-task show T-0001").all("ENTITY")[0].split([':', ' ']).nth(1).unwrap());
     for kind in ["Heartbeat", "RunFinished", "RunCrashed", "RunTimedOut"] {
@@ -301,7 +306,7 @@ fn an_agent_claims_for_itself_only() {
     let payload = json!({"holder": "agent:b", "lease_seconds": 900}).to_string();
     let args = ["TaskAssigned", "--subject", "T-0001", "--actor", "agent:a", "--payload", &payload];
     let reply = hive.refuses("append", &args, 3);
-    assert_eq!((reply.get("SUM"), reply.get("REASON")), ("agent:a cannot claim for agent:b", "not_holder"));
+    assert_eq!((reply.get("SUM"), reply.get("REASON")), ("agent:a cannot claim a task for agent:b", "not_holder"));
 }
 
 #[test]
@@ -309,7 +314,7 @@ fn an_illegal_step_names_the_state_the_event_and_the_legal_ones() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let on = |state: &str, kind: &str, legal: &str| {
-        format!("task:<ulid> is {state}; {kind} is not legal there, only {legal}")
+        format!("task:<ulid> is {state}, which does not allow {kind}; allowed: {legal}")
     };
     refuses(&hive, "hf-task start T-0001", 3, &on("Ready", "RunStarted", "TaskAssigned, TaskAborted"));
     refuses(&hive, "hf-task succeed T-0001", 3, &on("Ready", "TaskSucceeded", "TaskAssigned, TaskAborted"));
@@ -320,9 +325,9 @@ fn an_illegal_step_names_the_state_the_event_and_the_legal_ones() {
     ok(&hive, "hf-task start T-0001");
     ok(&hive, "hf-task succeed T-0001");
     for line in ["abort T-0001", "heartbeat T-0001", "start T-0001", "claim T-0001"] {
-        let reply = refuses(&hive, &format!("hf-task {line}"), 3, "is Succeeded; ");
+        let reply = refuses(&hive, &format!("hf-task {line}"), 3, "is Succeeded, which does not allow ");
         assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("illegal_transition", "NONE"));
-        assert!(reply.get("SUM").ends_with("is not legal there, only TaskArchived"), "{reply:#?}");
+        assert!(reply.get("SUM").ends_with("; allowed: TaskArchived"), "{reply:#?}");
     }
 }
 
@@ -344,8 +349,8 @@ fn malformed_arguments_are_usage_errors() {
     }
     hive.refuses("task", &["propose", ""], 2);
     for line in ["show", "explain", "claim", "start", "heartbeat", "succeed", "abort", "ready"] {
-        refuses(&hive, &format!("hf-task {line} T-0009"), 6, "nothing here is called 'T-0009'");
-        refuses(&hive, &format!("hf-task {line} 01KG"), 6, "'01KG' matches several: task:<ulid>, task:<ulid>");
+        refuses(&hive, &format!("hf-task {line} T-0009"), 6, "'T-0009' not found");
+        refuses(&hive, &format!("hf-task {line} 01KG"), 6, "'01KG' is ambiguous; it matches task:<ulid>, task:<ulid>");
     }
 }
 
@@ -368,14 +373,14 @@ fn the_audit_finds_work_on_someone_elses_task_in_a_forged_log() {
 fn the_audit_finds_an_unjustified_consequence_in_a_forged_log() {
     let hive = TestVault::new();
     let found = found_after(&hive, vec![("user:jo", Kind::TaskProposed, "task:t", json!({"title": "x"}))]);
-    assert_eq!(found, ["TaskReady of task:t should follow"]);
+    assert_eq!(found, ["TaskReady of task:t must follow, but is missing"]);
     let hive = TestVault::new();
     running(&hive, "agent:a");
     let (task, run) = (format!("task:{}", id(&hive, "task", "T-0001")), ok(&hive, "hf-task show T-0001"));
     let run = run.all("ENTITY")[0].split(' ').next().unwrap().to_owned();
     let lost = json!({"reason": "no power"});
     let found = found_after(&hive, vec![("core:jobs", Kind::RunCrashed, &run, lost)]);
-    assert_eq!(found, [format!("TaskFailed of {task} should follow")]);
+    assert_eq!(found, [format!("TaskFailed of {task} must follow, but is missing")]);
 }
 
 /// How many processes claim at once, and how many tasks there are.

@@ -355,7 +355,7 @@ fn a_job_without_its_supervisor_is_lost_immediately_and_reported_once() {
     assert!(check.get("ANOMALY").starts_with("JOB_LOST task:"), "{check:#?}");
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
     assert_eq!(reply.all("ANOMALY"), check.all("ANOMALY"));
-    assert_eq!(reply.get("ADVICE"), "a job is gone without a word; look at its log");
+    assert_eq!(reply.get("ADVICE"), "a job disappeared without a result; check its log");
     assert_eq!(count(&hive, "RunCrashed"), 1);
     let again = sh(&hive, "hf-watchdog");
     assert_eq!((again.all("ANOMALY"), count(&hive, "RunCrashed")), (vec![], 1));

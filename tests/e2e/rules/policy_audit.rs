@@ -65,13 +65,13 @@ fn a_forged_log_that_keeps_the_rules_passes() {
 fn a_parent_that_is_missing_or_comes_later_is_found() {
     let nobody = Ulid::from_parts(1, 1);
     let (hive, events) = going_on_with(vec![Event { parents: vec![nobody], ..proposed(1) }]);
-    violates(&hive, &events[1], &[&format!("its parent {nobody} does not stand before it")]);
+    violates(&hive, &events[1], &[&format!("its parent {nobody} is not an earlier event")]);
     let later = proposed(2);
     let (hive, events) = going_on_with(vec![Event { parents: vec![later.id], ..proposed(1) }, later]);
-    violates(&hive, &events[1], &[&format!("its parent {} does not stand before it", events[2].id)]);
+    violates(&hive, &events[1], &[&format!("its parent {} is not an earlier event", events[2].id)]);
     let own = proposed(1);
     let (hive, events) = going_on_with(vec![Event { parents: vec![own.id], ..own }]);
-    violates(&hive, &events[1], &[&format!("its parent {} does not stand before it", events[1].id)]);
+    violates(&hive, &events[1], &[&format!("its parent {} is not an earlier event", events[1].id)]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_time_that_is_later_than_its_id_is_found() {
     let good = proposed(1);
     let late = Timestamp(good.timestamp.0 + 1);
     let (hive, events) = going_on_with(vec![Event { timestamp: late, ..good }]);
-    violates(&hive, &events[1], &[&format!("its time, {late}, is later than its id")]);
+    violates(&hive, &events[1], &[&format!("its time {late} is later than the time in its id")]);
     // An id may run ahead of the clock, never behind it.
     let early = proposed(1);
     let early = Event { timestamp: Timestamp(early.timestamp.0 - 60), ..early };
@@ -91,7 +91,7 @@ fn a_time_that_is_later_than_its_id_is_found() {
 fn a_key_used_twice_is_found() {
     let keyed = |n| Event { key: Some("k".to_owned()), ..proposed(n) };
     let (hive, events) = going_on_with(vec![keyed(1), proposed(2), keyed(3)]);
-    violates(&hive, &events[3], &["the key 'k' stands a second time"]);
+    violates(&hive, &events[3], &["the key 'k' was used before"]);
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn a_payload_not_allowed_for_its_kind_is_found() {
 fn a_subject_not_allowed_for_its_kind_is_found() {
     let strange = forged(1, Kind::RequirementProposed, "task:t", json!({"title": "x"}));
     let (hive, events) = going_on_with(vec![strange.clone()]);
-    violates(&hive, &events[1], &["RequirementProposed is not about task:t"]);
+    violates(&hive, &events[1], &["RequirementProposed cannot have the subject task:t"]);
     let malformed = Event { subject: "requirement:../x".to_owned(), ..strange };
     let (hive, events) = going_on_with(vec![malformed]);
-    violates(&hive, &events[1], &["RequirementProposed is not about requirement:../x"]);
+    violates(&hive, &events[1], &["RequirementProposed cannot have the subject requirement:../x"]);
     let (hive, events) = going_on_with(vec![forged(1, Kind::EscalationRequired, "task:t", json!({}))]);
     violates(&hive, &events[1], &["task:t does not exist"]);
 }
@@ -120,7 +120,7 @@ fn a_subject_not_allowed_for_its_kind_is_found() {
 #[test]
 fn an_invalid_actor_is_found() {
     let (hive, events) = going_on_with(vec![Event { actor: "somebody".to_owned(), ..proposed(1) }]);
-    violates(&hive, &events[1], &["its actor has not the form of one"]);
+    violates(&hive, &events[1], &["invalid actor 'somebody'"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_illegal_transition_is_found() {
         &hive,
         &events[2],
         &[
-            "requirement:r1 is Proposed; RequirementVerified is not legal there, only RequirementAnalyzed, RequirementRejected",
+            "requirement:r1 is Proposed, which does not allow RequirementVerified; allowed: RequirementAnalyzed, RequirementRejected",
         ],
     );
     let (hive, events) = going_on_with(vec![forged(1, Kind::TaskReady, "task:t", json!({}))]);
@@ -142,7 +142,7 @@ fn an_illegal_transition_is_found() {
         &hive,
         &events[2],
         &[
-            "requirement:r1 is Proposed; RequirementProposed is not legal there, only RequirementAnalyzed, RequirementRejected",
+            "requirement:r1 is Proposed, which does not allow RequirementProposed; allowed: RequirementAnalyzed, RequirementRejected",
         ],
     );
 }
@@ -152,7 +152,7 @@ fn a_run_of_an_unclaimed_task_is_found() {
     let task = forged(2, Kind::TaskProposed, "task:t", json!({"title": "x", "requirement_id": "r1"}));
     let run = forged(3, Kind::RunStarted, "run:x", json!({"task_id": "t"}));
     let (hive, events) = going_on_with(vec![proposed(1), task, run]);
-    violates(&hive, &events[3], &["T-0001 cannot begin: REQ-0001 is Proposed"]);
+    violates(&hive, &events[3], &["T-0001 cannot start: requirement REQ-0001 is Proposed, not Approved"]);
 }
 
 #[test]
@@ -160,15 +160,15 @@ fn a_log_begins_with_its_vault_and_only_once() {
     let hive = TestVault::new();
     let mut events = vec![proposed(1)];
     hive.forge(&mut events);
-    violates(&hive, &events[0], &["the log does not begin with VaultInitialized"]);
+    violates(&hive, &events[0], &["the first event is not VaultInitialized"]);
     let again = |first: &Event| forged(1, Kind::VaultInitialized, "system", Value::Object(first.payload.clone()));
     let (hive, events) = going_on_with(vec![again(&TestVault::new().recorded()[0])]);
     violates(
         &hive,
         &events[1],
         &[
-            "a log begins only once",
-            "system is Running; VaultInitialized is not legal there, only EmergencyStopIssued, TailQuarantined, VaultRecovered, SettingsChanged, MachineSuspended, MachineBooted, ClockStepped",
+            "VaultInitialized is not the first event",
+            "system is Running, which does not allow VaultInitialized; allowed: EmergencyStopIssued, TailQuarantined, VaultRecovered, SettingsChanged, MachineSuspended, MachineBooted, ClockStepped",
         ],
     );
 }
@@ -178,10 +178,10 @@ fn text_of_a_violating_event_cannot_add_a_line() {
     let strange = Event { subject: "x\nCHAIN:BROKEN\u{202e}".to_owned(), key: Some("a\nb".to_owned()), ..proposed(1) };
     let (hive, events) = going_on_with(vec![strange.clone(), Event { id: proposed(2).id, ..strange }]);
     let reply = hive.run("verify", &["--policy"]).expect_exit(1);
-    let about = r"RequirementProposed is not about x\nCHAIN:BROKEN\u{202e}";
+    let about = r"RequirementProposed cannot have the subject x\nCHAIN:BROKEN\u{202e}";
     let expected = [
         format!("event {}: {about}", events[1].id),
-        format!(r"event {}: the key 'a\nb' stands a second time", events[2].id),
+        format!(r"event {}: the key 'a\nb' was used before", events[2].id),
         format!("event {}: {about}", events[2].id),
     ];
     assert_eq!(reply.all("FINDING"), expected);
@@ -196,7 +196,7 @@ fn an_event_of_unknown_type_is_judged_by_its_envelope_alone() {
     hive.run("verify", &["--policy"]).expect_exit(0);
     let nobody = Ulid::from_parts(1, 1);
     let (hive, events) = going_on_with(vec![Event { parents: vec![nobody], ..strange }]);
-    violates(&hive, &events[1], &[&format!("its parent {nobody} does not stand before it")]);
+    violates(&hive, &events[1], &[&format!("its parent {nobody} is not an earlier event")]);
 }
 
 #[test]
@@ -235,19 +235,22 @@ fn machine_events_come_from_the_toolkit_and_must_be_plausible() {
         forged(60, Kind::MachineSuspended, "system", said)
     };
     let cases = [
-        (by("agent:a", suspended(30)), "MachineSuspended is recorded by the toolkit itself, not by agent:a"),
-        (by("core:kernel", suspended(9_000_000)), "what MachineSuspended says cannot be"),
+        (by("agent:a", suspended(30)), "MachineSuspended must be recorded by core:kernel, not by agent:a"),
+        (
+            by("core:kernel", suspended(9_000_000)),
+            "the payload of MachineSuspended is impossible at the time of the event",
+        ),
         (
             by("core:kernel", forged(60, Kind::MachineBooted, "system", json!({"at": at(999_999)}))),
-            "what MachineBooted says cannot be",
+            "the payload of MachineBooted is impossible at the time of the event",
         ),
         (
             by("core:kernel", forged(60, Kind::ClockStepped, "system", json!({"from": at(60), "to": at(999_999)}))),
-            "what ClockStepped says cannot be",
+            "the payload of ClockStepped is impossible at the time of the event",
         ),
         (
             by("user:jo", forged(60, Kind::SettingsChanged, "system", json!({"settings": {}}))),
-            "SettingsChanged is recorded by the toolkit itself, not by user:jo",
+            "SettingsChanged must be recorded by core:kernel, not by user:jo",
         ),
     ];
     for (event, why) in cases {
@@ -264,5 +267,5 @@ fn a_time_going_back_without_a_clock_change_is_found() {
     back.timestamp = proposed(700).timestamp;
     let (hive, events) = going_on_with(vec![proposed(900), back]);
     let (before, then) = (events[1].timestamp, events[2].timestamp);
-    violates(&hive, &events[2], &[&format!("its time, {then}, is before {before}, and the clock was not set")]);
+    violates(&hive, &events[2], &[&format!("its time {then} is before {before}, and no clock change was recorded")]);
 }

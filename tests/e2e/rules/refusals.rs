@@ -68,16 +68,16 @@ fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
     for (kind, subject, code, reason) in [
         ("Nonsense", "requirement:r", 2, "'Nonsense' is not an event type"),
         ("", "requirement:r", 2, "'' is not an event type"),
-        ("RequirementProposed", "task:t", 2, "RequirementProposed is about a requirement, not about task:t"),
-        ("RequirementProposed", "system", 2, "RequirementProposed is about a requirement, not about system"),
+        ("RequirementProposed", "task:t", 2, "the subject of RequirementProposed must be a requirement, not task:t"),
+        ("RequirementProposed", "system", 2, "the subject of RequirementProposed must be a requirement, not system"),
         ("RequirementProposed", "requirement:../x", 2, "invalid id '../x'"),
         ("RequirementProposed", "requirement:", 2, "invalid id ''"),
         ("RequirementProposed", &too_long, 2, "invalid id"),
         ("RequirementProposed", "nonsense:x", 2, "unknown type 'nonsense' in subject"),
-        ("RequirementProposed", "../x", 6, "nothing here is called '../x'"),
-        ("RequirementProposed", "", 6, "nothing here is called ''"),
-        ("RequirementAnalyzed", "requirement:nobody", 6, "nothing here is called 'requirement:nobody'"),
-        ("RequirementAnalyzed", "REQ-0001", 6, "nothing here is called 'REQ-0001'"),
+        ("RequirementProposed", "../x", 6, "'../x' not found"),
+        ("RequirementProposed", "", 6, "'' not found"),
+        ("RequirementAnalyzed", "requirement:nobody", 6, "'requirement:nobody' not found"),
+        ("RequirementAnalyzed", "REQ-0001", 6, "'REQ-0001' not found"),
     ] {
         let reply = hive.refuses("append", &[kind, "--subject", subject, "--payload", title], code);
         assert!(reply.get("SUM").contains(reason), "{reply:#?}");
@@ -89,7 +89,7 @@ fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
         assert!(reply.get("SUM").starts_with("line 1: "), "{reply:#?}");
     }
     let reply = hive.refuses("append", &["RequirementAnalyzed"], 2);
-    assert_eq!(reply.get("SUM"), "RequirementAnalyzed needs --subject");
+    assert_eq!(reply.get("SUM"), "RequirementAnalyzed requires --subject");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn append_refuses_a_payload_that_names_what_does_not_exist() {
     let hive = TestVault::new();
     let payload = r#"{"title":"x","requirement_id":"nobody"}"#;
     let reply = hive.refuses("append", &["TaskProposed", "--payload", payload], 6);
-    assert_eq!(reply.get("SUM"), "requirement:nobody, which the payload names, does not exist");
+    assert_eq!(reply.get("SUM"), "the payload names requirement:nobody, which does not exist");
 }
 
 #[test]
@@ -144,13 +144,16 @@ fn an_illegal_step_is_refused_and_names_the_legal_ones() {
     let reply = hive.refuses("append", &["RequirementVerified", "--subject", "requirement:r"], 3);
     assert_eq!(
         reply.stdout,
-        "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:requirement:r is Proposed; RequirementVerified is not legal there, \
-         only RequirementAnalyzed, RequirementRejected\nREASON:illegal_transition\n"
+        "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:requirement:r is Proposed, which does not allow RequirementVerified; \
+         allowed: RequirementAnalyzed, RequirementRejected\nREASON:illegal_transition\n"
     );
     hive.append("TaskProposed", "task:t", json!({"title": "x"}));
     // The run itself is new; the task that it would move is not where a run may begin.
     let reply = hive.refuses("append", &["RunStarted", "--payload", r#"{"task_id":"t"}"#], 3);
-    assert_eq!(reply.get("SUM"), "task:t is Ready; RunStarted is not legal there, only TaskAssigned, TaskAborted");
+    assert_eq!(
+        reply.get("SUM"),
+        "task:t is Ready, which does not allow RunStarted; allowed: TaskAssigned, TaskAborted"
+    );
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn kinds_written_by_the_vault_itself_are_reserved() {
     ] {
         let reply = hive.refuses("append", &[kind, "--payload", payload], 3);
         assert_eq!(reply.get("REASON"), "reserved_kind");
-        assert_eq!(reply.get("SUM"), format!("{kind} is recorded by the vault itself"));
+        assert_eq!(reply.get("SUM"), format!("{kind} is reserved; only the vault itself records it"));
     }
 }
 

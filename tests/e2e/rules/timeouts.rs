@@ -68,7 +68,7 @@ fn a_silent_run_is_retried_until_its_retries_are_used_up() {
     hive.at("2026-01-31T12:02:00Z");
     let check = sh(&hive, "hf-watchdog --check").expect_exit(1);
     let anomaly = "HEARTBEAT_ID:20260131120200\nANOMALY:RUN_SILENT run:<ulid> error 120\n\
-         ADVICE:a run fell silent; its task is tried again or given up\n";
+         ADVICE:a run fell silent; its task is retried or aborted\n";
     let head = "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 finding,";
     assert_eq!(told(&hive, &check), format!("{head} 0 actions\n{anomaly}TICK_MS:<n>\n"));
     assert_eq!(count(&hive, "RunTimedOut"), 0);
@@ -86,7 +86,7 @@ fn a_silent_run_is_retried_until_its_retries_are_used_up() {
     hive.at("2026-01-31T12:10:00Z");
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
     assert_eq!(did(&reply), ["RunTimedOut", "TaskFailed", "TaskAborted", "EscalationRequired"]);
-    assert_eq!(hive.events().last().unwrap()["payload"]["reason"], "timeout; tried again 1 times, which is the most");
+    assert_eq!(hive.events().last().unwrap()["payload"]["reason"], "timeout; gave up after 1 retry");
     assert_eq!(state(&hive, "T-0001"), "Aborted");
     keeps_the_rules(&hive);
 }
@@ -141,7 +141,7 @@ fn an_unrenewed_claim_expires_and_its_holder_is_told() {
     assert_eq!(did(&reply), ["ClaimExpired"]);
     assert_eq!(state(&hive, "T-0001"), "Ready");
     for line in ["heartbeat T-0001", "start T-0001", "succeed T-0001", "fail T-0001 --class transient --reason x"] {
-        let lost = "your claim on T-0001 has passed: it is free to be claimed again";
+        let lost = "your claim on T-0001 has expired; the task can be claimed again";
         let reply = refuses(&hive, &format!("hf-task {line} --actor agent:a"), 3, lost);
         assert_eq!(
             ["STATUS", "NEXT", "REASON"].map(|key| reply.get(key)),
@@ -150,7 +150,7 @@ fn an_unrenewed_claim_expires_and_its_holder_is_told() {
     }
     assert_eq!(ok(&hive, "hf-task claim --actor agent:b").get("GENERATION"), "2");
     for line in ["heartbeat T-0001", "start T-0001", "succeed T-0001"] {
-        let lost = "your claim on T-0001 has passed: agent:b holds it now";
+        let lost = "your claim on T-0001 has expired; agent:b holds the task now";
         let reply = refuses(&hive, &format!("hf-task {line} --actor agent:a"), 3, lost);
         assert_eq!(reply.get("STATUS"), "CLAIM_LOST");
     }
@@ -181,7 +181,7 @@ fn an_expired_task_can_be_claimed_without_a_watchdog() {
     held(&hive, "agent:a");
     hive.at("2026-01-31T12:15:00Z");
     sh(&hive, "hf-task claim --actor agent:b").expect_exit(1);
-    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned; TaskAssigned is not legal there");
+    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned, which does not allow TaskAssigned");
     hive.at("2026-01-31T12:15:01Z");
     let before = kinds(&hive).len();
     let claimed = ok(&hive, "hf-task claim --actor agent:b");
@@ -241,7 +241,7 @@ fn an_unanswered_decision_is_rejected_if_configured() {
     );
     assert_eq!(["DEC-0001", "DEC-0002"].map(|d| state(&hive, d)), ["Rejected", "Rejected"]);
     assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0001")), ("Rejected".to_owned(), "Aborted".to_owned()));
-    refuses(&hive, "hf-decide approve DEC-0001", 3, "is Rejected; DecisionApproved is not legal there");
+    refuses(&hive, "hf-decide approve DEC-0001", 3, "is Rejected, which is final");
     keeps_the_rules(&hive);
 }
 
@@ -284,13 +284,13 @@ fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
         ok(&hive, "hf-status").get("PROBLEM"),
         "2026-01-31T12:00:00Z REQ-0001 is Blocked: it failed verification too many times"
     );
-    refuses(&hive, "hf-task claim T-0004", 3, "T-0004 cannot begin: REQ-0001 is Blocked");
+    refuses(&hive, "hf-task claim T-0004", 3, "T-0004 cannot start: requirement REQ-0001 is Blocked, not Approved");
     let explained = ok(&hive, "hf-task explain T-0004");
     assert_eq!(
         explained.all("BECAUSE")[1..],
         [
-            "REQ-0001 is Blocked",
-            "DEC-0002 is open since 2026-01-31T12:00:00Z: It went back and forth too often. Go on with REQ-0001, Login?"
+            "requirement REQ-0001 is Blocked, not Approved",
+            "DEC-0002 is open since 2026-01-31T12:00:00Z: Reworked too often. Continue with REQ-0001, Login?"
         ]
     );
     // The first approval was for what it was before.

@@ -73,12 +73,12 @@ fn one_bad_line_rejects_the_whole_batch_and_is_named() {
     let ready = json!({"event_type": "TaskReady", "subject": "task:t"});
     let missing = json!({"event_type": "TaskReady", "subject": "task:nobody"});
     for (lines, code, sum) in [
-        (vec![&requirement, &missing], 6, "line 2: nothing here is called 'task:nobody'"),
-        (vec![&task], 6, "line 1: requirement:r, which the payload names, does not exist"),
+        (vec![&requirement, &missing], 6, "line 2: 'task:nobody' not found"),
+        (vec![&task], 6, "line 1: the payload names requirement:r, which does not exist"),
         (
             vec![&requirement, &task, &given_up, &ready],
             3,
-            "line 4: task:t is Aborted; TaskReady is not legal there, only TaskArchived",
+            "line 4: task:t is Aborted, which does not allow TaskReady; allowed: TaskArchived",
         ),
     ] {
         let lines: Vec<Value> = lines.into_iter().cloned().collect();
@@ -211,7 +211,7 @@ fn an_interrupted_stream_reports_its_progress_and_can_be_repeated() {
     let reply = hive.pipe("append", &["--stream"], jsonl(&bad)).expect_exit(2);
     assert_eq!(
         reply.get("SUM"),
-        "1000 events recorded, 0 already recorded: line 1700: RequirementProposed is about a requirement, not about task:wrong"
+        "1000 events recorded, 0 already recorded: line 1700: the subject of RequirementProposed must be a requirement, not task:wrong"
     );
     assert_eq!(hive.events().len(), 1001);
     let reply = hive.pipe("append", &["--stream"], jsonl(&good)).expect_exit(0);

@@ -85,7 +85,7 @@ fn append_refuses_an_ambiguous_prefix() {
     hive.propose("y");
     let reply = hive.refuses("append", &["RequirementAnalyzed", "--subject", &id[..10]], 6);
     assert!(
-        reply.get("SUM").starts_with(&format!("'{}' matches several: requirement:{id}, ", &id[..10])),
+        reply.get("SUM").starts_with(&format!("'{}' is ambiguous; it matches requirement:{id}, ", &id[..10])),
         "{reply:#?}"
     );
     let parent = ["RequirementProposed", "--payload", r#"{"title":"z"}"#, "--parent", &id[..4]];
@@ -211,7 +211,7 @@ fn reusing_a_key_for_something_else_is_a_conflict() {
         assert_eq!(
             reply.stdout,
             format!(
-                "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:the key 'k' belongs to event {}, which says something else\n\
+                "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:the key 'k' was already used by event {}, for a different request\n\
                  REASON:key_conflict\n",
                 first.get("EVENT_ID")
             )

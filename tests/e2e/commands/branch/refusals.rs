@@ -118,7 +118,7 @@ fn events_appended_by_hand_follow_the_same_rules() {
             "agent:ann",
             json!({"persona_id": "ann", "branch_type": "free", "label": "x"}),
             2,
-            "is a ULID",
+            "must be a ULID",
         ),
         (
             "BranchCreated",
@@ -134,7 +134,7 @@ fn events_appended_by_hand_follow_the_same_rules() {
             "agent:ann",
             json!({"persona_id": "ann", "branch_type": "user", "label": "x"}),
             2,
-            "the root of agent:ann is branch:ann",
+            "the root of agent:ann must be branch:ann",
         ),
         (
             "BranchCreated",
@@ -158,7 +158,7 @@ fn events_appended_by_hand_follow_the_same_rules() {
             "agent:ann",
             json!({"persona_id": "ann", "branch_type": "social", "label": "x", "partner_persona_id": "ben"}),
             3,
-            "there is one: BR-0005",
+            "this branch already exists: BR-0005",
         ),
         ("ThreadOpened", "thread:x", "agent:ben", json!({"branch_id": novel}), 3, "agent:ben cannot act for agent:ann"),
         (
@@ -167,7 +167,7 @@ fn events_appended_by_hand_follow_the_same_rules() {
             "agent:ann",
             json!({"branch_id": "ann"}),
             3,
-            "is Active; ThreadOpened is not legal there",
+            "is Active, which does not allow ThreadOpened",
         ),
         (
             "ThreadOpened",
@@ -175,16 +175,16 @@ fn events_appended_by_hand_follow_the_same_rules() {
             "agent:ann",
             json!({"branch_id": novel, "anchor_id": of("ann")[7..]}),
             2,
-            "BR-0002 goes on from thread:",
+            "the anchor of a new thread of BR-0002 must be thread:",
         ),
-        ("ThreadAborted", &of("ann"), "agent:ann", json!({"branch_id": "ann"}), 3, "BR-0001 is the root"),
+        ("ThreadAborted", &of("ann"), "agent:ann", json!({"branch_id": "ann"}), 3, "BR-0001 is a root"),
         (
             "NoteRecorded",
             &of("ann"),
             "agent:ann",
             json!({"branch_id": novel, "text": "x"}),
             2,
-            "is no thread of that branch",
+            "is not a thread of branch:",
         ),
         (
             "NoteRecorded",
@@ -243,19 +243,19 @@ fn a_forged_log_is_detected() {
     let two = json!({"branch_id": id, "anchor_id": last});
     assert_eq!(
         found_after(&hive, vec![("agent:ann", Kind::ThreadOpened, "thread:x", two)]),
-        ["BR-0003 is Active: it has to be left first"]
+        ["BR-0003 is active; leave it first"]
     );
     assert_eq!(
         found(vec![("agent:ann", Kind::BranchCompleted, "branch:ann", json!({}))]),
         [
-            "branch:ann is Active; BranchCompleted is not legal there, only ThreadCompleted, ThreadAborted, NoteRecorded, MessageSent, MessageRead"
+            "branch:ann is Active, which does not allow BranchCompleted; allowed: ThreadCompleted, ThreadAborted, NoteRecorded, MessageSent, MessageRead"
         ]
     );
     let alone = json!({"persona_id": "ann", "branch_type": "free", "label": "x"});
     let findings = found(vec![("agent:ann", Kind::BranchCreated, "branch:01KG9QXN48X6GJ8Z8WH27KY9VE", alone)]);
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(
-        findings[0].starts_with("ThreadOpened of thread:") && findings[0].ends_with(" should follow"),
+        findings[0].starts_with("ThreadOpened of thread:") && findings[0].ends_with(" must follow, but is missing"),
         "{findings:?}"
     );
     // A user who was not heard.

@@ -27,8 +27,8 @@ fn social_branches_appear_once_both_personas_are_known() {
     assert_eq!(again.get("SUM"), "BR-0004 is Suspended: with ben");
     // It is never over.
     does(&hive, "ann", &["resume", "BR-0004"]);
-    refuses(&hive, "hf-branch complete --agent ann", 3, "BR-0004 is social, which is never over");
-    refuses(&hive, "hf-branch complete BR-0001 --agent ann", 3, "BR-0001 is the root, which is never over");
+    refuses(&hive, "hf-branch complete --agent ann", 3, "BR-0004 is a social branch, which cannot be completed");
+    refuses(&hive, "hf-branch complete BR-0001 --agent ann", 3, "BR-0001 is a root, which cannot be completed");
     keeps_the_rules(&hive);
 }
 

@@ -20,7 +20,7 @@ fn a_task_assigned_to_an_agent_gets_a_branch_and_a_first_thread() {
         ["BR-0001 user Suspended 2026-01-31T12:00:00Z the user", "BR-0002 task Active 2026-01-31T12:00:00Z Form"]
     );
     // It is over when the task is, and not before.
-    refuses(&hive, "hf-branch complete --agent ann", 3, "BR-0002 is over when T-0001 is, which is Assigned");
+    refuses(&hive, "hf-branch complete --agent ann", 3, "BR-0002 cannot be completed before T-0001, which is Assigned");
     ok(&hive, "hf-task start T-0001 --actor agent:ann");
     does(&hive, "ann", &["note", "Two fields"]);
     let before = kinds(&hive).len();
@@ -77,7 +77,7 @@ fn a_free_branch_ends_when_its_persona_says_so() {
     let reply = does(&hive, "ann", &["complete", "BR-0002"]);
     assert_eq!(reply.get("SUM"), "BR-0002 is Completed: The song of the stars");
     assert_eq!(does(&hive, "ann", &["complete", "BR-0002"]).get("STATUS"), "DUPLICATE");
-    refuses(&hive, "hf-branch resume BR-0002 --agent ann", 3, "is Completed; ThreadOpened is not legal there");
+    refuses(&hive, "hf-branch resume BR-0002 --agent ann", 3, "is Completed, which is final");
     does(&hive, "ann", &["create", "A walk", "--type", "free"]);
     let done = does(&hive, "ann", &["complete", "--summary", "Round the lake"]);
     assert_eq!(done.get("REF").split('@').next(), Some("BR-0003"));
@@ -86,7 +86,7 @@ fn a_free_branch_ends_when_its_persona_says_so() {
     does(&hive, "ann", &["create", "Tea", "--type", "free"]);
     does(&hive, "ann", &["suspend"]);
     refuses(&hive, "hf-branch complete BR-0004 --agent ben", 3, "BR-0004 is not a branch of agent:ben");
-    refuses(&hive, "hf-append BranchCompleted --subject BR-0004", 3, "agent:ann says when BR-0004 is over");
+    refuses(&hive, "hf-append BranchCompleted --subject BR-0004", 3, "only agent:ann can complete BR-0004");
     keeps_the_rules(&hive);
 }
 

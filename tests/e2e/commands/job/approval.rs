@@ -18,7 +18,7 @@ fn a_destructive_command_waits_for_approval_and_then_runs() {
         reply.masked(&story),
         "EXIT:3\nSTATUS:APPROVAL_REQUIRED\nNEXT:ASK operator\nSUM:T-0001 is Proposed: /bin/rm precious\n\
          TASK_ID:T-0001\nRUN_ID:<ulid>\nLOGREF:logs/L-0001.txt\n\
-         ENTITY:decision:<ulid> DEC-0001@<tag> Requested Allow the destructive T-0001, /bin/rm precious?\n"
+         ENTITY:decision:<ulid> DEC-0001@<tag> Requested Allow destructive task T-0001, /bin/rm precious?\n"
     );
     // Who asks again is not told to poll for what only a person can let go on.
     let again = story.run("job", &["fire", "--key", "rm", "--", "/bin/rm", "precious"]).expect_exit(0);
@@ -40,7 +40,7 @@ fn a_destructive_command_waits_for_approval_and_then_runs() {
     assert_eq!(story.fires(&["--destructive"], "touch ran").expect_exit(3).get("STATUS"), "APPROVAL_REQUIRED");
     ok(&story, "hf-decide reject DEC-0003 --reason No");
     let reply = story.poll("T-0003");
-    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "an operator said no"));
+    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "rejected by an operator"));
     assert!(!story.dir().join("ran").exists());
     // A destructive command cannot be slipped under a task that was allowed something else.
     ok(&story, "hf-task propose Plain");

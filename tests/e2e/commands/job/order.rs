@@ -74,7 +74,7 @@ fn a_dependent_job_starts_only_if_the_first_succeeds() {
     story.fire_with(&["--after", "T-0004"], "touch ran");
     for job in ["T-0005", "T-0006"] {
         let reply = story.poll(job);
-        assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "T-0004, which it waited for, was aborted"));
+        assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "T-0004, which it depends on, was aborted"));
     }
     assert!(!story.dir().join("ran").exists());
     story.over();

@@ -35,8 +35,8 @@ fn an_agent_at_work_is_asked_to_leave() {
         let reply = asks_to_leave(&hive, &shell, line, "project_paused");
         assert_eq!(
             reply.masked(&hive),
-            "EXIT:3\nSTATUS:EXIT_REQUESTED\nNEXT:ACTION hf-session logout\nSUM:project main is paused since \
-             2026-01-31T12:00:00Z: The direction\\nis wrong; tidy up what is half done, and leave\nREASON:project_paused\n"
+            "EXIT:3\nSTATUS:EXIT_REQUESTED\nNEXT:ACTION hf-session logout\nSUM:project main has been paused since \
+             2026-01-31T12:00:00Z: The direction\\nis wrong; finish up and leave\nREASON:project_paused\n"
         );
     }
     assert_eq!(

@@ -54,8 +54,8 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     ok(&hive, "hf-pause look");
     let [ready, held] = ["T-0002", "T-0003"].map(|task| id(&hive, "task", task));
     let (ready, run) = (format!("task:{ready}"), json!({"task_id": held}));
-    let paused = "project main is paused since 2026-01-31T12:00:00Z: look";
-    let leave = format!("{paused}; tidy up what is half done, and leave");
+    let paused = "project main has been paused since 2026-01-31T12:00:00Z: look";
+    let leave = format!("{paused}; finish up and leave");
     let check = |forged: (&str, Kind, &str, Value), finding: &str| {
         let copy = hive.copy();
         let kind = forged.1;
@@ -69,11 +69,11 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     check(("core:x", Kind::SessionStarted, "session:s", json!({"agent_id": "a", "ttl_seconds": 9})), paused);
     check(
         ("agent:a", Kind::ProjectResumed, "project:main", json!({})),
-        "ProjectResumed is for an operator, not for agent:a",
+        "ProjectResumed requires an operator; agent:a is not one",
     );
     check(
         ("core:reactor", Kind::PauseDrained, "project:main", json!({})),
-        "project main has not come to rest: S-0001 is still there",
+        "project main is not drained: S-0001 is still active",
     );
     // A pause that cut nobody short, and one that never said that it had come to rest.
     let hive = TestVault::new();
@@ -81,9 +81,9 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     let pause = || ("user:jo", Kind::ProjectPaused, "project:main", json!({"reason": "x", "grace_seconds": 9}));
     let opened = || ("user:jo", Kind::ProjectOpened, "project:main", json!({}));
     let found = found_after(&hive.copy(), vec![opened(), pause()]);
-    assert_eq!(found, [format!("SessionCut of {session} should follow")]);
+    assert_eq!(found, [format!("SessionCut of {session} must follow, but is missing")]);
     let found = found_after(&TestVault::new(), vec![opened(), pause()]);
-    assert_eq!(found, ["PauseDrained of project:main should follow"]);
+    assert_eq!(found, ["PauseDrained of project:main must follow, but is missing"]);
     // A resume while everything is stopped.
     let hive = TestVault::new();
     ok(&hive, "hf-pause look");
@@ -98,7 +98,7 @@ fn the_audit_finds_changes_to_an_archived_project_in_a_forged_log() {
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-pause --archive");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
-    let archived = "project main is archived: it can only be read";
+    let archived = "project main is archived, which is final; it is read-only";
     for (actor, kind, subject, payload) in [
         ("user:jo", Kind::TaskAborted, task.as_str(), json!({})),
         ("user:jo", Kind::TaskAssigned, &task, json!({"holder": "user:jo"})),

@@ -50,7 +50,7 @@ fn a_session_that_never_logs_out_expires_after_the_grace_period() {
     assert_eq!(
         told(&hive, &reply),
         "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 finding, 2 actions\nHEARTBEAT_ID:20260131120101\n\
-         ANOMALY:SESSION_EXPIRED session:<ulid> error 1\nADVICE:an agent did not log out in time; its session is void\n\
+         ANOMALY:SESSION_EXPIRED session:<ulid> error 1\nADVICE:an agent did not log out in time; its session has expired\n\
          DID:SessionExpired session:<ulid>\nDID:PauseDrained project:main\nTICK_MS:<n>\n"
     );
     assert_eq!(kinds_since(&hive, before), ["SessionExpired", "PauseDrained"]);

@@ -79,9 +79,9 @@ fn the_state_file_matches_the_specification_and_is_rewritten_with_every_change()
         ]
     );
     // It is over, and another may begin.
-    refuses(&hive, "hf-state fail", 3, "is Passed; MissionFailed is not legal there, only nothing");
-    refuses(&hive, "hf-state set OPEN_K=K1", 3, "is Passed; MissionChanged is not legal there");
-    refuses(&hive, "hf-state round", 3, "is Passed; MissionRoundBegun is not legal there");
+    refuses(&hive, "hf-state fail", 3, "is Passed, which is final");
+    refuses(&hive, "hf-state set OPEN_K=K1", 3, "is Passed, which is final");
+    refuses(&hive, "hf-state round", 3, "is Passed, which is final");
     assert_eq!(ok(&hive, "hf-state done").get("STATUS"), "DUPLICATE");
     ok(&hive, "hf-state start Another");
     assert_eq!(ok(&hive, "hf-state fail").get("M1_STATUS"), "FAIL");
@@ -96,7 +96,7 @@ fn no_change_makes_the_state_file_too_long() {
     let used = m1(&hive).split_whitespace().count() - 1;
     let words = |n: usize| vec!["w"; n - used].join(" ");
     let reply = hive.refuses("state", &["set", &format!("LAST_ACTION={}", words(201))], 2);
-    assert_eq!(reply.get("SUM"), "the state file has 201 words: at most 200");
+    assert_eq!(reply.get("SUM"), "the state file has 201 words; at most 200");
     state(&hive, &["set", &format!("LAST_ACTION={}", words(200))]);
     assert_eq!(m1(&hive).split_whitespace().count(), 200);
     // Rounds and the end do not make it longer, and a longer last word is refused.
@@ -104,14 +104,14 @@ fn no_change_makes_the_state_file_too_long() {
         state(&hive, &["round"]);
     }
     let longer = hive.refuses("state", &["done", &words(201)], 2);
-    assert_eq!(longer.get("SUM"), "the state file has 201 words: at most 200");
+    assert_eq!(longer.get("SUM"), "the state file has 201 words; at most 200");
     state(&hive, &["done", &words(200)]);
     // The same for a language without spaces, in bytes.
     let hive = begun();
     let room = 2000 - (m1(&hive).len() - "NONE".len());
     let long = format!("{}{}", "あ".repeat(room / 3), "x".repeat(room % 3));
     let reply = hive.refuses("state", &["set", &format!("NEXT_ACTION={long}x")], 2);
-    assert_eq!(reply.get("SUM"), "the state file has 2001 bytes: at most 2000");
+    assert_eq!(reply.get("SUM"), "the state file has 2001 bytes; at most 2000");
     state(&hive, &["set", &format!("NEXT_ACTION={long}")]);
     assert_eq!(m1(&hive).len(), 2000);
     state(&hive, &["round"]);
@@ -122,7 +122,7 @@ fn no_change_makes_the_state_file_too_long() {
     assert!(reply.get("SUM").starts_with("the state file has 3"), "{reply:#?}");
     assert_eq!(
         fresh.refuses("state", &["start", &"x".repeat(1001)], 2).get("SUM"),
-        "GOAL has 1001 characters: at most 1000"
+        "GOAL has 1001 characters; at most 1000"
     );
     keeps_the_rules(&hive);
 }

@@ -357,7 +357,7 @@ fn a_destructive_runner_waits_for_an_operator_and_says_so_immediately() {
         } else {
             ok(&story, "hf-decide reject DEC-0002 --reason no");
             let reply = story.run("state", &["go"]).expect_exit(1);
-            assert_eq!(reply.get("SUM"), "round 1 failed: an operator said no");
+            assert_eq!(reply.get("SUM"), "round 1 failed: rejected by an operator");
             assert_eq!((lines(&story, "ran").len(), lines(&story, "fixed").len()), (0, 0), "nobody mends a no");
         }
         story.over();

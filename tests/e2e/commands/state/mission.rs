@@ -18,7 +18,7 @@ fn there_is_one_mission_at_a_time_and_having_none_is_reported() {
         refuses(&hive, line, 6, "no mission yet");
     }
     ok(&hive, "hf-state start Login");
-    refuses(&hive, "hf-state start Logout", 3, "is Running: one mission has to end first");
+    refuses(&hive, "hf-state start Logout", 3, "is still running; only one mission can run at a time");
     assert_eq!(ok(&hive, "hf-state start Login").get("STATUS"), "DUPLICATE");
     refuses(&hive, "hf-state start Logout --requirement REQ-0001", 6, "REQ-0001");
 }
@@ -38,12 +38,12 @@ fn text_that_does_not_fit_the_state_file_is_refused_with_a_reason() {
         ("LOGREF=L-", "invalid LOGREF; must be like L-0001, or NONE"),
         ("OPEN_K=K1, K2", "invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE"),
         ("OPEN_K=K1,,K2", "invalid OPEN_K; must be words separated by commas, such as K1,K2, or NONE"),
-        ("LAST_ACTION=a\nSTATUS: PASS", "LAST_ACTION is one line, without control characters"),
-        ("LAST_ACTION=a\u{7f}b", "LAST_ACTION is one line, without control characters"),
-        ("LAST_ACTION=a\tb", "LAST_ACTION is one line, without control characters"),
-        ("NEXT_ACTION=a\u{2028}STATUS: PASS", "NEXT_ACTION is one line, without control characters"),
-        ("NEXT_ACTION=a\u{2029}b", "NEXT_ACTION is one line, without control characters"),
-        ("GOAL=a\u{85}b", "GOAL is one line, without control characters"),
+        ("LAST_ACTION=a\nSTATUS: PASS", "LAST_ACTION must be one line without control characters"),
+        ("LAST_ACTION=a\u{7f}b", "LAST_ACTION must be one line without control characters"),
+        ("LAST_ACTION=a\tb", "LAST_ACTION must be one line without control characters"),
+        ("NEXT_ACTION=a\u{2028}STATUS: PASS", "NEXT_ACTION must be one line without control characters"),
+        ("NEXT_ACTION=a\u{2029}b", "NEXT_ACTION must be one line without control characters"),
+        ("GOAL=a\u{85}b", "GOAL must be one line without control characters"),
     ] {
         assert_eq!(hive.refuses("state", &["set", pair], 2).get("SUM"), why, "{pair:?}");
     }
@@ -65,11 +65,11 @@ fn there_are_at_most_three_constraints() {
     let hive = TestVault::new();
     let four = ["--constraint", "a", "--constraint", "b", "--constraint", "c", "--constraint", "d"];
     let reply = hive.refuses("state", &[&["start", "Login"], &four[..]].concat(), 2);
-    assert_eq!(reply.get("SUM"), "there are 4 constraints: at most 3");
+    assert_eq!(reply.get("SUM"), "there are 4 constraints; at most 3");
     state(&hive, &[&["start", "Login"], &four[..6]].concat());
     assert_eq!(
         hive.refuses("state", &[&["set"], &four[..]].concat(), 2).get("SUM"),
-        "there are 4 constraints: at most 3"
+        "there are 4 constraints; at most 3"
     );
     assert_eq!(state(&hive, &["show"]).all("CONSTRAINT"), ["a", "b", "c"]);
 }
@@ -84,7 +84,7 @@ fn the_tool_counts_rounds_and_stops_after_the_fourth() {
     let reply = hive.refuses("state", &["round"], 3);
     assert_eq!(
         reply.stdout,
-        "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:all 4 rounds are used\nREASON:round_limit\n"
+        "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:all 4 rounds are used up\nREASON:round_limit\n"
     );
     assert!(m1(&hive).contains("\nROUND: 4/4\n"));
     keeps_the_rules(&hive);
@@ -179,8 +179,8 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
     };
     let long = vec!["w"; 200].join(" ");
     for (kind, payload, code, why) in [
-        ("MissionChanged", json!({"goal": "a\nb"}), 2, "GOAL is one line, without control characters"),
-        ("MissionChanged", json!({"goal": long}), 2, "the state file has 217 words: at most 200"),
+        ("MissionChanged", json!({"goal": "a\nb"}), 2, "GOAL must be one line without control characters"),
+        ("MissionChanged", json!({"goal": long}), 2, "the state file has 217 words; at most 200"),
         (
             "MissionChanged",
             json!({"open_k": "K1"}),
@@ -191,22 +191,22 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
             "MissionChanged",
             json!({"goal": "a", "constraints": ["a", "b", "c", "d"]}),
             2,
-            "there are 4 constraints: at most 3",
+            "there are 4 constraints; at most 3",
         ),
         (
             "MissionChanged",
             json!({"goal": "a", "constraints": ["a\u{2028}b"]}),
             2,
-            "a constraint is one line, without control characters",
+            "a constraint must be one line without control characters",
         ),
-        ("MissionChanged", json!({"goal": "a", "constraints": [""]}), 2, "a constraint is empty"),
-        ("MissionRoundBegun", json!({"round": 2}), 2, "the next round is 1"),
-        ("MissionPassed", json!({"last_action": "a\nb"}), 2, "LAST_ACTION is one line, without control characters"),
+        ("MissionChanged", json!({"goal": "a", "constraints": [""]}), 2, "a constraint must not be empty"),
+        ("MissionRoundBegun", json!({"round": 2}), 2, "payload.round must be 1, the next round"),
+        ("MissionPassed", json!({"last_action": "a\nb"}), 2, "LAST_ACTION must be one line without control characters"),
     ] {
         assert_eq!(append(kind, payload, code), why);
     }
     let reply = hive.refuses("append", &["MissionStarted", "--payload", r#"{"goal":"b"}"#], 3);
-    assert!(reply.get("SUM").ends_with("is Running: one mission has to end first"));
+    assert!(reply.get("SUM").ends_with("is still running; only one mission can run at a time"));
     let found = found_after(
         &hive,
         vec![
@@ -217,9 +217,12 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
         ],
     );
     assert_eq!(found.len(), 4, "{found:#?}");
-    for (found, why) in
-        found.iter().zip(["GOAL is one line", "there are 4 constraints", "the next round is 1", "is Running"])
-    {
+    for (found, why) in found.iter().zip([
+        "GOAL must be one line",
+        "there are 4 constraints",
+        "payload.round must be 1",
+        "is still running",
+    ]) {
         assert!(found.contains(why), "{found} / {why}");
     }
 }

@@ -72,7 +72,7 @@ impl Model {
         let mut follows = Follows::new();
         match cause.kind {
             "RequirementAnalyzed" => self.ask(subject, "Build", &mut follows),
-            "OscillationDetected" => self.ask(subject, "It went back and forth too often. Go on with", &mut follows),
+            "OscillationDetected" => self.ask(subject, "Reworked too often. Continue with", &mut follows),
             "RequirementRejected" | "RequirementSuperseded" => {
                 let about = self.with("decision", "target", subject);
                 let open = about.into_iter().filter(|d| ["Requested", "Escalated"].contains(&self.state(d)));
@@ -88,7 +88,7 @@ impl Model {
                 let id = json!({"decision_id": id_of(subject)});
                 let (kind, payload) = match (self.fact(subject, "change"), cause.kind) {
                     (None, "DecisionApproved") => ("RequirementApproved", id),
-                    (None, _) => ("RequirementRejected", json!({"reason": "an operator said no"})),
+                    (None, _) => ("RequirementRejected", json!({"reason": "rejected by an operator"})),
                     (Some(change), "DecisionApproved") => {
                         let mut members = object(change.clone());
                         let apply = members.remove("do") == Some(json!("apply"));
@@ -122,7 +122,10 @@ impl Model {
                 let (tried, why) = (self.count(subject, "retry_count"), cause.payload["reason"].as_str().unwrap());
                 let transient = cause.payload["error_class"] == "transient";
                 let reason = match transient {
-                    true => format!("{why}; tried again {tried} times, which is the most"),
+                    true => format!(
+                        "{why}; gave up after {}",
+                        if tried == 1 { "1 retry".to_owned() } else { format!("{tried} retries") }
+                    ),
                     false => why.to_owned(),
                 };
                 if transient && tried < RETRIES {
