@@ -117,8 +117,8 @@ impl Storing<'_> {
         let known = self.extension.and_then(|e| EXTENSIONS.iter().find(|row| row.0.eq_ignore_ascii_case(e)));
         let derived = known.map_or(if incoming.lines.is_some() { "text" } else { "binary" }, |row| row.1);
         let kind = self.kind.as_deref().unwrap_or(derived);
-        // The first artifact with some content is found by the content alone; one for another task, or one that replaces
-        // a damaged one, by content and task.
+        // The first artifact with some content is found by the content alone; one for another task, or one that
+        // replaces a damaged one, by content and task.
         let content_key = format!("content:{}", incoming.sha256);
         let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
         let intact = self.intact(&[&content_key, &own_key])?;
@@ -175,8 +175,8 @@ impl Storing<'_> {
         Ok(Recorded { ids, ..done })
     }
 
-    /// The artifacts with these keys whose content is intact: new content must not be replaced by a link to damaged content.
-    /// Called without the lock, because large content takes long to read.
+    /// The artifacts with these keys whose content is intact: new content must not be replaced by a link to damaged
+    /// content. Called without the lock, because large content takes long to read.
     fn intact(&self, keys: &[&str]) -> Result<Vec<Subject>> {
         let mut intact = Vec::new();
         for key in keys {

@@ -43,8 +43,8 @@ pub fn apply(ctx: &Context, request: ApplyRequest) -> Result<Recorded> {
     ask(ctx, &target, ConstraintChange::Apply, change, format!("Apply the constraint: {text}"), key)
 }
 
-/// The constraint of an earlier request with this key. Its id is chosen before it is recorded, so a repeated request has
-/// to use the same one.
+/// The constraint of an earlier request with this key. Its id is chosen before it is recorded, so a repeated request
+/// has to use the same one.
 fn target_of_key(ctx: &Context, key: &str) -> Result<Option<String>> {
     with_view(&ctx.open()?, |snapshot, state| {
         let Some(first) = state.keyed(key).or_else(|| parse_ulid(key)) else { return Ok(None) };

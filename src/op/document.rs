@@ -94,7 +94,7 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     let (sha256, size) = hash(&full)?.ok_or_else(|| Error::usage(format!("{} does not exist", path.display())))?;
     let vault = ctx.open()?;
     let stored = recorded_path(&vault, &full)?;
-    // The key gives each path one number, whoever adds it.
+    // The key makes sure that each path has only one number.
     let key = format!("document:{}", Digest::of_bytes(stored.as_bytes()));
     let mut tx = Transaction::begin(ctx, &vault)?;
     let known = match tx.state().keyed(&key) {

@@ -1,5 +1,5 @@
-//! Hooks: commands from the settings that are run when something happens. They run without any lock, within a time limit,
-//! and only if the settings file belongs to the user.
+//! Hooks: commands from the settings that are run when something happens. They run without any lock, within a time
+//! limit, and only if the settings file belongs to the user.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,8 +18,8 @@ use crate::vault::Vault;
 /// How much of a hook's error message is recorded.
 const MESSAGE_MAX_CHARS: usize = 200;
 
-/// Runs the hook of a setting, if it is set, with these environment variables. A failure is recorded about `subject` and has
-/// no other effect.
+/// Runs the hook of a setting, if it is set, with these environment variables. A failure is recorded about `subject`
+/// and has no other effect.
 pub(super) fn run(ctx: &Context, vault: &Vault, hook: Setting, subject: &str, input: &str, env: &[(&str, String)]) {
     let failed = match try_run(vault, hook, input, env) {
         Ok(()) => return,

@@ -159,7 +159,8 @@ fn newest(snapshot: &Snapshot, filter: &EventFilter, limit: usize) -> Result<Vec
     Ok(entries)
 }
 
-/// Passes events to `take` as they are published, until it returns a break. `Newest` starts with the last `limit` events.
+/// Passes events to `take` as they are published, until it returns a break. `Newest` starts with the last `limit`
+/// events.
 pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result<()> {
     check_limit(request.limit)?;
     let vault = ctx.open()?;

@@ -5,7 +5,7 @@
 //! parameters, and with one more argument if it streams (`every_operation_takes_a_request`).
 //! Invariant: no operation prints, parses arguments, reads the environment or the clock, installs a signal handler or
 //! executes its own binary; the front end passes everything it needs in a `Context`
-//! (`no_operation_reads_the_world_by_itself`).
+//! (`no_operation_reads_its_environment_directly`).
 
 pub mod agent;
 mod append;
@@ -95,7 +95,7 @@ impl Context {
     }
 }
 
-/// Checked after each commit.
+/// The functions that find follow-ups of a commit.
 const AFTER_COMMIT: &[AfterCommit] = &[job::wake];
 
 /// Short references by subject.

@@ -279,8 +279,8 @@ pub struct RunReviewRequest {
     pub spec: String,
 }
 
-/// Asks the reviewers in turn until one of them reports a FAIL, they agree, or all rounds are used up. Calls `on_reviewer`
-/// with the name of each reviewer.
+/// Asks the reviewers in turn until one of them reports a FAIL, they agree, or all rounds are used up. Calls
+/// `on_reviewer` with the name of each reviewer.
 pub fn run(ctx: &Context, request: RunReviewRequest, on_reviewer: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
     let vault = ctx.open()?;
     loop {

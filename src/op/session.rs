@@ -14,7 +14,7 @@ use crate::policy::{project, ready};
 use crate::state::{Entity, State};
 use crate::vault::{Log, Vault};
 
-/// How long after a resume a new session is told about it.
+/// How long after a resume a new session is informed of it.
 const RESUMED_SECONDS: i64 = 300;
 /// How many events about a task are shown.
 const EVENTS_SHOWN: usize = 5;

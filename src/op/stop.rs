@@ -35,8 +35,8 @@ pub struct StopOutcome {
     pub warnings: Vec<String>,
 }
 
-/// Stops everything. The flag is written first, which needs no intact log; then the event is recorded, with the end of every
-/// task in progress.
+/// Stops everything. The flag is written first, which needs no intact log; then the event is recorded, with the end of
+/// every task in progress.
 pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     let reason = request.reason.trim();
     if reason.is_empty() {

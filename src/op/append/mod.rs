@@ -88,8 +88,8 @@ pub struct StreamOutcome {
     pub error: Option<Error>,
 }
 
-/// Records any number of lines, which `next` returns, and commits every thousand. Lines whose key is recorded already are
-/// skipped, so that a stream that broke off can be sent again.
+/// Records any number of lines, which `next` returns, and commits every thousand. Lines whose key is recorded already
+/// are skipped, so that a stream that broke off can be sent again.
 pub fn append_stream(
     ctx: &Context,
     request: AppendStreamRequest,

@@ -107,8 +107,8 @@ impl Memory<'_> {
         Ok(found)
     }
 
-    /// A text of an event: in full from its artifact if more than `wanted` words are needed, else as far as the event
-    /// has it. If the artifact is damaged, the event's part has to do.
+    /// A text of an event: in full from its artifact if more than `wanted` words are needed, else the part that is in
+    /// the event. If the artifact is damaged, also only that part.
     pub fn text(&self, payload: &Map<String, Value>, member: &str, artifact: &str, wanted: usize) -> Option<String> {
         let short = payload.get(member)?.as_str()?.to_owned();
         let Some(id) = payload.get(artifact).and_then(Value::as_str) else { return Some(short) };
@@ -282,8 +282,8 @@ fn write_lines(out: &mut String, lines: &[ContextLine]) {
 }
 
 impl BranchContext {
-    /// Cuts the context to its budget: drops the oldest messages first, then how other branches ended, and shortens the
-    /// summary last.
+    /// Cuts the context to its budget: drops the oldest messages first, then how other branches ended, and shortens
+    /// the summary last.
     fn fit_to_budget(mut self) -> Self {
         while self.words() > self.budget {
             let all = [&self.root_lines, &self.anchor.lines, &self.lines];
@@ -296,9 +296,9 @@ impl BranchContext {
                 }
                 None if !self.elsewhere.is_empty() => drop(self.elsewhere.remove(0)),
                 None => {
-                    let over = self.words() - self.budget;
+                    let excess = self.words() - self.budget;
                     let Some(summary) = self.anchor.summary.take() else { break };
-                    let room = words::count(&summary).saturating_sub(over);
+                    let room = words::count(&summary).saturating_sub(excess);
                     self.anchor.summary = Some(words::cut(&summary, room)).filter(|_| room > 0);
                 }
             }

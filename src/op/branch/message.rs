@@ -160,7 +160,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
         let memory = Memory { ctx, snapshot, state };
         messages.iter().cloned().map(|message| memory.full_message(message)).collect::<Result<Vec<_>>>()
     });
-    // They are recorded as read: if the full texts cannot be read, the start of each has to do.
+    // They are recorded as read: if the full texts cannot be read, only the start of each is returned.
     let messages = full.unwrap_or_else(|error| {
         recorded.warnings.push(format!("cannot read the full text of long messages: {error}"));
         let cut =

@@ -59,11 +59,11 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
     with_view(&ctx.open()?, |snapshot, state| {
         let mut all = all_of(state, &name);
         if let Some(cursor) = &cursor {
-            let at = all.iter().position(|branch| branch.subject.id() == cursor.as_str());
+            let index = all.iter().position(|branch| branch.subject.id() == cursor.as_str());
             let unknown = || {
                 Error::new(ErrorKind::InvalidCursor, "unknown cursor; it must be the id of a branch of this persona")
             };
-            all.drain(..=at.ok_or_else(unknown)?);
+            all.drain(..=index.ok_or_else(unknown)?);
         }
         let wanted = |branch: &Entity| match states.as_slice() {
             [] => !branch.archived,

@@ -104,7 +104,8 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
 
 /// A thread with a partner or the user: the messages between them while it is open belong to it.
 struct OpenConversation {
-    at: (usize, usize),
+    /// The indices of its branch and thread among the recalled ones.
+    indices: (usize, usize),
     from: Ulid,
     to: Option<Ulid>,
     persona: EntityId,
@@ -126,7 +127,13 @@ fn add_messages(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]
             let partner = branch.as_branch().partner_id().and_then(|name| EntityId::parse(name).ok());
             if let Some(persona) = persona.filter(|_| branch.is_root() || partner.is_some()) {
                 let to = (thread.phase != Phase::Active).then_some(thread.last_event);
-                conversations.push(OpenConversation { at: (b, t), from: thread.first_event, to, persona, partner });
+                conversations.push(OpenConversation {
+                    indices: (b, t),
+                    from: thread.first_event,
+                    to,
+                    persona,
+                    partner,
+                });
             }
         }
     }
@@ -140,7 +147,7 @@ fn add_messages(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]
             Some(Kind::MessageSent) => conversations
                 .iter()
                 .filter(|conversation| conversation.has(&event))
-                .map(|conversation| conversation.at)
+                .map(|conversation| conversation.indices)
                 .collect(),
             _ => Vec::new(),
         };

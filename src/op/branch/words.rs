@@ -46,8 +46,8 @@ fn ends(text: &str) -> impl Iterator<Item = usize> {
             }
             run += 1;
             let next = chars.peek().map(|(_, next)| *next);
-            let over = next.is_none_or(|next| next.is_whitespace() || is_word_by_itself(next));
-            if over || is_word_by_itself(c) || run == WORD_MAX_CHARS {
+            let ends_here = next.is_none_or(|next| next.is_whitespace() || is_word_by_itself(next));
+            if ends_here || is_word_by_itself(c) || run == WORD_MAX_CHARS {
                 run = 0;
                 return Some(end);
             }

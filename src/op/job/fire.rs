@@ -22,7 +22,7 @@ use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
 
-/// How long `fire` waits for the lock of a directory that nobody else knows yet.
+/// How long `fire` waits for the lock of a directory that no other process knows yet.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Enough for a thread that makes one system call.
 const STACK_BYTES: usize = 128 * 1024;
@@ -176,7 +176,7 @@ impl Firing<'_> {
         let first = tx.ask(asked)?;
         let run = random_ulid(self.ctx.now)?.to_string();
         let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
-        let task = tx.state().entity(&subject).expect("it was just made").into_owned();
+        let task = tx.state().entity(&subject).expect("it was just created").into_owned();
         let turn = task.phase == Phase::Ready && queue::has_turn(tx.state(), &tx.config, &task);
         let stopped =
             tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped || queue::is_project_inactive(tx.state(), &task);

@@ -171,7 +171,7 @@ pub struct WaitRequest {
 pub struct WaitOutcome {
     pub jobs: Vec<JobView>,
     /// Whether the wait is fulfilled: any or all of them have ended.
-    pub over: bool,
+    pub fulfilled: bool,
     pub need: Need,
 }
 
@@ -191,7 +191,7 @@ pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
     loop {
         let jobs = views(&references)?;
         if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
-            return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
+            return Ok(WaitOutcome { fulfilled: enough(&jobs), jobs, need });
         }
         let waits: Vec<&JobView> = jobs.iter().filter(|view| !view.is_over()).collect();
         let mut dirs = Vec::new();
@@ -202,7 +202,7 @@ pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
             let dirs: Vec<&JobDir> = dirs.iter().collect();
             wait_for_end(&dirs, need, left, &signals)?;
             let jobs = views(&references)?;
-            return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
+            return Ok(WaitOutcome { fulfilled: enough(&jobs), jobs, need });
         }
         // Some have no supervisor whose lock could be waited for: poll.
         let pause = left.min(CHECK_EVERY);

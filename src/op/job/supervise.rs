@@ -4,9 +4,9 @@
 //! At the end of a run, in this order: exit record on disk, events, unlock. If the events cannot be recorded the exit
 //! record remains, and the next command that checks the job records them.
 //!
-//! Invariant: a supervisor does not outlive its job in the vault. If the job's directory is deleted nobody could
-//! cancel it any more, so the supervisor ends its command and exits
-//! (`a_job_that_its_vault_has_lost_ends_with_all_that_it_started`).
+//! Invariant: a supervisor does not outlive its job in the vault. If the job's directory is deleted it can no
+//! longer be cancelled, so the supervisor ends its command and exits
+//! (`a_job_whose_vault_is_deleted_ends_with_everything_it_started`).
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -33,8 +33,8 @@ const CHECK_EVERY: Duration = Duration::from_secs(5);
 const BEAT_LOCK_WAIT: Duration = Duration::from_millis(300);
 /// How long the events at the end wait for the lock.
 const END_LOCK_WAIT: Duration = Duration::from_secs(60);
-/// How long to wait before recording anything after the directory is gone: the vault may be being deleted, and new
-/// files would get in the way.
+/// How long to wait before recording anything after the directory is gone: a deletion of the vault may be in progress,
+/// and new files would get in the way.
 const DELETE_WAIT: Duration = Duration::from_secs(1);
 /// The reason for the end of a job whose directory was deleted.
 const LOST: &str = "its directory in the vault is missing";
@@ -211,8 +211,8 @@ impl Supervision<'_> {
         Ok((outcome.record, logref, recorded))
     }
 
-    /// Checks that the command is the one that was recorded and approved: files in the directory can be changed, the log
-    /// cannot.
+    /// Checks that the command is the one that was recorded and approved: files in the directory can be changed, the
+    /// log cannot.
     fn check_command(&self, task: &Entity) -> Result<()> {
         let Spec { argv, cwd, env, .. } = self.spec;
         let words: Vec<&[u8]> = argv.iter().map(|word| word.as_os_str().as_bytes()).collect();

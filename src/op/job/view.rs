@@ -217,7 +217,7 @@ pub struct CancelRequest {
 pub struct CancelOutcome {
     pub view: JobView,
     /// Whether it had already ended.
-    pub over: bool,
+    pub already_ended: bool,
 }
 
 /// Cancels a job: ends its processes first, then records it. An agent may cancel only jobs that it holds.
@@ -231,7 +231,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
     }
     if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
-        return Ok(CancelOutcome { view, over: true });
+        return Ok(CancelOutcome { view, already_ended: true });
     }
     let Some(job) = JobDir::open(vault.path(), &id_of(&view.task))? else {
         return Err(Error::not_found(format!("{} is not a job", view.task.name())));
@@ -249,7 +249,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         let reason = json!({"reason": CancelReason::Cancelled.as_str()});
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
-    Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, over: false })
+    Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: false })
 }
 
 /// Checks the caller's session and project. Needed here because processes are ended before anything is recorded.

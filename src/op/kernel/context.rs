@@ -73,7 +73,7 @@ pub struct Host {
     pub works: Option<PathBuf>,
     /// How far local time is ahead of UTC.
     pub utc_offset_seconds: i64,
-    /// Checked after each commit.
+    /// The functions that find follow-ups of a commit.
     pub after_commit: &'static [AfterCommit],
 }
 

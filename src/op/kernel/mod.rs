@@ -10,7 +10,7 @@
 //! | `recorded` | the outcome of a request |
 //! | `view` | the log and its state, for operations that only read |
 //!
-//! Invariant: nothing here imports another module of `op` (`the_kernel_imports_no_noun`).
+//! Invariant: nothing here imports another module of `op` (`the_kernel_imports_no_entity_module`).
 
 mod context;
 mod membership;

@@ -103,9 +103,9 @@ fn is_reaction(event: &Event) -> bool {
     event.actor == Actor::core(policy::REACTOR).to_string()
 }
 
-/// The events of these requests, in order, and the other events of the batch. An event is from the recorded batch, or older
-/// if its request changed nothing. The others are agents' announcements and consequences. None if the recorded batch is
-/// a different one.
+/// The events of these requests, in order, and the other events of the batch. An event is from the recorded batch, or
+/// older if its request changed nothing. The others are agents' announcements and consequences. None if the recorded
+/// batch is a different one.
 fn same_events(
     tx: &Transaction<'_>,
     batch: &[Event],

@@ -1,9 +1,9 @@
 //! Settling: before it decides anything, a transaction records what is due.
 //!
-//! First what is independent of the request: a cascade that was cut off, a stop that has only its flag, changed settings,
-//! a machine that slept or was restarted, a clock that was set, the caller's session. Then what the request is about, and
-//! nothing else, so that a checkpoint costs the same however much is due. The rest is left to the watchdog. What is settled
-//! is recorded in batches of its own, before the request's.
+//! First what is independent of the request: a cascade that was cut off, a stop that has only its flag, changed
+//! settings, a machine that slept or was restarted, a clock that was set, the caller's session. Then what the request
+//! is about, and nothing else, so that a checkpoint costs the same however much is due. The rest is left to the
+//! watchdog. What is settled is recorded in batches of its own, before the request's.
 
 use std::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
 //! The transaction: every change is decided and recorded in one.
 //!
-//! It takes the lock, reads the log, decides on any number of requests, and commits all of them in one batch with their
-//! consequences. No request is written before `commit`, and a refused request leaves no trace.
+//! It takes the lock, reads the log, decides on any number of requests, and commits all of them in one batch with
+//! their consequences. No request is written before `commit`, and a refused request leaves no trace.
 
 use std::fmt;
 
@@ -187,16 +187,16 @@ impl<'v> Transaction<'v> {
         }
         request.autonomous |= request.actor.is_autonomous();
         self.settle_for(&request)?;
-        // What the toolkit itself finds is recorded from any shell. An agent that requests what only an operator may do
-        // is refused for that reason, in `decide`.
+        // What the toolkit itself finds is recorded from any shell. An agent that requests what only an operator may
+        // do is refused for that reason, in `decide`.
         let refused_later = request.autonomous && policy::rules::is_operators(request.kind);
         if request.actor.kind != ActorKind::Core && !refused_later {
             let own = project::of_request(self.state(), &request);
             self.membership.check(self.state(), request.kind, own.as_ref())?;
         }
         let fresh = self.batch.mint()?;
-        // An agent or a project is announced only for an event that will be recorded. The announcement comes first because
-        // it is the event's natural cause.
+        // An agent or a project is announced only for an event that will be recorded. The announcement comes first
+        // because it is the event's natural cause.
         if let Some(announcement) = policy::announce(self.state(), &request)
             && policy::holds(self.state(), &request).is_none()
         {
@@ -223,8 +223,8 @@ impl<'v> Transaction<'v> {
         self.follow(index)
     }
 
-    /// Adds all consequences of the events from this index on, and their consequences in turn. What does not fit is left
-    /// to further batches.
+    /// Adds all consequences of the events from this index on, and their consequences in turn. What does not fit is
+    /// left to further batches.
     fn follow(&mut self, mut index: usize) -> Result<()> {
         while index < self.batch.events().len() {
             if !self.react(&self.batch.events()[index].clone())? {

@@ -2,7 +2,7 @@
 //!
 //! Every step is looked up in the log before it is taken: runs and fixes are jobs with a key made of mission and
 //! round, so a new call continues where another was killed, and nothing is done twice
-//! (`killed_anywhere_and_started_again_it_does_nothing_twice`). A job whose command never started, because the
+//! (`go_does_nothing_twice_when_killed_anywhere_and_restarted`). A job whose command never started, because the
 //! process that fired it was killed before the supervisor started, is fired again in the same round.
 
 use std::ffi::OsString;

@@ -156,10 +156,10 @@ fn not_a_pair(pair: &str) -> Error {
     Error::usage(format!("invalid line '{}'; must be KEY=VALUE", crate::base::text::cut(pair, 40)))
 }
 
-/// The members that a change takes over.
+/// The members that a change keeps.
 fn members(mission: &Entity) -> Map<String, Value> {
-    let kept = LINES.iter().map(|(_, member)| *member).chain(["constraints", "requirement_id", "task_id"]);
-    kept.filter_map(|member| Some((member.to_owned(), mission.facts().get(member)?.clone()))).collect()
+    let names = LINES.iter().map(|(_, member)| *member).chain(["constraints", "requirement_id", "task_id"]);
+    names.filter_map(|member| Some((member.to_owned(), mission.facts().get(member)?.clone()))).collect()
 }
 
 fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<String, Value>) -> Result<()> {

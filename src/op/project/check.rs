@@ -101,8 +101,8 @@ impl History {
         Ok(state)
     }
 
-    /// Compares a file with the projection at its event, unless it already has the content after the next batch or at the
-    /// end of the log.
+    /// Compares a file with the projection at its event, unless it already has the content after the next batch or at
+    /// the end of the log.
     fn compare_file(
         &self,
         place: &str,

@@ -126,7 +126,7 @@ fn record_files(
     let open = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
     let open = open.and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
     // The agent's earlier deep works are searched only if the file does not belong to the open one.
-    let over = |name: &str| {
+    let ended_work = |name: &str| {
         let works = tx.state().made_for(&agent.subject, EntityType::DeepWork);
         works.into_iter().find(|work| work.as_deep_work().heartbeat_id() == Some(name))
     };
@@ -135,8 +135,8 @@ fn record_files(
         if open.as_deref() == Some(name.as_str()) {
             continue;
         }
-        if let Some(over) = over(&name) {
-            let end = if over.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
+        if let Some(work) = ended_work(&name) {
+            let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
             dir.end_declaration(&name, end)?;
             continue;
         }
@@ -229,9 +229,9 @@ fn apply_files(
     if let (Some(log), introspection) = logs {
         newest.push(log.id.at(offset));
         // A recorded log counts from its event, which is newer than its id.
-        let heard = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
-        life.last_activity = life.last_activity.max(heard(log));
-        life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(heard));
+        let time_of = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
+        life.last_activity = life.last_activity.max(time_of(log));
+        life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(time_of));
     }
     life.newest_id = newest.into_iter().max();
     Ok(())
