@@ -21,7 +21,8 @@ pub use check::{CheckOutcome, check};
 /// Parses a status for a filter.
 pub fn parse_status(name: &str) -> Result<machine::Phase> {
     let named = machine::Phase::parse(name).filter(|state| *state != machine::Phase::Absent);
-    named.ok_or_else(|| Error::usage(format!("unknown status '{}'", crate::base::text::cut(name, 40))))
+    named
+        .ok_or_else(|| Error::usage(format!("unknown status '{}'; see hf-states(7)", crate::base::text::cut(name, 40))))
 }
 
 /// What hf-project can show: the entities of a type, or the idempotency keys.
