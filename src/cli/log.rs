@@ -112,8 +112,8 @@ impl Args {
         }
         let reply = Reply::new(Status::Following, "showing new events as they are recorded");
         op::follow(ctx, request, &mut |followed| match (followed, self.jsonl) {
-            (FollowStep::Begins, true) => Ok(ControlFlow::Continue(())),
-            (FollowStep::Begins, false) => out.reply(&reply),
+            (FollowStep::Started, true) => Ok(ControlFlow::Continue(())),
+            (FollowStep::Started, false) => out.reply(&reply),
             (FollowStep::Entry((_, line)), true) => out.write(&[line.as_slice(), b"\n"].concat()),
             (FollowStep::Entry((event, _)), false) => out.write(list_line(Key::Event, &event_row(event)).as_bytes()),
         })?;

@@ -1,4 +1,4 @@
-//! hf-artifact: what work brings forth, stored by content and checked on every read.
+//! hf-artifact: files that tasks produce, stored by content and checked on every read.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,8 +17,8 @@ use crate::policy::Request;
 use crate::state::{Entity, State};
 use crate::vault::{ARTIFACTS, Incoming, Log, Vault, hash_content};
 
-/// What file names tell: ending, kind, media type, language.
-const ENDINGS: &[(&str, &str, &str, Option<&str>)] = &[
+/// What a file extension implies: extension, kind, media type, language.
+const EXTENSIONS: &[(&str, &str, &str, Option<&str>)] = &[
     ("c", "code", "text/x-c", Some("c")),
     ("css", "code", "text/css", Some("css")),
     ("csv", "text", "text/csv", None),
@@ -42,42 +42,43 @@ const ENDINGS: &[(&str, &str, &str, Option<&str>)] = &[
     ("zip", "binary", "application/zip", None),
 ];
 
-/// The longest ending of a file name that is kept.
-const ENDING_MAX_CHARS: usize = 16;
+/// The longest file extension that is kept.
+const EXTENSION_MAX_CHARS: usize = 16;
 
-/// A content that is to be stored.
+/// Content to store.
 #[derive(Clone, Debug, Default)]
 pub struct PutRequest {
-    /// One of the closed list; else told from the name and the content.
+    /// Its kind; default: derived from name and content.
     pub kind: Option<String>,
-    /// A reference to the task that made it.
+    /// The task that produced it.
     pub task: Option<String>,
-    /// Where it comes from, for its ending.
+    /// The name of its file, for the extension.
     pub name: Option<PathBuf>,
-    /// What it must turn out to have, so that a file which shrinks meanwhile is noticed.
+    /// The expected size, so that a file that changes while it is read is noticed.
     pub size_bytes: Option<u64>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// A content that is stored.
+/// Stored content.
 #[derive(Debug)]
 pub struct PutOutcome {
     pub recorded: Recorded,
 }
 
-/// Stores a content, read to its end.
+/// Stores content, read to its end.
 pub fn put(ctx: &Context, request: PutRequest, from: &mut dyn Read) -> Result<PutOutcome> {
     let PutRequest { kind, task, name, size_bytes, key } = request;
     let vault = ctx.open()?;
     let task = task.map(|task| require::find(ctx, &task, EntityType::Task)).transpose()?;
-    let ending = name.as_deref().and_then(Path::extension).and_then(|e| e.to_str()).filter(|ending| is_plain(ending));
-    let filename = ending.map_or("content".to_owned(), |ending| format!("content.{ending}"));
+    let extension =
+        name.as_deref().and_then(Path::extension).and_then(|e| e.to_str()).filter(|extension| is_plain(extension));
+    let filename = extension.map_or("content".to_owned(), |extension| format!("content.{extension}"));
     let id = random_ulid(ctx.now)?.to_string();
     let incoming = vault.take_in(&id, &filename, from)?;
-    let put = Storing { ctx, vault: &vault, id, ending, task, kind, key, size_bytes };
+    let put = Storing { ctx, vault: &vault, id, extension, task, kind, key, size_bytes };
     let stored = put.record(&incoming);
-    // Wanted only if it was recorded as new; if that is not known, it stays.
+    // Kept only if it was recorded as new, or if that is uncertain.
     let unwanted = match &stored {
         Ok(done) => done.duplicate,
         Err(error) => !matches!(error.kind, crate::base::ErrorKind::Uncertain { .. }),
@@ -92,15 +93,15 @@ pub fn put(ctx: &Context, request: PutRequest, from: &mut dyn Read) -> Result<Pu
     stored.map(|recorded| PutOutcome { recorded })
 }
 
-fn is_plain(ending: &str) -> bool {
-    (1..=ENDING_MAX_CHARS).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+fn is_plain(extension: &str) -> bool {
+    (1..=EXTENSION_MAX_CHARS).contains(&extension.len()) && extension.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 struct Storing<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     id: String,
-    ending: Option<&'a str>,
+    extension: Option<&'a str>,
     task: Option<String>,
     kind: Option<String>,
     key: Option<String>,
@@ -108,19 +109,19 @@ struct Storing<'a> {
 }
 
 impl Storing<'_> {
-    /// Records a content that was taken in, unless it is there already.
+    /// Records content that was read, unless it is stored already.
     fn record(&self, incoming: &Incoming) -> Result<Recorded> {
         if self.size_bytes.is_some_and(|size| size != incoming.size_bytes) {
-            return Err(Error::usage("the file changed while it was read: nothing was stored"));
+            return Err(Error::usage("the file changed while it was read; nothing was stored"));
         }
-        let known = self.ending.and_then(|e| ENDINGS.iter().find(|row| row.0.eq_ignore_ascii_case(e)));
-        let told = known.map_or(if incoming.lines.is_some() { "text" } else { "binary" }, |row| row.1);
-        let kind = self.kind.as_deref().unwrap_or(told);
-        // The first artifact with a content is found by the content alone, one for another task or in the
-        // place of a damaged one by its task, too.
+        let known = self.extension.and_then(|e| EXTENSIONS.iter().find(|row| row.0.eq_ignore_ascii_case(e)));
+        let derived = known.map_or(if incoming.lines.is_some() { "text" } else { "binary" }, |row| row.1);
+        let kind = self.kind.as_deref().unwrap_or(derived);
+        // The first artifact with some content is found by the content alone; one for another task, or one that
+        // replaces a damaged one, by content and task.
         let content_key = format!("content:{}", incoming.sha256);
         let own_key = format!("{content_key}:{}", self.task.as_deref().unwrap_or("-"));
-        let sound = self.sound(&[&content_key, &own_key])?;
+        let intact = self.intact(&[&content_key, &own_key])?;
         let mut tx = Transaction::begin(self.ctx, self.vault)?;
         let is_recorded = |id: &str| {
             Subject::parse(&format!("{}:{id}", EntityType::Artifact))
@@ -139,7 +140,7 @@ impl Storing<'_> {
         }
         let same = |key| same_content(&*tx.log, tx.state(), key);
         let found = [same(&content_key)?, same(&own_key)?];
-        let mut all = found.iter().flatten().filter(|same| sound.contains(&same.subject));
+        let mut all = found.iter().flatten().filter(|same| intact.contains(&same.subject));
         if let Some(same) = all.clone().find(|same| same.as_artifact().task_id() == self.task.as_deref()) {
             let asked = crate::op::kernel::Added { id: same.first_event, already: true };
             return tx.finish(&[asked]);
@@ -174,16 +175,16 @@ impl Storing<'_> {
         Ok(Recorded { ids, ..done })
     }
 
-    /// The artifacts behind these keys whose content is what was stored: damaged bytes must not take the
-    /// place of good ones. Looked at before the lock is held, for it takes as long as they are large.
-    fn sound(&self, keys: &[&str]) -> Result<Vec<Subject>> {
-        let mut sound = Vec::new();
+    /// The artifacts with these keys whose content is intact: new content must not be replaced by a link to damaged
+    /// content. Called without the lock, because large content takes long to read.
+    fn intact(&self, keys: &[&str]) -> Result<Vec<Subject>> {
+        let mut intact = Vec::new();
         for key in keys {
             let same = with_view(self.vault, |snapshot, state| same_content(snapshot, state, key))?;
             let same = same.map(|same| same.subject);
-            sound.extend(same.filter(|subject| open_checked(self.ctx, &subject.to_string()).is_ok()));
+            intact.extend(same.filter(|subject| open_checked(self.ctx, &subject.to_string()).is_ok()));
         }
-        Ok(sound)
+        Ok(intact)
     }
 
     fn request(&self, kind: Kind, payload: Value, key: Option<String>) -> Request {
@@ -205,7 +206,7 @@ fn mime(incoming: &Incoming) -> &'static str {
     if incoming.lines.is_some() { "text/plain" } else { "application/octet-stream" }
 }
 
-/// The artifact that has this content already, and is not known to be damaged.
+/// The artifact with this content, unless it is known to be damaged.
 fn same_content(snapshot: &dyn Log, state: &State, key: &str) -> Result<Option<Entity>> {
     let Some(id) = state.keyed(key) else { return Ok(None) };
     let event: Option<Event> = snapshot.find(id)?;
@@ -214,14 +215,14 @@ fn same_content(snapshot: &dyn Log, state: &State, key: &str) -> Result<Option<E
     Ok(entity.filter(|entity| entity.phase != Phase::Corrupted))
 }
 
-/// A content that is wanted.
+/// An artifact to read.
 #[derive(Clone, Debug, Default)]
 pub struct GetRequest {
     /// The artifact.
     pub reference: String,
 }
 
-/// A stored content, opened and found to be what was stored.
+/// An opened artifact whose content is intact.
 #[derive(Debug)]
 pub struct GetOutcome {
     pub entity: Entity,
@@ -230,7 +231,7 @@ pub struct GetOutcome {
 }
 
 impl GetOutcome {
-    /// Hands the bytes on. They are hashed once more on the way.
+    /// Passes the bytes on, and hashes them again meanwhile.
     pub fn write(&mut self, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         use std::io::Seek;
         self.file.rewind().map_err(|e| Error::system("cannot read the content", e))?;
@@ -241,8 +242,7 @@ impl GetOutcome {
     }
 }
 
-/// Opens a content for reading. One that is not what was stored is recorded as corrupted, and no byte
-/// of it is given out.
+/// Opens an artifact for reading. Damaged content is recorded as corrupted, and none of it is returned.
 pub fn get(ctx: &Context, request: GetRequest) -> Result<GetOutcome> {
     let (entity, file) = open_checked(ctx, &request.reference)?;
     Ok(GetOutcome { entity, warnings: Vec::new(), file })
@@ -255,7 +255,7 @@ fn open_checked(ctx: &Context, reference: &str) -> Result<(Entity, File)> {
         Ok(state.entity(&subject).expect("it was resolved").into_owned())
     })?;
     if entity.as_artifact().sha256().is_none() {
-        return Err(Error::not_found(format!("{} is {}: nothing was stored for it yet", entity.name(), entity.phase)));
+        return Err(Error::not_found(format!("{} is {}; it has no content yet", entity.name(), entity.phase)));
     }
     let (found, file) = match content_of(&vault, &entity)? {
         Some(mut file) => (Some(hash_content(&mut file, &mut |_| Ok(()))?), Some(file)),
@@ -266,7 +266,7 @@ fn open_checked(ctx: &Context, reference: &str) -> Result<(Entity, File)> {
         (found, _) => {
             let found = found.map_or("missing".to_owned(), |found| found.hex());
             let payload = json!({"found_sha256": found});
-            // A vault that can only be read is damaged all the same.
+            // Best effort: the vault may be read-only.
             let _ = record_one(ctx, Kind::ArtifactCorrupted, Some(&entity.subject.to_string()), payload, None);
             Err(damaged(&entity))
         }
@@ -286,10 +286,10 @@ fn matches(entity: &Entity, found: &Digest) -> bool {
 }
 
 fn damaged(entity: &Entity) -> Error {
-    Error::corrupt(format!("the content of {} is not what was stored", entity.name()))
+    Error::corrupt(format!("the content of {} is damaged", entity.name()))
 }
 
-/// Reads every content that was stored, and says which are not what they were.
+/// Reads the content of every artifact and returns which are damaged or missing.
 pub(super) fn damaged_contents(vault: &Vault) -> Result<Vec<String>> {
     with_view(vault, |_, state| {
         let (mut damaged, mut after) = (Vec::new(), None);
@@ -301,15 +301,15 @@ pub(super) fn damaged_contents(vault: &Vault) -> Result<Vec<String>> {
                 let found = content_of(vault, entity)?.map(|mut file| hash_content(&mut file, &mut |_| Ok(())));
                 match found.transpose()? {
                     Some(found) if matches(entity, &found) => {}
-                    Some(_) => damaged.push(format!("{}: its content is not what was stored", entity.subject)),
-                    None => damaged.push(format!("{}: its content is gone", entity.subject)),
+                    Some(_) => damaged.push(format!("{}: content is damaged", entity.subject)),
+                    None => damaged.push(format!("{}: content is missing", entity.subject)),
                 }
             }
         }
     })
 }
 
-/// A content that was checked and is good.
+/// An artifact that was checked and is good.
 #[derive(Clone, Debug, Default)]
 pub struct ValidateRequest {
     /// The artifact.
@@ -318,24 +318,24 @@ pub struct ValidateRequest {
     pub key: Option<String>,
 }
 
-/// Says that a content was checked and is good.
+/// Records that an artifact was checked and is good.
 pub fn validate(ctx: &Context, request: ValidateRequest) -> Result<Recorded> {
     open_checked(ctx, &request.reference)?;
     record_one(ctx, Kind::ArtifactValidated, Some(&request.reference), json!({}), request.key)
 }
 
-/// A content that was checked and is not good.
+/// An artifact that was checked and rejected.
 #[derive(Clone, Debug, Default)]
 pub struct InvalidateRequest {
     /// The artifact.
     pub reference: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Says that a content was checked and is not good: its task is done anew.
+/// Records that an artifact was checked and rejected; its task is repeated.
 pub fn invalidate(ctx: &Context, request: InvalidateRequest) -> Result<Recorded> {
     let InvalidateRequest { reference, reason, key } = request;
     record_one(ctx, Kind::ArtifactInvalidated, Some(&reference), json!({"reason": reason}), key)

@@ -1,4 +1,4 @@
-//! hf-backup: a consistent copy, verified before it takes its name.
+//! hf-backup: a consistent copy of the vault, verified before it gets its name.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use super::{Context, random_id};
 use crate::base::Result;
 use crate::vault::{self, BackedUp};
 
-/// Where the copy goes.
+/// A backup to make.
 #[derive(Clone, Debug, Default)]
 pub struct BackupRequest {
-    /// A folder that does not exist, or is empty.
+    /// A directory that does not exist or is empty.
     pub target: PathBuf,
 }
 
@@ -19,7 +19,7 @@ pub struct BackupOutcome {
     pub copied: BackedUp,
 }
 
-/// Copies the vault, and verifies the copy.
+/// Copies the vault and verifies the copy.
 pub fn backup(ctx: &Context, request: BackupRequest) -> Result<BackupOutcome> {
     let copied = vault::backup(&ctx.open()?, &request.target, &random_id()?[..8])?;
     Ok(BackupOutcome { path: request.target, copied })

@@ -1,4 +1,4 @@
-//! hf-config: which settings are in force, where each comes from, and what the file would change.
+//! hf-config: the settings in force, where each comes from, and how the file differs from the log.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,20 +18,20 @@ names! {
     }
 }
 
-/// One setting that is in force.
+/// One setting in force.
 #[derive(Debug)]
 pub struct SettingView {
-    /// As the file would say it, with dots between the sections.
+    /// Its name in the file, with dots between the sections.
     pub name: String,
     pub value: Value,
     pub source: Source,
 }
 
-/// What is in force.
+/// The settings in force.
 #[derive(Debug)]
 pub struct ConfigOutcome {
     pub settings: Vec<SettingView>,
-    /// Whether the log says so, too; else the next command that records something does.
+    /// Whether they are recorded; if not, the next command that writes records them.
     pub recorded: bool,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
@@ -41,14 +41,14 @@ pub struct ConfigOutcome {
 /// Which settings to show.
 #[derive(Clone, Debug, Default)]
 pub struct ShowConfigRequest {
-    /// One setting, or a section with all that is in it; everything if nothing is named.
+    /// One setting or one section; default: all.
     pub name: Option<String>,
 }
 
-/// The settings in force.
+/// Returns the settings in force.
 pub fn show(ctx: &Context, request: ShowConfigRequest) -> Result<ConfigOutcome> {
     let vault = ctx.open()?;
-    // Here, and only here, a file that cannot be read is an error.
+    // Unlike everywhere else, a file that cannot be read is an error.
     let (config, warnings) = vault.config_file()?;
     let recorded = View::open(ctx, &vault)?.recorded_settings().is_some_and(|r| r.to_json() == config.to_json());
     let mut settings = flat(&config.settings);
@@ -56,7 +56,7 @@ pub fn show(ctx: &Context, request: ShowConfigRequest) -> Result<ConfigOutcome> 
         let section = format!("{name}.");
         settings.retain(|known, _| known == name || known.starts_with(&section));
         if settings.is_empty() {
-            return Err(Error::not_found(format!("'{}' is not a setting", text::cut(name, 60))));
+            return Err(Error::not_found(format!("unknown setting '{}'", text::cut(name, 60))));
         }
     }
     let source = |name: &str| match Setting::parse(name) {
@@ -68,7 +68,7 @@ pub fn show(ctx: &Context, request: ShowConfigRequest) -> Result<ConfigOutcome> 
     Ok(ConfigOutcome { settings, recorded, file: config.file.clone(), warnings })
 }
 
-/// One setting that the file and the record say differently.
+/// One setting that differs between the file and the log.
 #[derive(Debug)]
 pub struct SettingDifference {
     pub name: String,
@@ -78,13 +78,13 @@ pub struct SettingDifference {
 
 #[derive(Debug)]
 pub struct ConfigDiffOutcome {
-    /// Whether the log says anything about settings.
+    /// Whether any settings are recorded.
     pub recorded: bool,
     pub differences: Vec<SettingDifference>,
     pub warnings: Vec<String>,
 }
 
-/// What the file says and the log does not: the next command that records something takes it over.
+/// Returns how the file differs from the log. The next command that writes records the file's settings.
 pub fn diff(ctx: &Context) -> Result<ConfigDiffOutcome> {
     let vault = ctx.open()?;
     let (config, warnings) = vault.config_file()?;
@@ -97,7 +97,7 @@ pub fn diff(ctx: &Context) -> Result<ConfigDiffOutcome> {
     Ok(ConfigDiffOutcome { recorded: recorded.is_some(), differences: differences.collect(), warnings })
 }
 
-/// Every setting by its whole name, those of single agents and reviewers too.
+/// Every setting by its full name, including those of single agents and reviewers.
 fn flat(settings: &Settings) -> BTreeMap<String, Value> {
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
     let Value::Object(members) = settings.to_json() else { return all };

@@ -1,4 +1,4 @@
-//! hf-constraint: what holds for all work, changed only through an operator's decision.
+//! hf-constraint: constraints on all work, changed only by an operator's decision.
 
 use serde_json::{Map, Value, json};
 
@@ -9,42 +9,43 @@ use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::policy::approval::{ConstraintChange, Question};
 
-/// A constraint that somebody wants to hold.
+/// A constraint to apply.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyRequest {
-    /// What is to hold, in one line.
+    /// The constraint, in one line.
     pub text: String,
-    /// A reference to a task or a requirement that goes first while it holds.
+    /// A task or requirement that has priority while the constraint applies.
     pub priority: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Asks an operator to let a constraint hold.
+/// Requests an operator's approval of a constraint.
 pub fn apply(ctx: &Context, request: ApplyRequest) -> Result<Recorded> {
     let ApplyRequest { text, priority, key } = request;
-    if text.chars().count() > limits::FACT_MAX_CHARS {
-        return Err(Error::usage(format!("a constraint has at most {} characters", limits::FACT_MAX_CHARS)));
+    let length = text.chars().count();
+    if length > limits::FACT_MAX_CHARS {
+        return Err(Error::usage(format!("constraint has {length} characters; at most {}", limits::FACT_MAX_CHARS)));
     }
     let priority = priority.map(|reference| {
         let first = with_view(&ctx.open()?, |_, state| state.resolve(&reference, None))?;
         match first.entity {
             EntityType::Task | EntityType::Requirement => Ok(first.to_string()),
-            _ => Err(Error::usage(format!("only a task or a requirement can go first, not {first}"))),
+            _ => Err(Error::usage(format!("invalid priority {first}; must be a task or a requirement"))),
         }
     });
     let mut change = Map::from_iter([("text".to_owned(), Value::from(text.as_str()))]);
     change.extend(priority.transpose()?.map(|first| ("priority".to_owned(), first.into())));
-    let target = match key.as_deref().map(|key| asked_before(ctx, key)).transpose()?.flatten() {
+    let target = match key.as_deref().map(|key| target_of_key(ctx, key)).transpose()?.flatten() {
         Some(target) => target,
         None => format!("{}:{}", EntityType::Constraint, random_ulid(ctx.now)?),
     };
     ask(ctx, &target, ConstraintChange::Apply, change, format!("Apply the constraint: {text}"), key)
 }
 
-/// The constraint that a wish with this key was about: it is named before it is recorded, so a repetition
-/// has to name the same one.
-fn asked_before(ctx: &Context, key: &str) -> Result<Option<String>> {
+/// The constraint of an earlier request with this key. Its id is chosen before it is recorded, so a repeated request
+/// has to use the same one.
+fn target_of_key(ctx: &Context, key: &str) -> Result<Option<String>> {
     with_view(&ctx.open()?, |snapshot, state| {
         let Some(first) = state.keyed(key).or_else(|| parse_ulid(key)) else { return Ok(None) };
         let event = snapshot.find(first)?;
@@ -52,7 +53,7 @@ fn asked_before(ctx: &Context, key: &str) -> Result<Option<String>> {
     })
 }
 
-/// A constraint that somebody wants lifted.
+/// A constraint to remove.
 #[derive(Clone, Debug, Default)]
 pub struct RemoveRequest {
     /// The constraint.
@@ -61,7 +62,7 @@ pub struct RemoveRequest {
     pub key: Option<String>,
 }
 
-/// Asks an operator to lift a constraint.
+/// Requests an operator's approval to remove a constraint.
 pub fn remove(ctx: &Context, request: RemoveRequest) -> Result<Recorded> {
     let RemoveRequest { reference, key } = request;
     let (subject, text) = with_view(&ctx.open()?, |_, state| {

@@ -1,4 +1,4 @@
-//! hf-decide: the approval gate.
+//! hf-decide: requests for decisions, and an operator's answers.
 
 use serde_json::{Value, json};
 
@@ -9,22 +9,22 @@ use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::policy::approval::Question;
 
-/// What an operator is to be asked.
+/// A decision to request.
 #[derive(Clone, Debug)]
 pub struct DecisionRequest {
-    /// What is asked.
+    /// The kind of question.
     pub question: Question,
-    /// A reference to what it is about.
+    /// What it is about.
     pub target: String,
     /// The question, in one line.
     pub summary: String,
-    /// What there is to choose from.
+    /// The options to choose from.
     pub options: Vec<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Asks an operator.
+/// Requests a decision by an operator.
 pub fn request(ctx: &Context, request: DecisionRequest) -> Result<Recorded> {
     let DecisionRequest { question, target, summary, options, key } = request;
     let target = with_view(&ctx.open()?, |_, state| state.find(&target, question.target()))?;
@@ -34,20 +34,20 @@ pub fn request(ctx: &Context, request: DecisionRequest) -> Result<Recorded> {
     record_one(ctx, Kind::DecisionRequested, None, payload, key)
 }
 
-/// A decision whose answer is yes.
+/// A decision to approve.
 #[derive(Clone, Debug, Default)]
 pub struct ApproveRequest {
     /// The decision.
     pub reference: String,
-    /// Which of its options.
+    /// The chosen option.
     pub option: Option<String>,
-    /// Why.
+    /// The reason.
     pub comment: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// The answer is yes. For an operator.
+/// Approves a decision. For an operator.
 pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<Recorded> {
     ctx.check_operator("approving")?;
     let ApproveRequest { reference, option, comment, key } = request;
@@ -55,18 +55,18 @@ pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<Recorded> {
     record_one(ctx, Kind::DecisionApproved, Some(&reference), payload, key)
 }
 
-/// A decision whose answer is no.
+/// A decision to reject.
 #[derive(Clone, Debug, Default)]
 pub struct RejectDecisionRequest {
     /// The decision.
     pub reference: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// The answer is no. For an operator.
+/// Rejects a decision. For an operator.
 pub fn reject(ctx: &Context, request: RejectDecisionRequest) -> Result<Recorded> {
     ctx.check_operator("rejecting")?;
     let RejectDecisionRequest { reference, reason, key } = request;

@@ -39,9 +39,9 @@ impl DocumentKind {
 
     /// The kind that the path suggests, by its directory or its extension.
     fn for_path(path: &Path) -> DocumentKind {
-        let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        match (folder, ending) {
+        let dir = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match (dir, extension) {
             (Some("taskplans" | "plans"), _) => DocumentKind::Plan,
             (Some("patches"), _) | (_, Some("patch" | "diff")) => DocumentKind::Patch,
             (Some("reports"), _) => DocumentKind::Report,
@@ -93,9 +93,9 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
         std::fs::canonicalize(&path).map_err(|e| Error::usage(format!("cannot read {}: {e}", path.display())))?;
     let (sha256, size) = hash(&full)?.ok_or_else(|| Error::usage(format!("{} does not exist", path.display())))?;
     let vault = ctx.open()?;
-    let kept = kept_path(&vault, &full)?;
-    // The key gives each path one number, whoever adds it.
-    let key = format!("document:{}", Digest::of_bytes(kept.as_bytes()));
+    let stored = recorded_path(&vault, &full)?;
+    // The key makes sure that each path has only one number.
+    let key = format!("document:{}", Digest::of_bytes(stored.as_bytes()));
     let mut tx = Transaction::begin(ctx, &vault)?;
     let known = match tx.state().keyed(&key) {
         Some(id) => tx.log.find(id)?.map(|event| Subject::parse(&event.subject)).transpose()?,
@@ -105,8 +105,11 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
     if let (Some(document), Some(kind)) = (&known, kind)
         && document.as_document().kind() != Some(kind.as_str())
     {
-        let said = document.as_document().kind().unwrap_or_default();
-        return Err(Error::refused(Reason::KeyConflict, format!("{} is already a {said}", document.subject.id())));
+        let known_kind = document.as_document().kind().unwrap_or_default();
+        return Err(Error::refused(
+            Reason::KeyConflict,
+            format!("{} is already a {known_kind}", document.subject.id()),
+        ));
     }
     let content = json!({"sha256": sha256, "size_bytes": size});
     let asked = match known {
@@ -119,7 +122,7 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
             let name = |n: u64| format!("{}{n:04}", kind.letter());
             let number = tx.state().free_number(EntityType::Document, name);
             let subject = format!("{}:{}", EntityType::Document, name(number));
-            let payload = json!({"kind": kind.as_str(), "path": kept, "sha256": sha256, "size_bytes": size});
+            let payload = json!({"kind": kind.as_str(), "path": stored, "sha256": sha256, "size_bytes": size});
             tx.ask(Request { key: Some(key), ..ctx.request(Kind::DocumentAdded, Some(&subject), payload) })?
         }
     };
@@ -130,14 +133,14 @@ pub fn add(ctx: &Context, request: AddRequest) -> Result<AddOutcome> {
 }
 
 /// The path to record: relative if it is inside the vault, so that the vault can be moved.
-fn kept_path(vault: &Vault, full: &Path) -> Result<String> {
+fn recorded_path(vault: &Vault, full: &Path) -> Result<String> {
     let inside =
         std::fs::canonicalize(vault.path()).ok().and_then(|root| Some(full.strip_prefix(root).ok()?.to_owned()));
-    let kept = inside.as_deref().unwrap_or(full);
-    let kept = kept.to_str().ok_or_else(|| Error::usage("the path is not UTF-8"))?;
-    match kept.contains(text::is_unsafe) {
+    let stored = inside.as_deref().unwrap_or(full);
+    let stored = stored.to_str().ok_or_else(|| Error::usage("the path is not UTF-8"))?;
+    match stored.contains(text::is_unsafe) {
         true => Err(Error::usage("the path contains control or invisible characters")),
-        false => Ok(kept.to_owned()),
+        false => Ok(stored.to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! hf-init: make a vault, or finish one whose making was interrupted.
+//! hf-init: creates a vault, or finishes creating one after an interruption.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ use crate::vault::{Created, Vault};
 
 #[derive(Debug)]
 pub struct InitOutcome {
-    /// The first event; nothing if the vault was there already.
+    /// The first event; none if the vault existed already.
     pub created: Option<Event>,
     pub vault: PathBuf,
 }
 
-/// Makes the vault of the context, or finishes one whose making was interrupted.
+/// Creates the vault of the context, or finishes creating it after an interruption.
 pub fn init(ctx: &Context) -> Result<InitOutcome> {
     let options = ctx.write_options(&Settings::default());
     let (vault, created) = Vault::create(&ctx.vault, ctx.caller.actor.clone(), &random_id()?, options)?;
     if let (Some(clocks), Created::New(_)) = ((ctx.host.clocks)(), &created) {
-        // Without it the next command only knows that it does not know.
+        // Best effort: if it fails the next command saves them.
         let _ = vault.remember_clock(&clocks);
     }
     Ok(InitOutcome {

@@ -1,4 +1,4 @@
-//! hf-lineage: why something is as it is, and what came of it.
+//! hf-lineage: the causes and the consequences of an event.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,19 +8,19 @@ use crate::event::{Event, parse_ulid};
 use crate::state::State;
 use crate::vault::Log;
 
-/// More events than this are not gathered.
+/// At most this many events are collected.
 const NODES_MAX_COUNT: usize = 1000;
 
-/// Whose causes and consequences.
+/// An event to trace.
 #[derive(Clone, Debug)]
 pub struct LineageRequest {
-    /// An event, or an entity by any reference.
+    /// An event, or an entity.
     pub reference: String,
-    /// Towards its causes.
+    /// Whether to follow its causes.
     pub up: bool,
-    /// Towards its consequences.
+    /// Whether to follow its consequences.
     pub down: bool,
-    /// How many steps at most.
+    /// At most this many steps.
     pub depth: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct LineageRequest {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub event: Event,
-    /// Steps from where the question began: negative towards causes.
+    /// Steps from the root; negative for causes.
     pub distance: i64,
 }
 
@@ -37,18 +37,18 @@ pub type Edge = (Ulid, Ulid);
 
 #[derive(Debug)]
 pub struct LineageOutcome {
-    /// The event that the question is about.
+    /// The event to trace.
     pub root: Ulid,
     /// In the order of the log.
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
-    /// Whether something was left out, for depth or number.
+    /// Whether events were left out because of depth or number.
     pub truncated: bool,
     /// The short references of the subjects that have one.
     pub references: References,
 }
 
-/// The causes and the consequences of an event.
+/// Returns the causes and the consequences of an event.
 pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome> {
     let vault = ctx.open()?;
     let (snapshot, state) = vault.view()?;
@@ -56,10 +56,10 @@ pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome>
     let mut graph = Graph { snapshot: &*snapshot, state: &state, nodes: BTreeMap::new(), truncated: false };
     graph.add(root, 0)?;
     if request.up {
-        graph.walk(root, request.depth, -1)?;
+        graph.walk(root, request.depth, Direction::Causes)?;
     }
     if request.down {
-        graph.walk(root, request.depth, 1)?;
+        graph.walk(root, request.depth, Direction::Consequences)?;
     }
     if let Some(fault) = state.fault() {
         return Err(fault);
@@ -74,8 +74,7 @@ pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome>
     Ok(LineageOutcome { root, nodes, edges, truncated, references })
 }
 
-/// Where the question begins: the event itself; of an entity, the event that made it, or its last
-/// change when only its causes are asked for.
+/// The event to start from. For an entity, its first event, or its last if only causes are requested.
 fn find_root(snapshot: &dyn Log, state: &State, request: &LineageRequest) -> Result<Ulid> {
     let reference = request.reference.as_str();
     if let Some(id) = parse_ulid(reference)
@@ -85,7 +84,7 @@ fn find_root(snapshot: &dyn Log, state: &State, request: &LineageRequest) -> Res
     }
     let unknown = match state.resolve(reference, None) {
         Ok(subject) => {
-            let entity = state.entity(&subject).ok_or_else(|| Error::not_found(format!("{subject} does not exist")))?;
+            let entity = state.entity(&subject).ok_or_else(|| Error::not_found(format!("{subject} not found")))?;
             return Ok(if request.down { entity.first_event } else { entity.last_event });
         }
         Err(unknown) => unknown,
@@ -93,7 +92,24 @@ fn find_root(snapshot: &dyn Log, state: &State, request: &LineageRequest) -> Res
     match snapshot.ids_with_prefix(reference)?.as_slice() {
         [one] => Ok(*one),
         [] => Err(unknown),
-        _ => Err(Error::not_found(format!("'{}' is the beginning of several event ids", text::cut(reference, 40)))),
+        _ => {
+            Err(Error::not_found(format!("ambiguous '{}': several event ids start with it", text::cut(reference, 40))))
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Causes,
+    Consequences,
+}
+
+impl Direction {
+    const fn sign(self) -> i64 {
+        match self {
+            Direction::Causes => -1,
+            Direction::Consequences => 1,
+        }
     }
 }
 
@@ -105,7 +121,7 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Takes an event in; `false` if there is no more room.
+    /// Adds an event. Returns false if the limit is reached.
     fn add(&mut self, id: Ulid, distance: i64) -> Result<bool> {
         if self.nodes.contains_key(&id) {
             return Ok(true);
@@ -120,14 +136,14 @@ impl Graph<'_> {
         Ok(true)
     }
 
-    /// Walks breadth first, towards causes (−1) or consequences (+1).
-    fn walk(&mut self, root: Ulid, depth: usize, direction: i64) -> Result<()> {
+    /// Walks the graph breadth first.
+    fn walk(&mut self, root: Ulid, depth: usize, direction: Direction) -> Result<()> {
         let mut queue = VecDeque::from([(root, 0)]);
         let mut seen = BTreeSet::from([root]);
         while let Some((id, steps)) = queue.pop_front() {
             let next = match direction {
-                1 => self.state.children(id, NODES_MAX_COUNT + 1),
-                _ => self.nodes.get(&id).map(|node| node.event.parents.clone()).unwrap_or_default(),
+                Direction::Consequences => self.state.children(id, NODES_MAX_COUNT + 1),
+                Direction::Causes => self.nodes.get(&id).map(|node| node.event.parents.clone()).unwrap_or_default(),
             };
             if steps == depth {
                 self.truncated |= next.iter().any(|id| !self.nodes.contains_key(id));
@@ -135,7 +151,7 @@ impl Graph<'_> {
             }
             for id in next {
                 if seen.insert(id) {
-                    if !self.add(id, direction * (steps as i64 + 1))? {
+                    if !self.add(id, direction.sign() * (steps as i64 + 1))? {
                         return Ok(());
                     }
                     queue.push_back((id, steps + 1));

@@ -1,4 +1,4 @@
-//! hf-log: events in their order, filtered, by pages, or as they come.
+//! hf-log: events in order, filtered, page by page or as they are recorded.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use crate::base::{Error, ErrorKind, Result, Timestamp, Ulid, limits};
 use crate::event::{Event, parse_ulid};
 use crate::vault::{Position, Snapshot, Vault};
 
-/// Which events.
+/// Which events to return.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
     pub event_type: Option<String>,
@@ -19,7 +19,7 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
-    fn takes(&self, event: &Event) -> bool {
+    fn matches(&self, event: &Event) -> bool {
         self.event_type.as_ref().is_none_or(|t| t == event.event_type.as_str())
             && self.subject.as_ref().is_none_or(|s| *s == event.subject)
             && self.actor.as_ref().is_none_or(|a| *a == event.actor)
@@ -27,7 +27,7 @@ impl EventFilter {
             && self.until.is_none_or(|t| event.timestamp <= t)
     }
 
-    /// The same with a reference turned into the subject it names.
+    /// The same filter with a reference replaced by its subject.
     fn resolved(&self, vault: &Vault) -> Result<EventFilter> {
         let mut filter = self.clone();
         if let Some(text) = filter.subject.as_ref().filter(|s| !s.contains(':') && *s != "system") {
@@ -37,65 +37,65 @@ impl EventFilter {
     }
 }
 
-/// Where a page begins.
+/// Where a page starts.
 #[derive(Clone, Debug)]
 pub enum PageStart {
     Oldest,
-    /// Behind this event.
+    /// After this event.
     After(String),
-    /// So that the page ends at the newest.
+    /// So that it ends with the newest event.
     Newest,
 }
 
-/// Which page of the log.
+/// One page of the log.
 #[derive(Clone, Debug)]
 pub struct LogRequest {
-    /// Which events.
+    /// Which events to return.
     pub filter: EventFilter,
-    /// Where it begins.
+    /// Where it starts.
     pub start: PageStart,
-    /// How many at most.
+    /// At most this many events.
     pub limit: usize,
-    /// Whether the short references of the subjects are wanted: they need the state, which the log does not.
+    /// Whether to return the short references of the subjects, which requires the state.
     pub with_references: bool,
 }
 
-/// One event with the bytes of its line.
+/// One event and the bytes of its line.
 pub type LogEntry = (Event, Vec<u8>);
 
-/// What whoever follows the log is told.
+/// What `follow` passes on.
 #[derive(Debug)]
 pub enum FollowStep<'a> {
-    /// The request is right: entries come from here on.
-    Begins,
+    /// The request is valid; entries follow.
+    Started,
     Entry(&'a LogEntry),
 }
 
-/// Whoever follows the log says whether it wants more.
+/// Takes a step; returns whether to continue.
 pub type EventSink<'a> = &'a mut dyn FnMut(FollowStep<'_>) -> Result<ControlFlow<()>>;
 
 #[derive(Debug)]
 pub struct LogOutcome {
     pub entries: Vec<LogEntry>,
-    /// What was looked for, with references resolved.
+    /// The filter, with references resolved.
     pub filter: EventFilter,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<Ulid>,
-    /// How many events a page may have.
+    /// The limit of the request.
     pub limit: usize,
     /// The short references of the subjects that have one.
     pub references: References,
 }
 
 fn check_limit(limit: usize) -> Result<()> {
-    let most = limits::LOG_PAGE_MAX_EVENTS;
-    match (1..=most).contains(&limit) {
+    let max = limits::LOG_PAGE_MAX_EVENTS;
+    match (1..=max).contains(&limit) {
         true => Ok(()),
-        false => Err(Error::new(ErrorKind::LimitExceeded, format!("a page has 1 to {most} events, not {limit}"))),
+        false => Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {max}"))),
     }
 }
 
-/// One page of events.
+/// Returns one page of events.
 pub fn log(ctx: &Context, request: LogRequest) -> Result<LogOutcome> {
     check_limit(request.limit)?;
     let vault = ctx.open()?;
@@ -103,7 +103,7 @@ pub fn log(ctx: &Context, request: LogRequest) -> Result<LogOutcome> {
     let snapshot = vault.snapshot()?;
     let from = match &request.start {
         PageStart::Oldest => Position::START,
-        PageStart::After(cursor) => behind(&snapshot, cursor)?,
+        PageStart::After(cursor) => position_after(&snapshot, cursor)?,
         PageStart::Newest => {
             let entries = newest(&snapshot, &filter, request.limit)?;
             return Ok(outcome(&vault, &request, filter, entries, None));
@@ -112,7 +112,7 @@ pub fn log(ctx: &Context, request: LogRequest) -> Result<LogOutcome> {
     let mut entries: Vec<LogEntry> = Vec::new();
     let mut more = false;
     snapshot.events(from, &mut |_, event, line| {
-        if filter.takes(&event) {
+        if filter.matches(&event) {
             if entries.len() == request.limit {
                 more = true;
                 return Ok(ControlFlow::Break(()));
@@ -132,16 +132,16 @@ fn outcome(
     entries: Vec<LogEntry>,
     next_cursor: Option<Ulid>,
 ) -> LogOutcome {
-    // A courtesy: without a state there are none.
+    // Best effort: if the state cannot be read there are no references.
     let state = if request.with_references { vault.view().ok() } else { None };
     let subjects = entries.iter().map(|(event, _)| event.subject.as_str());
     let references = state.map(|(_, state)| references(&state, subjects)).unwrap_or_default();
     LogOutcome { entries, filter, next_cursor, limit: request.limit, references }
 }
 
-/// The place behind a cursor's event.
-fn behind(snapshot: &Snapshot, cursor: &str) -> Result<Position> {
-    let invalid = || Error::new(ErrorKind::InvalidCursor, "the cursor is not the id of an event in this log");
+/// The position after a cursor's event.
+fn position_after(snapshot: &Snapshot, cursor: &str) -> Result<Position> {
+    let invalid = || Error::new(ErrorKind::InvalidCursor, "unknown cursor; it must be the id of an event in this log");
     let id = parse_ulid(cursor).ok_or_else(invalid)?;
     snapshot.find(id)?.ok_or_else(invalid)?;
     snapshot.seek(id.increment().map_err(|_| invalid())?)
@@ -150,7 +150,7 @@ fn behind(snapshot: &Snapshot, cursor: &str) -> Result<Position> {
 fn newest(snapshot: &Snapshot, filter: &EventFilter, limit: usize) -> Result<Vec<LogEntry>> {
     let mut entries: Vec<LogEntry> = Vec::new();
     snapshot.events_back(&mut |event, line| {
-        if filter.takes(&event) {
+        if filter.matches(&event) {
             entries.push((event, line.to_vec()));
         }
         Ok(if entries.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -159,8 +159,8 @@ fn newest(snapshot: &Snapshot, filter: &EventFilter, limit: usize) -> Result<Vec
     Ok(entries)
 }
 
-/// Hands events to `take` as they are published, until it has enough. `start` is where to begin;
-/// `Newest` begins with the last `limit` events.
+/// Passes events to `take` as they are published, until it returns a break. `Newest` starts with the last `limit`
+/// events.
 pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result<()> {
     check_limit(request.limit)?;
     let vault = ctx.open()?;
@@ -170,12 +170,12 @@ pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result
     let (first, mut seen) = match &request.start {
         PageStart::Oldest => (Vec::new(), None),
         PageStart::After(cursor) => {
-            behind(&snapshot, cursor)?;
+            position_after(&snapshot, cursor)?;
             (Vec::new(), parse_ulid(cursor))
         }
         PageStart::Newest => (newest(&snapshot, &filter, request.limit)?, snapshot.head.map(|head| head.id)),
     };
-    if take(FollowStep::Begins)?.is_break() {
+    if take(FollowStep::Started)?.is_break() {
         return Ok(());
     }
     for entry in &first {
@@ -191,7 +191,7 @@ pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result
     }
 }
 
-/// Passes on what was published behind `seen`.
+/// Passes on what was published after `seen`.
 fn pass_on(
     vault: &Vault,
     filter: &EventFilter,
@@ -209,7 +209,7 @@ fn pass_on(
     let mut flow = ControlFlow::Continue(());
     snapshot.events(from, &mut |_, event, line| {
         *seen = Some(event.id);
-        if filter.takes(&event) {
+        if filter.matches(&event) {
             flow = take(FollowStep::Entry(&(event, line.to_vec())))?;
         }
         Ok(flow)

@@ -1,10 +1,11 @@
-//! What the commands do: one public function each, `verb(ctx, VerbRequest) -> Result<VerbOutcome>`. `kernel` is the one way
-//! to write and to read; every other room is a noun.
+//! The operations behind the commands, one public function each. All writes and reads go through `kernel`; every other
+//! module is named after what it is about.
 //!
-//! Invariant: every one is `verb(ctx, VerbRequest) -> Result<VerbOutcome>`, without a request where there is nothing
-//! to ask, and with one more argument where it streams (`every_operation_takes_a_request`).
-//! Invariant: nothing here prints, parses, reads the environment or the time of day, catches a signal or executes itself;
-//! the front end says all of that in a `Context` (`no_operation_reads_the_world_by_itself`).
+//! Invariant: an operation is `verb(ctx, VerbRequest) -> Result<VerbOutcome>`, without a request if it has no
+//! parameters, and with one more argument if it streams (`every_operation_takes_a_request`).
+//! Invariant: no operation prints, parses arguments, reads the environment or the clock, installs a signal handler or
+//! executes its own binary; the front end passes everything it needs in a `Context`
+//! (`no_operation_reads_its_environment_directly`).
 
 pub mod agent;
 mod append;
@@ -61,8 +62,7 @@ pub use verify::{RecoverOutcome, RecoverRequest, VerifyOutcome, VerifyRequest, r
 pub use watchdog::{Health, WatchdogOutcome, WatchdogRequest, watchdog};
 
 impl Host {
-    /// What a program has to say for itself: what time it is. The rest is as in a shell that sets nothing, and no
-    /// job can be fired.
+    /// A host with only a clock. Everything else has its default, and no job can be fired.
     pub fn new(clock: fn() -> Now) -> Host {
         Host {
             clock,
@@ -79,7 +79,7 @@ impl Host {
 }
 
 impl Context {
-    /// A call on a vault, by somebody, in the shell of somebody.
+    /// A call on a vault by a caller, with defaults for everything else.
     pub fn new(vault: PathBuf, caller: Caller, host: Host) -> Context {
         Context {
             vault,
@@ -95,13 +95,13 @@ impl Context {
     }
 }
 
-/// What is to be done after a commit, whoever made it.
+/// The functions that find follow-ups of a commit.
 const AFTER_COMMIT: &[AfterCommit] = &[job::wake];
 
-/// Short references by the subjects that they name.
+/// Short references by subject.
 pub type References = BTreeMap<String, String>;
 
-/// The short references of those of these subjects that have one.
+/// The short references of the subjects that have one.
 fn references<'a>(state: &State, subjects: impl Iterator<Item = &'a str>) -> References {
     let subjects: BTreeSet<&str> = subjects.collect();
     let name = |subject: &str| {
@@ -112,16 +112,16 @@ fn references<'a>(state: &State, subjects: impl Iterator<Item = &'a str>) -> Ref
     subjects.into_iter().filter_map(name).collect()
 }
 
-/// A ULID for something that is named before it is recorded.
+/// A ULID for something that needs an id before it is recorded.
 fn random_ulid(now: Now) -> Result<Ulid> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
+    getrandom::fill(&mut random).map_err(|e| Error::system("cannot get random numbers from the kernel", e))?;
     Ok(Ulid::from_parts(now.millis, u128::from_le_bytes(random) >> 48))
 }
 
-/// A random id for something new outside of the log.
+/// A random id for something that is not in the log.
 fn random_id() -> Result<String> {
     let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|e| Error::system("the kernel gives no random numbers", e))?;
+    getrandom::fill(&mut random).map_err(|e| Error::system("cannot get random numbers from the kernel", e))?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }

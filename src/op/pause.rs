@@ -1,4 +1,4 @@
-//! hf-pause and hf-resume: a person holds a project up, looks, mends, and lets it go on where it was.
+//! hf-pause and hf-resume: an operator pauses a project, and resumes it where it was.
 
 use std::time::Duration;
 
@@ -15,73 +15,73 @@ use crate::policy::{project, rules};
 use crate::state::State;
 use crate::vault::Vault;
 
-/// How often whoever waits for a project to come to rest looks at it.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often a project is checked while a caller waits until it is drained.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub struct PauseOutcome {
-    /// Nothing where there was nothing to record, ever: what nobody paused goes on already.
+    /// None if there was nothing to record: a resume of `main`, which was never paused.
     pub recorded: Option<Recorded>,
     pub project: PauseProgress,
 }
 
-/// A project that was told to rest, or is waited for, and how far it has come to that.
+/// The result of a pause, an archiving, or only a wait.
 #[derive(Debug)]
 pub struct RestOutcome {
-    /// Nothing where it was only waited for.
+    /// None after only a wait.
     pub recorded: Option<Recorded>,
     pub project: PauseProgress,
 }
 
-/// How far a project has come to rest.
+/// How far a project is drained.
 #[derive(Clone, Debug)]
 pub struct PauseProgress {
     pub subject: Subject,
     pub state: Phase,
-    /// Who is still there: sessions and jobs, by name.
+    /// The sessions and jobs that are left, by name.
     pub left: Vec<String>,
 }
 
-/// A project that is to be held up: the one of the context.
+/// A pause of the context's project.
 #[derive(Clone, Debug, Default)]
 pub struct PauseRequest {
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Nothing starts in a project from here on, and its agents are asked to leave.
+/// Pauses a project: nothing new starts, and its agents are asked to log out.
 pub fn pause(ctx: &Context, request: PauseRequest) -> Result<PauseOutcome> {
     ctx.check_operator("pausing a project")?;
     let reason = request.reason.trim();
     if reason.is_empty() {
-        return Err(Error::usage("a pause needs a reason"));
+        return Err(Error::usage("missing reason; a pause must have one"));
     }
     let (config, _) = ctx.open()?.config()?;
     let grace = config.count(Setting::PauseGraceSeconds);
     change(ctx, Kind::ProjectPaused, json!({"reason": reason, "grace_seconds": grace}))
 }
 
-/// A project that is closed for good: the one of the context.
+/// An archiving of the context's project.
 #[derive(Clone, Debug, Default)]
 pub struct ArchiveRequest {
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
-/// It can only be read from here on.
+/// Archives a project: from now on it can only be read.
 pub fn archive(ctx: &Context, request: ArchiveRequest) -> Result<PauseOutcome> {
     ctx.check_operator("archiving a project")?;
     change(ctx, Kind::ProjectArchived, json!({"reason": request.reason}))
 }
 
-/// A project that is to go on: the one of the context.
+/// A resume of the context's project.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeProjectRequest {
-    /// Why.
+    /// The reason.
     pub comment: Option<String>,
 }
 
-/// Its work goes on where it was.
+/// Resumes a project: its work continues where it was.
 pub fn resume_project(ctx: &Context, request: ResumeProjectRequest) -> Result<PauseOutcome> {
     ctx.check_operator("resuming a project")?;
     change(ctx, Kind::ProjectResumed, json!({"comment": request.comment}))
@@ -95,43 +95,43 @@ fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<Pause
     if kind == Kind::ProjectResumed && is_stopped(tx.state()) {
         return Err(rules::stopped(tx.state()));
     }
-    // Looked at before it is recorded: what is recorded is never refused.
+    // Viewed before the commit: an error after it would refuse what is recorded.
     let (recorded, project) = match tx.state().phase_of(&project) {
-        Phase::Absent if kind == Kind::ProjectResumed => (None, look(tx.state(), &project)),
+        Phase::Absent if kind == Kind::ProjectResumed => (None, progress(tx.state(), &project)),
         _ => {
             let asked = tx.ask(ctx.request(kind, Some(&project.to_string()), payload))?;
-            let seen = look(tx.state(), &project);
-            (Some(tx.finish(&[asked])?), seen)
+            let progress = progress(tx.state(), &project);
+            (Some(tx.finish(&[asked])?), progress)
         }
     };
     Ok(PauseOutcome { recorded, project })
 }
 
-/// A name that nothing belongs to is more likely a slip than a project.
+/// Refuses an unknown project: it is more likely a typo than a new project.
 fn check_known(state: &State, project: &Subject) -> Result<()> {
     match state.phase_of(project) == Phase::Absent && project.id() != project::MAIN {
-        true => Err(Error::not_found(format!("there is no project '{}'", project.id()))),
+        true => Err(Error::not_found(format!("project '{}' not found", project.id()))),
         false => Ok(()),
     }
 }
 
-fn look(state: &State, project: &Subject) -> PauseProgress {
+fn progress(state: &State, project: &Subject) -> PauseProgress {
     let left = project::still_active(state, project);
     PauseProgress { subject: project.clone(), state: project::phase(state, project), left }
 }
 
-/// What a person wants of a project that is to rest.
+/// What to do with the context's project.
 #[derive(Clone, Debug, Default)]
 pub struct RestRequest {
-    /// Why; nothing if it is only waited for.
+    /// The reason for a pause; none to only wait.
     pub reason: Option<String>,
-    /// Close it for good.
+    /// Archive it instead.
     pub archive: bool,
-    /// Wait until nobody is left in it, at most so long.
+    /// Wait until it is drained, at most this long.
     pub wait: Option<Duration>,
 }
 
-/// Brings a project to rest: pauses or archives it, and waits for it where that is wanted.
+/// Pauses or archives a project, and waits until it is drained if requested.
 pub fn rest(ctx: &Context, request: RestRequest) -> Result<RestOutcome> {
     let done = match (request.archive, request.reason) {
         (true, reason) => Some(archive(ctx, ArchiveRequest { reason })?),
@@ -146,15 +146,14 @@ pub fn rest(ctx: &Context, request: RestRequest) -> Result<RestOutcome> {
     Ok(RestOutcome { recorded, project })
 }
 
-/// A paused project that is waited for: the one of the context.
+/// A wait for the context's project.
 #[derive(Clone, Debug, Default)]
 pub struct WaitUntilDrainedRequest {
-    /// At most so long.
+    /// The longest wait.
     pub max: Duration,
 }
 
-/// Waits until a paused project has come to rest. What is overdue is recorded on the way, so that no watchdog is
-/// needed.
+/// Waits until a paused project is drained. What is overdue is recorded meanwhile, so that no watchdog is needed.
 pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Result<PauseProgress> {
     ctx.check_operator("waiting for a pause")?;
     let vault = ctx.open()?;
@@ -165,54 +164,55 @@ pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Re
     loop {
         let ctx = ctx.at_this_moment();
         settle(&ctx, &vault, &project)?;
-        let seen = with_view(&vault, |_, state| Ok(look(state, &project)))?;
-        let over = until.is_some_and(|until| crate::job::moment() >= until);
-        if seen.left.is_empty() || over || signals.asked().is_some() || seen.state != Phase::Paused {
-            return Ok(seen);
+        let progress = with_view(&vault, |_, state| Ok(progress(state, &project)))?;
+        let timed_out = until.is_some_and(|until| crate::job::moment() >= until);
+        if progress.left.is_empty() || timed_out || signals.asked().is_some() || progress.state != Phase::Paused {
+            return Ok(progress);
         }
-        signals.pause(LOOK_EVERY)?;
+        signals.pause(CHECK_EVERY)?;
     }
 }
 
-/// Sessions whose time is over are ended, and jobs that ended without a word are made up for.
+/// Ends sessions past their limit, and records the end of jobs whose supervisor could not.
 fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
     let view = View::open(ctx, vault)?;
-    let late = view.due.iter().any(|due| due.code == Code::SessionExpired);
+    let sessions_due = view.due.iter().any(|due| due.code == Code::SessionExpired);
     let jobs = project::jobs(view.state(), project);
-    // It holds the index, for which whoever has the vault's lock may wait.
+    // The view keeps the index in use, which a process that has the vault's lock may wait for.
     drop(view);
     for task in jobs {
         job::settle(ctx, vault, &task)?;
     }
-    match late {
+    match sessions_due {
         true => Transaction::begin(ctx, vault)?.settle(std::slice::from_ref(project)),
         false => Ok(()),
     }
 }
 
-/// How a project stands.
+/// The state of a project.
 #[derive(Debug)]
 pub struct ProjectView {
     pub name: String,
     pub state: Phase,
     pub sessions: usize,
-    /// Tasks that somebody is at, and those that are not over.
+    /// Tasks in progress.
     pub running: usize,
+    /// Tasks that have not ended.
     pub open: usize,
 }
 
-/// Every project, `main` first; nothing where there was never more than `main`, and that was never paused.
+/// Every project, `main` first; empty if there is only `main` and it was never paused.
 pub fn views(state: &State) -> Vec<ProjectView> {
     let known = state.entities(EntityType::Project, None, usize::MAX);
     if known.is_empty() {
         return Vec::new();
     }
-    let of_state = |at: Phase| state.in_phase(EntityType::Task, at, usize::MAX);
-    let (going, waiting) = ([Phase::Assigned, Phase::Running, Phase::Retrying], [Phase::Proposed, Phase::Ready]);
-    let projects = |states: &[Phase]| -> Vec<Subject> {
-        states.iter().flat_map(|at| of_state(*at)).filter_map(|task| project::project_of(&task)).collect()
+    let tasks_in = |phase: Phase| state.in_phase(EntityType::Task, phase, usize::MAX);
+    let (in_progress, waiting) = ([Phase::Assigned, Phase::Running, Phase::Retrying], [Phase::Proposed, Phase::Ready]);
+    let projects = |phases: &[Phase]| -> Vec<Subject> {
+        phases.iter().flat_map(|phase| tasks_in(*phase)).filter_map(|task| project::project_of(&task)).collect()
     };
-    let (going, waiting) = (projects(&going), projects(&waiting));
+    let (in_progress, waiting) = (projects(&in_progress), projects(&waiting));
     let mut names: Vec<Subject> = vec![project::main()];
     names.extend(known.into_iter().map(|project| project.subject).filter(|subject| *subject != project::main()));
     let view = |subject: Subject| {
@@ -221,26 +221,29 @@ pub fn views(state: &State) -> Vec<ProjectView> {
             name: subject.id().to_owned(),
             state: project::phase(state, &subject),
             sessions: project::sessions(state, &subject).len(),
-            running: count(&going),
-            open: count(&going) + count(&waiting),
+            running: count(&in_progress),
+            open: count(&in_progress) + count(&waiting),
         }
     };
     names.into_iter().map(view).collect()
 }
 
-/// Refuses a project that was named beside a requirement of another.
-pub(super) fn check_same(ctx: &Context, state: &State, requirement: &str) -> Result<()> {
+/// Refuses a requirement that belongs to another project than the named one.
+pub(super) fn check_same_project(ctx: &Context, state: &State, requirement: &str) -> Result<()> {
     let requirement = state.entity(&state.find(requirement, EntityType::Requirement)?).map(|r| r.into_owned());
-    let own = requirement.as_ref().and_then(project::project_of);
-    match (requirement, own, ctx.project.as_ref().map(project::subject)) {
-        (Some(requirement), Some(own), Some(named)) if own != named => {
-            Err(Error::usage(format!("{} belongs to project {}, not to {}", requirement.name(), own.id(), named.id())))
-        }
+    let actual = requirement.as_ref().and_then(project::project_of);
+    match (requirement, actual, ctx.project.as_ref().map(project::subject)) {
+        (Some(requirement), Some(actual), Some(named)) if actual != named => Err(Error::usage(format!(
+            "{} belongs to project {}, not to {}",
+            requirement.name(),
+            actual.id(),
+            named.id()
+        ))),
         _ => Ok(()),
     }
 }
 
-/// The id of a project, for a payload; nothing for the one that always exists.
-pub(super) fn member(project: Option<&EntityId>) -> Option<&str> {
+/// The id of a project for a payload; none for `main`, which is the default.
+pub(super) fn project_member(project: Option<&EntityId>) -> Option<&str> {
     project.map(EntityId::as_str).filter(|name| *name != project::MAIN)
 }

@@ -1,4 +1,4 @@
-//! hf-require: what is wanted, analysed, approved by an operator, built and verified.
+//! hf-require: requirements, which are analyzed, approved by an operator, implemented and verified.
 
 use serde_json::json;
 
@@ -8,21 +8,21 @@ use crate::event::Kind;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 
-/// Something that somebody wants.
+/// A requirement to propose.
 #[derive(Clone, Debug, Default)]
 pub struct ProposeRequirementRequest {
-    /// What is wanted, in one line.
+    /// A one-line title.
     pub title: String,
-    /// More about it.
+    /// A longer description.
     pub description: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Puts a requirement in.
+/// Proposes a requirement.
 pub fn propose(ctx: &Context, request: ProposeRequirementRequest) -> Result<Recorded> {
     let ProposeRequirementRequest { title, description, key } = request;
-    let project = super::pause::member(ctx.project.as_ref());
+    let project = super::pause::project_member(ctx.project.as_ref());
     record_one(
         ctx,
         Kind::RequirementProposed,
@@ -32,24 +32,24 @@ pub fn propose(ctx: &Context, request: ProposeRequirementRequest) -> Result<Reco
     )
 }
 
-/// A requirement that was analysed.
+/// The analysis of a requirement.
 #[derive(Clone, Debug, Default)]
 pub struct AnalyzeRequest {
     /// The requirement.
     pub reference: String,
-    /// What the analysis found.
+    /// The result of the analysis.
     pub analysis: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Records its analysis and thereby asks an operator. An analysis that came before no longer counts.
+/// Records an analysis, which requests an operator's approval. It replaces an earlier analysis.
 pub fn analyze(ctx: &Context, request: AnalyzeRequest) -> Result<Recorded> {
     let AnalyzeRequest { reference, analysis, key } = request;
     record_one(ctx, Kind::RequirementAnalyzed, Some(&reference), json!({"analysis": analysis}), key)
 }
 
-/// A requirement whose work was checked.
+/// A requirement that was verified.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyRequirementRequest {
     /// The requirement.
@@ -58,47 +58,47 @@ pub struct VerifyRequirementRequest {
     pub key: Option<String>,
 }
 
-/// What was built was checked and holds.
+/// Records that the implementation was verified.
 pub fn verify(ctx: &Context, request: VerifyRequirementRequest) -> Result<Recorded> {
     record_one(ctx, Kind::RequirementVerified, Some(&request.reference), json!({}), request.key)
 }
 
-/// A requirement that no longer counts.
+/// A requirement to supersede.
 #[derive(Clone, Debug, Default)]
 pub struct SupersedeRequest {
     /// The requirement.
     pub reference: String,
-    /// A reference to the one that takes its place.
+    /// The requirement that replaces it.
     pub by: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Another requirement takes its place.
+/// Supersedes a requirement.
 pub fn supersede(ctx: &Context, request: SupersedeRequest) -> Result<Recorded> {
     let SupersedeRequest { reference, by, key } = request;
     let by = by.map(|by| find(ctx, &by, EntityType::Requirement)).transpose()?;
     record_one(ctx, Kind::RequirementSuperseded, Some(&reference), json!({"by": by}), key)
 }
 
-/// A requirement that is given up.
+/// A requirement to reject.
 #[derive(Clone, Debug, Default)]
 pub struct RejectRequirementRequest {
     /// The requirement.
     pub reference: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// An operator gives it up before anybody was asked.
+/// Rejects a requirement before its approval is requested. For an operator.
 pub fn reject(ctx: &Context, request: RejectRequirementRequest) -> Result<Recorded> {
     let RejectRequirementRequest { reference, reason, key } = request;
     record_one(ctx, Kind::RequirementRejected, Some(&reference), json!({"reason": reason}), key)
 }
 
-/// The id of what a reference names. Ids never change, so this may be asked before the lock is held.
+/// The id of a referenced entity. Ids never change, so no lock is needed.
 pub(super) fn find(ctx: &Context, reference: &str, wanted: EntityType) -> Result<String> {
     with_view(&ctx.open()?, |_, state| Ok(state.find(reference, wanted)?.id().to_owned()))
 }

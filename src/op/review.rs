@@ -51,14 +51,14 @@ pub fn status(ctx: &Context) -> Result<DebateView> {
     let vault = ctx.open()?;
     let (config, _) = vault.config()?;
     with_view(&vault, |snapshot, state| {
-        let view = look(state, &config);
-        view.newest.iter().for_each(|review| keep_file(&vault, snapshot, review));
+        let view = debate_view(state, &config);
+        view.newest.iter().for_each(|review| restore_file(&vault, snapshot, review));
         Ok(view)
     })
 }
 
 /// Writes the file of a review if it is missing, as after a crash. Best effort: its content is in the log.
-fn keep_file(vault: &Vault, snapshot: &dyn Log, review: &Entity) {
+fn restore_file(vault: &Vault, snapshot: &dyn Log, review: &Entity) {
     let id = review.subject.id();
     if vault.has_review(id).unwrap_or(true) {
         return;
@@ -70,7 +70,7 @@ fn keep_file(vault: &Vault, snapshot: &dyn Log, review: &Entity) {
     }
 }
 
-fn look(state: &State, config: &Config) -> DebateView {
+fn debate_view(state: &State, config: &Config) -> DebateView {
     let newest_mission = mission::newest(state);
     let running = newest_mission.as_ref().filter(|mission| mission.phase == Phase::Running).map(|m| m.subject.clone());
     let current = |debate: &Entity| debate.as_debate().mission() == running;
@@ -113,7 +113,7 @@ fn prompt_for(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<Promp
         if let Some(reviewer) = reviewer {
             check_known(state, &config, reviewer)?;
         }
-        let view = look(state, &config);
+        let view = debate_view(state, &config);
         if view.is(Phase::Exhausted) {
             return Err(review::out_of_rounds());
         }
@@ -172,16 +172,17 @@ pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutco
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     check_known(tx.state(), &tx.config, reviewer)?;
-    let mut asked = Request { key, ..ctx.request(Kind::ReviewRecorded, None, said(reviewer, reply, &parsed.fails)) };
-    let (mut recorded, view) = match before(&tx, &mut asked)? {
-        Some(first) => (first, look(tx.state(), &tx.config)),
+    let mut asked =
+        Request { key, ..ctx.request(Kind::ReviewRecorded, None, review_payload(reviewer, reply, &parsed.fails)) };
+    let (mut recorded, view) = match first_recording(&tx, &mut asked)? {
+        Some(first) => (first, debate_view(tx.state(), &tx.config)),
         None => {
-            asked.payload.insert("debate_id".to_owned(), open(ctx, &mut tx)?.id().into());
+            asked.payload.insert("debate_id".to_owned(), open_debate(ctx, &mut tx)?.id().into());
             let number = tx.state().free_number(EntityType::Review, |n| review::id(reviewer, n));
             asked.subject = Some(format!("{}:{}", EntityType::Review, review::id(reviewer, number)));
             let asked = tx.ask(asked)?;
             // Viewed before the commit: an error after it would refuse what is recorded.
-            let view = look(tx.state(), &tx.config);
+            let view = debate_view(tx.state(), &tx.config);
             (tx.finish(&[asked])?, view)
         }
     };
@@ -193,12 +194,12 @@ pub fn record(ctx: &Context, request: RecordReviewRequest) -> Result<ReviewOutco
     Ok(ReviewOutcome { recorded, review: id, file, passes: parsed.passes.len(), fails: parsed.fails, view, ran: false })
 }
 
-fn said(reviewer: &str, reply: &str, fails: &[String]) -> Value {
+fn review_payload(reviewer: &str, reply: &str, fails: &[String]) -> Value {
     json!({"reviewer": reviewer, "text": reply, "fails": fails})
 }
 
 /// The first recording, if the key is recorded already, in whichever debate.
-fn before(tx: &Transaction<'_>, asked: &mut Request) -> Result<Option<Recorded>> {
+fn first_recording(tx: &Transaction<'_>, asked: &mut Request) -> Result<Option<Recorded>> {
     let Some(first) = asked.key.as_ref().and_then(|key| tx.state().keyed(key)) else { return Ok(None) };
     let debate = tx.log.find(first)?.and_then(|event| event.payload.get("debate_id").cloned());
     let mut same = asked.clone();
@@ -207,7 +208,7 @@ fn before(tx: &Transaction<'_>, asked: &mut Request) -> Result<Option<Recorded>>
 }
 
 /// The open debate; opens one if there is none.
-fn open(ctx: &Context, tx: &mut Transaction<'_>) -> Result<Subject> {
+fn open_debate(ctx: &Context, tx: &mut Transaction<'_>) -> Result<Subject> {
     if let Some(debate) = review::open(tx.state()) {
         return Ok(debate.subject);
     }
@@ -215,10 +216,10 @@ fn open(ctx: &Context, tx: &mut Transaction<'_>) -> Result<Subject> {
     if review::exhausted(tx.state()).is_some() {
         return Err(review::out_of_rounds());
     }
-    begin(ctx, tx).map(|(subject, _)| subject)
+    open_new_debate(ctx, tx).map(|(subject, _)| subject)
 }
 
-fn begin(ctx: &Context, tx: &mut Transaction<'_>) -> Result<(Subject, crate::op::kernel::Added)> {
+fn open_new_debate(ctx: &Context, tx: &mut Transaction<'_>) -> Result<(Subject, crate::op::kernel::Added)> {
     let mission = mission::running(tx.state()).map(|mission| mission.subject.id().to_owned());
     let payload = json!({"reviewers": tx.config.texts(Setting::ReviewersOrder), "mission_id": mission});
     let subject = format!("{}:{}", EntityType::Debate, random_ulid(ctx.now)?);
@@ -231,10 +232,10 @@ pub fn reopen(ctx: &Context) -> Result<Recorded> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     if let Some(open) = review::open(tx.state()) {
-        let held = crate::op::kernel::Added { id: open.last_event, already: true };
-        return tx.finish(&[held]);
+        let unchanged = crate::op::kernel::Added { id: open.last_event, already: true };
+        return tx.finish(&[unchanged]);
     }
-    let (_, asked) = begin(ctx, &mut tx)?;
+    let (_, asked) = open_new_debate(ctx, &mut tx)?;
     tx.finish(&[asked])
 }
 
@@ -263,10 +264,10 @@ pub fn fails(ctx: &Context, request: FailsRequest) -> Result<FailsOutcome> {
                 let subject = state.find(reference, EntityType::Review)?;
                 state.entity(&subject).map(|review| review.into_owned())
             }
-            None => look(state, &config).newest,
+            None => debate_view(state, &config).newest,
         };
         let review = review.ok_or_else(|| Error::not_found("no review yet"))?;
-        keep_file(&vault, snapshot, &review);
+        restore_file(&vault, snapshot, &review);
         Ok(FailsOutcome { review: review.subject.id().to_owned(), fails: fails_of(&review) })
     })
 }
@@ -278,13 +279,13 @@ pub struct RunReviewRequest {
     pub spec: String,
 }
 
-/// Asks the reviewers in turn until one of them reports a FAIL, they agree, or all rounds are used up. Calls `tell`
-/// with the name of each reviewer.
-pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
+/// Asks the reviewers in turn until one of them reports a FAIL, they agree, or all rounds are used up. Calls
+/// `on_reviewer` with the name of each reviewer.
+pub fn run(ctx: &Context, request: RunReviewRequest, on_reviewer: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
     let vault = ctx.open()?;
     loop {
         let (config, _) = vault.config()?;
-        let view = with_view(&vault, |_, state| Ok(look(state, &config)))?;
+        let view = with_view(&vault, |_, state| Ok(debate_view(state, &config)))?;
         let reviewer = match view.turn {
             Some(reviewer) => reviewer,
             None if view.is(Phase::Exhausted) => return Err(review::out_of_rounds()),
@@ -292,11 +293,11 @@ pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str))
             None => config.texts(Setting::ReviewersOrder).into_iter().next().unwrap_or_default(),
         };
         let prompt = prompt_for(ctx, &request.spec, Some(&reviewer))?.prompt;
-        tell(&reviewer);
+        on_reviewer(&reviewer);
         let reply = ask(&vault, &config, &reviewer, &prompt)?;
         let ctx = ctx.at_this_moment();
-        let said = RecordReviewRequest { reviewer: reviewer.clone(), reply, key: None };
-        let done = record(&ctx, said).map_err(|error| match error.kind {
+        let request = RecordReviewRequest { reviewer: reviewer.clone(), reply, key: None };
+        let done = record(&ctx, request).map_err(|error| match error.kind {
             ErrorKind::Usage => Error::system(format!("invalid review by {reviewer}"), error.message),
             _ => error,
         })?;
@@ -310,11 +311,11 @@ pub fn run(ctx: &Context, request: RunReviewRequest, tell: &mut dyn FnMut(&str))
 fn ask(vault: &Vault, config: &Config, reviewer: &str, prompt: &str) -> Result<String> {
     let command = config.reviewer(reviewer)?;
     let line = command.ok_or_else(|| Error::usage(format!("reviewers.{reviewer}.command is not set")))?;
-    let folder =
+    let dir =
         std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
-    let folder = folder.parent().unwrap_or(&folder);
+    let dir = dir.parent().unwrap_or(&dir);
     let max = Duration::from_secs(config.count(Setting::ReviewersTimeoutSeconds));
     let who = format!("reviewer {reviewer}");
-    let printed = hook::shell(&who, &line, folder, &[], prompt, max)?;
+    let printed = hook::shell(&who, &line, dir, &[], prompt, max)?;
     String::from_utf8(printed).map_err(|_| Error::system(format!("invalid review by {reviewer}"), "not UTF-8"))
 }

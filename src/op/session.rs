@@ -14,12 +14,12 @@ use crate::policy::{project, ready};
 use crate::state::{Entity, State};
 use crate::vault::{Log, Vault};
 
-/// How long after a resume a new session is told about it.
+/// How long after a resume a new session is informed of it.
 const RESUMED_SECONDS: i64 = 300;
 /// How many events about a task are shown.
 const EVENTS_SHOWN: usize = 5;
 /// How many events are read at most to find them.
-const EVENTS_LOOKED_AT: usize = 2000;
+const EVENTS_READ_MAX: usize = 2000;
 
 names! {
     /// What an agent, or the program that starts it, should do.
@@ -51,7 +51,7 @@ pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)
 }
 
 /// The session of this shell.
-fn mine(ctx: &Context, state: &State) -> Result<Entity> {
+fn own_session(ctx: &Context, state: &State) -> Result<Entity> {
     let name =
         ctx.session.as_deref().ok_or_else(|| Error::usage("missing session; set HF_SESSION or use --session"))?;
     let subject = state.find(name, EntityType::Session)?;
@@ -78,7 +78,7 @@ fn agent_of(ctx: &Context) -> Result<EntityId> {
 /// A session to start.
 #[derive(Clone, Debug, Default)]
 pub struct LoginRequest {
-    /// How long the session lasts without being renewed; default: the setting.
+    /// How long the session lasts without being renewed; default: from the settings.
     pub ttl_seconds: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ pub fn login(ctx: &Context, request: LoginRequest) -> Result<LoginOutcome> {
     let mut tx = Transaction::begin(ctx, &vault)?;
     let ttl = request.ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
     let payload = json!({
-        "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::member(ctx.project.as_ref()),
+        "agent_id": agent.as_str(), "ttl_seconds": ttl, "project_id": pause::project_member(ctx.project.as_ref()),
     });
     settle_open(&mut tx, &agent)?;
     let old = open_of(tx.state(), &agent, &ctx.project());
@@ -124,7 +124,7 @@ fn open_of(state: &State, agent: &EntityId, project: &Subject) -> Vec<Entity> {
 /// A session to renew.
 #[derive(Clone, Debug, Default)]
 pub struct RenewRequest {
-    /// How long the session lasts from now on; default: the setting.
+    /// How long the session lasts from now on; default: from the settings.
     pub ttl_seconds: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ pub struct RenewOutcome {
 pub fn renew(ctx: &Context, request: RenewRequest) -> Result<RenewOutcome> {
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
-    let session = mine(ctx, tx.state())?;
+    let session = own_session(ctx, tx.state())?;
     let ctx = as_agent(ctx, &session)?;
     let ttl = request.ttl_seconds.unwrap_or_else(|| tx.config.count(Setting::SessionTtlSeconds));
     let subject = session.subject.to_string();
@@ -164,18 +164,18 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
         open.retain(|session| session.as_session().agent() == Some(agent.as_str()));
         let mut asked = Vec::new();
         for session in open {
-            let left = json!({"reason": "logout"});
-            asked.push(tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), left))?);
+            let payload = json!({"reason": "logout"});
+            asked.push(tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), payload))?);
         }
         let recorded = if asked.is_empty() { None } else { Some(tx.finish(&asked)?) };
         return Ok(LogoutOutcome { recorded });
     }
-    let session = mine(ctx, tx.state())?;
+    let session = own_session(ctx, tx.state())?;
     let ctx = as_agent(ctx, &session)?;
     let asked = match session.phase {
         Phase::Active => {
-            let left = json!({"reason": "logout"});
-            tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), left))?
+            let payload = json!({"reason": "logout"});
+            tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), payload))?
         }
         _ => Added { id: session.last_event, already: true },
     };
@@ -200,7 +200,7 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
     let flag = vault.stop_flag()?.is_some();
     let view = View::open(ctx, &vault)?;
     let state = view.state();
-    let session = ctx.session.is_some().then(|| mine(ctx, state)).transpose()?;
+    let session = ctx.session.is_some().then(|| own_session(ctx, state)).transpose()?;
     let (agent, project) = match &session {
         Some(session) => {
             let ctx = as_agent(ctx, session)?;
@@ -209,11 +209,11 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
         None => (agent_of(ctx)?, ctx.project()),
     };
     let task = work_for(state, &agent, &project);
-    let over = session.as_ref().is_some_and(|s| s.phase != Phase::Active);
+    let ended = session.as_ref().is_some_and(|s| s.phase != Phase::Active);
     let running = !open_of(state, &agent, &project).is_empty();
     let stopped = flag || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let (action, reason) = match (project::phase(state, &project), &session) {
-        (_, Some(_)) if over => (Action::Exit, Some(ActionReason::SessionVoid)),
+        (_, Some(_)) if ended => (Action::Exit, Some(ActionReason::SessionVoid)),
         _ if stopped => (Action::Hold, Some(ActionReason::SystemStopped)),
         (Phase::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
         (Phase::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
@@ -229,14 +229,14 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
 
 /// The task for an agent: one that it holds, a running one first; else the next ready task.
 fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
-    held(state, agent, project).or_else(|| ready::next(state, Some(project)).map(|(task, _)| task))
+    held_task(state, agent, project).or_else(|| ready::next(state, Some(project)).map(|(task, _)| task))
 }
 
-fn held(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
+fn held_task(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
     let mut held = state.held_by(&format!("agent:{agent}"));
     held.retain(|task| !task.is_job() && project::project_of(task).as_ref() == Some(project));
-    let at = |at: Phase| held.iter().find(|task| task.phase == at).cloned();
-    at(Phase::Running).or_else(|| at(Phase::Assigned))
+    let in_phase = |phase: Phase| held.iter().find(|task| task.phase == phase).cloned();
+    in_phase(Phase::Running).or_else(|| in_phase(Phase::Assigned))
 }
 
 #[derive(Debug)]
@@ -259,15 +259,15 @@ pub struct MyTaskOutcome {
 pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
-    let session = mine(ctx, tx.state())?;
+    let session = own_session(ctx, tx.state())?;
     let ctx = &as_agent(ctx, &session)?;
     // A session that has ended, or whose project is paused, gets no task.
     tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     let (agent, project) = (agent_of(ctx)?, ctx.project());
-    let had = held(tx.state(), &agent, &project);
-    let resumed = begins_after_resume(tx.state(), &session, &project);
+    let held = held_task(tx.state(), &agent, &project);
+    let resumed = started_after_resume(tx.state(), &session, &project);
     drop(tx);
-    let (task, claimed, warnings) = match had {
+    let (task, claimed, warnings) = match held {
         Some(task) => (Some(task), false, Vec::new()),
         None => match task::claim(ctx, ClaimRequest::default())? {
             ClaimOutcome::Claimed(done) => (done.entity, true, done.warnings),
@@ -306,7 +306,7 @@ impl MyTaskOutcome {
 }
 
 /// Whether a session started shortly after its project was resumed.
-fn begins_after_resume(state: &State, session: &Entity, project: &Subject) -> bool {
+fn started_after_resume(state: &State, session: &Entity, project: &Subject) -> bool {
     let resumed = state.entity(project).filter(|project| project.phase == Phase::Active);
     let resumed = resumed.and_then(|project| Some((project.last_event, project.as_project().resumed_at()?)));
     resumed.is_some_and(|(event, at)| {
@@ -317,17 +317,17 @@ fn begins_after_resume(state: &State, session: &Entity, project: &Subject) -> bo
 
 fn newest_events(snapshot: &dyn Log, task: &Entity) -> Result<Vec<Event>> {
     use std::ops::ControlFlow;
-    let (mut found, mut looked) = (Vec::new(), 0);
+    let (mut found, mut read) = (Vec::new(), 0);
     let subject = task.subject.to_string();
     let run = task.as_task().last_run().map(|run| run.to_string());
     snapshot.read_back(&mut |event| {
-        looked += 1;
+        read += 1;
         let about = event.subject == subject || Some(&event.subject) == run.as_ref();
         let first = event.id == task.first_event;
         if about && event.event_type.known() != Some(Kind::Heartbeat) {
             found.push(event);
         }
-        Ok(match found.len() == EVENTS_SHOWN || first || looked == EVENTS_LOOKED_AT {
+        Ok(match found.len() == EVENTS_SHOWN || first || read == EVENTS_READ_MAX {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         })
@@ -358,7 +358,7 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let ReportRequest { reference, end, key } = request;
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
-    let session = mine(ctx, tx.state())?;
+    let session = own_session(ctx, tx.state())?;
     tx.membership.check(tx.state(), Kind::TaskSucceeded, None)?;
     let ctx = &as_agent(ctx, &session)?;
     let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.log.find(id)).transpose()?.flatten();
@@ -367,7 +367,7 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
         // A repeated report is about the same task, whatever the agent holds by now.
         (None, Some(first)) => Subject::parse(&first.subject)?,
         (None, None) => {
-            let held = held(tx.state(), &agent_of(ctx)?, &ctx.project());
+            let held = held_task(tx.state(), &agent_of(ctx)?, &ctx.project());
             held.map(|task| task.subject).ok_or_else(|| Error::not_found("you do not hold a task"))?
         }
     };
@@ -376,8 +376,8 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
         .entity(&subject)
         .is_some_and(|task| task.as_task().last_holder() == Some(&ctx.caller.actor.to_string()));
     // A task that was claimed but never started is started now, so that the work has a run.
-    let begins = mine && first.is_none() && tx.state().phase_of(&subject) == Phase::Assigned;
+    let start_first = mine && first.is_none() && tx.state().phase_of(&subject) == Phase::Assigned;
     drop(tx);
-    let over = EndTaskRequest { reference: subject.to_string(), end, begins, key };
-    task::end(ctx, over).map(|recorded| ReportOutcome { recorded })
+    let request = EndTaskRequest { reference: subject.to_string(), end, start_first, key };
+    task::end(ctx, request).map(|recorded| ReportOutcome { recorded })
 }

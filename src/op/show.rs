@@ -1,4 +1,4 @@
-//! `show` of every governed thing: what is known of it, and what was made for it.
+//! `show` of an entity: its facts, and the entities that were created for it.
 
 use std::collections::BTreeMap;
 
@@ -9,48 +9,48 @@ use crate::base::{EntityId, EntityType, Result, Subject};
 use crate::op::kernel::View;
 use crate::state::{Entity, State};
 
-/// What is to be shown.
+/// An entity to show.
 #[derive(Clone, Debug)]
 pub struct ShowRequest {
     /// The entity.
     pub reference: String,
-    /// What it has to be.
+    /// The type it must have.
     pub wanted: EntityType,
 }
 
 #[derive(Debug)]
 pub struct ShowOutcome {
     pub entity: Entity,
-    /// Facts, and what its first event said beyond them.
+    /// Its facts, and further members of its first event.
     pub facts: Vec<(String, Value)>,
-    /// By the names of facts: the references of what they name.
+    /// The references of entities that facts name, by the name of the fact.
     pub names: References,
-    /// What was made for it: tasks of a requirement, runs and artifacts of a task, decisions about it.
+    /// Entities that were created for it: tasks of a requirement, runs and artifacts of a task, decisions about it.
     pub related: Vec<Entity>,
-    /// Why they are not as the log has them: what is due, by subject.
+    /// Why they differ from the log: what is due, by subject.
     pub due: BTreeMap<String, String>,
 }
 
-/// One entity in full.
+/// Returns one entity in full.
 pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     let vault = ctx.open()?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state) = (view.log(), view.state());
     let subject = state.find(&request.reference, request.wanted)?;
     let entity = view.shown(state.entity(&subject).expect("it was resolved").into_owned());
-    let said = snapshot.find(entity.first_event)?.map(|event| event.payload).unwrap_or_default();
+    let payload = snapshot.find(entity.first_event)?.map(|event| event.payload).unwrap_or_default();
     let projected = entity.projection();
     let known = projected.as_object().into_iter().flatten().filter(|(name, _)| !HEAD.contains(&name.as_str()));
     let mut facts: Vec<(String, Value)> = known.map(|(name, value)| (name.clone(), value.clone())).collect();
-    for (name, value) in &said {
+    for (name, value) in &payload {
         match facts.iter_mut().find(|(known, _)| known == name) {
-            // A fact is cut where it is long; here is the whole.
+            // Long facts are cut; the event has the full text.
             Some(fact) if fact.1.as_str().is_some_and(|text| text.ends_with('…')) => fact.1 = value.clone(),
             Some(_) => {}
             None => facts.push((name.clone(), value.clone())),
         }
     }
-    // Whoever decides about a command sees all of it.
+    // An operator who decides about a command sees all of it.
     let target = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Decision);
     let target = target.and_then(|decision| decision.as_decision().target()).and_then(|target| state.entity(&target));
     if let Some(target) = target
@@ -68,15 +68,16 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     Ok(ShowOutcome { entity, facts, names, related, due })
 }
 
-/// What a fact's value names, by short references; nothing if it names nothing that has one.
+/// The short references of the entities that a fact names; none if it names none.
 fn named_by(state: &State, name: &str, value: &Value) -> Option<String> {
-    let of = match name.strip_suffix("_id").unwrap_or(name).trim_start_matches("last_") {
+    let entity_type = match name.strip_suffix("_id").unwrap_or(name).trim_start_matches("last_") {
         "after" => Some(EntityType::Task),
         "anchors" | "threads" => Some(EntityType::Thread),
         noun => EntityType::ALL.iter().copied().find(|entity| entity.as_str() == noun),
     };
     let one = |text: &str| {
-        let subject = Subject::parse(text).ok().or_else(|| Some(Subject::new(of?, EntityId::parse(text).ok()?)))?;
+        let subject =
+            Subject::parse(text).ok().or_else(|| Some(Subject::new(entity_type?, EntityId::parse(text).ok()?)))?;
         let entity = state.entity(&subject)?;
         entity.reference().map(|_| entity.name())
     };
@@ -90,5 +91,5 @@ fn named_by(state: &State, name: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// What a report says before the facts.
+/// Members that a reply shows before the facts.
 const HEAD: &[&str] = &["id", "status", "ref"];

@@ -42,20 +42,20 @@ pub struct StatusOutcome {
 /// After this many intervals without a tick the watchdog counts as dead.
 const WATCHDOG_LATE_INTERVALS: u64 = 3;
 /// How many problems of one sort are listed at most.
-const LOOK_MAX: usize = 1000;
+const PROBLEMS_MAX: usize = 1000;
 
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
     let now = ctx.now.timestamp();
-    let looked = watchdog::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun })?;
+    let tick = watchdog::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state, config) = (view.log(), view.state(), view.config());
     let system = state.entity(&Subject::SYSTEM);
     let stopped = flag.is_some() || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let mut problems = problems(view.recorded());
     // What the watchdog would report now, whether or not one is running.
-    let failing = looked.findings.iter().filter(|finding| finding.level == Level::Error);
+    let failing = tick.findings.iter().filter(|finding| finding.level == Level::Error);
     problems.extend(failing.map(|finding| {
         let name = state.entity(&finding.subject).map_or(finding.subject.to_string(), |entity| entity.name());
         (Timestamp(now.0.saturating_sub_unsigned(finding.seconds)), format!("{} {name}", finding.code))
@@ -82,7 +82,10 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         },
         projects: views(state),
         tasks: state.tally().states(EntityType::Task).collect(),
-        pending_approvals: approval::OPEN.iter().map(|at| state.tally().in_phase(EntityType::Decision, *at)).sum(),
+        pending_approvals: approval::OPEN
+            .iter()
+            .map(|phase| state.tally().in_phase(EntityType::Decision, *phase))
+            .sum(),
         last_event: last.map(|event| (event.id, event.timestamp)),
         watchdog: vault.last_tick()?,
         uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
@@ -94,20 +97,20 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
 /// Problems that do not depend on the time.
 fn problems(state: &State) -> Vec<(Timestamp, String)> {
     let mut all = Vec::new();
-    let mut look = |entity: EntityType, at: Phase, since: fn(&Entity) -> Option<Timestamp>, what: &str| {
-        for found in state.in_phase(entity, at, LOOK_MAX) {
+    let mut collect = |entity: EntityType, phase: Phase, since: fn(&Entity) -> Option<Timestamp>, what: &str| {
+        for found in state.in_phase(entity, phase, PROBLEMS_MAX) {
             let since = since(&found).unwrap_or(found.created_at);
             all.push((since, format!("{} {what}", found.name())));
         }
     };
-    look(
+    collect(
         EntityType::Requirement,
         Phase::Blocked,
         |r| r.as_requirement().blocked_at(),
         "is Blocked: it failed verification too many times",
     );
-    look(EntityType::Decision, Phase::Escalated, |d| d.as_decision().timed_out_at(), "was not decided in time");
-    look(EntityType::Artifact, Phase::Corrupted, |a| a.as_artifact().corrupted_at(), "is Corrupted");
+    collect(EntityType::Decision, Phase::Escalated, |d| d.as_decision().timed_out_at(), "was not decided in time");
+    collect(EntityType::Artifact, Phase::Corrupted, |a| a.as_artifact().corrupted_at(), "is Corrupted");
     all
 }
 

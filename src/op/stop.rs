@@ -1,4 +1,4 @@
-//! hf-stop and hf-resume --system: everything stops, and goes on when a person says so.
+//! hf-stop and hf-resume --system: stops all work until an operator resumes it.
 
 use serde_json::json;
 
@@ -12,54 +12,54 @@ use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
 use crate::vault::StopFlag;
 
-/// Stops of others that may be lifted under our hands before we give up.
+/// How many times the flag is raised again because another stop was lifted meanwhile.
 const RAISED_AGAIN_MAX_COUNT: usize = 100;
 
-/// Why everything is to stop.
+/// A stop of all work.
 #[derive(Clone, Debug, Default)]
 pub struct StopRequest {
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 #[derive(Debug)]
 pub struct StopOutcome {
-    /// Whether everything was stopped before.
+    /// Whether everything was stopped already.
     pub duplicate: bool,
-    /// Why the stop could not be recorded yet; it holds all the same.
+    /// Why the stop could not be recorded yet; its flag is in force.
     pub unrecorded: Option<Error>,
-    /// Why it stands.
+    /// The reason of the stop in force.
     pub reason: String,
-    /// Jobs that are still there, by name.
+    /// Jobs that are still running, by name.
     pub left: Vec<String>,
     pub warnings: Vec<String>,
 }
 
-/// Stops everything. The flag comes first and needs no healthy log; the event, with the end of every
-/// task that somebody is at, comes after.
+/// Stops everything. The flag is written first, which needs no intact log; then the event is recorded, with the end of
+/// every task in progress.
 pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     let reason = request.reason.trim();
     if reason.is_empty() {
-        return Err(Error::usage("a stop needs a reason"));
+        return Err(Error::usage("missing reason; a stop must have one"));
     }
     let vault = ctx.open()?;
     let before = vault.stop_flag()?;
     let flag =
         StopFlag { id: random_ulid(ctx.now)?.to_string(), reason: reason.to_owned(), by: ctx.caller.actor.to_string() };
-    // Looked at before anything is aborted: jobs are ended by their supervisors, who see the flag.
-    let under_way = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
+    // Read before anything is aborted. The jobs are ended by their supervisors, which see the flag.
+    let running_jobs = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
     if let Err(error) = vault.raise_stop(&flag)
         && vault.stop_flag()?.is_none()
     {
         return Err(error);
     }
-    // Opening the tx records a stop that has only its flag so far.
+    // Beginning a transaction records a stop that has only its flag.
     let record = || {
         Transaction::begin(ctx, &vault).map(|mut tx| {
             let stopped = tx.state().phase_of(&Subject::SYSTEM) == machine::Phase::Stopped;
-            // Somebody else may have recorded ours, and a third lifted it since: it was heard.
-            let heard = tx.state().keyed(&flag.key()).is_some();
-            (stopped || heard, std::mem::take(&mut tx.warnings))
+            // Another command may have recorded this stop, and an operator lifted it since.
+            let was_recorded = tx.state().keyed(&flag.key()).is_some();
+            (stopped || was_recorded, std::mem::take(&mut tx.warnings))
         })
     };
     let mut recorded = record();
@@ -67,45 +67,45 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
         if !matches!(recorded, Ok((false, _))) {
             break;
         }
-        // The flag that was up belonged to a stop which is lifted; only now is there room for ours.
+        // The flag in place was that of another stop, which was lifted.
         vault.raise_stop(&flag)?;
         recorded = record();
     }
     let (unrecorded, warnings) = match recorded {
         Ok((true, warnings)) => (None, warnings),
-        Ok((false, warnings)) => (Some(Error::corrupt("the log does not say so")), warnings),
+        Ok((false, warnings)) => (Some(Error::corrupt("the stop is not in the log")), warnings),
         Err(error) => (Some(error), Vec::new()),
     };
-    let up = vault.stop_flag()?;
-    // Neither the flag nor the log says so: nothing is stopped, and nobody may believe it.
+    let raised = vault.stop_flag()?;
+    // Without flag and event nothing is stopped, and the caller has to know.
     let unrecorded = match unrecorded {
-        Some(error) if up.is_none() => return Err(error),
+        Some(error) if raised.is_none() => return Err(error),
         unrecorded => unrecorded,
     };
-    let up = up.unwrap_or(flag);
-    let duplicate = before.is_some_and(|before| before.id == up.id);
-    let left = job::drain(&vault, &under_way)?;
-    Ok(StopOutcome { duplicate, unrecorded, reason: text::cut(&up.reason, 200), left, warnings })
+    let raised = raised.unwrap_or(flag);
+    let duplicate = before.is_some_and(|before| before.id == raised.id);
+    let left = job::drain(&vault, &running_jobs)?;
+    Ok(StopOutcome { duplicate, unrecorded, reason: text::cut(&raised.reason, 200), left, warnings })
 }
 
 /// Jobs that may have processes.
 fn job_tasks(state: &State) -> Vec<Entity> {
     use machine::Phase::{Assigned, Retrying, Running};
-    // One that is ready and waits for its turn runs nothing, and may go on waiting.
+    // A ready job waits for its turn without a process of its command, and may continue to wait.
     let tasks = [Assigned, Running, Retrying]
         .iter()
-        .flat_map(|at| state.in_phase(EntityType::Task, *at, limits::BATCH_MAX_EVENTS));
+        .flat_map(|phase| state.in_phase(EntityType::Task, *phase, limits::BATCH_MAX_EVENTS));
     tasks.filter(Entity::is_job).collect()
 }
 
-/// Why a stop is lifted.
+/// A stop to lift.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeSystemRequest {
-    /// Why.
+    /// The reason.
     pub comment: Option<String>,
 }
 
-/// A stop that is lifted.
+/// A lifted stop.
 #[derive(Debug)]
 pub struct ResumeOutcome {
     pub recorded: Recorded,

@@ -76,7 +76,7 @@ impl Replies for JobLogOutcome {
 
 impl Replies for CancelOutcome {
     fn reply(&self) -> Reply {
-        about(if self.over { Status::Duplicate } else { Status::Cancelled }, &self.view)
+        about(if self.already_ended { Status::Duplicate } else { Status::Cancelled }, &self.view)
     }
 }
 
@@ -113,7 +113,7 @@ impl Replies for WaitOutcome {
         let failed = self.jobs.iter().filter(|view| is(view, &[JobStanding::Fail, JobStanding::Lost])).count();
         let over = self.jobs.iter().filter(|view| is(view, &[JobStanding::Done])).count() + failed;
         let sum = format!("{over} of {} ended, {failed} failed", count_noun(self.jobs.len(), "job"));
-        let (status, next) = match (self.over, failed) {
+        let (status, next) = match (self.fulfilled, failed) {
             (true, 0) => (Status::Done, Next::None),
             (true, _) => (Status::Fail, Next::Patch),
             (false, _) => (Status::Running, again(self)),

@@ -56,7 +56,7 @@ impl Replies for CheckOutcome {
         let reply = match self.differences.len() {
             0 => Reply::new(Status::Consistent, "index, projections and snapshot match the events"),
             n => {
-                let repair = if self.rebuild_mends { "--rebuild" } else { "--snapshot" };
+                let repair = if self.rebuild_helps { "--rebuild" } else { "--snapshot" };
                 Reply::new(Status::Failed, count_noun(n, "difference")).next(Next::run("hf-project").word(repair))
             }
         };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, said, subject};
+use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, request_about, subject};
 use crate::base::{EntityId, Error, HeartbeatId, Result, limits};
 use crate::event::Kind;
 use crate::op::Context;
@@ -53,19 +53,19 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let dir = dir_of(ctx, &vault, &config, &name)?;
-    let (id, fresh) = current_id(ctx, &config, &dir)?;
+    let (id, id_warning) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
     let work = open_work(&tx, &agent);
     let payload = json!({"heartbeat_id": id.as_str(), "kind": request.kind, "title": title, "emergency": emergency});
-    let asked = tx.ask(said(ctx, Kind::ActivityLogged, &agent, payload))?;
+    let asked = tx.ask(request_about(ctx, Kind::ActivityLogged, &agent, payload))?;
     if let Some(work) = &work {
         let by = json!({"agent_id": name.as_str(), "by": "log"});
-        tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))?;
+        tx.ask(request_about(ctx, Kind::DeepWorkCompleted, &work.subject, by))?;
     }
     beat_for_held(ctx, &mut tx)?;
     let duty = tx.state().entity(&agent).and_then(|agent| agent.as_agent().duty().map(str::to_owned));
     let mut warnings = tx.commit(asked.id)?.warnings;
-    warnings.extend(fresh);
+    warnings.extend(id_warning);
     let mut header = format!("---\nkind: {}\nheartbeat_id: {id}\nagent: {name}\n", request.kind);
     header += &format!("created_at: {}\n", ctx.now.timestamp());
     header += &title.map(|title| format!("title: {title}\n")).unwrap_or_default();

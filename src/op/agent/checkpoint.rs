@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, said, seconds_between, subject};
+use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, request_about, seconds_between, subject};
 use crate::base::{HeartbeatId, Result, limits, text};
 use crate::event::Kind;
 use crate::op::Context;
@@ -43,17 +43,21 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
     let dir = dir_of(ctx, &vault, &config, &name)?;
-    let (id, fresh) = current_id(ctx, &config, &dir)?;
+    let (id, id_warning) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
     let before = tx.state().entity(&agent).map(|agent| agent.into_owned());
-    let asked =
-        tx.ask(said(ctx, Kind::CheckpointRecorded, &agent, json!({"heartbeat_id": id.as_str(), "text": activity})))?;
+    let asked = tx.ask(request_about(
+        ctx,
+        Kind::CheckpointRecorded,
+        &agent,
+        json!({"heartbeat_id": id.as_str(), "text": activity}),
+    ))?;
     beat_for_held(ctx, &mut tx)?;
-    let idle = open_work(&tx, &agent).is_none();
+    let no_deep_work = open_work(&tx, &agent).is_none();
     // A block that is too long is refused before anything is recorded.
     let block = request.state.then(|| block(ctx, &tx, &activity)).transpose()?;
     let mut warnings = tx.commit(asked.id)?.warnings;
-    warnings.extend(fresh);
+    warnings.extend(id_warning);
     if let Err(error) = dir.put_checkpoint(&id, &activity) {
         warnings.push(format!("the checkpoint is recorded, but its file could not be written: {error}"));
     }
@@ -62,12 +66,12 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     }
     let now = ctx.now.timestamp();
     let since = before.as_ref().and_then(|agent| agent.as_agent().last_activity_at());
-    let long = seconds_between(now, since.or(before.as_ref().map(|agent| agent.created_at)).unwrap_or(now));
+    let since_activity = seconds_between(now, since.or(before.as_ref().map(|agent| agent.created_at)).unwrap_or(now));
     Ok(CheckpointOutcome {
         heartbeat_id: id,
         elapsed_seconds: since.map(|then| seconds_between(now, then)),
         previous: before.as_ref().and_then(|agent| agent.as_agent().last_checkpoint().map(str::to_owned)),
-        suggest_deepwork: idle && long > config.count(Setting::SuggestDeepworkSeconds),
+        suggest_deepwork: no_deep_work && since_activity > config.count(Setting::SuggestDeepworkSeconds),
         warnings,
     })
 }
@@ -76,8 +80,8 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
 fn held_task(ctx: &Context, tx: &Transaction<'_>) -> Option<String> {
     use crate::machine::Phase;
     let held = tx.state().held_by(&ctx.caller.actor.to_string());
-    let at = |at: Phase| held.iter().find(|task| task.phase == at);
-    at(Phase::Running).or_else(|| at(Phase::Assigned)).map(|task| task.name())
+    let in_phase = |phase: Phase| held.iter().find(|task| task.phase == phase);
+    in_phase(Phase::Running).or_else(|| in_phase(Phase::Assigned)).map(|task| task.name())
 }
 
 /// The block from which a session that has lost its context can continue: round and task of the mission, and what

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Declaration, current_id, dir_of, me, one_line, open_work, said, subject};
+use super::{Declaration, current_id, dir_of, me, one_line, open_work, request_about, subject};
 use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -49,17 +49,17 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let mut tx = Transaction::begin(ctx, &vault)?;
     tx.settle_agent(&ctx.caller.actor)?;
     let config = tx.config.for_agent(name.as_str());
-    let most = config.count(Setting::StrictMaxMinutes);
-    if let Some(minutes) = request.strict_minutes.filter(|minutes| *minutes > most) {
-        return Err(Error::usage(format!("{minutes} minutes is too long; strict deep work has at most {most}")));
+    let max = config.count(Setting::StrictMaxMinutes);
+    if let Some(minutes) = request.strict_minutes.filter(|minutes| *minutes > max) {
+        return Err(Error::usage(format!("{minutes} minutes is too long; strict deep work has at most {max}")));
     }
     let dir = dir_of(ctx, &vault, &config, &name)?;
-    let (id, fresh) = current_id(ctx, &config, &dir)?;
+    let (id, id_warning) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
     let before = open_work(&tx, &agent);
     if let Some(before) = &before {
         let by = json!({"agent_id": name.as_str(), "by": "declaration"});
-        tx.ask(said(ctx, Kind::DeepWorkCompleted, &before.subject, by))?;
+        tx.ask(request_about(ctx, Kind::DeepWorkCompleted, &before.subject, by))?;
     }
     let mode = if request.strict_minutes.is_some() { DeepWorkMode::Strict } else { DeepWorkMode::Flexible };
     let payload = json!({
@@ -72,7 +72,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     }
     let asked = tx.ask(ctx.request(Kind::DeepWorkStarted, None, payload))?;
     let recorded = tx.finish(&[asked])?;
-    let mut warnings: Vec<String> = fresh.into_iter().collect();
+    let mut warnings: Vec<String> = id_warning.into_iter().collect();
     let declared = Declaration { mode, activity, minutes: request.strict_minutes };
     let old = before.as_ref().and_then(|before| before.as_deep_work().heartbeat_id());
     let written = old.map_or(Ok(()), |old| dir.end_declaration(old, DeclarationEnd::Completed));
@@ -104,7 +104,7 @@ pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
             return Ok(Added { id: work.last_event, already: true });
         }
         let by = json!({"agent_id": me(ctx)?.as_str(), "by": "word"});
-        tx.ask(said(ctx, Kind::DeepWorkCompleted, &work.subject, by))
+        tx.ask(request_about(ctx, Kind::DeepWorkCompleted, &work.subject, by))
     };
     let write = |dir: &AgentDir, work: &Entity| {
         let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
@@ -125,7 +125,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
     let minutes = request.minutes;
     let ask = |tx: &mut Transaction<'_>, work: &Entity| {
         let config = tx.config.for_agent(me(ctx)?.as_str());
-        let (times, most) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
+        let (times, max) = (config.count(Setting::DeepworkExtendMax), config.count(Setting::StrictMaxMinutes));
         if work.as_deep_work().mode() != Some(DeepWorkMode::Strict.as_str()) {
             return Err(Error::usage("flexible deep work has no time limit to extend"));
         }
@@ -137,11 +137,11 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
             let why = format!("extension limit of {} reached: {times}", work.name());
             return Err(Error::refused(Reason::LimitReached, why));
         }
-        if work.as_deep_work().minutes().saturating_add(minutes) > most {
-            return Err(Error::usage(format!("the total would exceed {most} minutes")));
+        if work.as_deep_work().minutes().saturating_add(minutes) > max {
+            return Err(Error::usage(format!("the total would exceed {max} minutes")));
         }
         let payload = json!({"agent_id": me(ctx)?.as_str(), "minutes": minutes});
-        tx.ask(said(ctx, Kind::DeepWorkExtended, &work.subject, payload))
+        tx.ask(request_about(ctx, Kind::DeepWorkExtended, &work.subject, payload))
     };
     let write = |dir: &AgentDir, work: &Entity| {
         let declared = Declaration {

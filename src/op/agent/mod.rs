@@ -47,7 +47,12 @@ pub(super) fn dir_of(ctx: &Context, vault: &Vault, config: &Settings, name: &Ent
 }
 
 /// The directory of an agent if it exists; creates nothing.
-pub(super) fn dir_there(ctx: &Context, vault: &Vault, config: &Settings, name: &EntityId) -> Result<Option<AgentDir>> {
+pub(super) fn existing_dir(
+    ctx: &Context,
+    vault: &Vault,
+    config: &Settings,
+    name: &EntityId,
+) -> Result<Option<AgentDir>> {
     match works_of(ctx, vault, config) {
         Some(works) => AgentDir::there_in_works(&works, name),
         None => vault.agent_dir_there(name),
@@ -124,7 +129,7 @@ fn open_work(tx: &Transaction<'_>, agent: &Subject) -> Option<Entity> {
 }
 
 /// Checks that a text is one line, not empty and not too long.
-pub(super) fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
+pub(super) fn one_line(what: &str, text: &str, max: usize) -> Result<String> {
     let text = text.trim();
     let (lines, length) = (text.lines().count(), text.chars().count());
     if text.is_empty() {
@@ -133,8 +138,8 @@ pub(super) fn one_line(what: &str, text: &str, most: usize) -> Result<String> {
     if lines > 1 {
         return Err(Error::usage(format!("{what} has {lines} lines; it must be one line")));
     }
-    if length > most {
-        return Err(Error::usage(format!("{what} has {length} characters; at most {most}")));
+    if length > max {
+        return Err(Error::usage(format!("{what} has {length} characters; at most {max}")));
     }
     Ok(text.to_owned())
 }
@@ -144,6 +149,6 @@ fn seconds_between(now: Timestamp, then: Timestamp) -> u64 {
 }
 
 /// A request for an event about this subject.
-fn said(ctx: &Context, kind: Kind, subject: &Subject, payload: Value) -> crate::policy::Request {
+fn request_about(ctx: &Context, kind: Kind, subject: &Subject, payload: Value) -> crate::policy::Request {
     ctx.request(kind, Some(&subject.to_string()), payload)
 }

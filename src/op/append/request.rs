@@ -1,49 +1,49 @@
-//! A request's own form, checked before the vault is opened.
+//! Checks of a request that do not need the vault.
 
 use serde_json::{Map, Value};
 
-use super::{Context, LineNumber, at};
+use super::{Context, LineNumber, with_line};
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
 use crate::event::kind::{FilledBy, PayloadField};
 use crate::event::{Kind, check_key, intake};
 use crate::op::kernel::check_actor;
 use crate::policy::Request;
 
-/// One event that somebody wants to record.
+/// One event to record.
 #[derive(Clone, Debug, Default)]
 pub struct NewEvent {
     /// The name of its kind.
     pub event_type: String,
     /// What it is about: an id, `TYPE:ID`, or a reference.
     pub subject: Option<String>,
-    /// What it says.
+    /// Its payload.
     pub payload: Map<String, Value>,
-    /// References to events or entities that it follows from.
+    /// References to the events or entities that caused it.
     pub parents: Vec<String>,
     /// Idempotency key.
     pub key: Option<String>,
-    /// Who, if not the one who runs the command.
+    /// Its actor; default: the caller.
     pub actor: Option<String>,
 }
 
-/// What an event's line holds beside its payload and parents, with room for an agent's announcement.
+/// The size of an event without payload and parents, and of an agent's announcement before it.
 const ENVELOPE_MAX_BYTES: usize = 2048;
 
 impl NewEvent {
-    /// At most so many bytes will be written for it: numbers can be longer in canonical form.
+    /// An upper bound of the bytes written for it. Canonical, because numbers can be longer in canonical form.
     pub fn written_bytes(&self) -> usize {
         let payload = serde_jcs::to_vec(&self.payload).map_or(0, |payload| payload.len());
         payload + 32 * self.parents.len() + ENVELOPE_MAX_BYTES
     }
 }
 
-/// Reads one line of a batch: an object with the members of a request.
+/// Parses one line of a batch: an object with the members of a request.
 pub fn parse_line(line: &[u8]) -> Result<NewEvent> {
     if line.ends_with(b"\r") {
-        return Err(Error::usage("the line ends in CR LF: lines end in LF alone"));
+        return Err(Error::usage("line ends in CR LF; it must end in LF"));
     }
     let Value::Object(object) = intake::parse(line, 0)? else {
-        return Err(Error::usage("a line of a batch is a JSON object"));
+        return Err(Error::usage("not a JSON object; each line of a batch must be one"));
     };
     let mut request = NewEvent::default();
     for (name, value) in object {
@@ -57,18 +57,23 @@ pub fn parse_line(line: &[u8]) -> Result<NewEvent> {
                 request.parents = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
             }
             ("event_type" | "subject" | "payload" | "idempotency_key" | "actor" | "parents", _) => {
-                return Err(Error::usage(format!("{name} is not of the right type")));
+                let expected = match name.as_str() {
+                    "payload" => "an object",
+                    "parents" => "an array of strings",
+                    _ => "a string",
+                };
+                return Err(Error::usage(format!("invalid {name}; must be {expected}")));
             }
-            _ => return Err(Error::usage(format!("'{}' is not a member of a request", text::cut(&name, 40)))),
+            _ => return Err(Error::usage(format!("unknown member '{}'", text::cut(&name, 40)))),
         }
     }
     if request.event_type.is_empty() {
-        return Err(Error::usage("event_type is missing"));
+        return Err(Error::usage("missing event_type"));
     }
     Ok(request)
 }
 
-/// A request whose own form is right; what it refers to is not looked at yet.
+/// A request that is well-formed; its references are not resolved yet.
 #[derive(Debug)]
 pub struct CheckedEvent {
     pub request: Request,
@@ -76,26 +81,30 @@ pub struct CheckedEvent {
     pub parents: Vec<String>,
 }
 
-pub(super) fn check_all(ctx: &Context, requests: Vec<NewEvent>, place: LineNumber<'_>) -> Result<Vec<CheckedEvent>> {
-    let checked = requests.into_iter().enumerate().map(|(n, request)| check(ctx, request).map_err(|e| at(place, n, e)));
-    checked.collect()
+pub(super) fn check_all(
+    ctx: &Context,
+    requests: Vec<NewEvent>,
+    line_number: LineNumber<'_>,
+) -> Result<Vec<CheckedEvent>> {
+    let with_lines = |(n, request)| check(ctx, request).map_err(|e| with_line(line_number, n, e));
+    requests.into_iter().enumerate().map(with_lines).collect()
 }
 
 fn check(ctx: &Context, request: NewEvent) -> Result<CheckedEvent> {
     let kind = Kind::parse(&request.event_type)
-        .ok_or_else(|| Error::usage(format!("'{}' is not an event type", text::cut(&request.event_type, 60))))?;
+        .ok_or_else(|| Error::usage(format!("unknown event type '{}'", text::cut(&request.event_type, 60))))?;
     if let Some(key) = &request.key {
         check_key(key)?;
     }
     if request.parents.len() > limits::PARENTS_MAX_COUNT {
-        return Err(Error::usage(format!("an event has at most {} parents", limits::PARENTS_MAX_COUNT)));
+        return Err(Error::usage(format!("{} parents; at most {}", request.parents.len(), limits::PARENTS_MAX_COUNT)));
     }
     kind.check_payload(&request.payload)?;
     let of_jobs = |field: &&PayloadField| field.filled_by == FilledBy::Jobs && request.payload.contains_key(field.name);
     if let Some(PayloadField { name, .. }) = kind.row().fields.iter().find(of_jobs) {
-        return Err(Error::refused(Reason::ReservedKind, format!("payload.{name} is recorded by hf-job fire alone")));
+        return Err(Error::refused(Reason::ReservedKind, format!("payload.{name} is reserved for hf-job fire")));
     }
-    // A malformed subject is refused before anything is opened; a reference is looked up later.
+    // A reference, which has no colon, is resolved later.
     if let Some(subject) = request.subject.as_ref().filter(|s| s.contains(':')) {
         Subject::parse(subject)?;
     }

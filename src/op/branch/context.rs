@@ -22,8 +22,8 @@ const LABEL_MAX_WORDS: usize = 12;
 /// How many lines of a given tail are used at most.
 const TAIL_MAX_LINES: usize = 50;
 
-/// How many other events are read past before the next one is looked up by its id.
-const PASSED_MAX: usize = 32;
+/// How many other events are skipped before the next one is looked up by its id.
+const SKIPPED_MAX: usize = 32;
 
 /// A resumed branch and its context.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ struct ContextLine {
 struct OtherThread {
     branch: String,
     thread: Entity,
-    said: String,
+    ending: String,
 }
 
 /// The previous thread; empty if there is none.
@@ -83,32 +83,32 @@ pub(super) struct Memory<'a> {
 
 impl Memory<'_> {
     pub fn event(&self, id: Ulid) -> Result<Event> {
-        let gone = || Error::corrupt(format!("event {id} is missing"));
-        self.snapshot.find(id)?.ok_or_else(gone)
+        let missing = || Error::corrupt(format!("event {id} is missing"));
+        self.snapshot.find(id)?.ok_or_else(missing)
     }
 
     /// Events in the order of the log. Most are close together, so one lookup finds many.
     fn events(&self, ids: &[Ulid]) -> Result<Vec<Event>> {
         let mut found: Vec<Event> = Vec::with_capacity(ids.len());
         while let Some(next) = ids.get(found.len()) {
-            let (before, mut passed) = (found.len(), 0);
+            let (found_before, mut skipped) = (found.len(), 0);
             self.snapshot.read_from(*next, &mut |event| {
                 match ids.get(found.len()) == Some(&event.id) {
                     true => found.push(event),
-                    false => passed += 1,
+                    false => skipped += 1,
                 }
-                let enough = found.len() == ids.len() || passed > PASSED_MAX;
+                let enough = found.len() == ids.len() || skipped > SKIPPED_MAX;
                 Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
-            if found.len() == before {
+            if found.len() == found_before {
                 return Err(Error::corrupt(format!("event {next} is missing")));
             }
         }
         Ok(found)
     }
 
-    /// A text of an event: in full from its artifact if more than `wanted` words are needed, else as far as the event
-    /// has it. If the artifact is damaged, the event's part has to do.
+    /// A text of an event: in full from its artifact if more than `wanted` words are needed, else the part that is in
+    /// the event. If the artifact is damaged, also only that part.
     pub fn text(&self, payload: &Map<String, Value>, member: &str, artifact: &str, wanted: usize) -> Option<String> {
         let short = payload.get(member)?.as_str()?.to_owned();
         let Some(id) = payload.get(artifact).and_then(Value::as_str) else { return Some(short) };
@@ -130,30 +130,30 @@ impl Memory<'_> {
     }
 
     /// A message with its full text.
-    pub fn told(&self, message: Entity) -> Result<FullMessage> {
-        let said = self.event(message.first_event)?;
-        let text = self.text(&said.payload, "text", "artifact_id", usize::MAX).unwrap_or_default();
+    pub fn full_message(&self, message: Entity) -> Result<FullMessage> {
+        let event = self.event(message.first_event)?;
+        let text = self.text(&event.payload, "text", "artifact_id", usize::MAX).unwrap_or_default();
         Ok(FullMessage { message, text })
     }
 
     /// Time, sender and text of a message event.
     pub fn line(&self, event: &Event, wanted: usize) -> (String, String, String) {
-        let said = self.text(&event.payload, "text", "artifact_id", wanted).unwrap_or_default();
-        (event.timestamp.to_string(), event.actor.clone(), said)
+        let text = self.text(&event.payload, "text", "artifact_id", wanted).unwrap_or_default();
+        (event.timestamp.to_string(), event.actor.clone(), text)
     }
 
     /// The last messages of a thread.
     fn tail(&self, thread: &Entity, wanted: usize) -> Result<Vec<ContextLine>> {
         let ids: Vec<Ulid> = thread.as_thread().tail().filter_map(parse_ulid).collect();
         let line = |event: &Event| {
-            let (at, who, said) = self.line(event, wanted);
-            ContextLine { place: (event.id, 0), at, who, text: words::cut(&said, wanted) }
+            let (at, who, text) = self.line(event, wanted);
+            ContextLine { place: (event.id, 0), at, who, text: words::cut(&text, wanted) }
         };
         Ok(self.events(&ids)?.iter().map(line).collect())
     }
 
     /// The summary and the tail of a closed thread.
-    pub fn left(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
+    pub fn closing_note(&self, thread: &Entity, wanted: usize) -> Result<(Option<String>, Vec<String>)> {
         if thread.as_thread().closed_at().is_none() {
             return Ok((None, Vec::new()));
         }
@@ -170,10 +170,10 @@ impl Memory<'_> {
             return Ok(AnchorMemory::default());
         };
         let before = before.into_owned();
-        let (summary, handed_in) = self.left(&before, budget)?;
+        let (summary, given_tail) = self.closing_note(&before, budget)?;
         let mut lines = self.tail(&before, wanted)?;
-        let from = handed_in.len().saturating_sub(TAIL_MAX_LINES);
-        for (n, line) in handed_in[from..].iter().enumerate() {
+        let from = given_tail.len().saturating_sub(TAIL_MAX_LINES);
+        for (n, line) in given_tail[from..].iter().enumerate() {
             lines.push(ContextLine {
                 place: (before.last_event, n),
                 at: before.as_thread().closed_at().unwrap_or_default().to_owned(),
@@ -185,11 +185,11 @@ impl Memory<'_> {
     }
 
     /// How the last threads of other branches ended.
-    fn elsewhere(&self, root: &Entity, but: &Entity) -> Vec<OtherThread> {
+    fn elsewhere(&self, root: &Entity, except: &Entity) -> Vec<OtherThread> {
         let ids = root.as_branch().anchors().filter_map(|id| EntityId::parse(id).ok());
         let threads = ids.filter_map(|id| self.state.entity(&Subject::new(EntityType::Thread, id)));
-        let others = threads.filter(|thread| thread.as_thread().branch_id() != Some(but.subject.id()));
-        let said =
+        let others = threads.filter(|thread| thread.as_thread().branch_id() != Some(except.subject.id()));
+        let ending =
             |thread: &Entity| thread.as_thread().summary().or(thread.as_thread().reason()).unwrap_or("-").to_owned();
         others
             .map(|thread| OtherThread {
@@ -198,7 +198,7 @@ impl Memory<'_> {
                     .branch()
                     .and_then(|branch| self.state.entity(&branch))
                     .map_or_else(String::new, |branch| branch.name()),
-                said: text::cut(&said(&thread), limits::BRIEF_MAX_CHARS),
+                ending: text::cut(&ending(&thread), limits::BRIEF_MAX_CHARS),
                 thread: thread.into_owned(),
             })
             .collect()
@@ -217,7 +217,7 @@ pub(super) fn current(
     budget: usize,
 ) -> Result<CurrentBranch> {
     with_view(vault, |snapshot, state| {
-        let (branch, thread, bare) = bare(state, persona, branch, budget)?;
+        let (branch, thread, bare) = without_messages(state, persona, branch, budget)?;
         let memory = Memory { ctx, snapshot, state };
         let wanted = budget / PARTS;
         let tail = |thread: Option<&Entity>| thread.map_or(Ok(Vec::new()), |thread| memory.tail(thread, wanted));
@@ -229,15 +229,20 @@ pub(super) fn current(
             root_lines,
             ..bare
         };
-        Ok((branch, thread, context.fitted()))
+        Ok((branch, thread, context.fit_to_budget()))
     })
 }
 
 /// The context without any messages.
-pub(super) fn bare(state: &State, persona: &EntityId, branch: &Subject, budget: usize) -> Result<CurrentBranch> {
-    let gone = || Error::corrupt(format!("{branch} is missing"));
-    let branch = state.entity(branch).ok_or_else(gone)?.into_owned();
-    let root = state.root(persona).ok_or_else(gone)?;
+pub(super) fn without_messages(
+    state: &State,
+    persona: &EntityId,
+    branch: &Subject,
+    budget: usize,
+) -> Result<CurrentBranch> {
+    let missing = || Error::corrupt(format!("{branch} is missing"));
+    let branch = state.entity(branch).ok_or_else(missing)?.into_owned();
+    let root = state.root(persona).ok_or_else(missing)?;
     let thread = thread_of(state, &branch);
     let context = BranchContext {
         elsewhere: Vec::new(),
@@ -259,8 +264,8 @@ fn thread_of(state: &State, branch: &Entity) -> Option<Entity> {
 }
 
 /// Adds a text, indented so that none of its lines looks like a heading.
-pub(super) fn indented(out: &mut String, first: &str, said: &str) {
-    for (n, line) in said.lines().enumerate() {
+pub(super) fn indented(out: &mut String, first: &str, text: &str) {
+    for (n, line) in text.lines().enumerate() {
         let lead = if n == 0 { first } else { "  " };
         out.push_str("  ");
         out.push_str(lead);
@@ -269,7 +274,7 @@ pub(super) fn indented(out: &mut String, first: &str, said: &str) {
     }
 }
 
-fn say(out: &mut String, lines: &[ContextLine]) {
+fn write_lines(out: &mut String, lines: &[ContextLine]) {
     for line in lines {
         let lead = if line.who.is_empty() { String::new() } else { format!("{} {}: ", line.at, line.who) };
         indented(out, &lead, &line.text);
@@ -277,9 +282,9 @@ fn say(out: &mut String, lines: &[ContextLine]) {
 }
 
 impl BranchContext {
-    /// Cuts the context to its budget: drops the oldest messages first, then how other branches ended, and shortens the
-    /// summary last.
-    fn fitted(mut self) -> Self {
+    /// Cuts the context to its budget: drops the oldest messages first, then how other branches ended, and shortens
+    /// the summary last.
+    fn fit_to_budget(mut self) -> Self {
         while self.words() > self.budget {
             let all = [&self.root_lines, &self.anchor.lines, &self.lines];
             let oldest =
@@ -291,9 +296,9 @@ impl BranchContext {
                 }
                 None if !self.elsewhere.is_empty() => drop(self.elsewhere.remove(0)),
                 None => {
-                    let over = self.words() - self.budget;
+                    let excess = self.words() - self.budget;
                     let Some(summary) = self.anchor.summary.take() else { break };
-                    let room = words::count(&summary).saturating_sub(over);
+                    let room = words::count(&summary).saturating_sub(excess);
                     self.anchor.summary = Some(words::cut(&summary, room)).filter(|_| room > 0);
                 }
             }
@@ -317,11 +322,11 @@ impl BranchContext {
         let label = words::cut(self.branch.as_branch().label().unwrap_or_default(), LABEL_MAX_WORDS);
         if !self.branch.is_root() {
             heading(&mut out, format!("Root {}", self.root.name()));
-            say(&mut out, &self.root_lines);
+            write_lines(&mut out, &self.root_lines);
         }
         for end in &self.elsewhere {
             let lead = format!("{} thread {} {}: ", end.branch, end.thread.as_thread().number(), end.thread.phase);
-            indented(&mut out, &lead, &end.said);
+            indented(&mut out, &lead, &end.ending);
         }
         if let Some(thread) = &self.anchor.thread {
             let closed = thread.as_thread().closed_at().unwrap_or_default();
@@ -329,12 +334,12 @@ impl BranchContext {
             if let Some(summary) = &self.anchor.summary {
                 indented(&mut out, "Summary: ", summary);
             }
-            say(&mut out, &self.anchor.lines);
+            write_lines(&mut out, &self.anchor.lines);
         }
         let thread = self.thread.as_ref().map_or(0, |thread| thread.as_thread().number());
         let since = self.thread.as_ref().and_then(|thread| thread.as_thread().opened_at()).unwrap_or("-");
         heading(&mut out, format!("Now {} {label}, thread {thread} since {since}", self.branch.name()));
-        say(&mut out, &self.lines);
+        write_lines(&mut out, &self.lines);
         out
     }
 
@@ -361,7 +366,7 @@ impl BranchContext {
         let elsewhere = self
             .elsewhere
             .iter()
-            .map(|end| with(of_thread(&end.thread), json!({"branch": end.branch, "summary": end.said})));
+            .map(|end| with(of_thread(&end.thread), json!({"branch": end.branch, "summary": end.ending})));
         let anchor = self.anchor.thread.as_ref().map(|thread| {
             with(of_thread(thread), json!({"summary": self.anchor.summary, "messages": lines(&self.anchor.lines)}))
         });

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::{Context, Recorded, check_actor};
 use super::context::Memory;
-use super::{keep, known, make_persona, me, settle_before_looking, sit_down};
+use super::{begin_as_persona, known_agent, make_persona, me, settle_before_reading, store_text};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -30,22 +30,22 @@ pub fn tell(ctx: &Context, request: TellRequest) -> Result<Recorded> {
     // A message from a user interrupts, so no agent may send one as a user.
     check_actor(&ctx.caller.actor, &ctx.caller.shell)?;
     let vault = ctx.open()?;
-    let to = with_view(&vault, |_, state| known(state, &to))?;
+    let to = with_view(&vault, |_, state| known_agent(state, &to))?;
     if ctx.caller.actor.agent().as_ref() == Some(&to) {
         return Err(Error::usage(format!("agent:{to} cannot send a message to itself; record a note instead")));
     }
-    let kept = keep(ctx, "the message", Some(&text))?;
+    let stored = store_text(ctx, "the message", Some(&text))?;
     let mut tx = match ctx.caller.actor.agent() {
-        Some(_) => sit_down(ctx, &vault)?.0,
+        Some(_) => begin_as_persona(ctx, &vault)?.0,
         None => Transaction::begin(ctx, &vault)?,
     };
     make_persona(&mut tx, &to)?;
-    let payload = json!({"to": to.as_str(), "text": kept.text, "artifact_id": kept.artifact});
-    let told = Request { key, ..ctx.request(Kind::MessageSent, None, payload) };
-    if let Some(first) = tx.repeated(&told)? {
+    let payload = json!({"to": to.as_str(), "text": stored.text, "artifact_id": stored.artifact});
+    let message = Request { key, ..ctx.request(Kind::MessageSent, None, payload) };
+    if let Some(first) = tx.repeated(&message)? {
         return Ok(first);
     }
-    let asked = tx.ask(told)?;
+    let asked = tx.ask(message)?;
     tx.finish(&[asked])
 }
 
@@ -92,12 +92,12 @@ pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
 /// Lists the messages to a persona: the unread ones, or all.
 pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
     let InboxRequest { only_unread, limit } = request;
-    let most = limits::LOG_PAGE_MAX_EVENTS;
-    if limit == 0 || limit > most {
-        return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {most}")));
+    let max = limits::LOG_PAGE_MAX_EVENTS;
+    if limit == 0 || limit > max {
+        return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {max}")));
     }
     let (name, vault) = (me(ctx)?, ctx.open()?);
-    let left = settle_before_looking(ctx, &vault)?;
+    let left = settle_before_reading(ctx, &vault)?;
     with_view(&vault, |snapshot, state| {
         let mut found = match only_unread {
             true => unread(state, &name),
@@ -116,7 +116,7 @@ pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
             found.split_off(found.len().saturating_sub(limit))
         };
         let memory = Memory { ctx, snapshot, state };
-        let messages = found.into_iter().map(|message| memory.told(message)).collect::<Result<_>>()?;
+        let messages = found.into_iter().map(|message| memory.full_message(message)).collect::<Result<_>>()?;
         let unread = state.root(&name).map_or(0, |root| root.as_branch().unread());
         Ok(InboxOutcome { messages, unread, more, left })
     })
@@ -139,7 +139,7 @@ pub struct ReadOutcome {
 /// Marks messages as read: the named ones, or all unread ones. Returns none if there is no unread message.
 pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
-    let (mut tx, _) = sit_down(ctx, &vault)?;
+    let (mut tx, _) = begin_as_persona(ctx, &vault)?;
     let messages: Vec<Entity> = match request.references.as_slice() {
         [] => unread(tx.state(), &name).into_iter().take(limits::LOG_PAGE_MAX_EVENTS).collect(),
         some => some.iter().map(|reference| own_message(tx.state(), &name, reference)).collect::<Result<_>>()?,
@@ -156,12 +156,12 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     let messages: Vec<Entity> = messages.into_iter().map(now).collect();
     let unread = tx.state().root(&name).map_or(0, |root| root.as_branch().unread());
     let mut recorded = tx.finish(&asked)?;
-    let told = with_view(&vault, |snapshot, state| {
+    let full = with_view(&vault, |snapshot, state| {
         let memory = Memory { ctx, snapshot, state };
-        messages.iter().cloned().map(|message| memory.told(message)).collect::<Result<Vec<_>>>()
+        messages.iter().cloned().map(|message| memory.full_message(message)).collect::<Result<Vec<_>>>()
     });
-    // They are recorded as read: if the full texts cannot be read, the start of each has to do.
-    let messages = told.unwrap_or_else(|error| {
+    // They are recorded as read: if the full texts cannot be read, only the start of each is returned.
+    let messages = full.unwrap_or_else(|error| {
         recorded.warnings.push(format!("cannot read the full text of long messages: {error}"));
         let cut =
             |message: Entity| FullMessage { text: message.as_message().text().unwrap_or_default().to_owned(), message };

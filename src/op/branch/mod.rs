@@ -57,17 +57,17 @@ fn me(ctx: &Context) -> Result<EntityId> {
 }
 
 /// Begins a transaction and makes sure that the persona and its root exist.
-fn sit_down<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<'v>, Entity)> {
+fn begin_as_persona<'v>(ctx: &Context, vault: &'v Vault) -> Result<(Transaction<'v>, Entity)> {
     me(ctx)?;
-    announced(ctx, Transaction::begin(ctx, vault)?)
+    with_persona(ctx, Transaction::begin(ctx, vault)?)
 }
 
-/// Like `sit_down`, unless a user's message came first: then moves the persona back to its root and stops.
-fn sit_down_unless_called<'v>(ctx: &Context, vault: &'v Vault) -> Result<Interruptible<(Transaction<'v>, Entity)>> {
+/// Like `begin_as_persona`, unless a user's message came first: then moves the persona back to its root and stops.
+fn begin_unless_interrupted<'v>(ctx: &Context, vault: &'v Vault) -> Result<Interruptible<(Transaction<'v>, Entity)>> {
     let name = me(ctx)?;
     let mut tx = Transaction::begin(ctx, vault)?;
     match settle(&mut tx, &name)? {
-        None => announced(ctx, tx).map(Interruptible::Done),
+        None => with_persona(ctx, tx).map(Interruptible::Done),
         Some((left, asked)) => {
             tx.commit(asked.id)?;
             Ok(Interruptible::Interrupted { left: Box::new(left) })
@@ -75,7 +75,7 @@ fn sit_down_unless_called<'v>(ctx: &Context, vault: &'v Vault) -> Result<Interru
     }
 }
 
-fn announced<'v>(ctx: &Context, mut tx: Transaction<'v>) -> Result<(Transaction<'v>, Entity)> {
+fn with_persona<'v>(ctx: &Context, mut tx: Transaction<'v>) -> Result<(Transaction<'v>, Entity)> {
     let name = me(ctx)?;
     let agent = Subject::new(EntityType::Agent, name.clone());
     if tx.state().phase_of(&agent) != Phase::Active {
@@ -107,12 +107,12 @@ fn settle(tx: &mut Transaction<'_>, name: &EntityId) -> Result<Option<(Entity, A
     let Some(draft) = policy::interruption(tx.state(), name) else { return Ok(None) };
     let left = tx.state().root(name).map(|root| at_branch(tx.state(), &root));
     tx.add(draft)?;
-    let id = tx.unit().events().last().expect("it was just added").id;
+    let id = tx.batch().events().last().expect("it was just added").id;
     Ok(left.map(|left| (left, Added { id, already: false })))
 }
 
 /// Like `settle`, for a command that only reads: writes nothing unless there was an interruption.
-fn settle_before_looking(ctx: &Context, vault: &Vault) -> Result<Option<Entity>> {
+fn settle_before_reading(ctx: &Context, vault: &Vault) -> Result<Option<Entity>> {
     let name = me(ctx)?;
     let due = with_view(vault, |_, state| Ok(policy::interruption(state, &name).is_some()))?;
     if !due {
@@ -133,7 +133,7 @@ struct StoredText {
 }
 
 /// Stores a text that is too long for an event. Called without the lock.
-fn keep(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredText> {
+fn store_text(ctx: &Context, what: &str, text: Option<&str>) -> Result<StoredText> {
     let Some(text) = text else { return Ok(StoredText::default()) };
     let text = text.trim_end();
     if text.trim().is_empty() {
@@ -161,37 +161,38 @@ struct StoredNote {
 }
 
 /// Stores summary and tail; an error if no branch is active that they could be about.
-fn keep_said(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<StoredNote> {
+fn store_note(ctx: &Context, vault: &Vault, leaving: &LeavingNote) -> Result<StoredNote> {
     let name = me(ctx)?;
     if leaving.summary.is_none() && leaving.tail.is_none() {
         return Ok(StoredNote { abort: leaving.abort, ..StoredNote::default() });
     }
-    let leaves = with_view(vault, |_, state| Ok(state.root(&name).is_some_and(|r| state.active_branch(&r).is_some())))?;
-    if !leaves {
+    let is_active =
+        with_view(vault, |_, state| Ok(state.root(&name).is_some_and(|r| state.active_branch(&r).is_some())))?;
+    if !is_active {
         return Err(Error::usage("no active branch to leave; --summary and --tail do not apply"));
     }
     Ok(StoredNote {
-        summary: keep(ctx, "the summary", leaving.summary.as_deref())?,
-        tail: keep(ctx, "the tail", leaving.tail.as_deref())?,
+        summary: store_text(ctx, "the summary", leaving.summary.as_deref())?,
+        tail: store_text(ctx, "the tail", leaving.tail.as_deref())?,
         abort: leaving.abort,
     })
 }
 
 /// Leaves the active branch, unless that is the root.
-fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, said: StoredNote) -> Result<Option<Added>> {
+fn leave(ctx: &Context, tx: &mut Transaction<'_>, root: &Entity, note: StoredNote) -> Result<Option<Added>> {
     let Some(branch) = tx.state().active_branch(root) else { return Ok(None) };
     let thread = branch.as_branch().current_thread();
     let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
     let mut payload = json!({
-        "branch_id": branch.subject.id(), "tail": said.tail.text, "tail_artifact_id": said.tail.artifact,
+        "branch_id": branch.subject.id(), "tail": note.tail.text, "tail_artifact_id": note.tail.artifact,
     });
-    let kind = match said.summary.text {
+    let kind = match note.summary.text {
         Some(summary) => {
             payload["summary"] = summary.into();
-            payload["summary_artifact_id"] = said.summary.artifact.into();
+            payload["summary_artifact_id"] = note.summary.artifact.into();
             Kind::ThreadCompleted
         }
-        None if said.abort => Kind::ThreadAborted,
+        None if note.abort => Kind::ThreadAborted,
         None => {
             return Err(Error::refused(
                 Reason::SummaryRequired,
@@ -226,35 +227,35 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
     let vault = ctx.open()?;
     let (kind, given) = (request.branch_type.as_str(), (request.task.is_some(), request.partner.is_some()));
     if given != (kind == "task", kind == "social") {
-        let wants = match kind {
+        let why = match kind {
             "task" => "a task branch requires --task and does not allow --partner",
             "social" => "a social branch requires --partner and does not allow --task",
             _ => "a free branch allows neither --task nor --partner",
         };
-        return Err(Error::usage(wants));
+        return Err(Error::usage(why));
     }
     let (task, partner) = with_view(&vault, |_, state| {
         let task = request.task.as_deref().map(|task| state.find(task, EntityType::Task)).transpose()?;
-        let partner = request.partner.as_deref().map(|partner| known(state, partner)).transpose()?;
+        let partner = request.partner.as_deref().map(|partner| known_agent(state, partner)).transpose()?;
         Ok((task, partner))
     })?;
-    let said = keep_said(ctx, &vault, &request.leaving)?;
-    let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
-        Interruptible::Done(seated) => seated,
+    let note = store_note(ctx, &vault, &request.leaving)?;
+    let (mut tx, root) = match begin_unless_interrupted(ctx, &vault)? {
+        Interruptible::Done(begun) => begun,
         Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
     };
     if let Some(partner) = &partner {
         make_persona(&mut tx, partner)?;
     }
-    let made = json!({
+    let payload = json!({
         "persona_id": name.as_str(), "branch_type": kind, "label": label,
         "task_id": task.as_ref().map(Subject::id), "partner_persona_id": partner.as_ref().map(EntityId::as_str),
     });
-    let made = Request { key: request.key, ..ctx.request(Kind::BranchCreated, None, made) };
+    let made = Request { key: request.key, ..ctx.request(Kind::BranchCreated, None, payload) };
     if let Some(first) = tx.repeated(&made)? {
         return Ok(Interruptible::Done(first));
     }
-    let there = match (&task, &partner) {
+    let existing = match (&task, &partner) {
         (Some(task), _) => tx
             .state()
             .made_for(task, EntityType::Branch)
@@ -263,19 +264,19 @@ pub fn create(ctx: &Context, request: CreateRequest) -> Result<Interruptible<Rec
         (_, Some(partner)) => policy::social(tx.state(), &name, partner),
         _ => None,
     };
-    if let Some(there) = there {
-        let already = tx.unit().event(there.first_event).is_none();
-        return tx.finish(&[Added { id: there.first_event, already }]).map(Interruptible::Done);
+    if let Some(existing) = existing {
+        let already = tx.batch().event(existing.first_event).is_none();
+        return tx.finish(&[Added { id: existing.first_event, already }]).map(Interruptible::Done);
     }
     if kind != "social" {
-        leave(ctx, &mut tx, &root, said)?;
+        leave(ctx, &mut tx, &root, note)?;
     }
     let asked = tx.ask(made)?;
     tx.finish(&[asked]).map(Interruptible::Done)
 }
 
 /// The agent with this name, if it is known.
-fn known(state: &State, name: &str) -> Result<EntityId> {
+fn known_agent(state: &State, name: &str) -> Result<EntityId> {
     let id = EntityId::parse(name.strip_prefix("agent:").unwrap_or(name))?;
     let agent = Subject::new(EntityType::Agent, id.clone());
     match state.entity(&agent).is_some() || state.root(&id).is_some() {
@@ -314,34 +315,34 @@ pub fn resume(ctx: &Context, request: ResumeBranchRequest) -> Result<Interruptib
     let name = me(ctx)?;
     let vault = ctx.open()?;
     // A persona without any branch can still resume its root.
-    let goes = with_view(&vault, |_, state| match state.root(&name) {
+    let switches = with_view(&vault, |_, state| match state.root(&name) {
         None if reference == name.as_str() => Ok(true),
         root => {
             let branch = own_branch(state, &name, &reference)?;
             Ok(root.is_some_and(|root| at_branch(state, &root).subject != branch.subject))
         }
     })?;
-    if !goes && (leaving.summary.is_some() || leaving.tail.is_some()) {
+    if !switches && (leaving.summary.is_some() || leaving.tail.is_some()) {
         return Err(Error::usage("the branch is already active; --summary and --tail do not apply"));
     }
-    let said = keep_said(ctx, &vault, &leaving)?;
-    let (mut tx, root) = match sit_down_unless_called(ctx, &vault)? {
-        Interruptible::Done(seated) => seated,
+    let note = store_note(ctx, &vault, &leaving)?;
+    let (mut tx, root) = match begin_unless_interrupted(ctx, &vault)? {
+        Interruptible::Done(begun) => begun,
         Interruptible::Interrupted { left } => return Ok(Interruptible::Interrupted { left }),
     };
     let branch = own_branch(tx.state(), &name, &reference)?;
     let asked = match at_branch(tx.state(), &root).subject == branch.subject {
         // The branch may have been created just now.
-        true => Added { id: branch.last_event, already: tx.unit().event(branch.last_event).is_none() },
+        true => Added { id: branch.last_event, already: tx.batch().event(branch.last_event).is_none() },
         false => {
-            let left = leave(ctx, &mut tx, &root, said)?;
+            let left = leave(ctx, &mut tx, &root, note)?;
             match branch.is_root() {
                 true => left.ok_or_else(|| Error::corrupt("the root is Suspended, but no branch is Active"))?,
                 false => tx.ask(ctx.request(Kind::ThreadOpened, None, json!({"branch_id": branch.subject.id()})))?,
             }
         }
     };
-    let bare = context::bare(tx.state(), &name, &branch.subject, words)?;
+    let bare = context::without_messages(tx.state(), &name, &branch.subject, words)?;
     let mut recorded = tx.finish(&[asked])?;
     // The switch is recorded: from here on a failure is only a warning, and the persona can ask again.
     let (branch, thread, context) =
@@ -362,11 +363,11 @@ pub struct SuspendRequest {
 /// Leaves the active branch, with a summary to continue from or without.
 pub fn suspend(ctx: &Context, request: SuspendRequest) -> Result<Recorded> {
     let vault = ctx.open()?;
-    let said = keep_said(ctx, &vault, &request.leaving)?;
-    let (mut tx, root) = sit_down(ctx, &vault)?;
-    let left = leave(ctx, &mut tx, &root, StoredNote { abort: true, ..said })?;
+    let note = store_note(ctx, &vault, &request.leaving)?;
+    let (mut tx, root) = begin_as_persona(ctx, &vault)?;
+    let left = leave(ctx, &mut tx, &root, StoredNote { abort: true, ..note })?;
     let root = at_branch(tx.state(), &root);
-    let already = tx.unit().event(root.last_event).is_none();
+    let already = tx.batch().event(root.last_event).is_none();
     let asked = left.unwrap_or(Added { id: root.last_event, already });
     tx.finish(&[asked])
 }
@@ -395,19 +396,21 @@ pub fn complete(ctx: &Context, request: CompleteBranchRequest) -> Result<Recorde
         }
     };
     let active = with_view(&vault, |_, state| Ok(find(state)?.phase == Phase::Active))?;
-    let said = match active {
-        true => {
-            keep_said(ctx, &vault, &LeavingNote { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving })?
-        }
+    let note = match active {
+        true => store_note(
+            ctx,
+            &vault,
+            &LeavingNote { summary: leaving.summary.or(Some(COMPLETED.to_owned())), ..leaving },
+        )?,
         false if leaving.summary.is_some() || leaving.tail.is_some() => {
             return Err(Error::usage("the branch is not active; --summary and --tail do not apply"));
         }
         false => StoredNote::default(),
     };
-    let (mut tx, root) = sit_down(ctx, &vault)?;
+    let (mut tx, root) = begin_as_persona(ctx, &vault)?;
     let branch = find(tx.state())?;
     if branch.phase == Phase::Active && !branch.is_root() {
-        leave(ctx, &mut tx, &root, said)?;
+        leave(ctx, &mut tx, &root, note)?;
     }
     let asked = tx.ask(ctx.request(Kind::BranchCompleted, Some(&branch.subject.to_string()), json!({})))?;
     tx.finish(&[asked])
@@ -436,12 +439,12 @@ pub fn note(ctx: &Context, request: NoteRequest) -> Result<NoteOutcome> {
     let NoteRequest { text, key } = request;
     me(ctx)?;
     let vault = ctx.open()?;
-    let kept = keep(ctx, "the note", Some(&text))?;
-    let (mut tx, root) = sit_down(ctx, &vault)?;
+    let stored = store_text(ctx, "the note", Some(&text))?;
+    let (mut tx, root) = begin_as_persona(ctx, &vault)?;
     let branch = at_branch(tx.state(), &root);
     let thread = branch.as_branch().current_thread();
     let thread = thread.ok_or_else(|| Error::corrupt(format!("{} is Active and has no thread", branch.name())))?;
-    let payload = json!({"branch_id": branch.subject.id(), "text": kept.text, "artifact_id": kept.artifact});
+    let payload = json!({"branch_id": branch.subject.id(), "text": stored.text, "artifact_id": stored.artifact});
     let mut noted = Request { key, ..ctx.request(Kind::NoteRecorded, Some(&thread.to_string()), payload) };
     if let Some(first) = repeated_note(&tx, &mut noted)? {
         return Ok(NoteOutcome { recorded: first, branch, interrupted: false });

@@ -6,7 +6,7 @@ use super::super::Context;
 use super::super::project::{ListEntry, ListOutcome, ListRequest, Projection};
 use super::context::Memory;
 use super::message::{FullMessage, unread};
-use super::{at_branch, me, settle_before_looking};
+use super::{at_branch, me, settle_before_reading};
 use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits};
 use crate::machine::Phase;
 use crate::op::kernel::with_view;
@@ -51,19 +51,19 @@ pub struct BranchesOutcome {
 /// Lists the branches of a persona; records nothing.
 pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutcome> {
     let BranchesRequest { states, limit, cursor } = request;
-    let most = limits::LOG_PAGE_MAX_EVENTS;
-    if limit == 0 || limit > most {
-        return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {most}")));
+    let max = limits::LOG_PAGE_MAX_EVENTS;
+    if limit == 0 || limit > max {
+        return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {max}")));
     }
     let name = me(ctx)?;
     with_view(&ctx.open()?, |snapshot, state| {
         let mut all = all_of(state, &name);
         if let Some(cursor) = &cursor {
-            let at = all.iter().position(|branch| branch.subject.id() == cursor.as_str());
-            let behind = || {
+            let index = all.iter().position(|branch| branch.subject.id() == cursor.as_str());
+            let unknown = || {
                 Error::new(ErrorKind::InvalidCursor, "unknown cursor; it must be the id of a branch of this persona")
             };
-            all.drain(..=at.ok_or_else(behind)?);
+            all.drain(..=index.ok_or_else(unknown)?);
         }
         let wanted = |branch: &Entity| match states.as_slice() {
             [] => !branch.archived,
@@ -134,12 +134,12 @@ pub struct DecideOutcome {
 /// Returns everything that waits for a persona.
 pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
-    let left = settle_before_looking(ctx, &vault)?;
+    let left = settle_before_reading(ctx, &vault)?;
     with_view(&vault, |snapshot, state| {
         let active = state.root(&name).map(|root| at_branch(state, &root));
         let memory = Memory { ctx, snapshot, state };
-        let told = unread(state, &name).into_iter().take(limits::LOG_PAGE_DEFAULT_EVENTS);
-        let unread: Vec<FullMessage> = told.map(|message| memory.told(message)).collect::<Result<_>>()?;
+        let listed = unread(state, &name).into_iter().take(limits::LOG_PAGE_DEFAULT_EVENTS);
+        let unread: Vec<FullMessage> = listed.map(|message| memory.full_message(message)).collect::<Result<_>>()?;
         let waiting = |branch: &Entity| branch.phase == Phase::Suspended && !branch.is_root();
         let now = ctx.now.timestamp();
         let waited = |branch: &Entity| {

@@ -25,12 +25,12 @@ pub struct RecallRequest {
     pub grep: Option<String>,
 }
 
-/// A recalled thread. `said` has time, sender and text of each message, in the order of the log.
+/// A recalled thread. `messages` has time, sender and text of each message, in the order of the log.
 #[derive(Debug)]
 struct RecalledThread {
     thread: Entity,
     summary: Option<String>,
-    said: Vec<(String, String, String)>,
+    messages: Vec<(String, String, String)>,
     tail: Vec<String>,
 }
 
@@ -71,40 +71,41 @@ pub fn recall(ctx: &Context, request: RecallRequest) -> Result<RecallOutcome> {
                 }
             }
             let recalled = threads.into_iter().map(|thread| {
-                let (summary, tail) = memory.left(&thread, usize::MAX)?;
+                let (summary, tail) = memory.closing_note(&thread, usize::MAX)?;
                 Ok(RecalledThread {
                     thread,
                     summary,
-                    said: Vec::new(),
+                    messages: Vec::new(),
                     tail: if in_detail { tail } else { Vec::new() },
                 })
             });
             found.push((branch, recalled.collect::<Result<Vec<_>>>()?));
         }
         if in_detail {
-            listen(&memory, &mut found)?;
+            add_messages(&memory, &mut found)?;
         }
         if let Some(word) = &grep {
             let has = |text: &str| text.to_lowercase().contains(word);
             for (_, threads) in &mut found {
                 for recalled in threads.iter_mut() {
-                    recalled.said.retain(|(_, _, text)| has(text));
+                    recalled.messages.retain(|(_, _, text)| has(text));
                     recalled.tail.retain(|line| has(line));
                     recalled.summary = recalled.summary.take().filter(|summary| has(summary));
                 }
-                threads.retain(|r| !r.said.is_empty() || !r.tail.is_empty() || r.summary.is_some());
+                threads.retain(|r| !r.messages.is_empty() || !r.tail.is_empty() || r.summary.is_some());
             }
             found.retain(|(_, threads)| !threads.is_empty());
         }
         let threads = found.iter().map(|(_, threads)| threads.len()).sum();
-        let messages = found.iter().flat_map(|(_, threads)| threads).map(|r| r.said.len() + r.tail.len()).sum();
+        let messages = found.iter().flat_map(|(_, threads)| threads).map(|r| r.messages.len() + r.tail.len()).sum();
         Ok(RecallOutcome { branches: found, threads, messages })
     })
 }
 
 /// A thread with a partner or the user: the messages between them while it is open belong to it.
 struct OpenConversation {
-    at: (usize, usize),
+    /// The indices of its branch and thread among the recalled ones.
+    indices: (usize, usize),
     from: Ulid,
     to: Option<Ulid>,
     persona: EntityId,
@@ -113,8 +114,8 @@ struct OpenConversation {
 }
 
 /// Adds the messages of the threads, in one pass over the log from the first thread's opening to the last message.
-fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]) -> Result<()> {
-    let (mut by_thread, mut talks) = (BTreeMap::new(), Vec::new());
+fn add_messages(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]) -> Result<()> {
+    let (mut by_thread, mut conversations) = (BTreeMap::new(), Vec::new());
     let (mut missing, mut begin) = (0, None);
     for (b, (branch, threads)) in found.iter().enumerate() {
         for (t, recalled) in threads.iter().enumerate() {
@@ -126,7 +127,13 @@ fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]) -> R
             let partner = branch.as_branch().partner_id().and_then(|name| EntityId::parse(name).ok());
             if let Some(persona) = persona.filter(|_| branch.is_root() || partner.is_some()) {
                 let to = (thread.phase != Phase::Active).then_some(thread.last_event);
-                talks.push(OpenConversation { at: (b, t), from: thread.first_event, to, persona, partner });
+                conversations.push(OpenConversation {
+                    indices: (b, t),
+                    from: thread.first_event,
+                    to,
+                    persona,
+                    partner,
+                });
             }
         }
     }
@@ -137,11 +144,15 @@ fn listen(memory: &Memory<'_>, found: &mut [(Entity, Vec<RecalledThread>)]) -> R
     memory.snapshot.read_from(begin, &mut |event| {
         let places: Vec<(usize, usize)> = match event.event_type.known() {
             Some(Kind::NoteRecorded) => by_thread.get(&event.subject).copied().into_iter().collect(),
-            Some(Kind::MessageSent) => talks.iter().filter(|talk| talk.has(&event)).map(|talk| talk.at).collect(),
+            Some(Kind::MessageSent) => conversations
+                .iter()
+                .filter(|conversation| conversation.has(&event))
+                .map(|conversation| conversation.indices)
+                .collect(),
             _ => Vec::new(),
         };
         for (b, t) in places {
-            found[b].1[t].said.push(memory.line(&event, usize::MAX));
+            found[b].1[t].messages.push(memory.line(&event, usize::MAX));
             missing = missing.saturating_sub(1);
         }
         Ok(if missing == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -169,7 +180,7 @@ impl RecallOutcome {
             let label = text::escape(branch.as_branch().label().unwrap_or_default());
             let kind = branch.as_branch().branch_type().unwrap_or_default();
             out += &format!("# {} {kind} {}: {label}\n", branch.name(), branch.phase);
-            for RecalledThread { thread, summary, said, tail } in threads {
+            for RecalledThread { thread, summary, messages, tail } in threads {
                 let thread = thread.as_thread();
                 let number = thread.number();
                 let count = text::count_noun(thread.messages(), "message");
@@ -182,7 +193,7 @@ impl RecallOutcome {
                 if let Some(summary) = summary {
                     indented(&mut out, "Summary: ", summary);
                 }
-                for (at, who, text) in said {
+                for (at, who, text) in messages {
                     indented(&mut out, &format!("{at} {who}: "), text);
                 }
                 for line in tail {
@@ -197,12 +208,12 @@ impl RecallOutcome {
     pub fn json(&self) -> Value {
         let of_thread = |recalled: &RecalledThread| {
             let thread = recalled.thread.as_thread();
-            let said = |(at, who, text): &(String, String, String)| json!({"at": at, "from": who, "text": text});
+            let message = |(at, who, text): &(String, String, String)| json!({"at": at, "from": who, "text": text});
             json!({
                 "thread_id": thread.subject.id(), "number": thread.number(),
                 "status": thread.phase.as_str().to_lowercase(), "opened_at": thread.opened_at(),
                 "closed_at": thread.closed_at(), "summary": recalled.summary,
-                "messages": recalled.said.iter().map(said).collect::<Vec<_>>(), "tail": recalled.tail,
+                "messages": recalled.messages.iter().map(message).collect::<Vec<_>>(), "tail": recalled.tail,
             })
         };
         let of_branch = |(branch, threads): &(Entity, Vec<RecalledThread>)| {

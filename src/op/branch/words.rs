@@ -25,7 +25,7 @@ pub(super) fn check(words: usize) -> Result<()> {
 }
 
 /// Whether the character belongs to a script that is written without spaces.
-fn stands_alone(c: char) -> bool {
+fn is_word_by_itself(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{2e80}'..='\u{9fff}' | '\u{a960}'..='\u{a97f}' | '\u{ac00}'..='\u{d7ff}'
@@ -46,8 +46,8 @@ fn ends(text: &str) -> impl Iterator<Item = usize> {
             }
             run += 1;
             let next = chars.peek().map(|(_, next)| *next);
-            let over = next.is_none_or(|next| next.is_whitespace() || stands_alone(next));
-            if over || stands_alone(c) || run == WORD_MAX_CHARS {
+            let ends_here = next.is_none_or(|next| next.is_whitespace() || is_word_by_itself(next));
+            if ends_here || is_word_by_itself(c) || run == WORD_MAX_CHARS {
                 run = 0;
                 return Some(end);
             }
@@ -61,8 +61,8 @@ pub fn count(text: &str) -> usize {
 }
 
 /// The first words of a text, with `…` where something was cut.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    if ends(text).nth(most).is_none() {
+pub(super) fn cut(text: &str, max: usize) -> String {
+    if ends(text).nth(max).is_none() {
         return text.to_owned();
     }
     // The `…` counts as a word after a character that is a word by itself, and after a word of maximal length.
@@ -70,8 +70,8 @@ pub(super) fn cut(text: &str, most: usize) -> String {
         let end = words.checked_sub(1).and_then(|last| ends(text).nth(last)).unwrap_or(0);
         format!("{}…", &text[..end])
     };
-    let all = first(most);
-    if count(&all) <= most { all } else { first(most.saturating_sub(1)) }
+    let all = first(max);
+    if count(&all) <= max { all } else { first(max.saturating_sub(1)) }
 }
 
 #[cfg(test)]
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_behind_a_word() {
+    fn a_text_is_cut_after_a_word() {
         assert_eq!(cut("one two three", 3), "one two three");
         assert_eq!(cut("one two three", 2), "one two…");
         assert_eq!(cut("第三章", 2), "第…");
         assert_eq!(cut("one", 0), "…");
-        for most in 0..9 {
-            assert!(count(&cut("a bb 内省 cccc ddddd eeeeee", most)) <= most.max(1));
+        for max in 0..9 {
+            assert!(count(&cut("a bb 内省 cccc ddddd eeeeee", max)) <= max.max(1));
         }
     }
 }

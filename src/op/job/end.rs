@@ -36,8 +36,15 @@ pub fn reason(ended: &Ended) -> String {
     }
 }
 
-/// The events that an end requires, about the run (`true`) or its task.
-fn closing(record: &ExitRecord, config: &Settings) -> Vec<(bool, Kind, Value)> {
+/// What an event is about.
+#[derive(Clone, Copy)]
+enum About {
+    Run,
+    Task,
+}
+
+/// The events that record an end.
+fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> {
     let reason = reason(&record.ended);
     let failed = |class: &str| json!({"error_class": class, "reason": reason, "escalate": false});
     let finished =
@@ -45,28 +52,37 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(bool, Kind, Value)> {
     let listed = |setting, number: i32| config.counts(setting).contains(&(number as u64));
     match &record.ended {
         Ended::Exited { code: 0 } => {
-            vec![(true, Kind::RunFinished, finished(true, Some(0))), (false, Kind::TaskSucceeded, json!({}))]
+            vec![
+                (About::Run, Kind::RunFinished, finished(true, Some(0))),
+                (About::Task, Kind::TaskSucceeded, json!({})),
+            ]
         }
         Ended::Exited { code } => {
             let class = if listed(Setting::JobsTransientExitCodes, *code) { "transient" } else { "permanent" };
-            vec![(true, Kind::RunFinished, finished(false, Some(*code))), (false, Kind::TaskFailed, failed(class))]
+            vec![
+                (About::Run, Kind::RunFinished, finished(false, Some(*code))),
+                (About::Task, Kind::TaskFailed, failed(class)),
+            ]
         }
         Ended::NotStarted { .. } => {
-            vec![(true, Kind::RunFinished, finished(false, None)), (false, Kind::TaskFailed, failed("permanent"))]
+            vec![
+                (About::Run, Kind::RunFinished, finished(false, None)),
+                (About::Task, Kind::TaskFailed, failed("permanent")),
+            ]
         }
         Ended::Signalled { signal } => {
             let transient = listed(Setting::JobsTransientSignals, *signal);
-            vec![(true, Kind::RunCrashed, json!({"reason": reason, "transient": transient, "escalate": false}))]
+            vec![(About::Run, Kind::RunCrashed, json!({"reason": reason, "transient": transient, "escalate": false}))]
         }
-        Ended::TimedOut => vec![(true, Kind::RunTimedOut, json!({"reason": "overtime"}))],
+        Ended::TimedOut => vec![(About::Run, Kind::RunTimedOut, json!({"reason": "overtime"}))],
         Ended::Halted { why } if *why == CancelReason::Silent.as_str() => {
-            vec![(true, Kind::RunTimedOut, json!({"reason": "silent"}))]
+            vec![(About::Run, Kind::RunTimedOut, json!({"reason": "silent"}))]
         }
         Ended::Halted { why } if *why == CancelReason::Cancelled.as_str() || why == STOPPED => {
-            vec![(false, Kind::TaskAborted, json!({"reason": why}))]
+            vec![(About::Task, Kind::TaskAborted, json!({"reason": why}))]
         }
         Ended::Halted { why } => {
-            vec![(true, Kind::RunCrashed, json!({"reason": why, "transient": false, "escalate": false}))]
+            vec![(About::Run, Kind::RunCrashed, json!({"reason": why, "transient": false, "escalate": false}))]
         }
     }
 }
@@ -81,8 +97,11 @@ pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &Exit
     }
     let steps = closing(record, &tx.config);
     let mut first = None;
-    for (n, (about_run, kind, payload)) in steps.into_iter().enumerate() {
-        let subject = if about_run { run.to_string() } else { task.to_string() };
+    for (n, (about, kind, payload)) in steps.into_iter().enumerate() {
+        let subject = match about {
+            About::Run => run.to_string(),
+            About::Task => task.to_string(),
+        };
         let key = (n == 0).then(|| format!("{}:end", record.run_id));
         let request = Request { key, ..ctx.request(kind, Some(&subject), payload) };
         if n == 0 && tx.repeated(&request)?.is_some() {
@@ -103,21 +122,21 @@ pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Resu
     let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
     let run = run_of(task);
     let standing = probe(&job, run.as_ref())?;
-    let under_way =
+    let in_progress =
         matches!(task.phase, Phase::Proposed | Phase::Ready | Phase::Assigned | Phase::Running | Phase::Retrying);
     // The toolkit records this, not the actor that happens to run the command.
     let ctx = &ctx.acting_as(Actor::core("jobs"));
     match &standing {
         JobLiveness::Ended(found) if task.phase == Phase::Running => record(ctx, vault, &task.subject, found)?,
-        JobLiveness::Lost if under_way => lost(ctx, vault, task)?,
+        JobLiveness::Lost if in_progress => record_lost(ctx, vault, task)?,
         // The run has ended and is recorded, but no supervisor is left to start the next one.
-        JobLiveness::Ended(_) if under_way => lost(ctx, vault, task)?,
+        JobLiveness::Ended(_) if in_progress => record_lost(ctx, vault, task)?,
         _ => {}
     }
     Ok(Some(standing))
 }
 
-fn lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
+fn record_lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
     let mut tx = Transaction::begin(ctx, vault)?;
     let now = tx.state().entity(&task.subject).map(|task| task.into_owned());
     // Another process may have recorded it first.

@@ -22,7 +22,7 @@ use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
 
-/// How long `fire` waits for the lock of a directory that nobody else knows yet.
+/// How long `fire` waits for the lock of a directory that no other process knows yet.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Enough for a thread that makes one system call.
 const STACK_BYTES: usize = 128 * 1024;
@@ -93,8 +93,8 @@ pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
     if request.argv.is_empty() {
         return Err(Error::usage("missing command; put it after --"));
     }
-    let nobody = || Error::system("cannot fire a job", "hf-job not found");
-    let supervisor = ctx.host.supervisor.clone().ok_or_else(nobody)?;
+    let no_supervisor = || Error::system("cannot fire a job", "hf-job not found");
+    let supervisor = ctx.host.supervisor.clone().ok_or_else(no_supervisor)?;
     let missing = |why: &str| Error::usage(format!("the working directory {} {why}", request.cwd.display()));
     match std::fs::metadata(&request.cwd) {
         Ok(found) if found.is_dir() => {}
@@ -103,7 +103,7 @@ pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
         Err(e) => return Err(Error::system(format!("cannot read {}", request.cwd.display()), e)),
     }
     let tx = Transaction::begin(ctx, &vault)?;
-    Firing { ctx, vault: &vault, request, supervisor }.at(tx)
+    Firing { ctx, vault: &vault, request, supervisor }.fire(tx)
 }
 
 struct Firing<'a> {
@@ -114,7 +114,7 @@ struct Firing<'a> {
 }
 
 impl Firing<'_> {
-    fn at(mut self, mut tx: Transaction<'_>) -> Result<FireOutcome> {
+    fn fire(mut self, mut tx: Transaction<'_>) -> Result<FireOutcome> {
         let is_recorded = |task: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some();
         JobDir::sweep(self.vault.path(), &is_recorded)?;
         let destructive = self.request.destructive || self.matches(&tx.config.texts(Setting::DestructiveCommands));
@@ -123,7 +123,7 @@ impl Firing<'_> {
             self.request.argv[0] = self.program();
         }
         let asked = match &self.request.task {
-            Some(reference) => self.take(&tx, reference, destructive)?,
+            Some(reference) => self.assign(&tx, reference, destructive)?,
             None => self.propose(&tx, destructive)?,
         };
         if let Some(first) = tx.repeated(&Request { subject: None, ..asked.clone() })? {
@@ -136,9 +136,9 @@ impl Firing<'_> {
             JobDir::announce(path, &id)?;
         }
         let job = JobDir::create(path, &id)?;
-        let begun = self.begin(&mut tx, &job, asked);
-        let (held, first) = match begun {
-            Ok(begun) => begun,
+        let prepared = self.prepare(&mut tx, &job, asked);
+        let (lock, first) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 // The task of a new job was not recorded, so its directory is removed. An existing task keeps its own.
                 if is_new {
@@ -151,7 +151,7 @@ impl Firing<'_> {
         let done = match tx.finish(&[first]) {
             Ok(done) => done,
             Err(error) => {
-                drop(held);
+                drop(lock);
                 if is_new && !matches!(error.kind, ErrorKind::Uncertain { .. }) {
                     job.discard()?;
                     JobDir::settle(path, &id);
@@ -161,24 +161,25 @@ impl Firing<'_> {
         };
         JobDir::settle(path, &id);
         let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
-        let started = self.arguments(&id).and_then(|arguments| start_supervisor(&self.supervisor, held, &arguments));
+        let started = self.arguments(&id).and_then(|arguments| start_supervisor(&self.supervisor, lock, &arguments));
         // The events are recorded, so an error is no longer a refusal: the job exists, and is lost at worst.
-        let told = started.and_then(|supervisor| {
-            reap_at_its_end(supervisor);
+        let outcome = started.and_then(|supervisor| {
+            reap_when_ended(supervisor);
             self.outcome(done)
         });
-        told.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
+        outcome.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
     }
 
     /// Everything but the commit: lock, events, and the spec of the command.
-    fn begin(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(JobLock, Added)> {
-        let held = job.take_lock(LOCK_WAIT)?;
+    fn prepare(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(JobLock, Added)> {
+        let lock = job.take_lock(LOCK_WAIT)?;
         let first = tx.ask(asked)?;
         let run = random_ulid(self.ctx.now)?.to_string();
         let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
-        let task = tx.state().entity(&subject).expect("it was just made").into_owned();
+        let task = tx.state().entity(&subject).expect("it was just created").into_owned();
         let turn = task.phase == Phase::Ready && queue::has_turn(tx.state(), &tx.config, &task);
-        let stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped || queue::is_held_up(tx.state(), &task);
+        let stopped =
+            tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped || queue::is_project_inactive(tx.state(), &task);
         if turn && !stopped {
             let holder = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
             tx.ask(self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
@@ -187,7 +188,7 @@ impl Firing<'_> {
             tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds))?;
         }
         job.put_spec(&self.spec(tx, &run))?;
-        Ok((held, first))
+        Ok((lock, first))
     }
 
     /// The full path of the program; its name if it is not found, which its run then reports.
@@ -196,8 +197,8 @@ impl Firing<'_> {
         if name.as_bytes().contains(&b'/') {
             return cwd.join(name).into_os_string();
         }
-        let folders = self.ctx.host.search_path.iter().flat_map(std::env::split_paths);
-        let mut found = folders.map(|folder| cwd.join(folder).join(name)).filter(|path| is_program(path));
+        let dirs = self.ctx.host.search_path.iter().flat_map(std::env::split_paths);
+        let mut found = dirs.map(|dir| cwd.join(dir).join(name)).filter(|path| is_program(path));
         found.next().map_or_else(|| name.clone(), PathBuf::into_os_string)
     }
 
@@ -214,12 +215,12 @@ impl Firing<'_> {
         let requirement = self.request.requirement.as_ref();
         let requirement = requirement.map(|r| tx.state().find(r, EntityType::Requirement)).transpose()?;
         if let Some(requirement) = &requirement {
-            crate::op::pause::check_same(self.ctx, tx.state(), requirement.id())?;
+            crate::op::pause::check_same_project(self.ctx, tx.state(), requirement.id())?;
         }
         let payload = json!({
             "title": title,
             "requirement_id": requirement.as_ref().map(|requirement| requirement.id()),
-            "project_id": crate::op::pause::member(self.ctx.project.as_ref().filter(|_| requirement.is_none())),
+            "project_id": crate::op::pause::project_member(self.ctx.project.as_ref().filter(|_| requirement.is_none())),
             "command": words,
             "command_hash": self.command_hash(),
             "job": true,
@@ -234,7 +235,7 @@ impl Firing<'_> {
     }
 
     /// The event that assigns an existing task.
-    fn take(&self, tx: &Transaction<'_>, reference: &str, destructive: bool) -> Result<Request> {
+    fn assign(&self, tx: &Transaction<'_>, reference: &str, destructive: bool) -> Result<Request> {
         let subject = tx.state().find(reference, EntityType::Task)?;
         let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
         let allowed = task.as_task().is_destructive();
@@ -268,10 +269,12 @@ impl Firing<'_> {
             ("sh" | "bash" | "dash" | "ksh" | "zsh", Some("-c")) => words.get(2).map(|script| script.trim()),
             _ => None,
         };
-        let fits_one = |pattern: &String| {
-            fits(pattern, &plain) || fits(pattern, &by_name) || script.is_some_and(|script| fits(pattern, script))
+        let matches_any_form = |pattern: &String| {
+            matches_pattern(pattern, &plain)
+                || matches_pattern(pattern, &by_name)
+                || script.is_some_and(|script| matches_pattern(pattern, script))
         };
-        patterns.iter().any(fits_one)
+        patterns.iter().any(matches_any_form)
     }
 
     fn spec(&self, tx: &Transaction<'_>, run: &str) -> Spec {
@@ -300,8 +303,8 @@ impl Firing<'_> {
     }
 
     fn outcome(&self, recorded: Recorded) -> Result<FireOutcome> {
-        let gone = || Error::corrupt("the job's task is missing");
-        let task = recorded.entity.clone().ok_or_else(gone)?;
+        let missing_task = || Error::corrupt("the job's task is missing");
+        let task = recorded.entity.clone().ok_or_else(missing_task)?;
         let job = JobDir::open(self.vault.path(), &super::id_of(&task))?;
         let first_run = || Some(job?.spec().ok()?.extra.get("run_id")?.as_str()?.to_owned());
         let run_id = task.as_task().last_run_id().map(str::to_owned).or_else(first_run).unwrap_or_default();
@@ -315,7 +318,7 @@ impl Firing<'_> {
 
 /// Reaps a supervisor when it ends, so that a program that fires many jobs does not collect zombies. Best effort: a
 /// command exits long before that, and then init reaps its supervisor.
-fn reap_at_its_end(mut supervisor: Child) {
+fn reap_when_ended(mut supervisor: Child) {
     let wait = move || drop(supervisor.wait());
     let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(wait);
 }
@@ -343,7 +346,7 @@ pub fn command_hash<'a>(
 }
 
 /// Whether a text matches a pattern in which `*` matches anything.
-fn fits(pattern: &str, text: &str) -> bool {
+fn matches_pattern(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let mut last = None;
@@ -366,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn a_star_matches_anything() {
         for (pattern, text) in [
             ("rm *", "rm -rf /"),
             ("*", ""),
@@ -376,7 +379,7 @@ mod tests {
             ("*prod*", "deploy to prod now"),
             ("true", "true"),
         ] {
-            assert!(fits(pattern, text), "{pattern} / {text}");
+            assert!(matches_pattern(pattern, text), "{pattern} / {text}");
         }
         for (pattern, text) in [
             ("rm *", "rmdir x"),
@@ -385,12 +388,12 @@ mod tests {
             ("*ab*ab", "ab"),
             ("", "x"),
         ] {
-            assert!(!fits(pattern, text), "{pattern} / {text}");
+            assert!(!matches_pattern(pattern, text), "{pattern} / {text}");
         }
     }
 
     #[test]
-    fn another_word_folder_or_variable_is_another_command() {
+    fn another_word_directory_or_variable_is_another_command() {
         let hash = |words: &[&str], cwd: &str, variables: &[(&str, &str)]| {
             let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
             let variables = variables.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));

@@ -40,7 +40,7 @@ pub fn ask(command: &str, id: &str) -> Result<ForeignStatus> {
     let answer = job::ask(process, b"", ASK_MAX).map_err(|e| e.at(&words[0]))?;
     let (stdout, stderr) = (String::from_utf8_lossy(&answer.stdout), String::from_utf8_lossy(&answer.stderr));
     match read(&stdout, &stderr) {
-        Some(said) => Ok(said),
+        Some(status) => Ok(status),
         None => Err(Error::system(
             "the job system did not report a status",
             text::cut(stdout.lines().chain(stderr.lines()).last().unwrap_or("no output"), 200),

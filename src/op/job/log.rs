@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::log_path;
-use super::look::{JobView, job_of};
+use super::view::{JobView, job_of};
 use crate::base::{Error, Result};
 use crate::op::Context;
 
 /// How many bytes are read at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 /// How often the log of a running job is read.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 
 /// Which part of a job's log to read.
 #[derive(Clone, Debug, Default)]
@@ -54,18 +54,18 @@ pub fn log(ctx: &Context, request: JobLogRequest, take: LogSink<'_>) -> Result<J
             }
         }
         let wanted = match &mut file {
-            Some(file) => hand_on(file, take, &failed)?,
+            Some(file) => pass_on(file, take, &failed)?,
             None => ControlFlow::Continue(()),
         };
         if wanted.is_break() || !request.follow || view.is_over() || signals.asked().is_some() {
             return Ok(JobLogOutcome { view });
         }
-        signals.pause(LOOK_EVERY)?;
+        signals.pause(CHECK_EVERY)?;
     }
 }
 
 /// Passes on everything from the current position to the end of the file.
-fn hand_on(file: &mut File, take: LogSink<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
+fn pass_on(file: &mut File, take: LogSink<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = file.read(&mut piece).map_err(failed)?;
@@ -92,11 +92,11 @@ fn tail_of(file: &mut File, lines: usize) -> io::Result<u64> {
         file.seek(SeekFrom::Start(at))?;
         file.read_exact(&mut piece)?;
         for n in memchr::memrchr_iter(b'\n', &piece) {
-            let behind = at + n as u64 + 1;
+            let line_start = at + n as u64 + 1;
             // The newline at the end of the file does not start another line.
-            found += usize::from(behind != end);
+            found += usize::from(line_start != end);
             if found == lines {
-                return Ok(behind);
+                return Ok(line_start);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! | `queue` | whose turn it is, and waking supervisors |
 //! | `supervise` | the supervisor: waiting for its turn, running, retrying |
 //! | `end` | what the end of a run means for its task; recording an end that was missed |
-//! | `look`, `log` | the state of a job, and its output |
+//! | `view`, `log` | the state of a job, and its output |
 //! | `poll` | waiting for a limited time |
 //! | `foreign` | jobs of another system |
 
@@ -14,10 +14,10 @@ mod end;
 mod fire;
 mod foreign;
 mod log;
-mod look;
 mod poll;
 mod queue;
 mod supervise;
+mod view;
 
 use std::path::PathBuf;
 
@@ -27,15 +27,15 @@ use crate::state::{Entity, State};
 pub(super) use end::settle;
 pub use fire::{FireOutcome, FireRequest, fire};
 pub use log::{JobLogOutcome, JobLogRequest, log};
-pub use look::{
-    CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobsOutcome, ListJobsRequest, cancel, check,
-    list,
-};
-pub(super) use look::{drain, standing};
-pub(super) use poll::wait_at;
+pub(super) use poll::wait_for_job;
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
 pub(super) use queue::wake;
 pub use supervise::{SuperviseRequest, supervise};
+pub use view::{
+    CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobsOutcome, ListJobsRequest, cancel, check,
+    list,
+};
+pub(super) use view::{drain, liveness};
 
 /// The directory in the vault that log references are relative to.
 const AUTONOMOUS: &str = "Autonomous";

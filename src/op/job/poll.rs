@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::foreign::{self, ForeignStatus};
 use super::id_of;
-use super::look::{JobStanding, JobView, job_of};
+use super::view::{JobStanding, JobView, job_of};
 use crate::base::{ErrorKind, Result, ShortRef};
 use crate::job::{JobDir, Need, Signals, wait_for_end};
 use crate::op::Context;
@@ -12,7 +12,7 @@ use crate::policy::settings::Setting;
 use crate::vault::Vault;
 
 /// How often a task without a supervisor is checked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// A job to wait for.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ pub fn poll(ctx: &Context, request: PollRequest) -> Result<PollOutcome> {
 }
 
 /// Waits for a job at most `max`, and returns its state.
-pub(in crate::op) fn wait_at(
+pub(in crate::op) fn wait_for_job(
     ctx: &Context,
     vault: &Vault,
     reference: &str,
@@ -86,19 +86,19 @@ fn wait_for(ctx: &Context, vault: &Vault, view: JobView, max: Duration, signals:
             wait_for_end(&[&job], Need::All, max, signals)?;
             job_of(ctx, vault, &name)
         }
-        None => look_until(ctx, vault, &name, max, signals),
+        None => poll_until_over(ctx, vault, &name, max, signals),
     }
 }
 
 /// Waits for a task without a supervisor, by polling.
-fn look_until(ctx: &Context, vault: &Vault, name: &str, max: Duration, signals: &Signals) -> Result<JobView> {
+fn poll_until_over(ctx: &Context, vault: &Vault, name: &str, max: Duration, signals: &Signals) -> Result<JobView> {
     let mut left = max;
     loop {
         let view = job_of(ctx, vault, name)?;
         if view.is_over() || left.is_zero() || signals.asked().is_some() {
             return Ok(view);
         }
-        let pause = left.min(LOOK_EVERY);
+        let pause = left.min(CHECK_EVERY);
         signals.pause(pause)?;
         left -= pause;
     }
@@ -171,7 +171,7 @@ pub struct WaitRequest {
 pub struct WaitOutcome {
     pub jobs: Vec<JobView>,
     /// Whether the wait is fulfilled: any or all of them have ended.
-    pub over: bool,
+    pub fulfilled: bool,
     pub need: Need,
 }
 
@@ -191,7 +191,7 @@ pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
     loop {
         let jobs = views(&references)?;
         if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
-            return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
+            return Ok(WaitOutcome { fulfilled: enough(&jobs), jobs, need });
         }
         let waits: Vec<&JobView> = jobs.iter().filter(|view| !view.is_over()).collect();
         let mut dirs = Vec::new();
@@ -202,10 +202,10 @@ pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
             let dirs: Vec<&JobDir> = dirs.iter().collect();
             wait_for_end(&dirs, need, left, &signals)?;
             let jobs = views(&references)?;
-            return Ok(WaitOutcome { over: enough(&jobs), jobs, need });
+            return Ok(WaitOutcome { fulfilled: enough(&jobs), jobs, need });
         }
         // Some have no supervisor whose lock could be waited for: poll.
-        let pause = left.min(LOOK_EVERY);
+        let pause = left.min(CHECK_EVERY);
         signals.pause(pause)?;
         left -= pause;
     }

@@ -12,10 +12,10 @@ use crate::state::{Entity, State};
 use crate::vault::Vault;
 
 /// How many tasks are read at most.
-const LOOK_MAX: usize = 10_000;
+const TASKS_MAX: usize = 10_000;
 
-fn jobs(state: &State, at: Phase) -> Vec<Entity> {
-    let mut tasks = state.in_phase(EntityType::Task, at, LOOK_MAX);
+fn jobs(state: &State, phase: Phase) -> Vec<Entity> {
+    let mut tasks = state.in_phase(EntityType::Task, phase, TASKS_MAX);
     tasks.retain(Entity::is_job);
     tasks
 }
@@ -27,17 +27,17 @@ fn next(state: &State, settings: &Settings) -> Vec<Entity> {
         return Vec::new();
     }
     let mut waiting = jobs(state, Phase::Ready);
-    waiting.retain(|task| !is_held_up(state, task));
-    let under_way = [Phase::Assigned, Phase::Running, Phase::Retrying].iter().flat_map(|at| jobs(state, *at));
-    let under_way = under_way.filter(|job| !ready::is_on_hold(state, job)).count() as u64;
-    let room = settings.max_parallel_jobs().saturating_sub(under_way);
-    let all = settings.max_concurrent_tasks().saturating_sub(ready::active(state));
-    waiting.truncate(room.min(all) as usize);
+    waiting.retain(|task| !is_project_inactive(state, task));
+    let running = [Phase::Assigned, Phase::Running, Phase::Retrying].iter().flat_map(|phase| jobs(state, *phase));
+    let running = running.filter(|job| !ready::is_on_hold(state, job)).count() as u64;
+    let free_slots = settings.max_parallel_jobs().saturating_sub(running);
+    let free_tasks = settings.max_concurrent_tasks().saturating_sub(ready::active(state));
+    waiting.truncate(free_slots.min(free_tasks) as usize);
     waiting
 }
 
 /// Whether the job's project is paused or archived, so that the job cannot start.
-pub fn is_held_up(state: &State, task: &Entity) -> bool {
+pub fn is_project_inactive(state: &State, task: &Entity) -> bool {
     project::project_of(task).is_some_and(|project| project::phase(state, &project) != Phase::Active)
 }
 
@@ -56,51 +56,52 @@ pub fn has_turn(state: &State, settings: &Settings, task: &Entity) -> bool {
 #[derive(Debug, Default)]
 pub struct WakeUps {
     /// Check again whether it is their turn.
-    look: Vec<EntityId>,
+    recheck: Vec<EntityId>,
     /// Their tasks were aborted while they ran.
     end: Vec<EntityId>,
 }
 
 /// Notifies the supervisors of jobs that these events let start, or end, after the lock is released.
 pub fn wake(after: &Committing<'_>) -> Option<FollowUp> {
-    let told = waiting(after)?;
-    Some(Box::new(move |vault| tell(vault, &told)))
+    let wake_ups = wake_ups_for(after)?;
+    Some(Box::new(move |vault| notify(vault, &wake_ups)))
 }
 
 /// The jobs whose supervisors have to be notified of these events.
-fn waiting(after: &Committing<'_>) -> Option<WakeUps> {
+fn wake_ups_for(after: &Committing<'_>) -> Option<WakeUps> {
     let Committing { state, settings, events } = *after;
     let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
     if !events.iter().any(may_matter) {
         return None;
     }
-    let mut look: Vec<EntityId> = next(state, settings).iter().map(super::id_of).collect();
+    let mut recheck: Vec<EntityId> = next(state, settings).iter().map(super::id_of).collect();
     // A job that is retried has left the queue: it waits for its project to be resumed, and then for a free slot.
     if state.tally().made(EntityType::Project) > 0 {
-        look.extend(jobs(state, Phase::Assigned).iter().map(super::id_of));
+        recheck.extend(jobs(state, Phase::Assigned).iter().map(super::id_of));
     }
     // A job that was aborted while it waited has to be notified, too.
     let aborted = events.iter().filter(|event| event.event_type.known() == Some(Kind::TaskAborted));
-    look.extend(aborted.filter_map(|event| EntityId::parse(event.subject.split_once(':')?.1).ok()));
+    recheck.extend(aborted.filter_map(|event| EntityId::parse(event.subject.split_once(':')?.1).ok()));
     // The supervisor of a run that was ended by a reaction to its task's end does not know of it yet.
     let reactor = Actor::core(REACTOR).to_string();
-    let followed = events.iter().filter(|e| e.event_type.known() == Some(Kind::RunCrashed) && e.actor == reactor);
-    let end = followed.filter_map(|event| {
+    let crashed_by_reaction =
+        events.iter().filter(|e| e.event_type.known() == Some(Kind::RunCrashed) && e.actor == reactor);
+    let end = crashed_by_reaction.filter_map(|event| {
         let run = state.entity(&Subject::parse(&event.subject).ok()?)?.into_owned();
         let task = state.entity(&run.as_run().task()?)?.into_owned();
         task.is_job().then(|| super::id_of(&task))
     });
-    Some(WakeUps { end: end.collect(), look })
+    Some(WakeUps { end: end.collect(), recheck })
 }
 
 /// Notifies them. Best effort: a waiting supervisor checks every few seconds anyway, and a job that keeps running
 /// can be cancelled.
-fn tell(vault: &Vault, told: &WakeUps) {
+fn notify(vault: &Vault, wake_ups: &WakeUps) {
     let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
-    for job in told.end.iter().filter_map(open) {
+    for job in wake_ups.end.iter().filter_map(open) {
         let _ = job.cancel(CancelReason::Cancelled);
     }
-    for job in told.look.iter().filter_map(open) {
+    for job in wake_ups.recheck.iter().filter_map(open) {
         let _ = job.poke();
     }
 }

@@ -4,9 +4,9 @@
 //! At the end of a run, in this order: exit record on disk, events, unlock. If the events cannot be recorded the exit
 //! record remains, and the next command that checks the job records them.
 //!
-//! Invariant: a supervisor does not outlive its job in the vault. If the job's directory is deleted nobody could
-//! cancel it any more, so the supervisor ends its command and exits
-//! (`a_job_that_its_vault_has_lost_ends_with_all_that_it_started`).
+//! Invariant: a supervisor does not outlive its job in the vault. If the job's directory is deleted it can no
+//! longer be cancelled, so the supervisor ends its command and exits
+//! (`a_job_whose_vault_is_deleted_ends_with_everything_it_started`).
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -28,13 +28,13 @@ use crate::state::Entity;
 use crate::vault::Vault;
 
 /// How often a waiting supervisor checks by itself; usually it is notified.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// How long a heartbeat waits for the lock: watching the command is more important.
 const BEAT_LOCK_WAIT: Duration = Duration::from_millis(300);
 /// How long the events at the end wait for the lock.
 const END_LOCK_WAIT: Duration = Duration::from_secs(60);
-/// How long to wait before recording anything after the directory is gone: the vault may be being deleted, and new
-/// files would get in the way.
+/// How long to wait before recording anything after the directory is gone: a deletion of the vault may be in progress,
+/// and new files would get in the way.
 const DELETE_WAIT: Duration = Duration::from_secs(1);
 /// The reason for the end of a job whose directory was deleted.
 const LOST: &str = "its directory in the vault is missing";
@@ -53,7 +53,7 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     let vault = ctx.open()?;
     let id = EntityId::parse(&request.task)?;
     let job = JobDir::open(vault.path(), &id)?.ok_or_else(|| Error::not_found(format!("job {id} not found")))?;
-    let held = take_over(&job)?;
+    let lock = take_over(&job)?;
     let signals = ctx.cancel.signals()?;
     let spec = job.spec()?;
     let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
@@ -67,13 +67,13 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
         ctx: &ctx,
         vault: &vault,
         job: &job,
-        held: &held,
+        lock: &lock,
         spec: &spec,
         signals: &signals,
         control: &control,
     };
     let mut last = None;
-    while let Some((task, run)) = supervisor.turn()? {
+    while let Some((task, run)) = supervisor.wait_for_turn()? {
         let (record, logref, recorded) = supervisor.run(&task, &run)?;
         last = Some((task, record, logref));
         // The next command that checks the job records it, which requires the lock.
@@ -81,7 +81,7 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
             break;
         }
     }
-    drop(held);
+    drop(lock);
     if let Some((task, record, logref)) = last {
         let report = end::report(&vault, &task, &record, &logref);
         hook::run(&ctx, &vault, Setting::JobsOnFinish, &task.subject.to_string(), &report.text, &report.variables);
@@ -93,7 +93,7 @@ struct Supervision<'a> {
     ctx: &'a Context,
     vault: &'a Vault,
     job: &'a JobDir,
-    held: &'a JobLock,
+    lock: &'a JobLock,
     spec: &'a Spec,
     signals: &'a Signals,
     control: &'a ControlWatch,
@@ -107,7 +107,7 @@ impl Supervision<'_> {
 
     /// Whether the job's directory was deleted.
     fn is_lost(&self) -> bool {
-        let lost = !self.job.is_kept(self.held);
+        let lost = !self.job.is_kept(self.lock);
         if lost {
             // If the pause fails we are early, which does no harm.
             let _ = self.signals.pause(DELETE_WAIT);
@@ -116,24 +116,24 @@ impl Supervision<'_> {
     }
 
     /// Waits until the command may run. Returns its run, or none if it never will.
-    fn turn(&self) -> Result<Option<(Entity, EntityId)>> {
+    fn wait_for_turn(&self) -> Result<Option<(Entity, EntityId)>> {
         loop {
-            let gives_up = match (self.job.cancel_reason()?, self.signals.asked()) {
+            let abort_reason = match (self.job.cancel_reason()?, self.signals.asked()) {
                 (Some(CancelReason::Cancelled), _) => Some("cancelled".to_owned()),
                 (_, Some(signal)) => Some(format!("its supervisor received signal {signal}")),
                 _ => self.is_lost().then(|| LOST.to_owned()),
             };
             // Other errors may pass, but a vault that is gone does not come back.
-            match self.look(&self.now(END_LOCK_WAIT), gives_up.as_deref()) {
+            match self.next_step(&self.now(END_LOCK_WAIT), abort_reason.as_deref()) {
                 Ok(NextStep::Run(task, run)) => return Ok(Some((*task, run))),
                 Ok(NextStep::Over) => return Ok(None),
-                Err(e) if gives_up.is_some() || e.kind == ErrorKind::NoVault => return Ok(None),
-                Ok(NextStep::Wait) | Err(_) => self.control.wait(LOOK_EVERY, self.signals)?,
+                Err(e) if abort_reason.is_some() || e.kind == ErrorKind::NoVault => return Ok(None),
+                Ok(NextStep::Wait) | Err(_) => self.control.wait(CHECK_EVERY, self.signals)?,
             }
         }
     }
 
-    fn look(&self, ctx: &Context, gives_up: Option<&str>) -> Result<NextStep> {
+    fn next_step(&self, ctx: &Context, abort_reason: Option<&str>) -> Result<NextStep> {
         let mut tx = Transaction::begin(ctx, self.vault)?;
         let subject = Subject::new(EntityType::Task, self.job.task().clone());
         let Some(task) = tx.state().entity(&subject).map(|task| task.into_owned()) else {
@@ -147,14 +147,14 @@ impl Supervision<'_> {
                 Some(_) => NextStep::Over,
             });
         }
-        if let Some(reason) = gives_up.filter(|_| !over(&task)) {
+        if let Some(reason) = abort_reason.filter(|_| !has_ended(&task)) {
             let abort =
                 tx.ask(ctx.request(Kind::TaskAborted, Some(&subject.to_string()), json!({"reason": reason})))?;
             tx.commit(abort.id)?;
             return Ok(NextStep::Over);
         }
         let stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
-        let stopped = stopped || queue::is_held_up(tx.state(), &task);
+        let stopped = stopped || queue::is_project_inactive(tx.state(), &task);
         match task.phase {
             Phase::Ready if !stopped && queue::has_turn(tx.state(), &tx.config, &task) => {
                 let holder = json!({"holder": ctx.caller.actor.to_string(), "job": true});
@@ -211,8 +211,8 @@ impl Supervision<'_> {
         Ok((outcome.record, logref, recorded))
     }
 
-    /// Checks that the command is the one that was recorded and approved: files in the directory can be changed, the log
-    /// cannot.
+    /// Checks that the command is the one that was recorded and approved: files in the directory can be changed, the
+    /// log cannot.
     fn check_command(&self, task: &Entity) -> Result<()> {
         let Spec { argv, cwd, env, .. } = self.spec;
         let words: Vec<&[u8]> = argv.iter().map(|word| word.as_os_str().as_bytes()).collect();
@@ -227,7 +227,7 @@ impl Supervision<'_> {
     }
 }
 
-fn over(task: &Entity) -> bool {
+fn has_ended(task: &Entity) -> bool {
     matches!(task.phase, Phase::Succeeded | Phase::Aborted | Phase::Archived)
 }
 

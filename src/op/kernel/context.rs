@@ -1,5 +1,4 @@
-//! What an operation knows of the world it was called in. The front end makes it; no operation reads the environment
-//! or a clock by itself.
+//! The context of a call. The front end creates it; no operation reads the environment or a clock by itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,60 +19,61 @@ use crate::vault::{LogStore, Vault, WriteOptions};
 #[derive(Clone, Debug)]
 pub struct Context {
     pub vault: PathBuf,
-    /// Where its log is kept, if not in the vault itself.
+    /// Where the log is stored, if not in the vault.
     pub store: Option<Arc<dyn LogStore>>,
     /// How long to wait for the vault's lock.
     pub lock_timeout: Duration,
     pub caller: Caller,
-    /// The project that it is about, if one was named.
+    /// The project of the call, if one was named.
     pub project: Option<EntityId>,
-    /// The session of the caller, if it has one.
+    /// The caller's session, if there is one.
     pub session: Option<String>,
     pub now: Now,
-    /// Whether the caller no longer waits for an answer.
+    /// Whether the caller has stopped waiting for an answer.
     pub cancel: Cancel,
     pub host: Arc<Host>,
 }
 
-/// Who calls, and from whose shell.
+/// The actor that calls, and the owner of its shell.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub actor: Actor,
-    /// Whose shell this is, whatever actor was named.
+    /// The owner of the shell, which may differ from the actor.
     pub shell: Shell,
 }
 
-/// Whose shell a command was started in.
+/// The owner of the shell that a command was started in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shell {
     Persons,
-    /// An agent's whose name is not known.
+    /// An agent whose name is unknown.
     SomeAgents,
     Agents(String),
-    /// None: a job's supervisor acts for the one who fired it, and records its end whatever became of them.
+    /// No shell: a job's supervisor acts for the actor that fired the job, and records its end even if that actor's
+    /// session has ended.
     Supervisors,
 }
 
 /// What the machine and the front end offer.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The time of day, for what lives longer than one request.
+    /// The current time, for operations that take long.
     pub clock: fn() -> Now,
-    /// The machine's clocks; nothing where they are not known.
+    /// The machine's clocks; none if they are unknown.
     pub clocks: fn() -> Option<Clocks>,
-    /// The program that looks after jobs; without one, none can be fired.
+    /// The program that supervises jobs; without it no job can be fired.
     pub supervisor: Option<SupervisorProgram>,
-    /// How to ask a foreign job system; else the settings say it.
+    /// The command that queries a foreign job system; default: from the settings.
     pub check_cmd: Option<String>,
-    /// The name under which hf-poll was called, if by another.
+    /// The name that hf-poll was called by, if it is not its own.
     pub poll_as: Option<String>,
-    /// Where programs are looked for.
+    /// The directories that are searched for programs.
     pub search_path: Option<OsString>,
-    /// An ai-works tree that is served in place; else the settings say it.
+    /// An ai-works tree to use for agents' files; default: from the settings.
     pub works: Option<PathBuf>,
-    /// How far local clocks are ahead of UTC.
+    /// How far local time is ahead of UTC.
     pub utc_offset_seconds: i64,
-    /// What is to be done after every commit.
+    /// The functions that find follow-ups of a commit.
     pub after_commit: &'static [AfterCommit],
 }
 
@@ -87,22 +87,22 @@ impl Caller {
 }
 
 impl Context {
-    /// The same call, a moment later.
+    /// The same call with the current time.
     pub fn at_this_moment(&self) -> Context {
         Context { now: (self.host.clock)(), ..self.clone() }
     }
 
-    /// The same call by somebody else.
+    /// The same call by another actor.
     pub fn acting_as(&self, actor: Actor) -> Context {
         Context { caller: Caller { actor, ..self.caller.clone() }, ..self.clone() }
     }
 
-    /// The same call, given up when this says so.
+    /// The same call with another way to cancel it.
     pub fn with_cancel(&self, cancel: Cancel) -> Context {
         Context { cancel, ..self.clone() }
     }
 
-    /// The project that it is about.
+    /// The project of the call; `main` if none was named.
     pub fn project(&self) -> Subject {
         self.project.as_ref().map_or_else(project::main, project::subject)
     }
@@ -120,7 +120,7 @@ impl Context {
         }
     }
 
-    /// Refuses what only a person may do.
+    /// Refuses the call unless the caller is an operator. `what` is the action, such as "approving".
     pub(in crate::op) fn check_operator(&self, what: &str) -> Result<()> {
         if self.caller.actor.is_autonomous() || self.caller.is_in_agent_shell() {
             return Err(Error::refused(
@@ -131,7 +131,7 @@ impl Context {
         Ok(())
     }
 
-    /// A request by the caller. Members that are null were not given.
+    /// A request by the caller. Null members of the payload are dropped.
     pub(in crate::op) fn request(&self, kind: Kind, subject: Option<&str>, payload: Value) -> Request {
         let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
         Request {
@@ -146,16 +146,21 @@ impl Context {
     }
 }
 
-/// In an agent's shell nobody but an agent acts, whoever is named; where it has a name, no other one.
+/// Refuses an actor that may not act in this shell: in an agent's shell, only that agent may.
 pub fn check_actor(actor: &Actor, shell: &Shell) -> Result<()> {
-    let other = match shell {
+    let refused = match shell {
         Shell::Persons | Shell::Supervisors => false,
         Shell::SomeAgents => actor.kind != ActorKind::Agent,
         Shell::Agents(name) => actor.to_string() != format!("agent:{name}"),
     };
-    match other {
+    let owner = match shell {
+        Shell::Agents(name) => format!("agent {name}"),
+        _ => "an agent".to_owned(),
+    };
+    match refused {
         true => {
-            Err(Error::refused(Reason::OperatorOnly, format!("in an agent's shell that agent acts, and not {actor}")))
+            let why = format!("this shell belongs to {owner}; it cannot act as {actor}");
+            Err(Error::refused(Reason::OperatorOnly, why))
         }
         false => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! Whose shell a request comes from, as far as sessions and projects go.
+//! Which session and project the shell of a request belongs to.
 
 use super::context::{Context, Shell};
 use crate::base::actor::ActorKind;
@@ -7,7 +7,7 @@ use crate::machine;
 use crate::policy::project::{self, Membership};
 use crate::state::State;
 
-/// Whose shell a command was started in, as far as sessions and projects go.
+/// Returns which session and project the caller's shell belongs to.
 pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     if ctx.caller.shell == Shell::Supervisors {
         return Ok(Membership::Unrestricted);
@@ -20,7 +20,7 @@ pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     };
     let session = state.find(name, EntityType::Session).ok().and_then(|subject| state.entity(&subject));
     let Some(session) = session else {
-        let why = format!("there is no session '{}'", text::cut(name, 40));
+        let why = format!("session '{}' not found", text::cut(name, 40));
         return Ok(Membership::InvalidSession(why));
     };
     if let (Shell::Agents(me), Some(agent)) = (&ctx.caller.shell, session.as_session().agent())
@@ -28,10 +28,10 @@ pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     {
         return Ok(Membership::OtherAgentsSession(format!("{} is a session of agent {agent}", session.name())));
     }
-    // What is over has been settled before.
-    let over = session.phase != machine::Phase::Active;
+    // A session past its limit was ended when the transaction was opened.
+    let ended = session.phase != machine::Phase::Active;
     Ok(match project::project_of(&session) {
-        Some(project) if !over => Membership::Session(project),
-        _ => Membership::InvalidSession(format!("session {} is over: log out, and log in anew", session.name())),
+        Some(project) if !ended => Membership::Session(project),
+        _ => Membership::InvalidSession(format!("session {} has ended; log out, then log in again", session.name())),
     })
 }

@@ -1,16 +1,16 @@
-//! The kernel: the one way to write and the one way to read. It knows no noun.
+//! The kernel: all writes and reads of the vault go through it. It knows none of the other modules of `op`.
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | `context` | what an operation knows of the world: vault, caller, project, session, time, cancellation, host |
-//! | `transaction` | lock, decide, react, commit, then what is to be done after a commit |
-//! | `settle` | what is due before anything is decided |
-//! | `membership` | whose shell a request comes from |
-//! | `repeat` | a request that was recorded before gets the reply of the first time |
-//! | `recorded` | what came of a request |
-//! | `view` | the log and its state, for who only reads |
+//! | `context` | the context of a call: vault, caller, project, session, time, cancellation, host |
+//! | `transaction` | lock, decide, react, commit, then follow-ups |
+//! | `settle` | records what is due before anything is decided |
+//! | `membership` | which session and project a shell belongs to |
+//! | `repeat` | idempotency: a repeated request gets the first reply again |
+//! | `recorded` | the outcome of a request |
+//! | `view` | the log and its state, for operations that only read |
 //!
-//! Invariant: nothing here imports another room of `op` (`the_kernel_imports_no_noun`).
+//! Invariant: nothing here imports another module of `op` (`the_kernel_imports_no_entity_module`).
 
 mod context;
 mod membership;
@@ -22,6 +22,6 @@ mod view;
 
 pub use context::{Caller, Context, Host, Shell, SupervisorProgram, check_actor};
 pub use recorded::{Recorded, is_stopped, record_one};
-pub use repeat::{LineNumber, at};
+pub use repeat::{LineNumber, with_line};
 pub use transaction::{Added, AfterCommit, Committing, FollowUp, Mode, Transaction};
 pub use view::{View, with_view};

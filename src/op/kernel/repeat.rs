@@ -1,4 +1,4 @@
-//! Idempotency: a request whose key is recorded already gets the reply of the first time.
+//! Idempotency: a request whose key is recorded already gets the first reply again.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use crate::policy::{self, Request};
 use crate::state::State;
 use crate::vault::Log;
 
-/// The line number of the nth request, if it came from lines.
+/// The line number of the nth request, if the requests came from lines.
 pub type LineNumber<'a> = &'a dyn Fn(usize) -> Option<usize>;
 
-/// An error of the nth request, with its line in front.
-pub fn at(place: LineNumber<'_>, n: usize, error: Error) -> Error {
-    match place(n) {
+/// Prefixes an error of the nth request with its line number.
+pub fn with_line(line_number: LineNumber<'_>, n: usize, error: Error) -> Error {
+    match line_number(n) {
         Some(line) => error.at(format!("line {line}")),
         None => error,
     }
 }
 
 impl Transaction<'_> {
-    /// The reply of the first time, if a request's key is recorded already.
+    /// The first reply, if the request's key is recorded already.
     pub fn repeated(&self, request: &Request) -> Result<Option<Recorded>> {
         if let Some(key) = &request.key {
             check_key(key)?;
@@ -30,23 +30,23 @@ impl Transaction<'_> {
         find(self, &[request], &|_| None)
     }
 
-    /// The same for requests that belong together: all of them were recorded, or none.
-    pub fn all_repeated(&self, requests: &[&Request], place: LineNumber<'_>) -> Result<Option<Recorded>> {
-        find(self, requests, place)
+    /// Like `repeated` for a batch: all of its requests were recorded, or none.
+    pub fn all_repeated(&self, requests: &[&Request], line_number: LineNumber<'_>) -> Result<Option<Recorded>> {
+        find(self, requests, line_number)
     }
 
-    /// The event that a request's key belongs to, recorded or earlier in the same unit.
+    /// The event that a request's key belongs to, recorded or earlier in the same batch.
     pub fn first_with_key(&self, request: &Request) -> Result<Option<Event>> {
         let Some(key) = &request.key else { return Ok(None) };
-        match self.state().keyed(key).and_then(|id| self.unit().event(id)) {
+        match self.state().keyed(key).and_then(|id| self.batch().event(id)) {
             Some(event) => Ok(Some(event.clone())),
             None => recorded_with_key(&*self.log, self.state(), key),
         }
     }
 }
 
-/// An event's own id counts as its key, so that a reply which was uncertain can be repeated safely
-/// even if no key was given.
+/// The event with this key. An event's id counts as its key, so that a request with an uncertain reply can be repeated
+/// safely even if it had no key.
 fn recorded_with_key(log: &dyn Log, state: &State, key: &str) -> Result<Option<Event>> {
     match state.keyed(key).or_else(|| parse_ulid(key)) {
         Some(id) => log.find(id),
@@ -54,27 +54,27 @@ fn recorded_with_key(log: &dyn Log, state: &State, key: &str) -> Result<Option<E
     }
 }
 
-/// Whether all of this was recorded before: then the reply is that of the first time.
-fn find(tx: &Transaction<'_>, requests: &[&Request], place: LineNumber<'_>) -> Result<Option<Recorded>> {
+/// The first reply, if all of these requests were recorded before.
+fn find(tx: &Transaction<'_>, requests: &[&Request], line_number: LineNumber<'_>) -> Result<Option<Recorded>> {
     let (log, state) = (&*tx.log, tx.state());
     let mut firsts = Vec::new();
     for (n, request) in requests.iter().enumerate() {
         let Some(key) = &request.key else { continue };
         if let Some(first) = recorded_with_key(log, state, key)? {
-            policy::check_repeats(state, &first, request).map_err(|e| at(place, n, e))?;
+            policy::check_repeats(state, &first, request).map_err(|e| with_line(line_number, n, e))?;
             firsts.push((n, first));
         }
     }
     let Some((n, first)) = firsts.first() else { return Ok(None) };
-    let gone = || Error::corrupt(format!("event {} is gone", first.id));
-    let (unit, index) = log.batch_of(first.id)?.ok_or_else(gone)?;
+    let missing = || Error::corrupt(format!("event {} is missing from the log", first.id));
+    let (batch, index) = log.batch_of(first.id)?.ok_or_else(missing)?;
     let (asked, others) = match requests {
-        [_] => (vec![first.clone()], belonging(&unit, index)),
+        [_] => (vec![first.clone()], recorded_along(&batch, index)),
         _ => {
             let keyed = requests.iter().filter(|request| request.key.is_some()).count();
             let whole = *n == 0 && keyed == firsts.len();
-            let same = if whole { same_events(tx, &unit, index, requests)? } else { None };
-            same.ok_or_else(|| at(place, *n, partly(first)))?
+            let same = if whole { same_events(tx, &batch, index, requests)? } else { None };
+            same.ok_or_else(|| with_line(line_number, *n, partial_repeat(first)))?
         }
     };
     let last = &asked[asked.len() - 1];
@@ -85,39 +85,39 @@ fn find(tx: &Transaction<'_>, requests: &[&Request], place: LineNumber<'_>) -> R
         prev_hash: asked[0].prev_hash.to_string(),
         asked: last.clone(),
         duplicate: true,
-        stopped: recorded::is_held_up(state, entity.as_ref()),
+        stopped: recorded::is_work_blocked(state, entity.as_ref()),
         entity,
         warnings: Vec::new(),
     }))
 }
 
-/// What was recorded for the sake of one event of a unit: its agent's announcement right before it,
-/// and what followed from it.
-fn belonging(unit: &[Event], index: usize) -> Vec<Event> {
-    let announces = |e: &&Event| e.event_type.known() == Some(Kind::AgentStarted) && e.subject == unit[index].actor;
-    let before = index.checked_sub(1).map(|before| &unit[before]).filter(announces);
-    before.into_iter().chain(unit[index + 1..].iter().take_while(|event| follows_by_itself(event))).cloned().collect()
+/// The other events that one event of a batch brought along: its agent's announcement right before it, and its
+/// consequences.
+fn recorded_along(batch: &[Event], index: usize) -> Vec<Event> {
+    let announces = |e: &&Event| e.event_type.known() == Some(Kind::AgentStarted) && e.subject == batch[index].actor;
+    let before = index.checked_sub(1).map(|before| &batch[before]).filter(announces);
+    before.into_iter().chain(batch[index + 1..].iter().take_while(|event| is_reaction(event))).cloned().collect()
 }
 
-fn follows_by_itself(event: &Event) -> bool {
+fn is_reaction(event: &Event) -> bool {
     event.actor == Actor::core(policy::REACTOR).to_string()
 }
 
-/// Picks the events that these requests led to, in this order: those of a recorded unit, and older
-/// ones that a request found to hold already. The rest of the unit are agents' announcements and what
-/// followed. Nothing if it is another batch.
+/// The events of these requests, in order, and the other events of the batch. An event is from the recorded batch, or
+/// older if its request changed nothing. The others are agents' announcements and consequences. None if the recorded
+/// batch is a different one.
 fn same_events(
     tx: &Transaction<'_>,
-    unit: &[Event],
+    batch: &[Event],
     index: usize,
     requests: &[&Request],
 ) -> Result<Option<(Vec<Event>, Vec<Event>)>> {
     let state = tx.state();
-    let (mut asked, mut others) = (Vec::new(), unit[..index].to_vec());
-    let mut rest = unit[index..].iter().peekable();
+    let (mut asked, mut others) = (Vec::new(), batch[..index].to_vec());
+    let mut rest = batch[index..].iter().peekable();
     for request in requests {
         let is_asked = |event: &&Event| policy::check_repeats(state, event, request).is_ok();
-        while let Some(event) = rest.next_if(|event| !is_asked(event) && belongs(event)) {
+        while let Some(event) = rest.next_if(|event| !is_asked(event) && is_incidental(event)) {
             others.push(event.clone());
         }
         match (rest.next_if(is_asked), policy::in_effect_since(state, request)) {
@@ -126,17 +126,17 @@ fn same_events(
             (None, None) => return Ok(None),
         }
     }
-    let whole = rest.clone().all(belongs);
+    let whole = rest.clone().all(is_incidental);
     others.extend(rest.cloned());
     Ok((whole && asked.len() == requests.len()).then_some((asked, others)))
 }
 
-/// Whether an event is in a unit for the sake of another.
-fn belongs(event: &Event) -> bool {
-    event.event_type.known() == Some(Kind::AgentStarted) || follows_by_itself(event)
+/// Whether an event is in a batch because of another one.
+fn is_incidental(event: &Event) -> bool {
+    event.event_type.known() == Some(Kind::AgentStarted) || is_reaction(event)
 }
 
-fn partly(first: &Event) -> Error {
-    let why = format!("its key belongs to event {}, but the batch as a whole was not recorded", first.id);
+fn partial_repeat(first: &Event) -> Error {
+    let why = format!("its key belongs to event {}, but the batch differs from the recorded one", first.id);
     Error::refused(Reason::KeyConflict, why)
 }

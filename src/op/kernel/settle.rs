@@ -1,8 +1,9 @@
-//! Settling: whoever comes next does what is due, before anything is decided.
+//! Settling: before it decides anything, a transaction records what is due.
 //!
-//! First the world: settings that changed, a machine that slept or was started, a clock that was set, and a cascade that
-//! was cut off. Then what a request is about: a transaction settles only that, so that a checkpoint costs the same however
-//! much else is due. Everything else is the watchdog's. What is settled is a batch of its own, by `core:watchdog`.
+//! First what is independent of the request: a cascade that was cut off, a stop that has only its flag, changed
+//! settings, a machine that slept or was restarted, a clock that was set, the caller's session. Then what the request
+//! is about, and nothing else, so that a checkpoint costs the same however much is due. The rest is left to the
+//! watchdog. What is settled is recorded in batches of its own, before the request's.
 
 use std::ops::ControlFlow;
 
@@ -18,13 +19,13 @@ use crate::policy::{REACTOR, Request, clock};
 use crate::state::Timer;
 use crate::vault::StopFlag;
 
-/// Claims that are settled where somebody chooses among tasks.
+/// How many overdue claims are settled before a task is chosen.
 const CLAIMS_MAX: usize = 100;
-/// What is settled is recorded after about so many events, and the rest after that.
+/// What is settled is recorded in batches of about this many events.
 const SETTLED_MAX_EVENTS: usize = 500;
 
 impl Transaction<'_> {
-    /// Records a stop whose flag is up and whose event is missing; lowers a flag that outlived its stop.
+    /// Records a stop that has only its flag; lowers a flag whose stop was lifted.
     pub(super) fn settle_stop(&mut self) -> Result<()> {
         let vault = self.vault();
         let Some(stop) = vault.stop_flag()? else { return Ok(()) };
@@ -55,10 +56,10 @@ impl Transaction<'_> {
         self.write_now()
     }
 
-    /// Records what changed about the world since the log last looked: settings, and the machine's clocks.
+    /// Records what changed since the last event: settings, and the machine's clocks.
     pub(super) fn settle_world(&mut self, ctx: &Context) -> Result<()> {
         let mut found: Vec<(Kind, Value)> = Vec::new();
-        // Where they cannot be read or remembered nothing is known of them, and each command would begin anew.
+        // Clocks that cannot be saved are ignored: each command would find the same change again.
         let now = (ctx.host.clocks)();
         let seen = self.vault().clock_seen().and_then(|seen| match (&seen, &now, self.writes()) {
             (None, Some(now), true) => self.vault().remember_clock(now).map(|()| seen),
@@ -87,7 +88,7 @@ impl Transaction<'_> {
         self.write_now()
     }
 
-    /// Goes on with a cascade that whoever began it could not finish.
+    /// Continues a cascade that an earlier command could not finish.
     pub(super) fn settle_cascade(&mut self) -> Result<()> {
         match self.state().tally().is_cut_off {
             true => {
@@ -103,7 +104,7 @@ impl Transaction<'_> {
         let (mut events, mut left): (Vec<Event>, u64) = (Vec::new(), 0);
         let reactor = Actor::core(REACTOR).to_string();
         self.log.read_back(&mut |event| {
-            // What the vault itself records may have come between, and nothing else.
+            // Only reserved events, which the vault itself records, can follow a cascade that was cut off.
             let reserved = event.event_type.known().is_some_and(|kind| kind.row().reserved);
             if left == 0 && events.is_empty() && reserved && event.batch.is_none_or(|batch| batch.no == batch.of) {
                 return Ok(ControlFlow::Continue(()));
@@ -123,7 +124,7 @@ impl Transaction<'_> {
         Ok(events)
     }
 
-    /// The caller's session, if its time is over.
+    /// Settles the caller's session.
     pub(super) fn settle_session(&mut self, ctx: &Context) -> Result<()> {
         let session = ctx.session.as_ref().and_then(|name| self.state().find(name, EntityType::Session).ok());
         match session {
@@ -132,9 +133,9 @@ impl Transaction<'_> {
         }
     }
 
-    /// What a request is about.
+    /// Settles what a request is about.
     pub(super) fn settle_for(&mut self, request: &Request) -> Result<()> {
-        // A project that nothing has named yet can have something late all the same.
+        // A project without events of its own can still have something overdue.
         let named = request
             .subject
             .as_ref()
@@ -144,35 +145,34 @@ impl Transaction<'_> {
         self.settle(&subjects)
     }
 
-    /// What is due of these, their tasks and runs, and the deep work of who holds them.
+    /// Settles these subjects, their tasks and runs, and the deep work of the holders.
     pub fn settle(&mut self, subjects: &[Subject]) -> Result<()> {
-        // What must be before it can be judged: a deep work that is over no longer suspends anything.
         let moment = self.moment();
         let concerned = due::concerned(self.state(), subjects.iter());
         let mut found: Vec<Due> = concerned.iter().filter_map(|entity| moment.due_of(entity)).collect();
         for project in subjects.iter().filter(|subject| subject.entity == EntityType::Project) {
-            // What was late before it rested stays late.
+            // What was overdue before a project was paused is still overdue.
             found.extend(moment.due_claims(Some(project), usize::MAX));
             found.extend(moment.due(&[Timer::Session], Some(project), usize::MAX));
         }
-        // Housekeeping is the watchdog's.
+        // Housekeeping is left to the watchdog.
         found.retain(|due| due.code.is_anomaly());
         self.record_due(found)
     }
 
-    /// The overdue claims and runs of a project, where somebody chooses among its tasks.
+    /// Settles overdue claims and runs of a project, before one of its tasks is chosen.
     pub fn settle_claims(&mut self, project: Option<&Subject>) -> Result<()> {
         let found = self.moment().due_claims(project, CLAIMS_MAX);
         self.record_due(found)
     }
 
-    /// An agent's own: its deep work, and what it holds.
+    /// Settles an agent: its deep work, and the tasks it holds.
     pub fn settle_agent(&mut self, actor: &Actor) -> Result<()> {
         let agent = actor.agent().map(|agent| Subject::new(EntityType::Agent, agent));
         self.settle(agent.as_slice())
     }
 
-    /// Everything that is due: for who only reads.
+    /// Settles everything, for a view.
     pub fn settle_all(&mut self) -> Result<Vec<Due>> {
         let mut found = self.moment().due(Timer::ALL, None, usize::MAX);
         found.retain(|due| due.code.is_anomaly());
@@ -184,18 +184,18 @@ impl Transaction<'_> {
         if found.is_empty() {
             return Ok(());
         }
-        // What is asked for together is recorded together; then it only comes before the rest.
-        let alone = self.unit().events().is_empty();
+        // After a request in the same batch it has to be recorded with that batch.
+        let separate = self.batch().events().is_empty();
         for due in found {
-            // What an earlier one led to may have settled a later one.
+            // A reaction to an earlier one may have settled this one already.
             if machine::step(due.subject.entity, self.state().phase_of(&due.subject), due.kind).is_some() {
                 self.add(due.draft())?;
             }
-            // There may be any number of them.
-            if alone && (!self.writes() || self.unit().events().len() > SETTLED_MAX_EVENTS) {
+            // Their number is not limited; the size of a batch is.
+            if separate && (!self.writes() || self.batch().events().len() > SETTLED_MAX_EVENTS) {
                 self.write_now()?;
             }
         }
-        if alone { self.write_now() } else { Ok(()) }
+        if separate { self.write_now() } else { Ok(()) }
     }
 }

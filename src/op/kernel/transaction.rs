@@ -1,7 +1,7 @@
-//! The transaction: where everything that changes something is decided and recorded.
+//! The transaction: every change is decided and recorded in one.
 //!
-//! Lock, look, ask for any number of things, commit all of them together with what follows from
-//! them. Nothing that was asked for is written before `commit`, and a request that is refused leaves nothing behind.
+//! It takes the lock, reads the log, decides on any number of requests, and commits all of them in one batch with
+//! their consequences. No request is written before `commit`, and a refused request leaves no trace.
 
 use std::fmt;
 
@@ -22,38 +22,38 @@ use crate::state::State;
 use crate::vault::config::{self, Config};
 use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
 
-/// What may have to be done after a commit: looked for in the state that it leads to, done when the lock is free.
+/// Called before each commit. Returns what has to be done after it, once the lock is released.
 pub type AfterCommit = fn(&Committing<'_>) -> Option<FollowUp>;
 
-/// Something to do when the lock is free. It must not fail the command: what is recorded is recorded.
+/// An action after a commit, once the lock is released. It cannot fail: the events are recorded already.
 pub type FollowUp = Box<dyn FnOnce(&Vault)>;
 
-/// What is about to be committed.
+/// A batch that is about to be committed.
 #[derive(Debug)]
 pub struct Committing<'a> {
-    /// The state with it.
+    /// The state after it.
     pub state: &'a State,
     pub settings: &'a Settings,
     pub events: &'a [Event],
 }
 
-/// The log to decide against: with the right to append, or only for a dry run.
+/// An open transaction, with the lock, or without it for a dry run.
 pub struct Transaction<'v> {
     vault: &'v Vault,
     writer: Option<Box<dyn Append + 'v>>,
     after_commit: &'static [AfterCommit],
-    errands: Vec<FollowUp>,
-    /// The log before what is asked for.
+    follow_ups: Vec<FollowUp>,
+    /// The log before this batch.
     pub log: Box<dyn Log>,
-    unit: Batch,
-    /// Events of a cascade whose consequences did not fit into the batch.
+    batch: Batch,
+    /// Events whose consequences did not fit into the batch.
     backlog: Vec<Event>,
-    /// Whose shell this is, as far as sessions and projects go.
+    /// Which session and project the caller's shell belongs to.
     pub membership: Membership,
     pub now: Now,
-    /// What the machine knows that the log does not say yet.
+    /// Facts about jobs' processes that are not in the log yet.
     pub machine: MachineFacts,
-    /// The machine's clocks, to be remembered with what is recorded.
+    /// The machine's clocks, to be saved after the next write.
     pub(super) clocks: Option<Clocks>,
     /// The settings in force.
     pub config: Config,
@@ -63,35 +63,35 @@ pub struct Transaction<'v> {
 impl fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transaction")
-            .field("unit", &self.unit)
+            .field("batch", &self.batch)
             .field("membership", &self.membership)
             .finish_non_exhaustive()
     }
 }
 
-/// Whether what is asked for is to be recorded.
+/// Whether requests are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Write,
     DryRun,
 }
 
-/// What became of one request.
+/// The result of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Added {
-    /// The event that was asked for, or that made it so before.
+    /// The requested event, or the earlier one that already had its effect.
     pub id: Ulid,
-    /// Whether it was so before, and nothing was added.
+    /// Whether the event is an earlier one, so that nothing was added.
     pub already: bool,
 }
 
 impl<'v> Transaction<'v> {
-    /// Takes the lock. What is asked for will be recorded.
+    /// Takes the lock and opens a transaction that records.
     pub fn begin(ctx: &Context, vault: &'v Vault) -> Result<Self> {
         Self::open(ctx, vault, Mode::Write)
     }
 
-    /// Only says whether something could be recorded.
+    /// Opens a transaction that records nothing.
     pub fn dry_run(ctx: &Context, vault: &'v Vault) -> Result<Self> {
         Self::open(ctx, vault, Mode::DryRun)
     }
@@ -104,7 +104,7 @@ impl<'v> Transaction<'v> {
                 let options = ctx.write_options(file.as_ref().map_or(&Settings::default(), |(config, _)| config));
                 let mut writer = vault.append(options)?;
                 let view = writer.view()?;
-                // Whoever held the lock may have waited for it with an older file in hand.
+                // The file may have changed while this command waited for the lock.
                 file = vault.config_file();
                 (Some(writer), view)
             }
@@ -112,20 +112,21 @@ impl<'v> Transaction<'v> {
         if view.1.tally().newest_version > SCHEMA_VERSION {
             return Err(Error::refused(
                 Reason::NewerVersion,
-                "this vault holds events of a newer version than this program writes",
+                "the vault has events of a newer version than this program can write; upgrade the program",
             ));
         }
-        Self::enter(ctx, vault, writer, view, file)
+        Self::start(ctx, vault, writer, view, file)
     }
 
-    /// For who only looks, also at a log of a newer version: nothing can be committed. The state is the log's own.
-    pub fn look(ctx: &Context, vault: &'v Vault) -> Result<(State, Self)> {
+    /// Opens a dry run on a log of any version. Also returns the state without what is due.
+    pub fn read_only(ctx: &Context, vault: &'v Vault) -> Result<(State, Self)> {
         let (log, state) = vault.view()?;
         let recorded = state.clone();
-        Ok((recorded, Self::enter(ctx, vault, None, (log, state), vault.config_file())?))
+        Ok((recorded, Self::start(ctx, vault, None, (log, state), vault.config_file())?))
     }
 
-    fn enter(
+    /// Builds the transaction and settles what is independent of a request.
+    fn start(
         ctx: &Context,
         vault: &'v Vault,
         writer: Option<Box<dyn Append + 'v>>,
@@ -133,17 +134,17 @@ impl<'v> Transaction<'v> {
         file: Result<(Config, Vec<String>)>,
     ) -> Result<Self> {
         let (config, mut warnings) = file.unwrap_or_else(|error| config::instead_of(&error, &state));
-        warnings.extend(ahead_of_the_clock(log.head(), ctx.now, &config));
-        // Whoever waited for the lock acts when it has it.
+        warnings.extend(clock_skew_warning(log.head(), ctx.now, &config));
+        // A command that had to wait for the lock acts at the time it got it.
         let now = if writer.is_some() { ctx.now.max((ctx.host.clock)()) } else { ctx.now };
-        let unit = Batch::new(state, log.head(), now);
+        let batch = Batch::new(state, log.head(), now);
         let mut tx = Transaction {
             vault,
             writer,
             after_commit: ctx.host.after_commit,
-            errands: Vec::new(),
+            follow_ups: Vec::new(),
             log,
-            unit,
+            batch,
             backlog: Vec::new(),
             membership: Membership::Unrestricted,
             now,
@@ -155,7 +156,7 @@ impl<'v> Transaction<'v> {
         if let Some(writer) = &mut tx.writer {
             tx.warnings.append(&mut writer.take_warnings());
         }
-        // First of all: whatever came between would hide that something is missing.
+        // First: another event in between would hide that the cascade is incomplete.
         tx.settle_cascade()?;
         tx.settle_stop()?;
         tx.settle_world(ctx)?;
@@ -164,105 +165,107 @@ impl<'v> Transaction<'v> {
         Ok(tx)
     }
 
-    /// The state with everything that was asked for so far.
+    /// The state after all requests so far.
     pub fn state(&self) -> &State {
-        self.unit.state()
+        self.batch.state()
     }
 
-    pub fn unit(&self) -> &Batch {
-        &self.unit
+    /// The events that are to be recorded.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
     }
 
-    /// This moment, for the question what is due.
+    /// The state and the time, to find out what is due.
     pub fn moment(&self) -> Moment<'_> {
-        Moment { state: self.unit.state(), settings: &self.config, now: self.now.timestamp(), machine: &self.machine }
+        Moment { state: self.batch.state(), settings: &self.config, now: self.now.timestamp(), machine: &self.machine }
     }
 
-    /// Decides on a request; what is to be recorded is, with what announces it and what follows.
+    /// Decides on a request. Adds its event to the batch, with announcements before it and consequences after it.
     pub fn ask(&mut self, mut request: Request) -> Result<Added> {
         if let Some(key) = request.key.as_ref().filter(|key| self.state().keyed(key).is_some()) {
-            return Err(Error::refused(Reason::KeyConflict, format!("the key '{key}' stands twice in this batch")));
+            return Err(Error::refused(Reason::KeyConflict, format!("duplicate key '{key}' in this batch")));
         }
         request.autonomous |= request.actor.is_autonomous();
         self.settle_for(&request)?;
-        // What the toolkit finds is recorded whoever looks; what is a person's is refused as that.
-        let persons = request.autonomous && policy::rules::requires_operator(request.kind);
-        if request.actor.kind != ActorKind::Core && !persons {
+        // What the toolkit itself finds is recorded from any shell. An agent that requests what only an operator may
+        // do is refused for that reason, in `decide`.
+        let refused_later = request.autonomous && policy::rules::requires_operator(request.kind);
+        if request.actor.kind != ActorKind::Core && !refused_later {
             let own = project::of_request(self.state(), &request);
             self.membership.check(self.state(), request.kind, own.as_ref())?;
         }
-        let fresh = self.unit.mint()?;
-        // Only for something that will be recorded may anybody be announced; only with the announcement
-        // is its natural cause known.
+        let fresh = self.batch.mint()?;
+        // An agent or a project is announced only for an event that will be recorded. The announcement comes first
+        // because it is the event's natural cause.
         if let Some(announcement) = policy::announce(self.state(), &request)
             && policy::in_effect_since(self.state(), &request).is_none()
         {
-            self.unit.push(announcement)?;
+            self.batch.push(announcement)?;
         }
         if let Some(opening) = project::open(self.state(), &request)
             && policy::in_effect_since(self.state(), &request).is_none()
         {
-            self.unit.push(opening)?;
+            self.batch.push(opening)?;
         }
         match policy::decide(&self.moment(), request, &mut || fresh)? {
             Ruling::Already(id) => Ok(Added { id, already: true }),
             Ruling::Record(draft) => {
-                let asked = self.unit.push(draft)?;
+                let asked = self.batch.push(draft)?;
                 self.follow(asked)?;
-                Ok(Added { id: self.unit.events()[asked].id, already: false })
+                Ok(Added { id: self.batch.events()[asked].id, already: false })
             }
         }
     }
 
-    /// Adds something that the toolkit itself found, with what follows.
+    /// Adds an event that the toolkit itself requests, with its consequences.
     pub fn add(&mut self, draft: Draft) -> Result<()> {
-        let at = self.unit.push(draft)?;
-        self.follow(at)
+        let index = self.batch.push(draft)?;
+        self.follow(index)
     }
 
-    /// Everything that follows from the event at this place of the unit, and from that in turn. What does not fit goes
-    /// on in further batches.
-    fn follow(&mut self, mut at: usize) -> Result<()> {
-        while at < self.unit.events().len() {
-            if !self.react(&self.unit.events()[at].clone())? {
-                self.backlog.extend_from_slice(&self.unit.events()[at..]);
+    /// Adds all consequences of the events from this index on, and their consequences in turn. What does not fit is
+    /// left to further batches.
+    fn follow(&mut self, mut index: usize) -> Result<()> {
+        while index < self.batch.events().len() {
+            if !self.react(&self.batch.events()[index].clone())? {
+                self.backlog.extend_from_slice(&self.batch.events()[index..]);
                 return Ok(());
             }
-            at += 1;
+            index += 1;
         }
         Ok(())
     }
 
-    /// Adds what follows from an event and is still missing. Gives whether all of it fits.
+    /// Adds the missing consequences of an event. Returns whether all of them fit.
     fn react(&mut self, cause: &Event) -> Result<bool> {
         let mut ids = Vec::new();
-        // Ids that are not used cost nothing.
+        // Unused ids cost nothing.
         for _ in 0..policy::makes_at_most(cause) {
-            ids.push(self.unit.mint()?);
+            ids.push(self.batch.mint()?);
         }
         ids.reverse();
-        let mut mint = || ids.pop().expect("a reaction makes no more");
-        for draft in policy::react(self.unit.state(), &self.config, cause, &mut mint) {
-            if self.unit.events().len() >= limits::CASCADE_MAX_EVENTS {
+        let mut mint = || ids.pop().expect("at most makes_at_most ids");
+        for draft in policy::react(self.batch.state(), &self.config, cause, &mut mint) {
+            if self.batch.events().len() >= limits::CASCADE_MAX_EVENTS {
                 return Ok(false);
             }
-            self.unit.push(draft)?;
+            self.batch.push(draft)?;
         }
         Ok(true)
     }
 
-    /// Refuses an event that will be too large, while its author can still be told which one it is.
+    /// Refuses an event that is too large. Checked per request, so that the error can name its line.
     pub fn check_size(&self, id: Ulid) -> Result<()> {
-        match self.unit.events().iter().position(|event| event.id == id) {
-            Some(at) => self.unit.check_size(at),
+        match self.batch.events().iter().position(|event| event.id == id) {
+            Some(index) => self.batch.check_size(index),
             None => Ok(()),
         }
     }
 
-    /// Records everything that was asked for. `asked` is what the caller wants to hear of.
+    /// Records the batch and releases the lock. `asked` is the event that an uncertain write is reported with.
     pub fn commit(mut self, asked: Ulid) -> Result<Committed> {
         let vault = self.vault;
-        let flag = stop_among(self.unit.events()).filter(|_| self.writer.is_some());
+        let flag = stop_among(self.batch.events()).filter(|_| self.writer.is_some());
         if let Some(flag) = &flag {
             vault.raise_stop(flag)?;
         }
@@ -277,13 +280,13 @@ impl<'v> Transaction<'v> {
         let resumed = |event: &Event| event.event_type.known() == Some(Kind::SystemResumed);
         if self.writer.is_some() && events.iter().any(resumed) {
             let lowered = vault.stop_flag().and_then(|flag| flag.map_or(Ok(()), |flag| vault.lower_stop(&flag)));
-            // It is recorded, so it is no refusal any more.
+            // The resume is recorded, so this is only a warning.
             if let Err(error) = lowered {
-                self.warnings.push(format!("the stop's flag is still up, the next command lowers it: {error}"));
+                self.warnings.push(format!("cannot remove the stop flag; the next command tries again: {error}"));
             }
         }
-        // What was asked for is recorded; a cascade that cannot go on now goes on with the next command.
-        if let Err(error) = self.go_on() {
+        // The request is recorded; if the cascade cannot be continued now, the next command continues it.
+        if let Err(error) = self.continue_cascade() {
             self.warnings.push(format!("some consequences are not recorded yet; the next command continues: {error}"));
         }
         let log = std::mem::replace(&mut self.log, Box::new(Snapshot::empty()));
@@ -291,20 +294,20 @@ impl<'v> Transaction<'v> {
     }
 
     fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {
-        let unit = std::mem::replace(&mut self.unit, Batch::new(State::default(), None, self.now));
-        if unit.events().is_empty() {
-            self.unit = unit;
+        let batch = std::mem::replace(&mut self.batch, Batch::new(State::default(), None, self.now));
+        if batch.events().is_empty() {
+            self.batch = batch;
             return Ok(Vec::new());
         }
-        let after = Committing { state: unit.state(), settings: &self.config, events: unit.events() };
-        let errands: Vec<FollowUp> = self.after_commit.iter().filter_map(|look| look(&after)).collect();
-        // What was asked for may hold already, while something else is due all the same.
-        let place = unit.events().iter().position(|event| event.id == asked).unwrap_or(0);
+        let committing = Committing { state: batch.state(), settings: &self.config, events: batch.events() };
+        let follow_ups: Vec<FollowUp> = self.after_commit.iter().filter_map(|check| check(&committing)).collect();
+        // The requested event may be an earlier one, while something else is due.
+        let index = batch.events().iter().position(|event| event.id == asked).unwrap_or(0);
         match &mut self.writer {
-            None => unit.seal(self.log.head()).map(|(events, ..)| events),
+            None => batch.seal(self.log.head()).map(|(events, ..)| events),
             Some(writer) => {
-                let events = writer.append(self.log.head(), unit, place)?;
-                self.errands.extend(errands);
+                let events = writer.append(self.log.head(), batch, index)?;
+                self.follow_ups.extend(follow_ups);
                 if let Some(Err(error)) = self.clocks.map(|clocks| self.vault.remember_clock(&clocks)) {
                     self.warnings.push(format!("cannot save the machine's clocks: {error}"));
                 }
@@ -314,30 +317,30 @@ impl<'v> Transaction<'v> {
         }
     }
 
-    /// Records what is in the unit as a batch of its own, and goes on from there. A dry run only takes it as given.
+    /// Records the batch so far and starts a new one. A dry run only keeps the state.
     pub(super) fn write_now(&mut self) -> Result<()> {
-        let Some(first) = self.unit.events().first().map(|event| event.id) else { return Ok(()) };
+        let Some(first) = self.batch.events().first().map(|event| event.id) else { return Ok(()) };
         if self.writer.is_none() {
-            let unit = std::mem::replace(&mut self.unit, Batch::new(State::default(), None, self.now));
-            self.unit = Batch::new(unit.into_state(), self.log.head(), self.now);
+            let batch = std::mem::replace(&mut self.batch, Batch::new(State::default(), None, self.now));
+            self.batch = Batch::new(batch.into_state(), self.log.head(), self.now);
             return Ok(());
         }
         self.write(first)?;
-        self.look_again()?;
-        self.go_on()
+        self.reload()?;
+        self.continue_cascade()
     }
 
-    /// The log as it is after a batch.
-    fn look_again(&mut self) -> Result<()> {
+    /// Reads the log again after a batch was written.
+    fn reload(&mut self) -> Result<()> {
         if let Some(writer) = &mut self.writer {
             let (log, state) = writer.view()?;
-            self.unit = Batch::new(state, log.head(), self.now);
+            self.batch = Batch::new(state, log.head(), self.now);
             self.log = log;
         }
         Ok(())
     }
 
-    /// Whether what is asked for will be recorded.
+    /// Whether requests are recorded; false in a dry run.
     pub(super) fn writes(&self) -> bool {
         self.writer.is_some()
     }
@@ -346,86 +349,86 @@ impl<'v> Transaction<'v> {
         self.vault
     }
 
-    /// Goes on with what is missing of a cascade that these began.
+    /// Adds the missing consequences of these events.
     pub(super) fn resume_cascade(&mut self, causes: Vec<Event>) -> Result<()> {
         self.backlog = causes;
-        self.go_on()
+        self.continue_cascade()
     }
 
-    /// Goes on with a cascade, a batch at a time, until nothing is missing.
-    fn go_on(&mut self) -> Result<()> {
+    /// Continues a cascade batch by batch until no consequence is missing.
+    fn continue_cascade(&mut self) -> Result<()> {
         if self.backlog.is_empty() {
             return Ok(());
         }
         while !self.backlog.is_empty() && self.writer.is_some() {
             let mut causes = std::mem::take(&mut self.backlog);
-            self.look_again()?;
+            self.reload()?;
             let mut done = 0;
             for cause in &causes {
-                let at = self.unit.events().len();
+                let index = self.batch.events().len();
                 if !self.react(cause)? {
                     break;
                 }
                 done += 1;
-                self.follow(at)?;
+                self.follow(index)?;
                 if !self.backlog.is_empty() {
                     break;
                 }
             }
             causes.drain(..done);
             self.backlog.append(&mut causes);
-            match self.unit.events().first().map(|event| event.id) {
+            match self.batch.events().first().map(|event| event.id) {
                 Some(first) => drop(self.write(first)?),
-                // Nothing more follows from what is left.
+                // The remaining events have no further consequences.
                 None => self.backlog.clear(),
             }
         }
-        self.look_again()
+        self.reload()
     }
 }
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        // Whoever is told finds the lock free.
+        // Follow-ups wake processes that need the lock.
         drop(self.writer.take());
-        for errand in self.errands.drain(..) {
-            errand(self.vault);
+        for follow_up in self.follow_ups.drain(..) {
+            follow_up(self.vault);
         }
     }
 }
 
-/// A log whose ids are ahead of the clock was written while that was wrong, or it is wrong now.
-fn ahead_of_the_clock(head: Option<Head>, now: Now, settings: &Settings) -> Option<String> {
+/// Warns if the log is ahead of the clock: the clock was wrong when it was written, or is wrong now.
+fn clock_skew_warning(head: Option<Head>, now: Now, settings: &Settings) -> Option<String> {
     let ahead = head?.id.timestamp_ms().saturating_sub(now.millis) / 1000;
     (ahead > settings.count(Setting::ClockSkewSeconds))
         .then(|| format!("{}: the log is {ahead} seconds ahead of the clock", Code::ClockSkew))
 }
 
-/// The flag of a stop that is asked for as an event.
+/// The flag of a stop that is in the batch.
 fn stop_among(events: &[Event]) -> Option<StopFlag> {
     let event = events.iter().find(|event| event.event_type.known() == Some(Kind::EmergencyStopIssued))?;
     let reason = event.payload.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned();
-    // A stop that came with its flag has it in its key.
+    // A stop whose flag exists already has the flag's id in its key.
     let id = event.key.as_ref().and_then(|key| key.strip_prefix("stop:")).map(str::to_owned);
     Some(StopFlag { id: id.unwrap_or_else(|| event.id.to_string()), reason, by: event.actor.clone() })
 }
 
-/// What was recorded, and the log before.
+/// The recorded events.
 #[derive(Debug)]
 pub struct Committed {
     pub events: Vec<Event>,
-    /// The log before what is asked for.
+    /// The log before them.
     pub log: Box<dyn Log>,
     pub warnings: Vec<String>,
 }
 
 impl Committed {
-    /// An event, recorded now or before.
+    /// An event, recorded now or earlier.
     pub fn event(&self, id: Ulid) -> Result<Event> {
         if let Some(event) = self.events.iter().find(|event| event.id == id) {
             return Ok(event.clone());
         }
-        let gone = || Error::corrupt(format!("event {id} is gone"));
-        self.log.find(id)?.ok_or_else(gone)
+        let missing = || Error::corrupt(format!("event {id} is missing from the log"));
+        self.log.find(id)?.ok_or_else(missing)
     }
 }

@@ -1,4 +1,4 @@
-//! Reading: an answer from the log and what it folds to.
+//! Reading the log and its state without writing.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::state::{Entity, State};
 use crate::vault::config::Config;
 use crate::vault::{Log, Vault};
 
-/// The log as the next writer would find it: with what is due applied, and nothing written.
+/// The log as the next transaction would see it: with what is due applied, but nothing written.
 #[derive(Debug)]
 pub struct View<'v> {
     tx: Transaction<'v>,
-    /// As the log has it.
+    /// The state without what is due.
     recorded: State,
-    /// What is due and not recorded.
+    /// What is due and not recorded yet.
     pub due: Vec<Due>,
 }
 
 impl<'v> View<'v> {
     pub fn open(ctx: &Context, vault: &'v Vault) -> Result<View<'v>> {
-        let (recorded, mut tx) = Transaction::look(ctx, vault)?;
+        let (recorded, mut tx) = Transaction::read_only(ctx, vault)?;
         let due = tx.settle_all()?;
         match tx.state().fault() {
             Some(fault) => Err(fault),
@@ -44,17 +44,17 @@ impl<'v> View<'v> {
         self.tx.moment()
     }
 
-    /// The state as the log has it, with nothing of what is due.
+    /// The recorded state, without what is due.
     pub fn recorded(&self) -> &State {
         &self.recorded
     }
 
-    /// The settings that the log says, as it is; nothing if it does not.
+    /// The recorded settings; none if the log has none.
     pub fn recorded_settings(&self) -> Option<Settings> {
         Settings::recorded(&self.recorded)
     }
 
-    /// An entity of this view whose last event is one of the log, not one that is only due.
+    /// An entity of this view with its last recorded event in place of one that is only due.
     pub fn shown(&self, mut entity: Entity) -> Entity {
         if let Some(recorded) = self.recorded.entity(&entity.subject) {
             entity.last_event = recorded.last_event;
@@ -62,7 +62,7 @@ impl<'v> View<'v> {
         entity
     }
 
-    /// What is due of these, in words, by their subjects.
+    /// Why these entities differ from the log: what is due, by subject.
     pub fn due_among<'a>(&self, entities: impl Iterator<Item = &'a Entity>) -> BTreeMap<String, String> {
         if self.due.is_empty() {
             return BTreeMap::new();
@@ -76,7 +76,7 @@ impl<'v> View<'v> {
         &self.tx.config
     }
 
-    /// Why something is not as the log says, if its time is over: about itself, or about its run.
+    /// What is due about a subject or, if it is a task, about its run.
     pub fn due_of(&self, subject: &Subject) -> Option<&Due> {
         let of_run = |due: &&Due| {
             let run = self.state().entity(&due.subject);
@@ -86,7 +86,7 @@ impl<'v> View<'v> {
     }
 }
 
-/// An answer from the state as the log has it. If the state could not give all of it, an error.
+/// Computes an answer from the recorded state. An error if part of the state could not be read.
 pub fn with_view<T>(vault: &Vault, answer: impl FnOnce(&dyn Log, &State) -> Result<T>) -> Result<T> {
     let (log, state) = vault.view()?;
     let answer = answer(&*log, &state)?;

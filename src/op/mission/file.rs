@@ -23,18 +23,18 @@ pub(super) fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -
     }
     let mut writer = vault.write(ctx.write_options(&vault.config()?.0))?;
     let (_, state) = writer.view()?;
-    mend(vault, wanted(&state), ctx.now.timestamp(), warnings)
+    rewrite(vault, wanted(&state), ctx.now.timestamp(), warnings)
 }
 
 /// Repairs the file under the lock, before something is recorded. `wanted` is the content before that.
-pub(super) fn settle_at(tx: &mut Transaction<'_>, vault: &Vault, ctx: &Context, wanted: Option<String>) -> Result<()> {
+pub(super) fn settle_in(tx: &mut Transaction<'_>, vault: &Vault, ctx: &Context, wanted: Option<String>) -> Result<()> {
     let mut warnings = Vec::new();
-    mend(vault, wanted, ctx.now.timestamp(), &mut warnings)?;
+    rewrite(vault, wanted, ctx.now.timestamp(), &mut warnings)?;
     tx.warnings.append(&mut warnings);
     Ok(())
 }
 
-fn mend(vault: &Vault, wanted: Option<String>, now: Timestamp, warnings: &mut Vec<String>) -> Result<()> {
+fn rewrite(vault: &Vault, wanted: Option<String>, now: Timestamp, warnings: &mut Vec<String>) -> Result<()> {
     let found = vault.look_at_m1(wanted.as_deref())?;
     if found == M1File::Edited {
         let aside = vault.set_m1_aside(now)?;

@@ -2,7 +2,7 @@
 //!
 //! Every step is looked up in the log before it is taken: runs and fixes are jobs with a key made of mission and
 //! round, so a new call continues where another was killed, and nothing is done twice
-//! (`killed_anywhere_and_started_again_it_does_nothing_twice`). A job whose command never started, because the
+//! (`go_does_nothing_twice_when_killed_anywhere_and_restarted`). A job whose command never started, because the
 //! process that fired it was killed before the supervisor started, is fired again in the same round.
 
 use std::ffi::OsString;
@@ -11,13 +11,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{MissionView, ending, log_name, members, next_round, no_mission, record, view_of};
+use super::{MissionEnd, MissionView, ending, log_name, members, next_round, no_mission, record, view_of};
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{self as engine, CancelReason, JobDir, Signals};
 use crate::machine::Phase;
 use crate::op::Context;
-use crate::op::job::{CheckJobRequest, FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_at};
+use crate::op::job::{
+    CheckJobRequest, FireRequest, JobStanding, JobView, check, fire, log_path, newest_log, wait_for_job,
+};
 use crate::op::kernel::is_stopped;
 use crate::op::kernel::with_view;
 use crate::policy::Request;
@@ -57,11 +59,11 @@ pub enum GoStanding {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FailureResponse {
     /// Run the fixer.
-    Mend,
+    Fix,
     /// The job was cut off and there is nothing to fix: start the next round.
-    Again,
+    NextRound,
     /// The job was cancelled: leave it to the caller.
-    ByHand,
+    LeaveToCaller,
 }
 
 /// The abort reason of tasks that a stop ended.
@@ -69,13 +71,13 @@ const STOPPED: &str = "emergency_stop";
 /// How many times a job that never starts is fired in one round.
 const ATTEMPTS_MAX_COUNT: u64 = 8;
 
-fn after(job: &JobView) -> FailureResponse {
+fn response_to(job: &JobView) -> FailureResponse {
     let reason = job.task.as_task().abort_reason().unwrap_or_default();
     match job.standing {
-        JobStanding::Lost => FailureResponse::Again,
-        _ if reason == STOPPED => FailureResponse::Again,
-        _ if reason == CancelReason::Cancelled.as_str() || job.record.is_none() => FailureResponse::ByHand,
-        _ => FailureResponse::Mend,
+        JobStanding::Lost => FailureResponse::NextRound,
+        _ if reason == STOPPED => FailureResponse::NextRound,
+        _ if reason == CancelReason::Cancelled.as_str() || job.record.is_none() => FailureResponse::LeaveToCaller,
+        _ => FailureResponse::Fix,
     }
 }
 
@@ -119,14 +121,14 @@ pub fn go(ctx: &Context, request: GoRequest) -> Result<GoOutcome> {
     let signals = ctx.cancel.signals()?;
     let until = engine::moment().checked_add(request.max);
     let mission = with_view(&vault, |_, state| mission::newest(state).ok_or_else(no_mission))?.subject;
-    let mut going = MissionDriver { ctx: ctx.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
+    let mut driver = MissionDriver { ctx: ctx.clone(), vault: &vault, mission, signals, until, warnings: Vec::new() };
     let mut outcome = loop {
-        if let Some(outcome) = going.step()? {
+        if let Some(outcome) = driver.step()? {
             break outcome;
         }
-        going.ctx.now = (ctx.host.clock)();
+        driver.ctx.now = (ctx.host.clock)();
     };
-    outcome.view.warnings.append(&mut going.warnings);
+    outcome.view.warnings.append(&mut driver.warnings);
     Ok(outcome)
 }
 
@@ -143,9 +145,9 @@ struct MissionDriver<'a> {
 impl MissionDriver<'_> {
     /// Takes the mission one step further. Returns the outcome when the call is finished.
     fn step(&mut self) -> Result<Option<GoOutcome>> {
-        let mission = self.look()?;
+        let mission = self.current()?;
         if mission.phase != Phase::Running {
-            return self.ended(&mission).map(Some);
+            return self.final_outcome(&mission).map(Some);
         }
         self.check_not_stopped()?;
         let bound = with_view(self.vault, |_, state| requirement(state, &mission))?;
@@ -162,26 +164,26 @@ impl MissionDriver<'_> {
         }
         let run = self.ensure(&mission, RoundStep::Run, None)?;
         match run.standing {
-            _ if self.moved_on(&mission)? => Ok(None),
+            _ if self.is_round_over(&mission)? => Ok(None),
             JobStanding::Done => {
                 let summary = format!("round {round}: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
-                self.finish(&mission, true, summary)?;
+                self.finish(&mission, MissionEnd::Passed, summary)?;
                 Ok(None)
             }
             JobStanding::Fail | JobStanding::Lost => self.after_failure(&mission, &run),
-            _ => self.under_way(&run).map(Some),
+            _ => self.in_progress_outcome(&run).map(Some),
         }
     }
 
     /// The current state of the mission.
-    fn look(&self) -> Result<Entity> {
+    fn current(&self) -> Result<Entity> {
         let found = |state: &State| state.entity(&self.mission).map(|mission| mission.into_owned());
         with_view(self.vault, |_, state| found(state).ok_or_else(no_mission))
     }
 
     /// Whether the mission ended or its round changed while a job was waited for.
-    fn moved_on(&self, mission: &Entity) -> Result<bool> {
-        let now = self.look()?;
+    fn is_round_over(&self, mission: &Entity) -> Result<bool> {
+        let now = self.current()?;
         Ok(now.phase != Phase::Running || now.as_mission().round() != mission.as_mission().round())
     }
 
@@ -193,14 +195,14 @@ impl MissionDriver<'_> {
     }
 
     /// The outcome for a mission that has ended; the same for every call.
-    fn ended(&self, mission: &Entity) -> Result<GoOutcome> {
+    fn final_outcome(&self, mission: &Entity) -> Result<GoOutcome> {
         let standing = match mission.phase {
             Phase::Passed => GoStanding::Passed,
             _ if mission.as_mission().round() >= limits::ROUNDS_MAX_COUNT => GoStanding::OutOfRounds,
             _ => GoStanding::GivenUp,
         };
         let run = match (standing, self.fired(mission, RoundStep::Run)?) {
-            (GoStanding::OutOfRounds, Some((run, _))) => Some(self.look_at(&run)?),
+            (GoStanding::OutOfRounds, Some((run, _))) => Some(self.check_job(&run)?),
             _ => None,
         };
         let failed = run.filter(|run| matches!(run.standing, JobStanding::Fail | JobStanding::Lost));
@@ -209,38 +211,38 @@ impl MissionDriver<'_> {
 
     /// Continues after a failed run: fix and next round, or the end.
     fn after_failure(&mut self, mission: &Entity, run: &JobView) -> Result<Option<GoOutcome>> {
-        let after = after(run);
-        if after == FailureResponse::Again {
+        let response = response_to(run);
+        if response == FailureResponse::NextRound {
             self.check_not_cut_off(run)?;
         }
         let round = mission.as_mission().round();
         let why = format!("round {round} failed: {}", text::cut(&run.summary(), limits::SUMMARY_MAX_CHARS));
         if round >= limits::ROUNDS_MAX_COUNT {
-            self.finish(mission, false, why.clone())?;
+            self.finish(mission, MissionEnd::Failed, why.clone())?;
             return self.outcome(GoStanding::OutOfRounds, Some(why), Some(run)).map(Some);
         }
-        let begun = self.fired(mission, RoundStep::Fix)?.is_some();
-        match after {
-            FailureResponse::Again => return self.begin_round(mission).map(|()| None),
-            FailureResponse::ByHand => return self.by_hand(why, run).map(Some),
-            FailureResponse::Mend if !begun && self.config(RoundStep::Fix)?.is_none() => {
-                return self.by_hand(why, run).map(Some);
+        let fix_fired = self.fired(mission, RoundStep::Fix)?.is_some();
+        match response {
+            FailureResponse::NextRound => return self.begin_round(mission).map(|()| None),
+            FailureResponse::LeaveToCaller => return self.manual_fix_outcome(why, run).map(Some),
+            FailureResponse::Fix if !fix_fired && self.configured_command(RoundStep::Fix)?.is_none() => {
+                return self.manual_fix_outcome(why, run).map(Some);
             }
-            FailureResponse::Mend => {}
+            FailureResponse::Fix => {}
         }
         let fix = self.ensure(mission, RoundStep::Fix, Some(run))?;
         match fix.standing {
-            _ if self.moved_on(mission)? => Ok(None),
+            _ if self.is_round_over(mission)? => Ok(None),
             JobStanding::Done => self.begin_round(mission).map(|()| None),
-            JobStanding::Fail | JobStanding::Lost if self::after(&fix) == FailureResponse::Again => {
+            JobStanding::Fail | JobStanding::Lost if response_to(&fix) == FailureResponse::NextRound => {
                 self.check_not_cut_off(&fix)?;
                 self.begin_round(mission).map(|()| None)
             }
             JobStanding::Fail | JobStanding::Lost => {
                 let why = format!("{why}; the fixer failed: {}", text::cut(&fix.summary(), limits::SUMMARY_MAX_CHARS));
-                self.by_hand(why, run).map(Some)
+                self.manual_fix_outcome(why, run).map(Some)
             }
-            _ => self.under_way(&fix).map(Some),
+            _ => self.in_progress_outcome(&fix).map(Some),
         }
     }
 
@@ -257,21 +259,21 @@ impl MissionDriver<'_> {
     }
 
     /// Ends the call: the failure has to be fixed before the next round.
-    fn by_hand(&mut self, why: String, run: &JobView) -> Result<GoOutcome> {
-        let mission = self.look()?;
+    fn manual_fix_outcome(&mut self, why: String, run: &JobView) -> Result<GoOutcome> {
+        let mission = self.current()?;
         let mut members = members(&mission);
         members.insert("next_action".to_owned(), "fix it, then hf-state round and hf-state go".into());
-        self.say(&mission, members.into(), &[&why, "failed"])?;
+        self.record_action(&mission, members.into(), &[&why, "failed"])?;
         self.outcome(GoStanding::Failed, Some(why), Some(run))
     }
 
-    fn under_way(&self, job: &JobView) -> Result<GoOutcome> {
+    fn in_progress_outcome(&self, job: &JobView) -> Result<GoOutcome> {
         let standing = if waits_for_approval(&job.task) { GoStanding::WaitsForApproval } else { GoStanding::Running };
         self.outcome(standing, Some(format!("{}: {}", job.task.name(), job.summary())), None)
     }
 
     fn outcome(&self, standing: GoStanding, summary: Option<String>, failed: Option<&JobView>) -> Result<GoOutcome> {
-        let mission = self.look()?;
+        let mission = self.current()?;
         let view = with_view(self.vault, |_, state| Ok(view_of(state, mission)))?;
         let record = failed.and_then(|job| job.record.as_ref());
         Ok(GoOutcome {
@@ -290,13 +292,13 @@ impl MissionDriver<'_> {
         self.change(mission, members.into())
     }
 
-    /// The command of a part, if it is set.
-    fn config(&self, part: RoundStep) -> Result<Option<String>> {
-        self.vault.config()?.0.command(part.setting())
+    /// The command of a step, if it is set.
+    fn configured_command(&self, step: RoundStep) -> Result<Option<String>> {
+        self.vault.config()?.0.command(step.setting())
     }
 
-    fn command(&self, part: RoundStep) -> Result<String> {
-        self.config(part)?.ok_or_else(|| Error::usage(format!("{} is not set", part.setting())))
+    fn command(&self, step: RoundStep) -> Result<String> {
+        self.configured_command(step)?.ok_or_else(|| Error::usage(format!("{} is not set", step.setting())))
     }
 
     fn begin_round(&mut self, mission: &Entity) -> Result<()> {
@@ -304,81 +306,80 @@ impl MissionDriver<'_> {
         self.record(Request { key, ..next_round(&self.ctx, mission) })
     }
 
-    fn finish(&mut self, mission: &Entity, passed: bool, text: String) -> Result<()> {
+    fn finish(&mut self, mission: &Entity, end: MissionEnd, text: String) -> Result<()> {
         let fits = |text: &str| {
             let payload = json!({"last_action": text});
-            let kind = if passed { Kind::MissionPassed } else { Kind::MissionFailed };
             let payload = payload.as_object().expect("an object");
-            with_view(self.vault, |_, state| mission::check(state, kind, &mission.subject, payload)).is_ok()
+            with_view(self.vault, |_, state| mission::check(state, end.kind(), &mission.subject, payload)).is_ok()
         };
         let text = Some(text).filter(|text| fits(text));
         let key = Some(format!("{}:end", mission.subject.id()));
-        self.record(Request { key, ..ending(&self.ctx, mission, passed, text) })
+        self.record(Request { key, ..ending(&self.ctx, mission, end, text) })
     }
 
     /// The current state of a job of the mission.
-    fn look_at(&self, task: &Subject) -> Result<JobView> {
+    fn check_job(&self, task: &Subject) -> Result<JobView> {
         check(&self.ctx, CheckJobRequest { reference: task.to_string() })
     }
 
-    /// Fires the job of this part of the round if needed, and waits for it.
-    fn ensure(&mut self, mission: &Entity, part: RoundStep, failed: Option<&JobView>) -> Result<JobView> {
+    /// Fires the job of this step of the round if needed, and waits for it.
+    fn ensure(&mut self, mission: &Entity, step: RoundStep, failed: Option<&JobView>) -> Result<JobView> {
         loop {
-            let (task, attempt) = match self.fired(mission, part)? {
+            let (task, attempt) = match self.fired(mission, step)? {
                 Some(fired) => fired,
-                None => (self.fire(mission, part, failed, 1)?, 1),
+                None => (self.fire(mission, step, failed, 1)?, 1),
             };
             // The file names the job in progress: the run until the fix was fired.
-            if matches!(part, RoundStep::Fix) || self.fired(mission, RoundStep::Fix)?.is_none() {
-                self.note_task(&task, part)?;
+            if matches!(step, RoundStep::Fix) || self.fired(mission, RoundStep::Fix)?.is_none() {
+                self.note_task(&task, step)?;
             }
-            let job = self.look_at(&task)?;
+            let job = self.check_job(&task)?;
             if waits_for_approval(&job.task) {
                 return Ok(job);
             }
             let left = self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(engine::moment()));
-            let job = wait_at(&self.ctx, self.vault, &task.to_string(), left, &self.signals)?;
-            if attempt >= ATTEMPTS_MAX_COUNT || !self.never_began(&job)? || self.moved_on(mission)? {
+            let job = wait_for_job(&self.ctx, self.vault, &task.to_string(), left, &self.signals)?;
+            if attempt >= ATTEMPTS_MAX_COUNT || !self.never_started(&job)? || self.is_round_over(mission)? {
                 return Ok(job);
             }
-            self.fire(mission, part, failed, attempt + 1)?;
+            self.fire(mission, step, failed, attempt + 1)?;
         }
     }
 
     /// Whether a job was lost before its command started: its identity is published before it may run.
-    fn never_began(&self, job: &JobView) -> Result<bool> {
+    fn never_started(&self, job: &JobView) -> Result<bool> {
         if job.standing != JobStanding::Lost {
             return Ok(false);
         }
-        let folder = JobDir::open(self.vault.path(), &EntityId::parse(job.task.subject.id())?)?;
-        let identity = folder.map(|folder| folder.identity()).transpose();
+        let dir = JobDir::open(self.vault.path(), &EntityId::parse(job.task.subject.id())?)?;
+        let identity = dir.map(|dir| dir.identity()).transpose();
         Ok(matches!(identity, Ok(Some(None))))
     }
 
-    /// The task of a part of the round if it was fired, and how many times it was.
-    fn fired(&self, mission: &Entity, part: RoundStep) -> Result<Option<(Subject, u64)>> {
+    /// The task of a step of the round if it was fired, and how many times it was.
+    fn fired(&self, mission: &Entity, step: RoundStep) -> Result<Option<(Subject, u64)>> {
         let round = mission.as_mission().round();
         with_view(self.vault, |snapshot, state| {
-            let fired = |attempt| state.keyed(&key(mission, part.name(), round, attempt));
+            let fired = |attempt| state.keyed(&key(mission, step.name(), round, attempt));
             let Some((attempt, id)) = (1..).map_while(|n| Some((n, fired(n)?))).last() else { return Ok(None) };
             let event = snapshot.find(id)?;
             event.map(|event| Ok((Subject::parse(&event.subject)?, attempt))).transpose()
         })
     }
 
-    fn fire(&mut self, mission: &Entity, part: RoundStep, failed: Option<&JobView>, attempt: u64) -> Result<Subject> {
-        let command = self.command(part)?;
+    fn fire(&mut self, mission: &Entity, step: RoundStep, failed: Option<&JobView>, attempt: u64) -> Result<Subject> {
+        let command = self.command(step)?;
         let (round, name) = (mission.as_mission().round(), mission.name());
         let mut env = vec![
             ("HF_MISSION", name.clone()),
             ("HF_ROUND", round.to_string()),
             ("HF_GOAL", mission.as_mission().goal().unwrap_or_default().to_owned()),
         ];
-        let folder = std::path::absolute(self.vault.path())
+        let dir = std::path::absolute(self.vault.path())
             .map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
         if let Some(job) = failed {
             let last5 = job.record.as_ref().map(|record| record.last5.join("\n")).unwrap_or_default();
-            let log = folder.join(log_path(&job.logref));
+            let log = dir.join(log_path(&job.logref));
             env.extend([
                 ("HF_LAST5", last5.replace('\0', " ")),
                 // Not HF_TASK_ID, which is the fix itself.
@@ -386,22 +387,22 @@ impl MissionDriver<'_> {
                 ("HF_LOG", log.to_string_lossy().into_owned()),
             ]);
         }
-        let script = match part {
+        let script = match step {
             RoundStep::Run => command,
             // The fixer gets the last lines on standard input.
             RoundStep::Fix => format!("printf '%s\\n' \"$HF_LAST5\" | (\n{command}\n)"),
         };
         let argv = vec!["sh".into(), "-c".into(), script.into()];
         let request = FireRequest {
-            title: Some(format!("{name} round {round}: {}", part.name())),
+            title: Some(format!("{name} round {round}: {}", step.name())),
             requirement: mission
                 .as_mission()
                 .requirement_id()
                 .map(str::to_owned)
-                .filter(|_| matches!(part, RoundStep::Run)),
+                .filter(|_| matches!(step, RoundStep::Run)),
             env: env.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
-            key: Some(key(mission, part.name(), round, attempt)),
-            ..FireRequest::new(argv, folder.parent().unwrap_or(&folder).to_owned())
+            key: Some(key(mission, step.name(), round, attempt)),
+            ..FireRequest::new(argv, dir.parent().unwrap_or(&dir).to_owned())
         };
         let done = fire(&self.ctx, request)?;
         self.warnings.extend(done.recorded.warnings);
@@ -409,8 +410,8 @@ impl MissionDriver<'_> {
     }
 
     /// Records the job in progress, so that the file names it.
-    fn note_task(&mut self, task: &Subject, part: RoundStep) -> Result<()> {
-        let mission = self.look()?;
+    fn note_task(&mut self, task: &Subject, step: RoundStep) -> Result<()> {
+        let mission = self.current()?;
         if mission.phase != Phase::Running || mission.as_mission().task().as_ref() == Some(task) {
             return Ok(());
         }
@@ -418,17 +419,17 @@ impl MissionDriver<'_> {
             let task = state.entity(task).map(|task| task.into_owned());
             Ok((task.as_ref().map(Entity::name), task.map(|task| newest_log(state, &task))))
         })?;
-        let text = format!("round {}: {} is {}", mission.as_mission().round(), part.name(), name.unwrap_or_default());
+        let text = format!("round {}: {} is {}", mission.as_mission().round(), step.name(), name.unwrap_or_default());
         let mut members = members(&mission);
         members.insert("task_id".to_owned(), task.id().into());
         members.extend(log.and_then(|log| log_name(&log).ok()).map(|log| ("logref".to_owned(), log.into())));
         members.insert("next_action".to_owned(), "hf-state go".into());
-        self.say(&mission, members.into(), &[&text, "fired"])
+        self.record_action(&mission, members.into(), &[&text, "fired"])
     }
 
     /// Records a change with the first of these texts that fits into the file. If none fits there is only a warning:
     /// the state of the mission is in its jobs.
-    fn say(&mut self, mission: &Entity, mut members: Value, last: &[&str]) -> Result<()> {
+    fn record_action(&mut self, mission: &Entity, mut members: Value, last: &[&str]) -> Result<()> {
         for text in last {
             members["last_action"] = (*text).into();
             let payload = members.as_object().expect("an object");
@@ -456,7 +457,7 @@ impl MissionDriver<'_> {
                 self.warnings.extend(done.recorded.warnings);
                 Ok(())
             }
-            Err(error) => match self.look()?.phase {
+            Err(error) => match self.current()?.phase {
                 Phase::Running => Err(error),
                 _ => Ok(()),
             },
@@ -479,15 +480,15 @@ fn requirement(state: &State, mission: &Entity) -> Result<Subject> {
             _ => None,
         },
     };
-    let missing = |why: String| Error::refused(Reason::ApprovalRequired, why);
+    let unapproved = |why: String| Error::refused(Reason::ApprovalRequired, why);
     let Some(requirement) = requirement else {
-        return Err(missing(format!("{} requires a requirement approved by an operator", mission.name())));
+        return Err(unapproved(format!("{} requires a requirement approved by an operator", mission.name())));
     };
     match approval::approved(state, Question::Requirement, &requirement) {
         Some(_) => Ok(requirement),
         None => {
             let name = state.entity(&requirement).map_or_else(|| requirement.to_string(), |r| r.name());
-            Err(missing(format!("{name} requires approval by an operator ({})", Question::Requirement)))
+            Err(unapproved(format!("{name} requires approval by an operator ({})", Question::Requirement)))
         }
     }
 }

@@ -59,12 +59,12 @@ fn view(state: &State) -> Result<MissionView> {
 
 fn view_of(state: &State, mission: Entity) -> MissionView {
     let task = mission.as_mission().task().and_then(|task| state.entity(&task));
-    let at_it = |task: &Entity| match task.phase {
+    let in_progress = |task: &Entity| match task.phase {
         Phase::Assigned | Phase::Running | Phase::Retrying => true,
         Phase::Proposed | Phase::Ready => task.is_job(),
         _ => false,
     };
-    let busy = task.map(|task| task.into_owned()).filter(|task| mission.phase == Phase::Running && at_it(task));
+    let busy = task.map(|task| task.into_owned()).filter(|task| mission.phase == Phase::Running && in_progress(task));
     MissionView { m1: MissionFile::of_mission(state, &mission), mission, busy, warnings: Vec::new() }
 }
 
@@ -119,7 +119,7 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
     on_mission(ctx, |tx, mission| {
         // The event has the whole content: a repeated request has to start from the content of the first time.
         let first = first_with(tx, key.as_deref(), Kind::MissionChanged)?;
-        let again = first.is_some();
+        let is_repeated = first.is_some();
         let mut members = first.unwrap_or_else(|| members(mission));
         let mut given = Vec::new();
         for pair in &pairs {
@@ -135,7 +135,7 @@ pub fn set(ctx: &Context, request: SetRequest) -> Result<MissionOutcome> {
         if !constraints.is_empty() {
             members.insert("constraints".to_owned(), list(&constraints));
         }
-        if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) && !again {
+        if given.contains(&"TASK_ID".to_owned()) && !given.contains(&"LOGREF".to_owned()) && !is_repeated {
             members.remove("logref");
             let log = members.get("task_id").and_then(Value::as_str).and_then(|task| log_of(tx.state(), task));
             members.extend(log.map(|log| ("logref".to_owned(), log.into())));
@@ -156,10 +156,10 @@ fn not_a_pair(pair: &str) -> Error {
     Error::usage(format!("invalid line '{}'; must be KEY=VALUE", crate::base::text::cut(pair, 40)))
 }
 
-/// The members that a change takes over.
+/// The members that a change keeps.
 fn members(mission: &Entity) -> Map<String, Value> {
-    let kept = LINES.iter().map(|(_, member)| *member).chain(["constraints", "requirement_id", "task_id"]);
-    kept.filter_map(|member| Some((member.to_owned(), mission.facts().get(member)?.clone()))).collect()
+    let names = LINES.iter().map(|(_, member)| *member).chain(["constraints", "requirement_id", "task_id"]);
+    names.filter_map(|member| Some((member.to_owned(), mission.facts().get(member)?.clone()))).collect()
 }
 
 fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<String, Value>) -> Result<()> {
@@ -262,12 +262,28 @@ pub struct EndMissionRequest {
 /// Ends the mission.
 pub fn end(ctx: &Context, request: EndMissionRequest) -> Result<MissionOutcome> {
     let EndMissionRequest { passed, text, key } = request;
-    on_mission(ctx, |_, mission| Ok(Request { key, ..ending(ctx, mission, passed, text) }))
+    let end = if passed { MissionEnd::Passed } else { MissionEnd::Failed };
+    on_mission(ctx, |_, mission| Ok(Request { key, ..ending(ctx, mission, end, text) }))
 }
 
-fn ending(ctx: &Context, mission: &Entity, passed: bool, text: Option<String>) -> Request {
-    let kind = if passed { Kind::MissionPassed } else { Kind::MissionFailed };
-    ctx.request(kind, Some(&mission.subject.to_string()), json!({"last_action": text}))
+/// How a mission ends.
+#[derive(Clone, Copy)]
+enum MissionEnd {
+    Passed,
+    Failed,
+}
+
+impl MissionEnd {
+    const fn kind(self) -> Kind {
+        match self {
+            MissionEnd::Passed => Kind::MissionPassed,
+            MissionEnd::Failed => Kind::MissionFailed,
+        }
+    }
+}
+
+fn ending(ctx: &Context, mission: &Entity, end: MissionEnd, text: Option<String>) -> Request {
+    ctx.request(end.kind(), Some(&mission.subject.to_string()), json!({"last_action": text}))
 }
 
 /// Records the request that `ask` makes about the newest mission.
@@ -276,16 +292,16 @@ fn on_mission(ctx: &Context, ask: impl FnOnce(&Transaction<'_>, &Entity) -> Resu
     let tx = Transaction::begin(ctx, &vault)?;
     let mission = mission::newest(tx.state()).ok_or_else(no_mission)?;
     let asked = ask(&tx, &mission)?;
-    record_at(ctx, &vault, tx, asked)
+    record_in(ctx, &vault, tx, asked)
 }
 
 fn record(ctx: &Context, asked: Request) -> Result<MissionOutcome> {
     let vault = ctx.open()?;
     let tx = Transaction::begin(ctx, &vault)?;
-    record_at(ctx, &vault, tx, asked)
+    record_in(ctx, &vault, tx, asked)
 }
 
-fn record_at(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Request) -> Result<MissionOutcome> {
+fn record_in(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Request) -> Result<MissionOutcome> {
     // Requests do not name the mission, so a repeated one is found by its key, whichever mission it was about.
     let (mut recorded, view) = match tx.repeated(&Request { subject: None, ..asked.clone() })? {
         Some(first) => {
@@ -297,11 +313,11 @@ fn record_at(ctx: &Context, vault: &Vault, mut tx: Transaction<'_>, asked: Reque
         None => {
             let before = file::wanted(tx.state());
             let asked = match unchanged(&tx, &asked) {
-                Some(held) => held,
+                Some(unchanged) => unchanged,
                 None => tx.ask(asked)?,
             };
             // Not earlier: a refused request must not change the file.
-            file::settle_at(&mut tx, vault, ctx, before)?;
+            file::settle_in(&mut tx, vault, ctx, before)?;
             // Viewed before the commit: an error after it would refuse what is recorded.
             let view = view(tx.state())?;
             (tx.finish(&[asked])?, view)
@@ -319,8 +335,8 @@ fn unchanged(tx: &Transaction<'_>, asked: &Request) -> Option<crate::op::kernel:
     let same = match asked.kind {
         Kind::MissionChanged => members(&mission) == asked.payload,
         Kind::MissionStarted => {
-            let said = |member: &str| asked.payload.get(member) == mission.facts().get(member);
-            ["goal", "constraints", "requirement_id"].into_iter().all(said)
+            let is_same = |member: &str| asked.payload.get(member) == mission.facts().get(member);
+            ["goal", "constraints", "requirement_id"].into_iter().all(is_same)
         }
         _ => false,
     };

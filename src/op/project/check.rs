@@ -1,4 +1,4 @@
-//! hf-project --check: whether index, projection files and newest snapshot say what the events say.
+//! hf-project --check: whether index, projection files and newest snapshot agree with the events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -18,11 +18,11 @@ pub struct CheckOutcome {
     pub events: u64,
     pub head: Option<Head>,
     pub differences: Vec<String>,
-    /// Whether making index and projections anew mends something; a snapshot it leaves as it is.
-    pub rebuild_mends: bool,
+    /// Whether a rebuild would fix some of them; it does not change snapshots.
+    pub rebuild_helps: bool,
 }
 
-/// Compares index, projection files and the newest snapshot with what the events alone give.
+/// Compares index, projection files and the newest snapshot with the state folded from the events.
 pub fn check(ctx: &Context) -> Result<CheckOutcome> {
     check_caches(&ctx.open()?)
 }
@@ -42,11 +42,11 @@ pub(in crate::op) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
                 Some(found) => history.compare_file(&place, *entity, *through, found, &folded, &mut differences),
             }
         }
-        let rebuild_mends = !differences.is_empty();
+        let rebuild_helps = !differences.is_empty();
         if let Some((name, document)) = &newest {
             let place = format!("snapshots/{name}");
-            match newest_head.and_then(|head| history.then.get(&head.id).filter(|(hash, _)| *hash == head.hash)) {
-                None => differences.push(format!("{place} stands for an event that is not in the log")),
+            match newest_head.and_then(|head| history.at_event.get(&head.id).filter(|(hash, _)| *hash == head.hash)) {
+                None => differences.push(format!("{place} is of an event that is not in the log")),
                 Some((_, maps)) => {
                     for (name, map) in maps {
                         let found = object(&document["projections"][name]);
@@ -55,18 +55,18 @@ pub(in crate::op) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
                 }
             }
         }
-        Ok(CheckOutcome { events: snapshot.count(), head: snapshot.head(), differences, rebuild_mends })
+        Ok(CheckOutcome { events: snapshot.count(), head: snapshot.head(), differences, rebuild_helps })
     })
 }
 
-/// The maps as they were at the moments that the caches may stand for.
+/// The projections as they were at the events that the caches claim to be of.
 struct History {
     wanted: BTreeSet<Ulid>,
-    /// All maps at an event that something stands for, and the event's hash.
-    then: BTreeMap<Ulid, (Digest, Map<String, Value>)>,
-    /// Types whose file may be one unit newer than it says: a writer can be killed in between.
+    /// The hash of each wanted event, and all projections after it.
+    at_event: BTreeMap<Ulid, (Digest, Map<String, Value>)>,
+    /// Types whose file may be one batch newer than it says, because a writer was killed in between.
     waiting: BTreeMap<EntityType, Option<Ulid>>,
-    /// The map of such a type after that unit.
+    /// The projection of such a type after that batch.
     next: BTreeMap<EntityType, Map<String, Value>>,
 }
 
@@ -75,10 +75,10 @@ impl History {
         let waiting: BTreeMap<EntityType, Option<Ulid>> =
             files.iter().map(|(entity, (through, _))| (*entity, *through)).collect();
         let wanted = waiting.values().flatten().copied().chain(snapshot.map(|head| head.id)).collect();
-        History { wanted, then: BTreeMap::new(), waiting, next: BTreeMap::new() }
+        History { wanted, at_event: BTreeMap::new(), waiting, next: BTreeMap::new() }
     }
 
-    /// Folds the whole log and keeps what is wanted on the way.
+    /// Folds the whole log and keeps the wanted projections.
     fn fold(&mut self, snapshot: &dyn Log) -> Result<State> {
         let mut state = State::default();
         let mut touched: BTreeSet<EntityType> = BTreeSet::new();
@@ -94,15 +94,15 @@ impl History {
                 }
             }
             if self.wanted.contains(&event.id) {
-                self.then.insert(event.id, (event.hash, all_maps(&state)));
+                self.at_event.insert(event.id, (event.hash, all_maps(&state)));
             }
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(state)
     }
 
-    /// Compares a file with what it says it stands for, unless it is what the next writer, or a
-    /// refresh of all files, was about to say.
+    /// Compares a file with the projection at its event, unless it already has the content after the next batch or at
+    /// the end of the log.
     fn compare_file(
         &self,
         place: &str,
@@ -112,9 +112,9 @@ impl History {
         folded: &State,
         differences: &mut Vec<String>,
     ) {
-        let then = through.map(|id| self.then.get(&id));
+        let then = through.map(|id| self.at_event.get(&id));
         if then.is_some_and(|then| then.is_none()) {
-            return differences.push(format!("{place} is through an event that is not in the log"));
+            return differences.push(format!("{place} is of an event that is not in the log"));
         }
         if self.next.get(&entity) == Some(found) || projections::map(folded, entity) == *found {
             return;
@@ -125,27 +125,27 @@ impl History {
     }
 }
 
-/// Compares what the index says, with the log behind it, with the folded log.
+/// Compares the state from the index with the folded log.
 fn compare_state(state: &State, folded: &State, differences: &mut Vec<String>) {
     if state.tally() != folded.tally() {
-        differences.push("the index counts differently".to_owned());
+        differences.push("wrong counts in the index".to_owned());
     }
     let known = &folded.changes().entities;
     for (subject, entity) in known {
         match state.entity(subject) {
-            None => differences.push(format!("the index has no {subject}")),
-            Some(found) if *found != *entity => differences.push(format!("the index says something else of {subject}")),
+            None => differences.push(format!("{subject} is missing from the index")),
+            Some(found) if *found != *entity => differences.push(format!("{subject} differs in the index")),
             Some(_) => {}
         }
     }
     for ((entity, ordinal), subject) in &folded.changes().made {
         if state.nth(*entity, *ordinal).as_ref() != Some(subject) {
-            differences.push(format!("the index does not know {subject} as the {entity} number {ordinal}"));
+            differences.push(format!("{subject} is not {entity} number {ordinal} in the index"));
         }
     }
     for (key, id) in &folded.changes().keys {
         if state.keyed(key) != Some(*id) {
-            differences.push(format!("the index has another event for the key '{key}'"));
+            differences.push(format!("wrong event for key '{key}' in the index"));
         }
     }
     let mut children: BTreeMap<Ulid, Vec<Ulid>> = BTreeMap::new();
@@ -154,13 +154,13 @@ fn compare_state(state: &State, folded: &State, differences: &mut Vec<String>) {
     }
     for (parent, expected) in children {
         if state.children(parent, expected.len() + 1) != expected {
-            differences.push(format!("the index has other children of event {parent}"));
+            differences.push(format!("wrong children of event {parent} in the index"));
         }
     }
     for entity in EntityType::projected() {
         let expected = known.keys().filter(|subject| subject.entity == entity && !known[*subject].archived).count();
         if projections::map(state, entity).len() != expected {
-            differences.push(format!("the index lists other {}", entity.plural()));
+            differences.push(format!("wrong list of {} in the index", entity.plural()));
         }
     }
 }
@@ -175,9 +175,9 @@ fn compare_maps(place: &str, found: &Map<String, Value>, expected: &Map<String, 
     for id in ids {
         match (found.get(id), expected.get(id)) {
             (Some(found), Some(expected)) if found == expected => {}
-            (Some(_), Some(_)) => differences.push(format!("{place} says something else of {id}")),
-            (None, _) => differences.push(format!("{place} has no {id}")),
-            (_, None) => differences.push(format!("{place} has {id}, which the events do not give")),
+            (Some(_), Some(_)) => differences.push(format!("{place}: {id} differs")),
+            (None, _) => differences.push(format!("{place}: {id} is missing")),
+            (_, None) => differences.push(format!("{place}: {id} is not in the events")),
         }
     }
 }

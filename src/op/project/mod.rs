@@ -1,4 +1,4 @@
-//! hf-project: the state that the log folds to, its caches, and whether they tell the truth.
+//! hf-project: the state folded from the log, its caches, and whether they are correct.
 
 mod check;
 
@@ -18,10 +18,11 @@ use crate::vault::{Vault, projections};
 pub(super) use check::check_caches;
 pub use check::{CheckOutcome, check};
 
-/// A state by its name, for a filter.
+/// Parses a status for a filter.
 pub fn parse_status(name: &str) -> Result<machine::Phase> {
     let named = machine::Phase::parse(name).filter(|state| *state != machine::Phase::Absent);
-    named.ok_or_else(|| Error::usage(format!("'{}' is not a status", crate::base::text::cut(name, 40))))
+    named
+        .ok_or_else(|| Error::usage(format!("unknown status '{}'; see hf-states(7)", crate::base::text::cut(name, 40))))
 }
 
 /// What hf-project can show: the entities of a type, or the idempotency keys.
@@ -38,7 +39,11 @@ impl Projection {
         let of = EntityType::projected().find(|entity| entity.plural() == name).map(Projection::Of);
         of.or_else(|| (name == Self::IDEMPOTENCY).then_some(Projection::Idempotency)).ok_or_else(|| {
             let names: Vec<&str> = EntityType::projected().map(EntityType::plural).chain([Self::IDEMPOTENCY]).collect();
-            Error::usage(format!("'{}' is not a projection: {}", crate::base::text::cut(name, 40), names.join(", ")))
+            Error::usage(format!(
+                "unknown projection '{}'; one of {}",
+                crate::base::text::cut(name, 40),
+                names.join(", ")
+            ))
         })
     }
 
@@ -50,7 +55,7 @@ impl Projection {
     }
 }
 
-/// How many of a type there are, and how many in each state.
+/// How many entities of a type there are, and how many in each phase.
 #[derive(Debug)]
 pub struct TypeCounts {
     pub entity: EntityType,
@@ -58,22 +63,22 @@ pub struct TypeCounts {
     pub states: Vec<(machine::Phase, u64)>,
 }
 
-/// Counts, and what they are through.
+/// Counts, and the head of the log.
 #[derive(Debug)]
 pub struct SummaryOutcome {
     pub counts: Vec<TypeCounts>,
     pub events: u64,
     pub head: Option<Head>,
-    /// Files that are not current, where they could not be refreshed.
+    /// Files that are out of date and could not be refreshed.
     pub stale: Vec<&'static str>,
 }
 
-/// The whole state in numbers. Brings the projection files up to date where that needs no waiting.
+/// Counts all entities. Refreshes the projection files if the lock is free.
 pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
     let vault = ctx.open()?;
     refresh(ctx, &vault);
     let (snapshot, state) = vault.view()?;
-    // Files that cannot be read are as good as none.
+    // Files that cannot be read count as missing.
     let files = vault.projection_files().unwrap_or_default();
     let current = |entity: EntityType| {
         let through = files.get(&entity).and_then(|(through, _)| *through);
@@ -93,22 +98,22 @@ pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
     })
 }
 
-/// Refreshes the files if the vault can be written and nobody else is at it. They are only a cache.
+/// Refreshes the files if the vault is writable and not locked. Best effort: they are only a cache.
 fn refresh(ctx: &Context, vault: &Vault) {
     let now = Context { lock_timeout: std::time::Duration::ZERO, ..ctx.clone() };
     let _ = vault.write(now.write_options(&Settings::default())).and_then(|mut writer| writer.refresh_projections());
 }
 
-/// Which page of a projection.
+/// One page of a projection.
 #[derive(Clone, Debug)]
 pub struct ListRequest {
-    /// Of what.
+    /// The projection.
     pub projection: Projection,
-    /// Only entities in one of these; in any if there are none.
+    /// Only entities in one of these phases; if empty, in any.
     pub states: Vec<machine::Phase>,
-    /// Only what was made for this, by a reference.
+    /// Only entities that were created for this one: its reference and type.
     pub made_for: Option<(String, EntityType)>,
-    /// How many at most.
+    /// At most this many.
     pub limit: usize,
     /// Only those after this id.
     pub cursor: Option<String>,
@@ -131,20 +136,20 @@ pub enum ListEntry {
 #[derive(Debug)]
 pub struct ListOutcome {
     pub entries: Vec<ListEntry>,
-    /// Why entries are not as the log has them: what is due, by subject.
+    /// Why entries differ from the log: what is due, by subject.
     pub due: BTreeMap<String, String>,
-    /// The id behind which the next page begins, if there is one.
+    /// The cursor of the next page, if there is one.
     pub next_cursor: Option<EntityId>,
     pub more: bool,
     pub head: Option<Head>,
-    /// What was asked for.
+    /// The request.
     pub request: ListRequest,
-    /// When.
+    /// The time of the request.
     pub now: Timestamp,
 }
 
 impl ListOutcome {
-    /// The entities of the page; keys are none.
+    /// The entities of the page, without keys.
     pub fn entities(&self) -> impl Iterator<Item = &Entity> {
         self.entries.iter().filter_map(|entry| match entry {
             ListEntry::Entity(entity) => Some(&**entity),
@@ -153,13 +158,13 @@ impl ListOutcome {
     }
 }
 
-/// One page of a projection, by id.
+/// Returns one page of a projection, ordered by id.
 pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
-    let most = limits::LOG_PAGE_MAX_EVENTS;
-    if request.limit == 0 || request.limit > most {
+    let max = limits::LOG_PAGE_MAX_EVENTS;
+    if request.limit == 0 || request.limit > max {
         return Err(Error::new(
             ErrorKind::LimitExceeded,
-            format!("a page has 1 to {most} entries, not {}", request.limit),
+            format!("invalid limit {}; must be 1 to {max}", request.limit),
         ));
     }
     let vault = ctx.open()?;
@@ -196,19 +201,19 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
     if let Some(cursor) = &request.cursor {
         let known = EntityId::parse(cursor).is_ok_and(|id| state.entity(&Subject::new(entity, id)).is_some());
         if !known {
-            return Err(Error::new(ErrorKind::InvalidCursor, "the cursor is not an id of this projection"));
+            return Err(Error::new(ErrorKind::InvalidCursor, "unknown cursor; it must be an id of this projection"));
         }
     }
     let made_for = match &request.made_for {
-        // Nothing was made for an agent that has not come yet.
+        // An agent that has not started yet has nothing.
         Some((text, EntityType::Agent)) if state.find(text, EntityType::Agent).is_err() => return Ok(Vec::new()),
         Some((text, wanted)) => Some(state.find(text, *wanted)?),
         None => None,
     };
     let wanted = |e: &Entity| request.states.is_empty() || request.states.contains(&e.phase);
     if let Some(owner) = made_for {
-        let behind = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
-        let found = state.made_for(&owner, entity).into_iter().filter(|e| !e.archived && wanted(e) && behind(e));
+        let after_cursor = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
+        let found = state.made_for(&owner, entity).into_iter().filter(|e| !e.archived && wanted(e) && after_cursor(e));
         return Ok(found.map(|e| ListEntry::Entity(Box::new(e))).collect());
     }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
@@ -223,10 +228,10 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
     }
 }
 
-/// A projection that is wanted whole.
+/// A projection to return as a whole.
 #[derive(Clone, Debug)]
 pub struct MapRequest {
-    /// Of what.
+    /// The projection.
     pub projection: Projection,
 }
 
@@ -237,7 +242,7 @@ pub struct MapOutcome {
     pub head: Option<Head>,
 }
 
-/// The whole map of a projection, as its file holds it.
+/// Returns a whole projection, as it is in its file.
 pub fn map(ctx: &Context, request: MapRequest) -> Result<MapOutcome> {
     let MapRequest { projection } = request;
     with_view(&ctx.open()?, |snapshot, state| {
@@ -255,7 +260,7 @@ pub struct RebuildOutcome {
     pub head: Option<Head>,
 }
 
-/// Makes index and projections anew, from the events alone.
+/// Rebuilds index and projections from the events.
 pub fn rebuild(ctx: &Context) -> Result<RebuildOutcome> {
     let vault = ctx.open()?;
     let (config, _) = vault.config()?;
@@ -263,10 +268,10 @@ pub fn rebuild(ctx: &Context) -> Result<RebuildOutcome> {
     Ok(RebuildOutcome { events: snapshot.count, head: snapshot.head })
 }
 
-/// A snapshot that is to be written.
+/// A snapshot to write.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotRequest {
-    /// Its name; else the time.
+    /// Its name; default: the time.
     pub name: Option<String>,
 }
 
@@ -277,10 +282,10 @@ pub struct SnapshotOutcome {
     pub head: Option<Head>,
 }
 
-/// Writes the whole state to `snapshots/`, with the head that it stands for.
+/// Writes the whole state to `snapshots/`, with the head that it is of.
 pub fn snapshot(ctx: &Context, request: SnapshotRequest) -> Result<SnapshotOutcome> {
     let name = match request.name.as_deref() {
-        Some("latest") => return Err(Error::usage("latest is always written; choose another name")),
+        Some("latest") => return Err(Error::usage("'latest' is reserved; choose another name")),
         Some(name) => EntityId::parse(name)?.to_string(),
         None => ctx.now.timestamp().to_string().replace([':', '-'], ""),
     };

@@ -1,4 +1,4 @@
-//! `hf-task explain`: in one chain, why a task stands where it stands.
+//! `hf-task explain`: why a task is in its current state, as a chain of reasons.
 
 use crate::base::{EntityType, Result, Subject, Timestamp, limits, text};
 use crate::machine::Phase;
@@ -8,24 +8,24 @@ use crate::policy::rules::{Blocker, blockers};
 use crate::policy::{approval, project};
 use crate::state::{Entity, State};
 
-/// Steps of a chain; a longer one is cut.
+/// How many steps are listed; a longer chain is cut.
 const CHAIN_MAX: usize = 20;
 
 #[derive(Debug)]
 pub struct ExplainOutcome {
     pub task: Entity,
-    /// Each step leads to the next.
+    /// The reasons; each leads to the next.
     pub because: Vec<String>,
 }
 
-/// A task whose state is to be explained.
+/// A task to explain.
 #[derive(Clone, Debug)]
 pub struct ExplainRequest {
     /// The task.
     pub reference: String,
 }
 
-/// Says why a task is where it is.
+/// Explains why a task is in its current state.
 pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome> {
     let vault = ctx.open()?;
     let flag = vault.stop_flag()?;
@@ -38,9 +38,9 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
         (Some(system), _) => {
             let system = system.as_system();
             let (by, why) = (system.stopped_by().unwrap_or_default(), system.stop_reason().unwrap_or_default());
-            chain.say(format!("everything is stopped since {} by {by}: {why}", moment(system.stopped_at())));
+            chain.push(format!("everything was stopped at {} by {by}: {why}", time_text(system.stopped_at())));
         }
-        (None, Some(flag)) => chain.say(format!("everything is stopped by {}: {}", flag.by, flag.reason)),
+        (None, Some(flag)) => chain.push(format!("everything was stopped by {}: {}", flag.by, flag.reason)),
         (None, None) => {}
     }
     chain.project(&task);
@@ -48,13 +48,13 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
     let mut because = chain.steps;
     if because.len() > CHAIN_MAX {
         because.truncate(CHAIN_MAX);
-        because.push("… and so on".to_owned());
+        because.push("… (chain cut)".to_owned());
     }
     Ok(ExplainOutcome { task, because })
 }
 
-/// A moment as text; empty if it is not known.
-fn moment(time: Option<Timestamp>) -> String {
+/// A time as text; empty if it is unknown.
+fn time_text(time: Option<Timestamp>) -> String {
     time.map(|time| time.to_string()).unwrap_or_default()
 }
 
@@ -66,11 +66,11 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    fn say(&mut self, step: String) {
+    fn push(&mut self, step: String) {
         self.steps.push(step);
     }
 
-    /// When an entity came to be where it is.
+    /// When an entity got into its current phase.
     fn since(&self, entity: &Entity) -> Result<String> {
         let event = self.view.log().find(entity.last_event)?;
         Ok(match (event, self.view.due_of(&entity.subject)) {
@@ -80,17 +80,17 @@ impl Chain<'_> {
         })
     }
 
-    /// That its project is held up, and why.
+    /// Adds why its project is paused or archived.
     fn project(&mut self, task: &Entity) {
         let project = project::project_of(task).and_then(|project| self.state.entity(&project));
         let Some(project) = project.filter(|project| project.phase != Phase::Active) else { return };
         let (name, project) = (project.subject.id(), project.as_project());
         self.steps.push(match project.phase {
-            Phase::Archived => format!("project {name} is archived since {}", moment(project.archived_at())),
+            Phase::Archived => format!("project {name} was archived at {}", time_text(project.archived_at())),
             _ => {
-                let (since, by, why) = (moment(project.paused_at()), project.paused_by(), project.pause_reason());
+                let (since, by, why) = (time_text(project.paused_at()), project.paused_by(), project.pause_reason());
                 format!(
-                    "project {name} is paused since {since} by {}: {}",
+                    "project {name} was paused at {since} by {}: {}",
                     by.unwrap_or_default(),
                     why.unwrap_or_default()
                 )
@@ -107,10 +107,10 @@ impl Chain<'_> {
         let (name, known) = (task.name(), task.as_task());
         match task.phase {
             Phase::Proposed | Phase::Ready => {
-                self.say(format!("{name} is {} since {since}", task.phase));
+                self.push(format!("{name} has been {} since {since}", task.phase));
                 let waits = blockers(self.state, task);
                 if waits.is_empty() && task.phase == Phase::Ready {
-                    self.say(format!("nobody has claimed {name}"));
+                    self.push(format!("{name} has not been claimed"));
                 }
                 for wait in waits {
                     self.wait(task, wait)?;
@@ -118,29 +118,33 @@ impl Chain<'_> {
             }
             Phase::Assigned => {
                 let until = self.until(task);
-                self.say(format!("{name} is held by {}{until}, not started", known.last_holder().unwrap_or("nobody")));
+                self.push(format!("{name} is held by {}{until}, not started", known.last_holder().unwrap_or("nobody")));
             }
             Phase::Running => {
                 let until = self.until(task);
-                self.say(format!("{name} is held by {}{until}", known.last_holder().unwrap_or("nobody")));
+                self.push(format!("{name} is held by {}{until}", known.last_holder().unwrap_or("nobody")));
                 let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
                 if let Some(run) = run {
                     let step = format!(
-                        "{} runs since {}, last heartbeat {}",
+                        "{} has been running since {}, last heartbeat {}",
                         run.name(),
-                        moment(run.as_run().started_at()),
-                        moment(run.as_run().last_heartbeat_at())
+                        time_text(run.as_run().started_at()),
+                        time_text(run.as_run().last_heartbeat_at())
                     );
-                    self.say(step);
+                    self.push(step);
                 }
             }
-            state => {
+            phase => {
                 let why = known.abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
-                self.say(format!("{name} is {state} since {since}{why}"));
+                self.push(format!("{name} has been {phase} since {since}{why}"));
                 if let Some(failure) = known.failure() {
                     let class = known.error_class().unwrap_or_default();
-                    let retries = known.retry_count();
-                    self.say(format!("it failed ({class}): {failure}; it was tried again {retries} times"));
+                    let retries = match known.retry_count() {
+                        0 => "not retried".to_owned(),
+                        1 => "retried once".to_owned(),
+                        retries => format!("retried {retries} times"),
+                    };
+                    self.push(format!("it failed ({class}): {failure}; {retries}"));
                 }
                 self.successor(task);
             }
@@ -155,22 +159,22 @@ impl Chain<'_> {
             None if task.as_task().has_lease()
                 && project.is_some_and(|project| project::phase(self.state, &project) == Phase::Paused) =>
             {
-                " until a lease after the resume".to_owned()
+                " with a lease that restarts at the resume".to_owned()
             }
             None => String::new(),
         }
     }
 
-    /// The task that took the place of one whose result was not good.
+    /// Adds the task that replaces this one because its result was rejected.
     fn successor(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
         if let Some(next) = made.iter().find(|next| next.as_task().rework_of().as_ref() == Some(&task.subject)) {
-            self.say(format!("{} does it anew and is {}", next.name(), next.phase));
+            self.push(format!("{} repeats the work and is {}", next.name(), next.phase));
         }
     }
 
     fn wait(&mut self, task: &Entity, wait: Blocker) -> Result<()> {
-        self.say(wait.why());
+        self.push(wait.why());
         match wait {
             Blocker::Requirement(requirement) => self.decisions(&requirement.subject),
             Blocker::Approval => self.decisions(&task.subject),
@@ -184,8 +188,8 @@ impl Chain<'_> {
             if approval::OPEN.contains(&decision.phase) {
                 let summary =
                     text::cut(decision.as_decision().summary().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
-                let since = moment(decision.as_decision().requested_at());
-                self.say(format!("{} is open since {since}: {summary}", decision.name()));
+                let since = time_text(decision.as_decision().requested_at());
+                self.push(format!("{} has been open since {since}: {summary}", decision.name()));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! hf-task: work, from its proposal to its end.
+//! hf-task: tasks, from proposal to end.
 
 mod explain;
 
@@ -18,35 +18,35 @@ use crate::state::Entity;
 
 pub use explain::{ExplainOutcome, ExplainRequest, explain};
 
-/// A piece of work that somebody wants done.
+/// A task to propose.
 #[derive(Clone, Debug, Default)]
 pub struct ProposeTaskRequest {
-    /// What is to be done, in one line.
+    /// A one-line title.
     pub title: String,
-    /// A reference to the requirement that it serves.
+    /// The requirement that it is for.
     pub requirement: Option<String>,
-    /// References to tasks that have to succeed first.
+    /// Tasks that have to succeed first.
     pub after: Vec<String>,
-    /// Whether an operator has to allow it.
+    /// Whether it requires approval by an operator.
     pub destructive: bool,
-    /// How often it is tried again; else the settings say it.
+    /// How many times it is retried; default: from the settings.
     pub max_retries: Option<u64>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Puts a piece of work in.
+/// Proposes a task.
 pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
     let ProposeTaskRequest { title, requirement, after, destructive, max_retries, key } = request;
     let requirement = requirement.map(|r| require::find(ctx, &r, EntityType::Requirement)).transpose()?;
     if let Some(requirement) = &requirement {
-        with_view(&ctx.open()?, |_, state| super::pause::check_same(ctx, state, requirement))?;
+        with_view(&ctx.open()?, |_, state| super::pause::check_same_project(ctx, state, requirement))?;
     }
     let after = after.iter().map(|task| require::find(ctx, task, EntityType::Task)).collect::<Result<Vec<_>>>()?;
     let payload = json!({
         "title": title,
         "requirement_id": requirement,
-        "project_id": super::pause::member(ctx.project.as_ref().filter(|_| requirement.is_none())),
+        "project_id": super::pause::project_member(ctx.project.as_ref().filter(|_| requirement.is_none())),
         "after": if after.is_empty() { Value::Null } else { json!(after) },
         "destructive": destructive.then_some(true),
         "max_retries": max_retries,
@@ -54,7 +54,7 @@ pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
     record_one(ctx, Kind::TaskProposed, None, payload, key)
 }
 
-/// A task that nothing stands in the way of.
+/// A task to mark as ready.
 #[derive(Clone, Debug, Default)]
 pub struct ReadyRequest {
     /// The task.
@@ -63,23 +63,23 @@ pub struct ReadyRequest {
     pub key: Option<String>,
 }
 
-/// Says that nothing stands in its way; the reactor says so by itself as soon as it is true.
+/// Marks a task as ready. Rarely needed: the reactor does so as soon as nothing blocks it.
 pub fn ready(ctx: &Context, request: ReadyRequest) -> Result<Recorded> {
     record_one(ctx, Kind::TaskReady, Some(&request.reference), json!({}), request.key)
 }
 
-/// A task that is given up.
+/// A task to abort.
 #[derive(Clone, Debug, Default)]
 pub struct AbortRequest {
     /// The task.
     pub reference: String,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// It is given up.
+/// Aborts a task.
 pub fn abort(ctx: &Context, request: AbortRequest) -> Result<Recorded> {
     let AbortRequest { reference, reason, key } = request;
     record_one(ctx, Kind::TaskAborted, Some(&reference), json!({"reason": reason}), key)
@@ -90,26 +90,26 @@ pub fn abort(ctx: &Context, request: AbortRequest) -> Result<Recorded> {
 pub struct FailRequest {
     /// The task.
     pub reference: String,
-    /// Whether trying again may help: transient or permanent.
+    /// Whether a retry may help: transient or permanent.
     pub class: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// It failed: tried again if the cause may pass, given up if not.
+/// Records that a task failed. It is retried if the failure is transient, else aborted.
 pub fn fail(ctx: &Context, request: FailRequest) -> Result<Recorded> {
     let FailRequest { reference, class, reason, key } = request;
-    end(ctx, EndTaskRequest { reference, end: TaskEnd::Failed { class, reason }, begins: false, key })
+    end(ctx, EndTaskRequest { reference, end: TaskEnd::Failed { class, reason }, start_first: false, key })
 }
 
-/// A task that somebody wants to hold.
+/// A task to claim.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimRequest {
-    /// The task; else the next that is ready.
+    /// The task; default: the next that is ready.
     pub reference: Option<String>,
-    /// How long the claim holds without a heartbeat; else the settings say it.
+    /// How long the claim lasts without a heartbeat; default: from the settings.
     pub lease_seconds: Option<u64>,
     /// Idempotency key.
     pub key: Option<String>,
@@ -118,13 +118,13 @@ pub struct ClaimRequest {
 #[derive(Debug)]
 pub enum ClaimOutcome {
     Claimed(Box<Recorded>),
-    /// Nothing can be taken; so many wait for something.
+    /// No task is ready; `waiting` tasks are blocked.
     NoTask {
         waiting: u64,
     },
 }
 
-/// Takes a task, or the next that is ready: one winner, decided under the lock.
+/// Claims a task, or the next that is ready. The lock makes sure that only one caller gets it.
 pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     let ClaimRequest { reference, lease_seconds, key } = request;
     let vault = ctx.open()?;
@@ -138,13 +138,13 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     if is_stopped(tx.state()) {
         return Err(rules::stopped(tx.state()));
     }
-    // Whose project is paused is told so, not that there is nothing to do.
+    // If the project is paused, that is the answer, not that no task is ready.
     if ctx.caller.actor.kind == ActorKind::Agent && reference.is_none() {
         tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     }
     if reference.is_none() {
         let project = ctx.project.as_ref().map(project::subject);
-        // Nobody who let a lease pass need be waited for until a watchdog comes by.
+        // Tasks with an expired lease are free now, without waiting for the watchdog.
         tx.settle_claims(project.as_ref())?;
         let Some((task, constraint)) = ready::next(tx.state(), project.as_ref()) else {
             let waiting = tx.state().tally().in_phase(EntityType::Task, Phase::Proposed);
@@ -157,7 +157,7 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     tx.finish(&[asked]).map(|done| ClaimOutcome::Claimed(Box::new(done)))
 }
 
-/// A task that is given to somebody.
+/// A task to assign.
 #[derive(Clone, Debug, Default)]
 pub struct AssignRequest {
     /// The task.
@@ -168,7 +168,7 @@ pub struct AssignRequest {
     pub key: Option<String>,
 }
 
-/// Gives a task to somebody, who then holds it: a person's word.
+/// Assigns a task to an agent, which then holds it. For an operator.
 pub fn assign(ctx: &Context, request: AssignRequest) -> Result<Recorded> {
     let AssignRequest { reference, agent, key } = request;
     let agent = EntityId::parse(&agent)?;
@@ -184,18 +184,18 @@ pub fn assign(ctx: &Context, request: AssignRequest) -> Result<Recorded> {
     tx.finish(&[asked])
 }
 
-/// A task that its holder begins to work on.
+/// A task to start.
 #[derive(Clone, Debug, Default)]
 pub struct StartTaskRequest {
     /// The task.
     pub reference: String,
-    /// How long the work may take.
+    /// How long the run may take.
     pub timeout_seconds: Option<u64>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// Begins to work on a claimed task. One that is under way already stays so.
+/// Starts a claimed task. Starting a running task again has no effect.
 pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
     let StartTaskRequest { reference, timeout_seconds, key } = request;
     on_task(ctx, &reference, |tx, task| {
@@ -216,7 +216,7 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
     })
 }
 
-/// A task that its holder is still at.
+/// A task that its holder still works on.
 #[derive(Clone, Debug, Default)]
 pub struct HeartbeatRequest {
     /// The task.
@@ -225,11 +225,11 @@ pub struct HeartbeatRequest {
     pub key: Option<String>,
 }
 
-/// Shows that the work goes on, and keeps the claim.
+/// Records a heartbeat, which renews the claim.
 pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
     let HeartbeatRequest { reference, key } = request;
     on_task(ctx, &reference, |tx, task| {
-        // A checkpoint is still a sign of life there; this one says that the work goes on.
+        // In a paused project an agent may record a checkpoint, but not continue its work.
         if ctx.caller.actor.kind == ActorKind::Agent {
             project::check_may_continue(tx.state(), task)?;
         }
@@ -246,57 +246,57 @@ pub fn heartbeat(ctx: &Context, request: HeartbeatRequest) -> Result<Recorded> {
     })
 }
 
-/// A task that is done.
+/// A task that succeeded.
 #[derive(Clone, Debug, Default)]
 pub struct SucceedRequest {
     /// The task.
     pub reference: String,
-    /// What came out, in one line.
+    /// The result, in one line.
     pub summary: Option<String>,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// It is done.
+/// Records that a task succeeded.
 pub fn succeed(ctx: &Context, request: SucceedRequest) -> Result<Recorded> {
     let SucceedRequest { reference, summary, key } = request;
-    end(ctx, EndTaskRequest { reference, end: TaskEnd::Succeeded { summary }, begins: false, key })
+    end(ctx, EndTaskRequest { reference, end: TaskEnd::Succeeded { summary }, start_first: false, key })
 }
 
-/// How a task went.
+/// How a task ended.
 #[derive(Clone, Debug)]
 pub enum TaskEnd {
     Succeeded { summary: Option<String> },
     Failed { class: String, reason: String },
 }
 
-/// A task that is over, one way or the other.
+/// The end of a task.
 #[derive(Clone, Debug)]
 pub struct EndTaskRequest {
     /// The task.
     pub reference: String,
-    /// How it went.
+    /// How it ended.
     pub end: TaskEnd,
-    /// Whether it is begun first, so that what was done has a run.
-    pub begins: bool,
+    /// Whether to start it first, so that the work has a run.
+    pub start_first: bool,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
-/// It is over.
+/// Records how a task ended.
 pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
-    let EndTaskRequest { reference, end, begins, key } = request;
+    let EndTaskRequest { reference, end, start_first, key } = request;
     on_task(ctx, &reference, |tx, task| {
         let subject = task.subject.to_string();
-        let (kind, said) = match &end {
+        let (kind, payload) = match &end {
             TaskEnd::Succeeded { .. } => (Kind::TaskSucceeded, json!({})),
             TaskEnd::Failed { class, reason } => (Kind::TaskFailed, json!({"error_class": class, "reason": reason})),
         };
-        let done = Request { key: key.clone(), ..ctx.request(kind, Some(&subject), said) };
+        let done = Request { key: key.clone(), ..ctx.request(kind, Some(&subject), payload) };
         if let Some(first) = tx.repeated(&done)? {
             return Ok(vec![Added { id: first.asked.id, already: true }]);
         }
-        if begins {
+        if start_first {
             tx.ask(ctx.request(Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
         }
         if let TaskEnd::Succeeded { summary } = &end {
@@ -311,7 +311,7 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
     })
 }
 
-/// Opens the tx, finds the task, and commits what `act` asks for about it.
+/// Opens a transaction, finds the task, and commits what `act` requests for it.
 fn on_task(
     ctx: &Context,
     reference: &str,
@@ -320,7 +320,7 @@ fn on_task(
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     let subject = tx.state().find(reference, EntityType::Task)?;
-    // Whoever comes too late is told so before anything else.
+    // First, so that a caller whose lease has expired learns of that.
     tx.settle(std::slice::from_ref(&subject))?;
     let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
     let asked = act(&mut tx, &task)?;

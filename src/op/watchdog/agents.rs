@@ -30,12 +30,12 @@ pub struct WatchedAgent {
 }
 
 /// Checks every active agent and writes its next heartbeat id. `held` are the tasks held when the tick started.
-pub fn look(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<WatchedAgent>> {
+pub fn check_all(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<WatchedAgent>> {
     let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
     let calendar = ProjectActivity::read(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
-        look_at(tick, tx, agent, held, &calendar)?;
+        check_one(tick, tx, agent, held, &calendar)?;
         let known = agent.as_agent().anomalies().into_iter().flatten();
         watched.push(WatchedAgent {
             subject: agent.subject.clone(),
@@ -51,7 +51,7 @@ pub fn look(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -
     Ok(watched)
 }
 
-fn look_at(
+fn check_one(
     tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
@@ -63,27 +63,27 @@ fn look_at(
     let offset = agent::offset(tick.ctx, &config);
     // A dry run creates no directory.
     let dir = match tick.mode {
-        Mode::DryRun => heeded(tick, agent, agent::dir_there(tick.ctx, tick.vault, &config, &name)).flatten(),
-        Mode::Write => heeded(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
+        Mode::DryRun => or_warn(tick, agent, agent::existing_dir(tick.ctx, tick.vault, &config, &name)).flatten(),
+        Mode::Write => or_warn(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
     };
     let writable = dir.as_ref().filter(|_| tick.mode == Mode::Write);
     // Searched once: the directory has every log ever written.
-    let logs = dir.as_ref().and_then(|dir| heeded(tick, agent, dir.newest_logs())).unwrap_or_default();
+    let logs = dir.as_ref().and_then(|dir| or_warn(tick, agent, dir.newest_logs())).unwrap_or_default();
     if let Some(dir) = writable {
-        let taken = take_in(tick, tx, agent, (dir, &logs), &config);
-        heeded(tick, agent, taken);
+        let taken = record_files(tick, tx, agent, (dir, &logs), &config);
+        or_warn(tick, agent, taken);
     }
     let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
     let mut life = SignsOfLife::of_agent(tx.state(), agent, held);
     // Whatever was declared, deep work is never longer than the settings allow.
-    let most = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
+    let max = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
     if let Some(work) = &mut life.deep_work {
-        work.until = work.until.map(|until| until.min(Timestamp(work.started_at.0.saturating_add_unsigned(most))));
+        work.until = work.until.map(|until| until.min(Timestamp(work.started_at.0.saturating_add_unsigned(max))));
     }
     if let Some(dir) = &dir {
-        let seen = heed_files(tick, agent, (dir, &logs), offset, &mut life);
-        heeded(tick, agent, seen);
+        let seen = apply_files(tick, agent, (dir, &logs), offset, &mut life);
+        or_warn(tick, agent, seen);
     }
     let limits = agent::thresholds(&config);
     // While all of its projects are paused nothing is expected of the agent; its time counts again from the resume.
@@ -97,20 +97,20 @@ fn look_at(
     }
     tick.findings.extend(found);
     if let Some(dir) = writable {
-        heeded(tick, agent, dir.put_current_id(&tick.heartbeat_id));
+        or_warn(tick, agent, dir.put_current_id(&tick.heartbeat_id));
     }
     Ok(())
 }
 
 /// Turns an error about an agent's files into a warning. It stops neither the tick nor the rules: recorded events
 /// still count.
-fn heeded<T>(tick: &mut TickRun<'_>, agent: &Entity, done: Result<T>) -> Option<T> {
-    let complain = |error| tick.warnings.push(format!("ignored files of {}: {error}", agent.subject));
-    done.map_err(complain).ok()
+fn or_warn<T>(tick: &mut TickRun<'_>, agent: &Entity, done: Result<T>) -> Option<T> {
+    let warn = |error| tick.warnings.push(format!("ignored files of {}: {error}", agent.subject));
+    done.map_err(warn).ok()
 }
 
 /// Records declarations and logs that exist only as files.
-fn take_in(
+fn record_files(
     tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
@@ -119,15 +119,14 @@ fn take_in(
 ) -> Result<()> {
     let offset = agent::offset(tick.ctx, config);
     // The limits of a file are those of the command.
-    let most = config.count(Setting::StrictMaxMinutes);
+    let max = config.count(Setting::StrictMaxMinutes);
     let fits = |declared: &Declaration| {
-        declared.minutes.is_none_or(|minutes| minutes <= most)
-            && declared.activity.chars().count() <= DECLARED_MAX_CHARS
+        declared.minutes.is_none_or(|minutes| minutes <= max) && declared.activity.chars().count() <= DECLARED_MAX_CHARS
     };
     let open = agent.as_agent().deep_work().and_then(|work| tx.state().entity(&work));
     let open = open.and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
     // The agent's earlier deep works are searched only if the file does not belong to the open one.
-    let over = |name: &str| {
+    let ended_work = |name: &str| {
         let works = tx.state().made_for(&agent.subject, EntityType::DeepWork);
         works.into_iter().find(|work| work.as_deep_work().heartbeat_id() == Some(name))
     };
@@ -136,8 +135,8 @@ fn take_in(
         if open.as_deref() == Some(name.as_str()) {
             continue;
         }
-        if let Some(over) = over(&name) {
-            let end = if over.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
+        if let Some(work) = ended_work(&name) {
+            let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
             dir.end_declaration(&name, end)?;
             continue;
         }
@@ -145,7 +144,7 @@ fn take_in(
             (Some(id), Ok(declared)) if fits(&declared) => fresh.push((id, declared)),
             _ => {
                 dir.end_declaration(&name, DeclarationEnd::Malformed)?;
-                tick.say(Code::DeepworkMalformed, agent.subject.clone(), Level::Warn, 0);
+                tick.report(Code::DeepworkMalformed, agent.subject.clone(), Level::Warn, 0);
             }
         }
     }
@@ -175,11 +174,11 @@ fn take_in(
         };
         tick.record(tx, Kind::DeepWorkStarted, &subject, payload)?;
     }
-    take_in_log(tick, tx, agent, (dir, logs), offset)
+    record_log_file(tick, tx, agent, (dir, logs), offset)
 }
 
 /// Records a log that exists only as a file. It ends a deep work and counts like any other log.
-fn take_in_log(
+fn record_log_file(
     tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
@@ -196,9 +195,9 @@ fn take_in_log(
         return Ok(());
     }
     let kind = if log.introspection { "introspection" } else { "activity" };
-    let said = json!({"heartbeat_id": log.id.as_str(), "kind": kind});
+    let payload = json!({"heartbeat_id": log.id.as_str(), "kind": kind});
     let open = tx.state().entity(&agent.subject).and_then(|a| a.as_agent().deep_work());
-    tick.record(tx, Kind::ActivityLogged, &agent.subject, said)?;
+    tick.record(tx, Kind::ActivityLogged, &agent.subject, payload)?;
     if let Some(open) = open {
         let declared = tx.state().entity(&open).and_then(|work| work.as_deep_work().heartbeat_id().map(str::to_owned));
         tick.record(tx, Kind::DeepWorkCompleted, &open, json!({"agent_id": agent.subject.id(), "by": "log"}))?;
@@ -208,7 +207,7 @@ fn take_in_log(
 }
 
 /// Takes checkpoint and log files into account, at the times in their ids.
-fn heed_files(
+fn apply_files(
     tick: &TickRun<'_>,
     agent: &Entity,
     (dir, logs): (&AgentDir, &NewestLogs),
@@ -230,9 +229,9 @@ fn heed_files(
     if let (Some(log), introspection) = logs {
         newest.push(log.id.at(offset));
         // A recorded log counts from its event, which is newer than its id.
-        let heard = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
-        life.last_activity = life.last_activity.max(heard(log));
-        life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(heard));
+        let time_of = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
+        life.last_activity = life.last_activity.max(time_of(log));
+        life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(time_of));
     }
     life.newest_id = newest.into_iter().max();
     Ok(())

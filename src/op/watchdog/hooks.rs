@@ -63,12 +63,12 @@ pub(super) fn run(ctx: &Context, vault: &Vault, calls: &[HookCall], outcome: &Wa
         let agent = call.subject.trim_start_matches("agent:");
         let mut text = format!("HEARTBEAT_ID:{}\nSTATUS:{}\nAGENT:{agent}\n", outcome.heartbeat_id, outcome.health);
         call.lines.iter().for_each(|line| text += &format!("{line}\n"));
-        let told = [
+        let env = [
             ("HF_HEARTBEAT_ID", outcome.heartbeat_id.to_string()),
             ("HF_STATUS", outcome.health.to_string()),
             ("HF_ANOMALY_AGENT", agent.to_owned()),
             ("HF_CODE", call.code.clone().unwrap_or_default()),
         ];
-        hook::run(ctx, vault, call.hook, &call.subject, &text, &told);
+        hook::run(ctx, vault, call.hook, &call.subject, &text, &env);
     }
 }

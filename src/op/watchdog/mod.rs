@@ -71,16 +71,16 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
     let began = crate::job::moment();
     let vault = ctx.open()?;
     let mut tick = TickRun::new(ctx, &vault, mode)?;
-    tick.jobs()?;
+    tick.check_jobs()?;
     let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::HookCall>::new());
     loop {
         let mut tx = match mode {
             Mode::Write => Transaction::begin(ctx, &vault)?,
-            Mode::DryRun => Transaction::look(ctx, &vault)?.1,
+            Mode::DryRun => Transaction::read_only(ctx, &vault)?.1,
         };
         warnings.append(&mut tx.warnings);
         tx.machine = tick.machine.clone();
-        tick.begin()?;
+        tick.load_last()?;
         let (of_round, more) = tick.round(&mut tx)?;
         if mode == Mode::DryRun {
             break;
@@ -89,7 +89,7 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         calls.retain(|call| !call.is_beat());
         calls.extend(of_round);
         vault.put_tick(&tick.tick)?;
-        if let Some(first) = tx.unit().events().first().map(|event| event.id) {
+        if let Some(first) = tx.batch().events().first().map(|event| event.id) {
             let done = tx.commit(first)?;
             did.extend(done.events.iter().map(|event| (event.event_type.as_str().to_owned(), event.subject.clone())));
             warnings.extend(done.warnings);
@@ -140,7 +140,7 @@ impl<'a> TickRun<'a> {
     }
 
     /// Reads the last tick under the lock: another watchdog may just have written one.
-    fn begin(&mut self) -> Result<()> {
+    fn load_last(&mut self) -> Result<()> {
         let before = self.vault.tick()?;
         self.tick = before.unwrap_or_default();
         self.tick.at = self.now.0;
@@ -149,26 +149,29 @@ impl<'a> TickRun<'a> {
     }
 
     /// Finds jobs whose supervisor is gone, before the lock is taken.
-    fn jobs(&mut self) -> Result<()> {
+    fn check_jobs(&mut self) -> Result<()> {
         let queued = [(Phase::Proposed, QUEUED_LOOK_MAX), (Phase::Ready, QUEUED_LOOK_MAX)];
-        let under_way = [Phase::Assigned, Phase::Running, Phase::Retrying].map(|at| (at, usize::MAX));
+        let in_progress = [Phase::Assigned, Phase::Running, Phase::Retrying].map(|phase| (phase, usize::MAX));
         // The state is dropped before anything is settled: it has the index open, and the holder of the vault's lock
         // may wait for the index.
         let tasks: Vec<Entity> = {
             let (_, state) = self.vault.view()?;
-            let looked_at = queued.into_iter().chain(under_way);
-            looked_at.flat_map(|(at, most)| state.in_phase(EntityType::Task, at, most)).filter(Entity::is_job).collect()
+            let checked = queued.into_iter().chain(in_progress);
+            checked
+                .flat_map(|(phase, max)| state.in_phase(EntityType::Task, phase, max))
+                .filter(Entity::is_job)
+                .collect()
         };
         for task in &tasks {
             let standing = match self.mode {
-                Mode::DryRun => job::standing(self.vault, task),
+                Mode::DryRun => job::liveness(self.vault, task),
                 Mode::Write => job::settle(self.ctx, self.vault, task),
             };
             let supervised = matches!(standing, Ok(Some(JobLiveness::Supervised)));
             let life = if supervised { JobLife::Supervised } else { JobLife::Unsupervised };
             self.machine.jobs.insert(EntityId::parse(task.subject.id())?, life);
             match standing {
-                Ok(Some(JobLiveness::Lost)) => self.say(Code::JobLost, task.subject.clone(), Level::Error, 0),
+                Ok(Some(JobLiveness::Lost)) => self.report(Code::JobLost, task.subject.clone(), Level::Error, 0),
                 Ok(_) => {}
                 // One broken directory must not hide everything else from the watchdog.
                 Err(error) => self.warnings.push(format!("cannot check {}: {error}", task.name())),
@@ -177,7 +180,7 @@ impl<'a> TickRun<'a> {
         Ok(())
     }
 
-    fn say(&mut self, code: Code, subject: Subject, level: Level, seconds: u64) {
+    fn report(&mut self, code: Code, subject: Subject, level: Level, seconds: u64) {
         self.findings.push(Finding { code, subject, level, seconds });
     }
 
@@ -191,31 +194,31 @@ impl<'a> TickRun<'a> {
         let ahead = head.saturating_sub(self.now.0).max(0) as u64;
         if ahead > tx.config.count(Setting::ClockSkewSeconds) {
             self.findings.retain(|finding| finding.code != Code::ClockSkew || finding.subject != Subject::SYSTEM);
-            self.say(Code::ClockSkew, Subject::SYSTEM, Level::Error, ahead);
+            self.report(Code::ClockSkew, Subject::SYSTEM, Level::Error, ahead);
         }
         // Overdue items are settled before new files of agents are recorded: what has expired stays expired.
         let held = liveness::held(tx.state());
-        let more = self.overdue(tx)?;
-        let watched = agents::look(self, tx, &held)?;
-        self.runaways(tx)?;
-        let calls = self.edges(tx, &watched)?;
+        let more = self.record_overdue(tx)?;
+        let watched = agents::check_all(self, tx, &held)?;
+        self.find_runaways(tx)?;
+        let calls = self.record_edges(tx, &watched)?;
         self.findings.sort_by(|a, b| (b.level, a.code, &a.subject).cmp(&(a.level, b.code, &b.subject)));
         Ok((calls, more))
     }
 
     /// Records what is due, with its consequences. Returns whether some is left for the next round.
-    fn overdue(&mut self, tx: &mut Transaction<'_>) -> Result<bool> {
+    fn record_overdue(&mut self, tx: &mut Transaction<'_>) -> Result<bool> {
         self.end_silent_jobs(tx);
         for due in tx.moment().due(Timer::ALL, None, usize::MAX) {
-            if tx.unit().events().len() > ROUND_EVENTS {
+            if tx.batch().events().len() > ROUND_EVENTS {
                 return Ok(true);
             }
-            // `agents::look` ends a deep work, together with its file.
+            // `agents::check_all` ends a deep work, together with its file.
             if due.code == Code::DeepworkExpired {
                 continue;
             }
             if due.code.is_anomaly() {
-                self.say(due.code, due.subject.clone(), Level::Error, due.seconds);
+                self.report(due.code, due.subject.clone(), Level::Error, due.seconds);
             }
             // The consequences of an earlier finding may have settled a later one.
             let legal = machine::step(due.subject.entity, tx.state().phase_of(&due.subject), due.kind).is_some();
@@ -235,18 +238,18 @@ impl<'a> TickRun<'a> {
         let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
         let supervised = ids.filter(|id| self.machine.jobs.get(id) == Some(&JobLife::Supervised));
         for id in supervised.filter(|_| self.mode == Mode::Write) {
-            // `jobs` warns about a directory that cannot be read.
-            let Some(folder) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
-            if folder.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
-                let _ = folder.cancel(CancelReason::Silent);
+            // `check_jobs` warns about a directory that cannot be read.
+            let Some(job) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
+            if job.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
+                let _ = job.cancel(CancelReason::Silent);
             }
         }
     }
 
     /// Finds actors that record too many events.
-    fn runaways(&mut self, tx: &Transaction<'_>) -> Result<()> {
+    fn find_runaways(&mut self, tx: &Transaction<'_>) -> Result<()> {
         let seconds = tx.config.count(Setting::RunawaySeconds);
-        let most = tx.config.count(Setting::RunawayEvents);
+        let max = tx.config.count(Setting::RunawayEvents);
         let from = Timestamp(self.now.0.saturating_sub(seconds as i64));
         let mut counts = std::collections::BTreeMap::<String, u64>::new();
         let mut looked = 0;
@@ -258,15 +261,15 @@ impl<'a> TickRun<'a> {
             *counts.entry(event.actor).or_default() += 1;
             Ok(std::ops::ControlFlow::Continue(()))
         })?;
-        for (actor, count) in counts.into_iter().filter(|(actor, n)| *n > most && !actor.starts_with("core:")) {
+        for (actor, count) in counts.into_iter().filter(|(actor, n)| *n > max && !actor.starts_with("core:")) {
             let agent = Subject::parse(&actor).ok().filter(|subject| subject.entity == EntityType::Agent);
-            self.say(Code::Runaway, agent.unwrap_or(Subject::SYSTEM), Level::Warn, count);
+            self.report(Code::Runaway, agent.unwrap_or(Subject::SYSTEM), Level::Warn, count);
         }
         Ok(())
     }
 
     /// Records the start and end of agents' anomalies and the attempts to wake them. Returns the hooks to run.
-    fn edges(&mut self, tx: &mut Transaction<'_>, watched: &[WatchedAgent]) -> Result<Vec<hooks::HookCall>> {
+    fn record_edges(&mut self, tx: &mut Transaction<'_>, watched: &[WatchedAgent]) -> Result<Vec<hooks::HookCall>> {
         let mut calls = Vec::new();
         for agent in watched {
             let mine: Vec<Finding> =
@@ -275,9 +278,9 @@ impl<'a> TickRun<'a> {
                 mine.iter().filter(|f| f.level == Level::Error && f.code.has_duration()).collect();
             for finding in &failing {
                 if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
-                    let said = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
-                    self.record(tx, Kind::AnomalyDetected, &agent.subject, said)?;
-                    self.tick.told.insert(told_key(finding), self.now.0);
+                    let payload = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
+                    self.record(tx, Kind::AnomalyDetected, &agent.subject, payload)?;
+                    self.tick.told.insert(anomaly_key(finding), self.now.0);
                     calls.push(hooks::HookCall::anomaly(agent, finding));
                 } else if self.remind(&tx.config, finding) {
                     calls.push(hooks::HookCall::anomaly(agent, finding));
@@ -314,10 +317,10 @@ impl<'a> TickRun<'a> {
     /// Whether it is time for a reminder of the same anomaly.
     fn remind(&mut self, config: &Settings, finding: &Finding) -> bool {
         let every = config.count(Setting::RemindEvery) as i64;
-        let told = self.tick.told.entry(told_key(finding)).or_insert(self.now.0);
-        let due = self.now.0.saturating_sub(*told) >= every;
+        let reminded_at = self.tick.told.entry(anomaly_key(finding)).or_insert(self.now.0);
+        let due = self.now.0.saturating_sub(*reminded_at) >= every;
         if due {
-            *told = self.now.0;
+            *reminded_at = self.now.0;
         }
         due
     }
@@ -332,7 +335,7 @@ impl<'a> TickRun<'a> {
     ) -> Result<Vec<hooks::HookCall>> {
         let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else { return Ok(Vec::new()) };
         let config = &tx.config;
-        let most = config.count(Setting::MaxRecoveryAttempts);
+        let max = config.count(Setting::MaxRecoveryAttempts);
         let interval = config.count(Setting::WatchdogIntervalSeconds);
         let wait = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
         // Without a hook nothing could wake it.
@@ -347,16 +350,16 @@ impl<'a> TickRun<'a> {
         if waits || known.as_agent().gave_up_on().is_some() {
             return Ok(Vec::new());
         }
-        if tries < most {
-            let said = json!({"code": silence.code.as_str(), "attempt": tries + 1});
-            self.record(tx, Kind::RecoveryAttempted, &agent.subject, said)?;
+        if tries < max {
+            let payload = json!({"code": silence.code.as_str(), "attempt": tries + 1});
+            self.record(tx, Kind::RecoveryAttempted, &agent.subject, payload)?;
             // The first attempt is the hook that reports the anomaly.
             let call = (tries > 0).then(|| hooks::HookCall::anomaly(agent, silence));
             return Ok(call.into_iter().collect());
         }
-        let reason = format!("{} for {} s; recovery attempts failed: {most}", silence.code, silence.seconds);
-        let said = json!({"reason": reason, "code": silence.code.as_str()});
-        self.record(tx, Kind::EscalationRequired, &agent.subject, said)?;
+        let reason = format!("{} for {} s; recovery attempts failed: {max}", silence.code, silence.seconds);
+        let payload = json!({"reason": reason, "code": silence.code.as_str()});
+        self.record(tx, Kind::EscalationRequired, &agent.subject, payload)?;
         Ok(vec![hooks::HookCall::anomaly(agent, silence)])
     }
 
@@ -364,7 +367,7 @@ impl<'a> TickRun<'a> {
     fn warn(&mut self, agent: &WatchedAgent, mine: &[Finding]) -> Option<hooks::HookCall> {
         let below: Vec<&Finding> = mine.iter().filter(|finding| finding.level != Level::Error).collect();
         let keys: std::collections::BTreeSet<String> =
-            below.iter().map(|finding| format!("{} {}", told_key(finding), finding.level)).collect();
+            below.iter().map(|finding| format!("{} {}", anomaly_key(finding), finding.level)).collect();
         let of_agent = format!(" {}", agent.subject);
         let new = keys.iter().any(|key| !self.tick.warned.contains(key));
         self.tick.warned.retain(|key| !key.contains(&of_agent) || keys.contains(key));
@@ -397,6 +400,6 @@ impl<'a> TickRun<'a> {
     }
 }
 
-fn told_key(finding: &Finding) -> String {
+fn anomaly_key(finding: &Finding) -> String {
     format!("{} {}", finding.code, finding.subject)
 }

@@ -171,7 +171,7 @@ fn damaged_content_is_never_returned_and_is_recorded_once() {
         assert_eq!((got.stdout.as_str(), got.code), ("", Some(4)), "no byte of it");
         assert_eq!(
             got.stderr,
-            "EXIT:4\nSTATUS:CORRUPT\nNEXT:ACTION hf-verify\nSUM:the content of ART-0001 is not what was stored\n"
+            "EXIT:4\nSTATUS:CORRUPT\nNEXT:ACTION hf-verify\nSUM:the content of ART-0001 is damaged\n"
         );
         let before = fs::read(hive.dir().join("old.txt")).unwrap();
         sh(&hive, "hf-artifact get ART-0001 --out old.txt").expect_exit(4);
@@ -289,7 +289,7 @@ fn a_file_that_shrinks_midway_is_not_stored() {
         let (name, size_bytes) = (Some(path.clone()), Some(1024 * 1024));
         let request = PutRequest { name, size_bytes, ..PutRequest::default() };
         let error = artifact::put(&hive.context(), request, &mut from).unwrap_err();
-        assert_eq!(error.message, "the file changed while it was read: nothing was stored");
+        assert_eq!(error.message, "the file changed while it was read; nothing was stored");
         assert_eq!((folders(&hive), kinds(&hive).len()), (Vec::new(), 1));
     }
 }
@@ -366,7 +366,7 @@ fn invalid_content_is_reworked_by_a_new_task() {
     assert_eq!(["T-0001", "T-0002"].map(|t| state(&hive, t)), ["Aborted", "Ready"]);
     assert_eq!(
         ok(&hive, "hf-task explain T-0001").all("BECAUSE").last().unwrap().to_string(),
-        "T-0002 does it anew and is Ready"
+        "T-0002 repeats the work and is Ready"
     );
     assert_eq!(ok(&hive, "hf-artifact invalidate ART-0001 --reason again").get("STATUS"), "DUPLICATE");
     keeps_the_rules(&hive);

@@ -81,7 +81,7 @@ fn constraint_refuses_unknown_and_malformed_targets() {
     ok(&hive, "hf-constraint apply Hurry");
     ok(&hive, "hf-decide approve DEC-0001");
     refuses(&hive, "hf-constraint apply x --priority T-0001", 6, "'T-0001' not found");
-    refuses(&hive, "hf-constraint apply x --priority DEC-0001", 2, "only a task or a requirement can go first");
+    refuses(&hive, "hf-constraint apply x --priority DEC-0001", 2, "must be a task or a requirement");
     refuses(&hive, "hf-constraint remove CON-0009", 6, "'CON-0009' not found");
     hive.refuses("constraint", &["apply", ""], 2);
     for change in [json!({"do": "apply", "text": ""}), json!({"do": "apply", "priority": 1}), json!({"do": "pray"})] {

@@ -184,9 +184,9 @@ fn a_destructive_task_waits_for_approval() {
     assert_eq!(
         hive.run_next(&reply).expect_exit(0).all("BECAUSE"),
         [
-            "T-0001 is Proposed since 2026-01-31T12:00:00Z",
+            "T-0001 has been Proposed since 2026-01-31T12:00:00Z",
             "it is destructive and requires approval by an operator",
-            "DEC-0001 is open since 2026-01-31T12:00:00Z: Allow destructive task T-0001, Drop-tables?"
+            "DEC-0001 has been open since 2026-01-31T12:00:00Z: Allow destructive task T-0001, Drop-tables?"
         ]
     );
     for line in ["claim", "start", "ready"] {

@@ -137,8 +137,8 @@ fn log_refuses_invalid_cursors_limits_and_times() {
         let reply = hive.refuses("log", &["--cursor", cursor], 2);
         assert_eq!(
             reply.stdout,
-            "EXIT:2\nSTATUS:INVALID_CURSOR\nNEXT:ACTION hf-log --help\nSUM:the cursor is not the id of an event in \
-             this log\n"
+            "EXIT:2\nSTATUS:INVALID_CURSOR\nNEXT:ACTION hf-log --help\nSUM:unknown cursor; it must be the id of \
+             an event in this log\n"
         );
     }
     for (option, value) in [("--limit", "0"), ("--limit", "501"), ("--last", "501"), ("--last", "0")] {
@@ -146,7 +146,7 @@ fn log_refuses_invalid_cursors_limits_and_times() {
         assert_eq!(
             reply.stdout,
             format!(
-                "EXIT:2\nSTATUS:LIMIT_EXCEEDED\nNEXT:ACTION hf-log --help\nSUM:a page has 1 to 500 events, not {value}\n"
+                "EXIT:2\nSTATUS:LIMIT_EXCEEDED\nNEXT:ACTION hf-log --help\nSUM:invalid limit {value}; must be 1 to 500\n"
             )
         );
     }

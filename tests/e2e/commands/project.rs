@@ -447,15 +447,15 @@ fn a_check_names_every_edited_entry() {
     });
     edit(&hive, "projections/runs.json", |runs| drop(runs.as_object_mut().unwrap().remove("one")));
     let expected = [
-        "projections/tasks.json says something else of api",
-        "projections/tasks.json has mine, which the events do not give",
-        "projections/runs.json has no one",
+        "projections/tasks.json: api differs",
+        "projections/tasks.json: mine is not in the events",
+        "projections/runs.json: one is missing",
     ];
     assert_eq!(differences(&hive), expected);
     write_private(&hive.akashic("projections/tasks.json"), b"{\"api\":");
     assert_eq!(differences(&hive), ["projections/tasks.json cannot be read", expected[2]]);
     edit(&hive, "projections/meta.json", |meta| meta["agents"]["through"] = json!("01ZZZZZZZZZZZZZZZZZZZZZZZZ"));
-    assert_eq!(differences(&hive)[2], "projections/agents.json is through an event that is not in the log");
+    assert_eq!(differences(&hive)[2], "projections/agents.json is of an event that is not in the log");
     let check = hive.run("project", &["--check"]);
     assert_eq!(hive.run_next(&check).expect_exit(0).get("STATUS"), "REBUILT");
     assert_eq!(hive.run("project", &["--check"]).expect_exit(0).get("STATUS"), "CONSISTENT");
@@ -485,12 +485,12 @@ fn a_check_names_what_is_wrong_with_the_newest_snapshot() {
     hive.run("project", &["--snapshot", "s"]).expect_exit(0);
     let good = fs::read(hive.akashic("snapshots/latest.json")).unwrap();
     edit(&hive, "snapshots/latest.json", |snapshot| snapshot["projections"]["artifacts"]["a"]["sha256"] = json!("abd"));
-    assert_eq!(differences(&hive), ["snapshots/latest.json artifacts says something else of a"]);
+    assert_eq!(differences(&hive), ["snapshots/latest.json artifacts: a differs"]);
     edit(&hive, "snapshots/latest.json", |snapshot| snapshot["projections"] = json!({}));
     assert_eq!(differences(&hive).len(), 10);
     for bytes in [&b"garbage"[..], b"{}", b""] {
         write_private(&hive.akashic("snapshots/latest.json"), bytes);
-        assert_eq!(differences(&hive), ["snapshots/latest.json stands for an event that is not in the log"]);
+        assert_eq!(differences(&hive), ["snapshots/latest.json is of an event that is not in the log"]);
     }
     write_private(&hive.akashic("snapshots/latest.json"), &good);
     hive.run("project", &["--check"]).expect_exit(0);
@@ -503,7 +503,7 @@ fn a_snapshot_whose_head_hash_differs_belongs_to_another_log() {
     let head = hive.json("snapshots/latest.json")["head"].as_str().unwrap().to_owned();
     let other = format!("{}:sha256:{}", &head[..26], "0".repeat(64));
     edit(&hive, "snapshots/latest.json", |snapshot| snapshot["head"] = json!(other));
-    assert_eq!(differences(&hive), ["snapshots/latest.json stands for an event that is not in the log"]);
+    assert_eq!(differences(&hive), ["snapshots/latest.json is of an event that is not in the log"]);
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn nothing_starts_while_stopped() {
     assert_eq!(ok(&hive, "hf-task propose Later --key later").get("NEXT"), "ASK operator");
     assert_eq!(
         ok(&hive, "hf-task explain T-0002").all("BECAUSE")[0],
-        "everything is stopped since 2026-01-31T12:00:00Z by user:jo: fire"
+        "everything was stopped at 2026-01-31T12:00:00Z by user:jo: fire"
     );
     keeps_the_rules(&hive);
 }
@@ -143,7 +143,7 @@ fn the_stop_flag_works_on_a_damaged_log_and_is_recorded_after_repair() {
     // Who only looks sees it, and records nothing.
     let status = ok(&hive, "hf-status");
     assert_eq!((status.get("SYSTEM_STATE"), count(&hive, "EmergencyStopIssued")), ("stopped", 0));
-    assert_eq!(ok(&hive, "hf-task explain T-0001").all("BECAUSE")[0], "everything is stopped by user:jo: fire");
+    assert_eq!(ok(&hive, "hf-task explain T-0001").all("BECAUSE")[0], "everything was stopped by user:jo: fire");
     // The next command that changes something records it first, and then is refused by it.
     ok(&hive, "hf-task propose Other");
     assert_eq!((count(&hive, "EmergencyStopIssued"), state(&hive, "T-0001")), (1, "Aborted".to_owned()));

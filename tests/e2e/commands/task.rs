@@ -138,8 +138,8 @@ fn a_transient_failure_is_retried_and_a_permanent_one_is_not() {
     assert_eq!(
         ok(&hive, "hf-task explain T-0001").all("BECAUSE"),
         [
-            "T-0001 is Aborted since 2026-01-31T12:00:00Z: no-such-api",
-            "it failed (permanent): no-such-api; it was tried again 1 times"
+            "T-0001 has been Aborted since 2026-01-31T12:00:00Z: no-such-api",
+            "it failed (permanent): no-such-api; retried once"
         ]
     );
     keeps_the_rules(&hive);
@@ -180,15 +180,15 @@ fn a_task_waits_for_its_dependencies_and_its_requirement() {
     assert_eq!(
         hive.run_next(&waiting).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:T-0003 is Proposed: Third\n\
-         BECAUSE:T-0003 is Proposed since 2026-01-31T12:00:00Z\n\
+         BECAUSE:T-0003 has been Proposed since 2026-01-31T12:00:00Z\n\
          BECAUSE:requirement REQ-0001 is Analyzed, not Approved\n\
-         BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
+         BECAUSE:DEC-0001 has been open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
          BECAUSE:it waits for T-0001, which is Proposed\n\
-         BECAUSE:T-0001 is Proposed since 2026-01-31T12:00:00Z\n\
+         BECAUSE:T-0001 has been Proposed since 2026-01-31T12:00:00Z\n\
          BECAUSE:requirement REQ-0001 is Analyzed, not Approved\n\
-         BECAUSE:DEC-0001 is open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
+         BECAUSE:DEC-0001 has been open since 2026-01-31T12:00:00Z: Build REQ-0001, Login?\n\
          BECAUSE:it waits for T-0002, which is Proposed\n\
-         BECAUSE:T-0002 is Proposed since 2026-01-31T12:00:00Z\n\
+         BECAUSE:T-0002 has been Proposed since 2026-01-31T12:00:00Z\n\
          BECAUSE:it waits for T-0001, which is Proposed\n"
     );
     let early =

@@ -317,7 +317,7 @@ fn the_index_is_ignored_after_the_log_was_cut_below_it() {
     hive.append("RequirementAnalyzed", "requirement:r120", json!({}));
     // The tasks were all cut off, and nothing has touched their file since.
     let check = hive.run("project", &["--check"]).expect_exit(1);
-    assert_eq!(check.get("DIFFERENCE"), "projections/tasks.json is through an event that is not in the log");
+    assert_eq!(check.get("DIFFERENCE"), "projections/tasks.json is of an event that is not in the log");
     hive.run_next(&check).expect_exit(0);
     hive.run("verify", &["--projections", "--policy"]).expect_exit(0);
 }

@@ -66,8 +66,8 @@ fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
     let too_long = format!("requirement:{}", "a".repeat(65));
     let title = r#"{"title":"x"}"#;
     for (kind, subject, code, reason) in [
-        ("Nonsense", "requirement:r", 2, "'Nonsense' is not an event type"),
-        ("", "requirement:r", 2, "'' is not an event type"),
+        ("Nonsense", "requirement:r", 2, "unknown event type 'Nonsense'"),
+        ("", "requirement:r", 2, "unknown event type ''"),
         ("RequirementProposed", "task:t", 2, "the subject of RequirementProposed must be a requirement, not task:t"),
         ("RequirementProposed", "system", 2, "the subject of RequirementProposed must be a requirement, not system"),
         ("RequirementProposed", "requirement:../x", 2, "invalid id '../x'"),
@@ -111,7 +111,7 @@ fn append_refuses_a_missing_parent() {
         assert_eq!(reply.get("NEXT"), "ACTION hf-log --last 20");
     }
     let reply = hive.refuses("append", &[PROPOSE, &["--parent", &nobody]].concat(), 6);
-    assert_eq!(reply.get("SUM"), format!("the parent '{nobody}' does not exist"));
+    assert_eq!(reply.get("SUM"), format!("parent '{nobody}' not found"));
 }
 
 #[test]
@@ -350,13 +350,13 @@ fn a_batch_line_with_crlf_a_bom_or_an_unknown_member_is_refused() {
     for (input, reason) in [
         (format!("{line}\r\n{line}\r\n"), "CR LF"),
         (format!("\u{feff}{line}\n"), "byte order mark"),
-        (line.replace("}}", r#"},"hash":"sha256:0"}"#), "'hash' is not a member of a request"),
+        (line.replace("}}", r#"},"hash":"sha256:0"}"#), "unknown member 'hash'"),
         (line.replace("}}", r#"},"payload":{}}"#), "duplicate key"),
-        (line.replace("\"RequirementProposed\"", "7"), "event_type is not of the right type"),
-        (line.replace("{\"title\":\"x\"}", "[]"), "payload is not of the right type"),
-        (line.replace("{\"title\":\"x\"}", "null"), "payload is not of the right type"),
-        ("[]\n".to_owned(), "a line of a batch is a JSON object"),
-        ("{}\n".to_owned(), "event_type is missing"),
+        (line.replace("\"RequirementProposed\"", "7"), "invalid event_type; must be a string"),
+        (line.replace("{\"title\":\"x\"}", "[]"), "invalid payload; must be an object"),
+        (line.replace("{\"title\":\"x\"}", "null"), "invalid payload; must be an object"),
+        ("[]\n".to_owned(), "not a JSON object; each line of a batch must be one"),
+        ("{}\n".to_owned(), "missing event_type"),
         ("\n".to_owned(), "not JSON"),
     ] {
         let reply = hive.refuses_input("append", &["--batch"], input, 2);
@@ -376,7 +376,7 @@ fn oversized_and_empty_batches_are_refused() {
     assert_eq!(reply.get("STATUS"), "LIMIT_EXCEEDED");
     assert!(reply.get("SUM").starts_with("line 17: "), "{reply:#?}");
     let reply = hive.refuses_input("append", &["--batch"], "", 2);
-    assert_eq!(reply.get("SUM"), "the batch is empty");
+    assert_eq!(reply.get("SUM"), "empty batch; it must have at least one line");
     let reply = hive.refuses_input("append", &["--batch"], vec![b' '; (1 << 20) + 1], 2);
     assert_eq!(reply.get("SUM"), "line 1: a line must have at most 1048576 bytes");
 }

@@ -118,7 +118,7 @@ fn a_claimed_run_times_out_after_its_lease() {
             assert!(reply.get("ANOMALY").starts_with("LEASE_EXPIRED run:"), "{reply:#?}");
             // Anyone may try again: the silent agent does not keep it.
             let task = ok(&hive, "hf-task explain T-0001");
-            let because = ["T-0001 is Ready since 2026-01-31T12:15:01Z", "nobody has claimed T-0001"];
+            let because = ["T-0001 has been Ready since 2026-01-31T12:15:01Z", "T-0001 has not been claimed"];
             assert_eq!(task.all("BECAUSE"), because);
         }
         keeps_the_rules(&hive);
@@ -290,7 +290,7 @@ fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
         explained.all("BECAUSE")[1..],
         [
             "requirement REQ-0001 is Blocked, not Approved",
-            "DEC-0002 is open since 2026-01-31T12:00:00Z: Reworked too often. Continue with REQ-0001, Login?"
+            "DEC-0002 has been open since 2026-01-31T12:00:00Z: Reworked too often. Continue with REQ-0001, Login?"
         ]
     );
     // The first approval was for what it was before.

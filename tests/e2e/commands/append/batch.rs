@@ -148,7 +148,7 @@ fn repeating_an_agents_batch_returns_its_announcement_too() {
 fn a_batch_has_one_key_for_its_first_line() {
     let hive = TestVault::new();
     let reply = hive.refuses_input("append", &["--batch", "--key", "k"], jsonl(&keyed(0..2)), 2);
-    assert_eq!(reply.get("SUM"), "--key is the first line's idempotency_key: give one of them");
+    assert_eq!(reply.get("SUM"), "--key conflicts with idempotency_key of the first line; use only one");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_repeated_key_within_a_batch_is_a_conflict() {
     let [line] = keyed(0..1).try_into().unwrap();
     let reply = hive.refuses_input("append", &["--batch"], jsonl(&[line.clone(), line]), 3);
     assert_eq!(reply.get("REASON"), "key_conflict");
-    assert_eq!(reply.get("SUM"), "line 2: the key 'k0' stands twice in this batch");
+    assert_eq!(reply.get("SUM"), "line 2: duplicate key 'k0' in this batch");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_partly_recorded_batch_is_a_conflict() {
     for numbers in [0..3, 1..3] {
         let reply = hive.refuses_input("append", &["--batch"], jsonl(&keyed(numbers)), 3);
         assert_eq!(reply.get("REASON"), "key_conflict");
-        assert!(reply.get("SUM").ends_with("but the batch as a whole was not recorded"), "{reply:#?}");
+        assert!(reply.get("SUM").ends_with("but the batch differs from the recorded one"), "{reply:#?}");
     }
 }
 

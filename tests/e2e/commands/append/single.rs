@@ -91,7 +91,7 @@ fn append_refuses_an_ambiguous_prefix() {
     let parent = ["RequirementProposed", "--payload", r#"{"title":"z"}"#, "--parent", &id[..4]];
     assert_eq!(
         hive.refuses("append", &parent, 6).get("SUM"),
-        format!("the parent '{}' is the beginning of several event ids", &id[..4])
+        format!("ambiguous parent '{}': several event ids start with it", &id[..4])
     );
 }
 
@@ -328,7 +328,7 @@ fn a_large_payload_is_recorded_with_a_warning() {
     assert_eq!(reply.masked(&hive), PROPOSED);
     assert_eq!(
         reply.stderr,
-        "warning: a payload of 66572 bytes is large: store the content with hf-artifact and refer to it\n"
+        "warning: large payload: 66572 bytes; store the content with hf-artifact and refer to it\n"
     );
 }
 

@@ -80,7 +80,7 @@ fn bad_input_is_refused_in_one_line_and_changes_nothing() {
         (&["read", "MSG-0001"], 6, "MSG-0001"),
         (&["list", "--limit", "501"], 2, "invalid limit 501; must be 1 to 500"),
         (&["list", "--cursor", "x"], 2, "unknown cursor; it must be the id of a branch of this persona"),
-        (&["list", "--status", "Lost"], 2, "'Lost' is not a status"),
+        (&["list", "--status", "Lost"], 2, "unknown status 'Lost'"),
         (&["list", "--working", "--status", "Active"], 2, "cannot be used with"),
         (&["show", "BR-0009"], 6, "BR-0009"),
     ] {

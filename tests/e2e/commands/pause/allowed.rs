@@ -177,10 +177,7 @@ fn an_archived_project_can_only_be_read() {
     asks_to_leave(&hive, &shell, "hf-checkpoint x", "session_void");
     assert_eq!(sh(&hive, "hf-session login --agent a --project b").expect_exit(3).get("REASON"), "project_archived");
     ok(&hive, "hf-task show T-0001");
-    assert_eq!(
-        ok(&hive, "hf-task explain T-0001").all("BECAUSE")[0],
-        "project b is archived since 2026-01-31T12:00:00Z"
-    );
+    assert_eq!(ok(&hive, "hf-task explain T-0001").all("BECAUSE")[0], "project b was archived at 2026-01-31T12:00:00Z");
     // An agent that held something there is free for other work, and its signs of life count.
     ok(&hive, "hf-checkpoint --agent a x");
     assert_eq!(state(&hive, "T-0002"), "Aborted");
@@ -200,22 +197,22 @@ fn a_task_in_a_paused_project_explains_itself() {
         let reply = ok(hive, &format!("hf-task explain {task}"));
         reply.all("BECAUSE").into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    let paused = "project main is paused since 2026-01-31T12:01:40Z by user:jo: look";
+    let paused = "project main was paused at 2026-01-31T12:01:40Z by user:jo: look";
     assert_eq!(
         because(&hive, "T-0001"),
         [
             paused,
-            "T-0001 is held by agent:a until a lease after the resume",
-            "RUN-0001 runs since 2026-01-31T12:00:00Z, last heartbeat 2026-01-31T12:00:00Z"
+            "T-0001 is held by agent:a with a lease that restarts at the resume",
+            "RUN-0001 has been running since 2026-01-31T12:00:00Z, last heartbeat 2026-01-31T12:00:00Z"
         ]
     );
     assert_eq!(
         because(&hive, "T-0002"),
-        [paused, "T-0002 is Ready since 2026-01-31T12:00:00Z", "nobody has claimed T-0002"]
+        [paused, "T-0002 has been Ready since 2026-01-31T12:00:00Z", "T-0002 has not been claimed"]
     );
     assert_eq!(
         because(&hive, "T-0003"),
-        [paused, "T-0003 is held by agent:a until a lease after the resume, not started"]
+        [paused, "T-0003 is held by agent:a with a lease that restarts at the resume, not started"]
     );
     ok(&hive, "hf-resume");
     let until = moment(5900);

@@ -158,7 +158,7 @@ pub(super) fn jobs(hand: &Hand, round: usize) {
     let request = PollRequest { id: reference.clone(), interval: LONG, max: LONG };
     assert!(matches!(job::poll(ctx, request).unwrap(), PollOutcome::Done { .. }));
     let references = vec![reference.clone(), slow.clone()];
-    assert!(job::wait(ctx, WaitRequest { references, need: Need::Any, max: LONG }).unwrap().over);
+    assert!(job::wait(ctx, WaitRequest { references, need: Need::Any, max: LONG }).unwrap().fulfilled);
     let view = job::check(ctx, CheckJobRequest { reference: reference.clone() }).unwrap();
     assert_eq!(view.standing, JobStanding::Done);
     assert!(job::list(ctx, ListJobsRequest::default()).unwrap().jobs.len() >= 2);
@@ -171,7 +171,7 @@ pub(super) fn jobs(hand: &Hand, round: usize) {
     .unwrap();
     assert!(String::from_utf8(printed).unwrap().contains("heard"));
     let cancelled = job::cancel(ctx, CancelRequest { reference: slow }).unwrap();
-    assert_eq!((cancelled.view.standing, cancelled.over), (JobStanding::Fail, false));
+    assert_eq!((cancelled.view.standing, cancelled.already_ended), (JobStanding::Fail, false));
     // A supervisor is a process of its own; nobody becomes one by a call.
     let task = reference.trim_start_matches("task:").to_owned();
     let error = job::supervise(ctx, SuperviseRequest { task }).unwrap_err();

@@ -59,7 +59,7 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
     let reference = hand.task("ended");
     hand.claimed(&reference);
     let end = TaskEnd::Succeeded { summary: None };
-    hand.told(&task::end(&hand.agent, EndTaskRequest { reference, end, begins: true, key: None }).unwrap());
+    hand.told(&task::end(&hand.agent, EndTaskRequest { reference, end, start_first: true, key: None }).unwrap());
     let reference = hand.task("given up");
     hand.told(&task::abort(&hand.person, AbortRequest { reference, ..Default::default() }).unwrap());
 }
@@ -85,7 +85,7 @@ pub(super) fn requirements(hand: &Hand, round: usize) {
     let work = hand.told(&task::propose(&hand.person, work).unwrap());
     hand.claimed(&work);
     let end = TaskEnd::Succeeded { summary: None };
-    hand.told(&task::end(&hand.agent, EndTaskRequest { reference: work, end, begins: true, key: None }).unwrap());
+    hand.told(&task::end(&hand.agent, EndTaskRequest { reference: work, end, start_first: true, key: None }).unwrap());
     let verify = VerifyRequirementRequest { reference: reference.clone(), key: None };
     hand.told(&require::verify(&hand.agent, verify).unwrap());
     let older = approved_requirement(hand, "older".to_owned());

@@ -131,7 +131,7 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, standing: Option<JobLi
 }
 
 /// The state of a job's processes, without recording anything; none if it has no directory.
-pub fn standing(vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
+pub fn liveness(vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
     JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
 }
 
@@ -171,9 +171,9 @@ pub struct JobsOutcome {
 /// Lists jobs, newest first.
 pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
     let ListJobsRequest { running, limit } = request;
-    let most = limits::LOG_PAGE_MAX_EVENTS;
-    if limit == 0 || limit > most {
-        return Err(Error::usage(format!("invalid limit {limit}; must be 1 to {most}")));
+    let max = limits::LOG_PAGE_MAX_EVENTS;
+    if limit == 0 || limit > max {
+        return Err(Error::usage(format!("invalid limit {limit}; must be 1 to {max}")));
     }
     let vault = ctx.open()?;
     let jobs = with_view(&vault, |_, state| {
@@ -181,23 +181,23 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
             true => &[Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying],
             false => Phase::ALL,
         };
-        let mut jobs: Vec<Entity> = states.iter().flat_map(|at| jobs_in(state, *at)).collect();
+        let mut jobs: Vec<Entity> = states.iter().flat_map(|phase| jobs_in(state, *phase)).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
         Ok(jobs.into_iter().map(|job| RecordedJob::of_task(state, job)).collect::<Vec<_>>())
     })?;
     // A directory that cannot be read does not hide the other jobs: the log still has something about the job.
-    let look = |known: RecordedJob| {
+    let view_job = |known: RecordedJob| {
         job_of(ctx, &vault, &known.task.subject.to_string()).unwrap_or_else(|_| view(ctx, &vault, known, None))
     };
-    Ok(JobsOutcome { jobs: jobs.into_iter().map(look).collect() })
+    Ok(JobsOutcome { jobs: jobs.into_iter().map(view_job).collect() })
 }
 
 /// How many tasks of one phase are read at most.
 const LIST_MAX: usize = 10_000;
 
-fn jobs_in(state: &State, at: Phase) -> Vec<Entity> {
-    let mut tasks = state.in_phase(EntityType::Task, at, LIST_MAX);
+fn jobs_in(state: &State, phase: Phase) -> Vec<Entity> {
+    let mut tasks = state.in_phase(EntityType::Task, phase, LIST_MAX);
     tasks.retain(Entity::is_job);
     tasks
 }
@@ -217,7 +217,7 @@ pub struct CancelRequest {
 pub struct CancelOutcome {
     pub view: JobView,
     /// Whether it had already ended.
-    pub over: bool,
+    pub already_ended: bool,
 }
 
 /// Cancels a job: ends its processes first, then records it. An agent may cancel only jobs that it holds.
@@ -231,7 +231,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
     }
     if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
-        return Ok(CancelOutcome { view, over: true });
+        return Ok(CancelOutcome { view, already_ended: true });
     }
     let Some(job) = JobDir::open(vault.path(), &id_of(&view.task))? else {
         return Err(Error::not_found(format!("{} is not a job", view.task.name())));
@@ -249,7 +249,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         let reason = json!({"reason": CancelReason::Cancelled.as_str()});
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
     }
-    Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, over: false })
+    Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: false })
 }
 
 /// Checks the caller's session and project. Needed here because processes are ended before anything is recorded.
