@@ -104,8 +104,7 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
     kind.check_payload(&request.payload)?;
     let subject = subject_of(state, &request, mint)?;
     if request.autonomous && rules::requires_operator(kind) {
-        let why = format!("{kind} requires an operator; {} is in an agent's shell", request.actor);
-        return Err(Error::refused(Reason::OperatorOnly, why));
+        return Err(rules::operator_only(kind.as_str(), &request.actor));
     }
     if let Some(since) = subject_in_effect_since(state, kind, &subject, &request.payload) {
         return Ok(Ruling::Already(since));

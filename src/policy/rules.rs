@@ -163,6 +163,15 @@ pub fn stopped(state: &State) -> Error {
     Error::refused(Reason::SystemStopped, format!("everything is stopped: {}", crate::base::text::cut(why, 80)))
 }
 
+/// The refusal of what only an operator may do. A person's name in an agent's shell counts for nothing.
+pub fn operator_only(what: &str, actor: &Actor) -> Error {
+    let why = match actor.is_autonomous() {
+        true => format!("{what} requires an operator; {actor} is not one"),
+        false => format!("{what} requires an operator; this shell belongs to an agent"),
+    };
+    Error::refused(Reason::OperatorOnly, why)
+}
+
 /// Kinds that require an operator cannot be recorded by programs, except as the consequence of an operator's decision or
 /// of a decision that timed out.
 fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
@@ -178,7 +187,7 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
         RecordedBy::Operator => actor.is_autonomous() && !is_consequence,
     };
     if refused {
-        return Err(Error::refused(Reason::OperatorOnly, format!("{kind} requires an operator; {actor} is not one")));
+        return Err(operator_only(kind.as_str(), actor));
     }
     if kind == Kind::DecisionApproved {
         check_choice(state, step)?;

@@ -1,6 +1,6 @@
 //! Files of the vault, opened relative to their directory and never through a symbolic link.
 //!
-//! Invariant: no function here follows a symbolic link, whatever the name (`a_link_inside_the_vault_is_refused`).
+//! Invariant: no function here follows a symbolic link, whatever the name (`a_symlink_inside_the_vault_is_refused`).
 
 use std::fs::File;
 use std::io::{self, Read, Write};

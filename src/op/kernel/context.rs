@@ -13,7 +13,7 @@ use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Subject};
 use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
-use crate::policy::{Request, project};
+use crate::policy::{Request, project, rules};
 use crate::vault::{LogStore, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
@@ -123,10 +123,7 @@ impl Context {
     /// Refuses the call unless the caller is an operator. `what` is the action, such as "approving".
     pub(in crate::op) fn check_operator(&self, what: &str) -> Result<()> {
         if self.caller.actor.is_autonomous() || self.caller.is_in_agent_shell() {
-            return Err(Error::refused(
-                Reason::OperatorOnly,
-                format!("{what} is for an operator, not for {}", self.caller.actor),
-            ));
+            return Err(rules::operator_only(what, &self.caller.actor));
         }
         Ok(())
     }

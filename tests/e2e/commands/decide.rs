@@ -97,7 +97,12 @@ fn one_of_the_options_must_be_chosen_and_the_choice_is_final() {
     refuses(&hive, "hf-decide approve DEC-0001 --option small", 2, "unknown option 'small'; DEC-0001 has no options");
     ok(&hive, "hf-decide approve DEC-0002 --option small");
     assert_eq!(ok(&hive, "hf-decide approve DEC-0002 --option small").get("STATUS"), "DUPLICATE");
-    let other = refuses(&hive, "hf-decide approve DEC-0002 --option large", 3, "is Approved; DecisionApproved");
+    let other = refuses(
+        &hive,
+        "hf-decide approve DEC-0002 --option large",
+        3,
+        "is Approved, which does not allow DecisionApproved",
+    );
     assert_eq!(other.get("REASON"), "illegal_transition");
     keeps_the_rules(&hive);
 }

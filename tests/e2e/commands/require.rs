@@ -88,7 +88,7 @@ fn an_approved_requirement_can_be_superseded() {
 fn only_a_person_can_reject_a_requirement_early() {
     let hive = TestVault::new();
     ok(&hive, "hf-require propose Login");
-    let reply = refuses(&hive, "hf-require reject REQ-0001 --reason no --actor agent:a", 3, "is for an operator");
+    let reply = refuses(&hive, "hf-require reject REQ-0001 --reason no --actor agent:a", 3, "requires an operator");
     assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("operator_only", "ASK operator"));
     assert_eq!(
         ok(&hive, "hf-require reject REQ-0001 --reason no").masked(&hive),

@@ -190,7 +190,7 @@ fn a_recorded_resume_succeeds_even_if_the_flag_cannot_be_removed() {
     let control = File::open(hive.akashic("control")).unwrap();
     control.lock_exclusive().unwrap();
     let reply = ok(&hive, "hf-resume --system --lock-timeout 0");
-    assert!(reply.stderr.contains("the next command lowers it"), "{reply:?}");
+    assert!(reply.stderr.contains("cannot remove the stop flag; the next command tries again"), "{reply:?}");
     assert!(flag(&hive));
     FileExt::unlock(&control).unwrap();
     ok(&hive, "hf-task propose Form");

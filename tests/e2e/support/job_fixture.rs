@@ -239,15 +239,22 @@ impl Gate {
     }
 }
 
-/// Starts a command and waits until it catches SIGTERM.
+/// Starts a command and waits until it has its handlers: they are installed one after the other.
 pub fn waiting(story: &TestJobVault, name: &str, args: &[&str]) -> Child {
     let child = story.process(name).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    let catches_term = || {
+    let is_ready = || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default().trim();
-        u64::from_str_radix(caught, 16).is_ok_and(|caught| caught & (1 << (15 - 1)) != 0)
+        let mask = |name: &str| {
+            let hex = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            u64::from_str_radix(hex.trim(), 16).unwrap_or(0)
+        };
+        let (caught, ignored) = (mask("SigCgt:"), mask("SigIgn:"));
+        // Under nohup, SIGHUP stays ignored.
+        let bit = |signal: Signal| 1u64 << (signal.as_raw() - 1);
+        let handled = |signal| (caught | ignored) & bit(signal) != 0;
+        caught & bit(Signal::TERM) != 0 && handled(Signal::INT) && handled(Signal::HUP)
     };
-    while !catches_term() {
+    while !is_ready() {
         std::thread::yield_now();
     }
     child
