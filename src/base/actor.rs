@@ -43,7 +43,19 @@ impl Actor {
                     && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._@-".contains(&b))
             }
         };
-        if fits { Ok(Actor { kind, name: name.to_owned() }) } else { Err(wrong()) }
+        match (fits, kind) {
+            (true, _) => Ok(Actor { kind, name: name.to_owned() }),
+            (false, ActorKind::Agent) => {
+                let name = text::cut(name, 80);
+                Err(Error::usage(format!("invalid agent name '{name}'; must be 1 to 64 letters, digits, '-' or '_'")))
+            }
+            (false, _) => {
+                let name = text::cut(name, 80);
+                Err(Error::usage(format!(
+                    "invalid name '{name}'; must be 1 to 64 letters, digits, '.', '_', '@' or '-'"
+                )))
+            }
+        }
     }
 
     /// The id of the agent, if this actor is one.

@@ -115,7 +115,7 @@ pub fn scan(bytes: &[u8], start: usize, head: Option<Head>, visit: &mut dyn FnMu
     while at < bytes.len() {
         let prev = batch.last().map(Head::at).or(done.head);
         let checked = match bytes[at..].iter().position(|&b| b == b'\n') {
-            None => Err("the last line has no line end".to_owned()),
+            None => Err("the last line is incomplete (no newline)".to_owned()),
             Some(length) => check_line(&bytes[at..at + length])
                 .and_then(|event| check_link(prev.as_ref(), &batch, &event).map(|()| (event, length))),
         };

@@ -19,7 +19,7 @@ use crate::op::agent::{self, ActivityRequest};
   hf-activity --kind introspection --title 'What I learned in the last hour'
   hf-activity --kind thinking --emergency 'The disk is full, fixing that first'
 
-Logging an activity completes deep work; the next activity after that has to be an introspection."
+Logging an activity completes deep work; the next activity after that should be an introspection."
 )]
 pub struct Args {
     /// The kind of activity, one word, such as creating
@@ -28,13 +28,13 @@ pub struct Args {
     /// What you did, in one line
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Read the text of the log from this file
+    /// Read the text of the entry from this file
     #[arg(long, value_name = "FILE", conflicts_with = "stdin")]
     file: Option<PathBuf>,
-    /// Read the text of the log from standard input
+    /// Read the text of the entry from standard input
     #[arg(value_name = "-", value_parser = ["-"])]
     stdin: Option<String>,
-    /// Defer a required introspection by one log, for this reason
+    /// Defer a required introspection by one activity, for this reason
     #[arg(long, value_name = "REASON")]
     emergency: Option<String>,
     #[command(flatten)]

@@ -20,8 +20,18 @@ pub struct GlobalArgs {
     #[arg(long, global = true)]
     pub json: bool,
     /// Wait up to this many seconds for the lock on the vault
-    #[arg(long, value_name = "SECONDS", global = true, default_value_t = limits::LOCK_TIMEOUT_DEFAULT_SECONDS)]
+    #[arg(long, value_name = "SECONDS", global = true, default_value_t = limits::LOCK_TIMEOUT_DEFAULT_SECONDS, value_parser = parse_timeout)]
     pub lock_timeout: u64,
+}
+
+/// Parses a number of seconds, 0 included.
+fn parse_timeout(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "must be a number of seconds".to_owned())
+}
+
+/// Parses a whole number from 1 on.
+pub fn parse_at_least_one(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "must be a whole number, 1 or more".to_owned())
 }
 
 /// For commands that record events.
@@ -73,7 +83,7 @@ pub struct AgentArgs {
     /// The agent [default: $HF_AGENT, the agent of $HF_SESSION, or main]
     #[arg(long, value_name = "NAME", global = true)]
     pub agent: Option<String>,
-    /// Keep the files of agents in this ai-works tree instead of the vault [default: $HF_WORKS, or liveness.works_dir]
+    /// Keep the files of agents (checkpoints, activity logs) in this directory instead of the vault [default: $HF_WORKS, or liveness.works_dir]
     #[arg(long, value_name = "DIR", global = true)]
     pub works: Option<PathBuf>,
 }

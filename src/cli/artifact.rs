@@ -71,7 +71,7 @@ enum Verb {
         #[command(flatten)]
         write: WriteArgs,
     },
-    /// Mark an artifact as checked and invalid; its task is done again
+    /// Mark an artifact as checked and invalid; its task has to be redone
     Invalidate {
         /// The artifact, such as ART-0001
         reference: String,

@@ -19,7 +19,7 @@ use crate::op::{self, BackupRequest, Context};
 The index (Akashic/index) is not copied; it is rebuilt from the events."
 )]
 pub struct Args {
-    /// The target directory; must not exist, or be empty
+    /// The target directory; must not exist or must be empty
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! hf-branch: several activities with one memory.
+//! hf-branch: several activities with a shared memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::op::branch::{
 use crate::op::{self, Context, ShowRequest, project};
 use crate::reply::{Key, Replies, Reply};
 
-/// Switch between several activities with one memory: branches, threads, messages
+/// Switch between several activities with a shared memory: branches, threads, messages
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,

@@ -2,13 +2,13 @@
 
 use clap::{ArgMatches, Parser, Subcommand};
 
-use super::args::{AgentArgs, GlobalArgs, PageArgs};
+use super::args::{AgentArgs, GlobalArgs, PageArgs, parse_at_least_one};
 use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::op::agent::{self, ExtendRequest, StartDeepWorkRequest};
 use crate::op::{Context, ListRequest, project};
 
-/// Declare, extend and complete deep work: an announced time of quiet work
+/// Declare, extend and complete deep work: a declared time of quiet work
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -39,11 +39,11 @@ enum Verb {
     Start {
         /// What you are going to do, in one line
         activity: String,
-        /// Still record checkpoints
+        /// Without a time limit; checkpoints are still expected
         #[arg(long, required_unless_present = "strict", conflicts_with = "strict")]
         flexible: bool,
-        /// Record nothing for this many minutes
-        #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..))]
+        /// For up to this many minutes; nothing is expected until then
+        #[arg(long, value_name = "MINUTES", value_parser = parse_at_least_one)]
         strict: Option<u64>,
     },
     /// Show the current deep work
@@ -53,7 +53,7 @@ enum Verb {
     /// Extend strict deep work
     Extend {
         /// How many minutes longer it takes
-        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(value_parser = parse_at_least_one)]
         minutes: u64,
     },
     /// List deep work: declared and actual times

@@ -28,7 +28,9 @@ use crate::reply::{Key, Reply, Status, row};
 
 Options go after the command. On a terminal, replies are tables, unless the shell belongs to an agent (HF_AGENT is \
 set). In a pipe, with --format kv, or from hf-COMMAND they are KEY:VALUE lines; see hf-output(7). Set NO_COLOR to turn \
-colors off."
+colors off.
+
+Some commands are for operators only. An operator is a person: a user whose shell does not belong to an agent."
 )]
 pub struct Args {
     /// The command and its arguments

@@ -37,7 +37,7 @@ pub struct Args {
     /// Only events from this time on: 2026-01-31, 2026-01-31T12:00:00Z (UTC), or 2h for two hours ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only events up to this time; a day is included until its end
+    /// Only events up to this time; a date includes that whole day
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Show up to N events per page, 500 at most

@@ -89,7 +89,7 @@ commands! {
     append, "record events";
     artifact, "store, read and validate the files that tasks produce";
     backup, "make a consistent, verified copy of the vault";
-    branch, "switch between activities with one memory: branches, threads, messages";
+    branch, "switch between activities with a shared memory: branches, threads, messages";
     checkpoint, "record in one short line what you are doing";
     config, "show the settings in force, and pending changes in the file";
     constraint, "request, remove and list constraints on all work";

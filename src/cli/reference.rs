@@ -20,7 +20,7 @@ use crate::op::document::{self, AddRequest, DocumentKind, ResolveRequest};
   hf-ref resolve D0001
   hf-ref check
 
-D is a design, P a plan, X a patch, E a report. In D0001@a13c, a13c are the first four digits of the hash of the \
+D is a design, P a plan, X a patch, E a report. In D0001@a13c, a13c is the first four hex digits of the hash of the \
 content. Adding a changed file again keeps its number and updates the hash."
 )]
 pub struct Args {

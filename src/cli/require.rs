@@ -85,7 +85,7 @@ enum Verb {
         #[command(flatten)]
         work: WorkArgs,
     },
-    /// Reject a requirement before its analysis (operators only)
+    /// Reject a requirement that has not been approved (operators only)
     Reject {
         /// The requirement, such as REQ-0001
         reference: String,

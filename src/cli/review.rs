@@ -27,7 +27,7 @@ use crate::reply::Replies;
 
 A reply consists of PASS: and FAIL: ... -> FIX: lines, up to 200 words. Each reply is one round, and there are four. \
 The reviewers agree when all of them have replied and the newest reply has no FAIL line. hf-review run exits 0 if they \
-agree, 1 if there are FAIL lines to fix, and 3 if all rounds are used up."
+agree, 1 if there are FAIL lines to fix (NEXT:PATCH), and 3 if all rounds are used up."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -68,7 +68,7 @@ enum Verb {
         #[command(flatten)]
         actor: ActorArgs,
     },
-    /// Start a new debate; if the last one used up its rounds, only an operator can
+    /// Start a new debate; if the last one used up its rounds, only an operator can do this
     Open {
         #[command(flatten)]
         actor: ActorArgs,

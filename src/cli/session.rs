@@ -88,7 +88,7 @@ enum Verb {
         /// Report a failure, for this reason
         #[arg(long, value_name = "REASON", conflicts_with = "summary")]
         failed: Option<String>,
-        /// Whether the failure may be gone after a retry
+        /// Whether a retry might succeed
         #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(ERROR_CLASSES), default_value = "permanent")]
         class: String,
         /// Idempotency key: repeating a request with the same key records nothing and returns the first event

@@ -53,7 +53,8 @@ enum Verb {
         #[command(flatten)]
         write: WriteArgs,
     },
-    /// Change lines of the state: GOAL, TASK_ID, LOGREF, OPEN_K, LAST_ACTION, NEXT_ACTION or REQUIREMENT
+    /// Change lines of the state: GOAL, TASK_ID, LOGREF (the log of the last run), OPEN_K (open points, such as K1,K2),
+    /// LAST_ACTION, NEXT_ACTION or REQUIREMENT
     Set {
         /// A line and its new value, such as LAST_ACTION='design written'; the value NONE clears it
         #[arg(value_name = "KEY=VALUE", required_unless_present = "constraints")]

@@ -64,7 +64,7 @@ enum Verb {
     Claim {
         /// The task, such as T-0001 [default: the next ready one]
         reference: Option<String>,
-        /// The claim expires without a heartbeat for this time, such as 15m [default: governance.lease_seconds]
+        /// Let the claim expire after this long without a heartbeat, such as 15m [default: governance.lease_seconds]
         #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
         lease: Option<u64>,
         #[command(flatten)]

@@ -52,9 +52,9 @@ pub struct Args {
     #[arg(long, conflicts_with = "jobs")]
     reference: bool,
     /// Use N threads [default: one per CPU]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     jobs: Option<NonZero<usize>>,
-    /// Move everything from the first damaged line on to quarantine, and record that (operators only)
+    /// Move the first damaged line and everything after it to quarantine, and record that (operators only)
     #[arg(long, conflicts_with_all = ["expect_heads", "since", "anchor"])]
     recover: bool,
     /// Confirm --recover
@@ -99,4 +99,8 @@ impl Command for Args {
         let anchor = done.verified.head.filter(|_| done.passed()).map(|head| format!("{head}\n"));
         Ok(Output::document(anchor.unwrap_or_default(), done.reply()))
     }
+}
+
+fn parse_threads(text: &str) -> Result<NonZero<usize>, String> {
+    text.parse().map_err(|_| "must be a whole number, 1 or more".to_owned())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use super::args::GlobalArgs;
+use super::args::{GlobalArgs, parse_at_least_one};
 use super::{Command, Output, StdoutWriter};
 use crate::job::Signals;
 use crate::op::{self, Context, Mode, WatchdogRequest};
@@ -28,9 +28,9 @@ pub struct Args {
     #[arg(long)]
     check: bool,
     /// Repeat every SECONDS seconds until interrupted
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "check")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_at_least_one, conflicts_with = "check")]
     every: Option<u64>,
-    /// Look for the files of agents in this ai-works tree instead of the vault [default: $HF_WORKS, or liveness.works_dir]
+    /// Look for the files of agents (checkpoints, activity logs) in this directory instead of the vault [default: $HF_WORKS, or liveness.works_dir]
     #[arg(long, value_name = "DIR")]
     works: Option<std::path::PathBuf>,
     #[command(flatten)]

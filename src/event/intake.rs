@@ -41,7 +41,7 @@ pub fn parse(bytes: &[u8], outer: usize) -> Result<Value> {
         // Our own messages are complete; the parser's get a prefix.
         match message.strip_prefix(REFUSAL) {
             Some(rest) => Error::usage(rest),
-            None => Error::usage(format!("not JSON: {message}")),
+            None => Error::usage(format!("invalid JSON: {message}")),
         }
     })?;
     Ok(strict.0)

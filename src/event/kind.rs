@@ -253,7 +253,7 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::NotAgents).ending(Ending::End),
     row(Kind::AnomalyCleared, SubjectType::Any, &[required("code", FieldType::Text)], "the anomaly is gone")
         .by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::AgentStarted, AGENT, &[optional("announced", FieldType::Bool)], "an agent started; announced if recorded automatically with its first command")
+    row(Kind::AgentStarted, AGENT, &[optional("announced", FieldType::Bool)], "an agent started; announced: it was recorded automatically, with the first command of the agent")
         .leaving(WhenLeaving::Paused).tells_presence(),
     row(Kind::AgentStopped, AGENT, &[optional("reason", FieldType::Text)], "an agent stopped; no sign of life is expected")
         .by(RecordedBy::NotAgents).speaks_for(SpeaksFor::Subject).leaving(WhenLeaving::Paused).tells_presence(),
@@ -278,7 +278,7 @@ pub const TABLE: &[KindRow] = &[
     row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be implemented"),
     row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text)], "it will not be implemented")
         .by(RecordedBy::Operator).ending(Ending::Consequence),
-    row(Kind::RequirementImplemented, REQUIREMENT, &[], "all its tasks are done")
+    row(Kind::RequirementImplemented, REQUIREMENT, &[], "none of its tasks is open, and at least one succeeded")
         .ending(Ending::Consequence),
     row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and is met"),
     row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another requirement replaced it"),

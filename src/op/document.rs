@@ -217,13 +217,15 @@ pub fn resolve(ctx: &Context, request: ResolveRequest) -> Result<DocumentView> {
     let view = view(&vault, &document);
     let changed = |why: String| Err(Error::refused(Reason::Changed, why));
     if wanted.is_some_and(|wanted| wanted != tag(&document)) {
-        return changed(format!("{shown} has a different hash now: {}", view.reference));
+        return changed(format!("{shown} is out of date; the current reference is {}", view.reference));
     }
     match view.standing {
         DocumentStanding::Same => Ok(view),
-        DocumentStanding::Changed => {
-            changed(format!("the file of {} has changed: {}", view.reference, view.path.display()))
-        }
+        DocumentStanding::Changed => changed(format!(
+            "{}: the file has changed: {}; hf-ref add records the change",
+            view.reference,
+            view.path.display()
+        )),
         DocumentStanding::Missing => {
             Err(Error::not_found(format!("the file of {} is missing: {}", view.reference, view.path.display())))
         }

@@ -92,13 +92,13 @@ pub struct RecoverRequest {
     pub confirmed: bool,
 }
 
-/// Moves everything from the first damaged line on to quarantine.
+/// Moves the first damaged line and everything after it to quarantine.
 pub fn recover(ctx: &Context, request: RecoverRequest) -> Result<RecoverOutcome> {
     ctx.check_operator("recovering the log")?;
     if !request.confirmed {
         return Err(Error::refused(
             Reason::NotConfirmed,
-            "recovery moves everything from the first damaged line on to quarantine; confirm with --yes",
+            "recovery moves the first damaged line and everything after it to quarantine; confirm with --yes",
         ));
     }
     let vault = ctx.open()?;

@@ -230,6 +230,7 @@ pub(crate) fn subject_of(state: &State, request: &Request, mint: &mut dyn FnMut(
             Some(EntityType::System) => "the system".to_owned(),
             Some(entity) => entity.with_article(),
         };
-        Err(Error::usage(format!("the subject of {kind} must be {about}, not {subject}")))
+        let name = state.entity(&subject).map_or_else(|| subject.to_string(), |entity| entity.spoken_name());
+        Err(Error::usage(format!("the subject of {kind} must be {about}, not {name}")))
     }
 }

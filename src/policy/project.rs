@@ -100,7 +100,7 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
             Err(Error::refused(Reason::ProjectPaused, paused_message(state, &project)))
         }
         Phase::Archived if !is_automatic_end(state, step) && !is_consequence_of_end(step) => {
-            let why = format!("project {} is archived, which is final; it is read-only", project.id());
+            let why = format!("project {} is archived and read-only, which is final", project.id());
             Err(Error::refused(Reason::ProjectArchived, why))
         }
         _ => Ok(()),

@@ -193,7 +193,7 @@ fn check_reply(state: &State, subject: &Subject, payload: &Map<String, Value>) -
     match turn(&debate) {
         Some(turn) if turn == reviewer => {}
         turn => {
-            let why = format!("it is the turn of {}, not of '{}'", turn.unwrap_or("nobody"), text::cut(reviewer, 40));
+            let why = format!("it is {}'s turn, not {}'s", turn.unwrap_or("nobody"), text::cut(reviewer, 40));
             return Err(Error::refused(Reason::NotYourTurn, why));
         }
     }

@@ -136,10 +136,14 @@ fn step_is_legal(state: &State, step: &Step<'_>) -> Result<()> {
 /// The error for an event that is illegal in the subject's phase.
 pub(super) fn illegal(state: &State, subject: &Subject, kind: Kind) -> Error {
     let from = state.phase_of(subject);
+    let entity = state.entity(subject);
+    let name = entity.as_ref().map_or_else(|| subject.to_string(), |entity| entity.spoken_name());
+    let held = entity.as_ref().and_then(|entity| entity.holder()).map(|holder| format!(" (held by {holder})"));
+    let held = held.unwrap_or_default();
     let legal: Vec<&str> = machine::legal(subject.entity, from).into_iter().map(Kind::as_str).collect();
     let why = match legal.is_empty() {
-        true => format!("{subject} is {from}, which is final"),
-        false => format!("{subject} is {from}, which does not allow {kind}; allowed: {}", legal.join(", ")),
+        true => format!("{name} is {from}, which is final"),
+        false => format!("{name} is {from}{held}, which does not allow {kind}; allowed: {}", legal.join(", ")),
     };
     Error::refused(Reason::IllegalTransition, why)
 }

@@ -102,7 +102,7 @@ impl Fallback {
     /// Describes the valid values, as in `must be …`.
     pub fn wants(self) -> String {
         match self {
-            Fallback::Count(_) => format!("a whole number from 1 to {WHOLE_MAX}"),
+            Fallback::Count(_) => "a whole number, 1 or more".to_owned(),
             Fallback::Text(_) => "a string".to_owned(),
             Fallback::Flag(_) => "true or false".to_owned(),
             Fallback::Choice(names) => format!("one of {}", names.join(", ")),

@@ -2,6 +2,7 @@
 
 use super::{Key, Next, Replies, Reply, Row, Status, row, sentence};
 use crate::base::Timestamp;
+use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::agent::{ActivityOutcome, CheckpointOutcome, DeepWorkOutcome, DeepWorkStatusOutcome, MigrateOutcome};
 use crate::state::Entity;
@@ -74,7 +75,7 @@ pub fn deep_work(work: &Entity, now: Timestamp) -> Row {
 impl Replies for MigrateOutcome {
     fn reply(&self) -> Reply {
         let status = if self.renamed.is_empty() { Status::Duplicate } else { Status::Recorded };
-        Reply::new(status, format!("{} renamed", self.renamed.len()))
+        Reply::new(status, format!("{} renamed", count_noun(self.renamed.len(), "file")))
             .with_rows(Key::Did, self.renamed.iter().map(|(old, new)| row![old.as_str(), new.as_str()]))
     }
 }

@@ -91,6 +91,7 @@ fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
 /// `1 task`, `2 tasks`: entries of a projection.
 pub fn count_entries(count: usize, projection: Projection) -> String {
     match projection {
+        Projection::Of(EntityType::DeepWork) => format!("{} of deep work", count_noun(count, "period")),
         Projection::Of(entity) => count_noun(count, entity.as_str()),
         Projection::Idempotency => count_noun(count, "idempotency key"),
     }

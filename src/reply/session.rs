@@ -5,7 +5,7 @@ use crate::base::EntityId;
 use crate::machine::Phase;
 use crate::op::Recorded;
 use crate::op::session::{
-    Action, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, RenewOutcome, ReportOutcome,
+    Action, ActionReason, LoginOutcome, LogoutOutcome, MyTaskOutcome, NextOutcome, RenewOutcome, ReportOutcome,
 };
 
 /// What an agent should do first after a pause.
@@ -48,6 +48,26 @@ impl Replies for ReportOutcome {
     }
 }
 
+/// What to do and why: `wait; no task is ready`.
+fn next_sentence(done: &NextOutcome) -> String {
+    let project = done.project.id();
+    let why = done.reason.map(|reason| match reason {
+        ActionReason::AlreadyRunning => "the agent is already running".to_owned(),
+        ActionReason::ProjectPaused => format!("project {project} is paused"),
+        ActionReason::ProjectArchived => format!("project {project} is archived"),
+        ActionReason::NoTask => "no task is ready".to_owned(),
+        ActionReason::SystemStopped => "everything is stopped".to_owned(),
+        ActionReason::SessionVoid => "the session is unknown or has ended".to_owned(),
+    });
+    let what = match (done.action, &done.task) {
+        (Action::Start, Some(task)) => format!("start with {}", task.name()),
+        (Action::Start, None) => "start".to_owned(),
+        (Action::Hold, _) => "wait".to_owned(),
+        (Action::Exit, _) => "log out".to_owned(),
+    };
+    why.map_or_else(|| what.clone(), |why| format!("{what}; {why}"))
+}
+
 impl Replies for NextOutcome {
     fn reply(&self) -> Reply {
         let next = match self.action {
@@ -62,8 +82,7 @@ impl Replies for NextOutcome {
             Action::Hold => Next::None,
             Action::Exit => Next::run("hf-session").word("logout"),
         };
-        let why = self.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        Reply::new(Status::Ok, format!("{} {}{why}", self.agent, self.action))
+        Reply::new(Status::Ok, format!("{}: {}", self.agent, next_sentence(self)))
             .next(next)
             .with_some(Key::Reason, self.reason.map(|reason| reason.as_str()))
             .with(Key::Action, self.action.as_str())

@@ -24,7 +24,7 @@ impl Replies for BackupOutcome {
         let done = &self.copied;
         let reply = Reply::new(
             Status::BackedUp,
-            format!("{} in {}", count_noun(done.events, "event"), count_noun(done.files, "file")),
+            format!("copied {} with {}", count_noun(done.files, "file"), count_noun(done.events, "event")),
         )
         .with(Key::Path, self.path.display().to_string())
         .with(Key::Events, done.events);

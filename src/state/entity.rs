@@ -128,6 +128,15 @@ impl Entity {
         }
     }
 
+    /// Its name in a sentence: `T-0001`, `project main`, `the system`.
+    pub fn spoken_name(&self) -> String {
+        match (self.short_reference(), self.subject.entity) {
+            (Some(reference), _) => reference.to_string(),
+            (None, EntityType::System) => "the system".to_owned(),
+            (None, entity) => format!("{entity} {}", self.subject.id()),
+        }
+    }
+
     /// Its object in the projection of its type.
     pub fn projection(&self) -> Value {
         let mut object = Map::new();

@@ -119,7 +119,13 @@ pub fn parse(text: &str) -> Result<(Settings, Vec<String>)> {
     if blank {
         return Ok((config, warnings));
     }
-    let wrong = |why: String| Error::usage(format!("{CONFIG_FILE}: {}", why.lines().next().unwrap_or_default()));
+    let wrong = |why: String| {
+        let line = why.lines().next().unwrap_or_default();
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        // The parser adds advice for programmers.
+        let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or(line);
+        Error::usage(format!("{CONFIG_FILE}: {line}"))
+    };
     let file: Value = serde_saphyr::from_str(text).map_err(|e| wrong(e.to_string()))?;
     let Value::Object(sections) = file else { return Err(wrong("must be a map of sections".to_owned())) };
     for (section, members) in sections {

@@ -67,13 +67,13 @@ impl<'a> Writer<'a> {
                 HeadLine::Good(_) => {}
                 HeadLine::Other => {
                     return Err(Error::corrupt(format!(
-                        "the published head, event {}, is not in the log at its offset",
+                        "the log has changed: its last published event, {}, is not where it was written",
                         record.head.id
                     )));
                 }
                 HeadLine::Missing => {
                     return Err(Error::corrupt(format!(
-                        "the log ends before its published head, event {}",
+                        "the end of the log is missing: it does not reach its last published event, {}",
                         record.head.id
                     )));
                 }

@@ -134,7 +134,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
             return Err(Error::refused(Reason::LimitReached, why));
         }
         if work.as_deep_work().extensions() >= times {
-            let why = format!("extension limit of {} reached: {times}", work.name());
+            let why = format!("{} cannot be extended again; at most {times} extensions", work.name());
             return Err(Error::refused(Reason::LimitReached, why));
         }
         if work.as_deep_work().minutes().saturating_add(minutes) > max {

@@ -26,12 +26,12 @@ pub(super) fn membership(ctx: &Context, state: &State) -> Result<Membership> {
     if let (Shell::Agents(me), Some(agent)) = (&ctx.caller.shell, session.as_session().agent())
         && me != agent
     {
-        return Ok(Membership::OtherAgentsSession(format!("{} is a session of agent {agent}", session.name())));
+        return Ok(Membership::OtherAgentsSession(format!("{} belongs to agent {agent}", session.name())));
     }
     // A session past its limit was ended when the transaction was opened.
     let ended = session.phase != machine::Phase::Active;
     Ok(match project::project_of(&session) {
         Some(project) if !ended => Membership::Session(project),
-        _ => Membership::InvalidSession(format!("session {} has ended; log out, then log in again", session.name())),
+        _ => Membership::InvalidSession(format!("session {} has ended; log in again", session.name())),
     })
 }

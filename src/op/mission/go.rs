@@ -482,7 +482,10 @@ fn requirement(state: &State, mission: &Entity) -> Result<Subject> {
     };
     let unapproved = |why: String| Error::refused(Reason::ApprovalRequired, why);
     let Some(requirement) = requirement else {
-        return Err(unapproved(format!("{} requires a requirement approved by an operator", mission.name())));
+        return Err(unapproved(format!(
+            "{} has no approved requirement; set one with hf-state set REQUIREMENT=REF",
+            mission.name()
+        )));
     };
     match approval::approved(state, Question::Requirement, &requirement) {
         Some(_) => Ok(requirement),

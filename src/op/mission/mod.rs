@@ -68,8 +68,11 @@ fn view_of(state: &State, mission: Entity) -> MissionView {
     MissionView { m1: MissionFile::of_mission(state, &mission), mission, busy, warnings: Vec::new() }
 }
 
+/// What `set` can change.
+const SETTABLE: &str = "GOAL, TASK_ID, LOGREF, OPEN_K, LAST_ACTION, NEXT_ACTION, REQUIREMENT";
+
 fn no_mission() -> Error {
-    Error::not_found("no mission yet")
+    Error::not_found("no mission yet; hf-state start begins one")
 }
 
 /// A mission to start.
@@ -179,7 +182,7 @@ fn set_one(state: &State, name: &str, value: Option<&str>, members: &mut Map<Str
         ("OPEN_K", open) => ("open_k", open.map(open_points).transpose()?),
         (name, value) => {
             let line = LINES.iter().find(|(known, _)| *known == name);
-            let (_, member) = line.ok_or_else(|| Error::usage(format!("unknown line '{name}' of M1.md")))?;
+            let (_, member) = line.ok_or_else(|| Error::usage(format!("unknown key '{name}'; one of {SETTABLE}")))?;
             (*member, value.map(str::to_owned))
         }
     };

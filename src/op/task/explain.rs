@@ -118,11 +118,14 @@ impl Chain<'_> {
             }
             Phase::Assigned => {
                 let until = self.until(task);
-                self.push(format!("{name} is held by {}{until}, not started", known.last_holder().unwrap_or("nobody")));
+                self.push(format!(
+                    "{name} is claimed by {}{until}, but not started",
+                    known.last_holder().unwrap_or("nobody")
+                ));
             }
             Phase::Running => {
                 let until = self.until(task);
-                self.push(format!("{name} is held by {}{until}", known.last_holder().unwrap_or("nobody")));
+                self.push(format!("{name} is claimed by {}{until}", known.last_holder().unwrap_or("nobody")));
                 let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
                 if let Some(run) = run {
                     let step = format!(
@@ -136,7 +139,12 @@ impl Chain<'_> {
             }
             phase => {
                 let why = known.abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
-                self.push(format!("{name} has been {phase} since {since}{why}"));
+                self.push(match phase {
+                    Phase::Succeeded => format!("{name} succeeded at {since}"),
+                    Phase::Aborted => format!("{name} was aborted at {since}{why}"),
+                    Phase::Archived => format!("{name} was archived at {since}"),
+                    _ => format!("{name} has been {phase} since {since}{why}"),
+                });
                 if let Some(failure) = known.failure() {
                     let class = known.error_class().unwrap_or_default();
                     let retries = match known.retry_count() {
@@ -144,7 +152,8 @@ impl Chain<'_> {
                         1 => "retried once".to_owned(),
                         retries => format!("retried {retries} times"),
                     };
-                    self.push(format!("it failed ({class}): {failure}; {retries}"));
+                    let what = if phase == Phase::Succeeded { "an earlier attempt" } else { "it" };
+                    self.push(format!("{what} failed ({class}): {failure}; {retries}"));
                 }
                 self.successor(task);
             }
@@ -159,7 +168,7 @@ impl Chain<'_> {
             None if task.as_task().has_lease()
                 && project.is_some_and(|project| project::phase(self.state, &project) == Phase::Paused) =>
             {
-                " with a lease that restarts at the resume".to_owned()
+                "; the lease starts again when the project is resumed".to_owned()
             }
             None => String::new(),
         }

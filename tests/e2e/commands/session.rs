@@ -314,7 +314,7 @@ fn another_agents_session_cannot_be_used() {
     for line in ["hf-task claim T-0002", "hf-task propose x", "hf-checkpoint here", "hf-deepwork start --flexible x"] {
         let before = hive.contents();
         let reply = within(&hive, &shell, line).expect_exit(3);
-        assert!(reply.get("SUM").contains("S-0001 is a session of agent a"), "{line}: {reply:#?}");
+        assert!(reply.get("SUM").contains("S-0001 belongs to agent a"), "{line}: {reply:#?}");
         assert!(hive.contents() == before, "{line}");
     }
     // A person may look after anybody's.

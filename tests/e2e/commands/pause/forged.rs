@@ -98,7 +98,7 @@ fn the_audit_finds_changes_to_an_archived_project_in_a_forged_log() {
     ok(&hive, "hf-task propose Form");
     ok(&hive, "hf-pause --archive");
     let task = format!("task:{}", id(&hive, "task", "T-0001"));
-    let archived = "project main is archived, which is final; it is read-only";
+    let archived = "project main is archived and read-only, which is final";
     for (actor, kind, subject, payload) in [
         ("user:jo", Kind::TaskAborted, task.as_str(), json!({})),
         ("user:jo", Kind::TaskAssigned, &task, json!({"holder": "user:jo"})),

@@ -217,7 +217,7 @@ fn a_hand_edited_state_file_is_set_aside_reported_and_rebuilt() {
     fs::create_dir_all(fresh.vault().join("Autonomous/state")).unwrap();
     let file = fresh.vault().join("Autonomous/state/M1.md");
     write_private(&file, b"my plan");
-    refuses(&fresh, "hf-state show", 6, "no mission yet");
+    refuses(&fresh, "hf-state show", 6, "no mission yet; hf-state start begins one");
     assert!(state(&fresh, &["start", "Login"]).stderr.contains("kept it as"));
     assert_eq!(beside_m1(&fresh).len(), 1);
     keeps_the_rules(&hive);

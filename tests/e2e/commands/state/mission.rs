@@ -15,7 +15,7 @@ fn there_is_one_mission_at_a_time_and_having_none_is_reported() {
     for line in
         ["hf-state show", "hf-state round", "hf-state done", "hf-state fail", "hf-state set OPEN_K=K1", "hf-state go"]
     {
-        refuses(&hive, line, 6, "no mission yet");
+        refuses(&hive, line, 6, "no mission yet; hf-state start begins one");
     }
     ok(&hive, "hf-state start Login");
     refuses(&hive, "hf-state start Logout", 3, "is still running; only one mission can run at a time");
