@@ -88,8 +88,14 @@ pub fn bound_to(state: &State, question: Question, target: &Subject, change: Opt
             let text = serde_jcs::to_string(change?).expect("parsed JSON always has a canonical form");
             Some(Digest::of_bytes(text.as_bytes()).to_string())
         }
-        Question::Requirement => state.entity(target)?.as_requirement().content().map(str::to_owned),
-        Question::Destructive => state.entity(target)?.as_task().content().map(str::to_owned),
+        Question::Requirement | Question::Destructive => {
+            let target = state.entity(target)?;
+            match target.subject.entity {
+                EntityType::Requirement => target.as_requirement().content().map(str::to_owned),
+                EntityType::Task => target.as_task().content().map(str::to_owned),
+                _ => None,
+            }
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::event::{Draft, Event, Kind};
 use crate::state::State;
 
 /// The state of an audit after the events so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Audit {
     state: State,
     /// In log order, which is also sorted.

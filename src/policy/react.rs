@@ -28,6 +28,10 @@ pub fn react(state: &State, settings: &Settings, cause: &Event, mint: &mut dyn F
     let (Some(kind), Ok(subject)) = (cause.event_type.known(), Subject::parse(&cause.subject)) else {
         return Vec::new();
     };
+    // A forged log may name anything.
+    if !kind.fits(&subject) {
+        return Vec::new();
+    }
     let mut reactor = Reactor { state, settings, cause, subject, mint, drafts: Vec::new() };
     reactor.follow(kind);
     reactor.follow_branches(kind);

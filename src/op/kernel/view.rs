@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::transaction::Transaction;
-use crate::base::{Result, Subject};
+use crate::base::{EntityType, Result, Subject};
 use crate::policy::Settings;
 use crate::policy::due::{Due, Moment};
 use crate::state::{Entity, State};
@@ -79,7 +79,7 @@ impl<'v> View<'v> {
     /// What is due about a subject or, if it is a task, about its run.
     pub fn due_of(&self, subject: &Subject) -> Option<&Due> {
         let of_run = |due: &&Due| {
-            let run = self.state().entity(&due.subject);
+            let run = self.state().entity(&due.subject).filter(|run| run.subject.entity == EntityType::Run);
             run.and_then(|run| run.as_run().task()).as_ref() == Some(subject)
         };
         self.due.iter().find(|due| due.subject == *subject).or_else(|| self.due.iter().find(of_run))

@@ -168,7 +168,7 @@ impl Chain<'_> {
             None if task.as_task().has_lease()
                 && project.is_some_and(|project| project::phase(self.state, &project) == Phase::Paused) =>
             {
-                "; the lease starts again when the project is resumed".to_owned()
+                " (the lease starts again when the project is resumed)".to_owned()
             }
             None => String::new(),
         }

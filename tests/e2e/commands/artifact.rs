@@ -84,7 +84,7 @@ fn content_is_stored_with_its_manifest_and_can_be_read_back() {
         &hive,
         "hf-artifact invalidate ART-0001 --reason x",
         3,
-        "artifact:<ulid> is Validated, which does not allow ArtifactInvalidated; allowed: ArtifactCorrupted",
+        "ART-0001 is Validated, which does not allow ArtifactInvalidated; allowed: ArtifactCorrupted",
     );
     keeps_the_rules(&hive);
 }

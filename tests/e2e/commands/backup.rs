@@ -18,7 +18,7 @@ fn a_backup_is_a_vault_with_the_same_log() {
     assert_eq!(
         reply.masked(&hive),
         format!(
-            "EXIT:0\nSTATUS:BACKED_UP\nNEXT:NONE\nSUM:2 events in {files} files\nPATH:<dir>/copies/monday\nEVENTS:2\n\
+            "EXIT:0\nSTATUS:BACKED_UP\nNEXT:NONE\nSUM:copied {files} files with 2 events\nPATH:<dir>/copies/monday\nEVENTS:2\n\
              HEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\nFILES:{files}\nBYTES:{bytes}\n",
             files = copied.len()
         )

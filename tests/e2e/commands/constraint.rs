@@ -61,7 +61,7 @@ fn a_rejected_constraint_never_becomes_active() {
 fn an_agent_may_propose_a_constraint_but_nobody_applies_it_without_a_decision() {
     let hive = TestVault::new();
     ok(&hive, "hf-constraint apply Hurry --actor agent:a");
-    refuses(&hive, "hf-decide approve DEC-0001 --actor agent:a", 3, "is for an operator");
+    refuses(&hive, "hf-decide approve DEC-0001 --actor agent:a", 3, "requires an operator");
     let payload = json!({"text": "Hurry"}).to_string();
     for actor in ["user:jo", "agent:a", "core:reactor"] {
         let args = ["ConstraintApplied", "--subject", "constraint:c", "--payload", &payload, "--actor", actor];

@@ -62,7 +62,7 @@ fn approving_twice_is_a_duplicate_even_with_another_comment() {
         &hive,
         "hf-decide reject DEC-0001 --reason no",
         3,
-        "decision:<ulid> is Approved, which does not allow DecisionRejected; allowed: DecisionSuperseded",
+        "DEC-0001 is Approved, which does not allow DecisionRejected; allowed: DecisionSuperseded",
     );
 }
 
@@ -229,7 +229,7 @@ fn a_malformed_decision_request_is_refused() {
         &hive,
         "hf-decide approve REQ-0001",
         2,
-        "the subject of DecisionApproved must be a decision, not requirement:<ulid>",
+        "the subject of DecisionApproved must be a decision, not REQ-0001",
     );
     refuses(&hive, "hf-decide reject DEC-0001", 2, "--reason");
     ok(&hive, "hf-require propose Logout");

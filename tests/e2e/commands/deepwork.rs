@@ -50,7 +50,7 @@ fn the_list_compares_declared_and_actual_time_for_each_agent() {
     let list = at(&mut hive, 9000, "hf-deepwork list").expect_exit(0);
     assert_eq!(
         list.stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:2 deepworks\nCOUNT:2\nHAS_MORE:no\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:2 periods of deep work\nCOUNT:2\nHAS_MORE:no\n\
          DEEP_WORK:DW-0001 Completed strict 45 10 One\nDEEP_WORK:DW-0002 Completed flexible - 12 Two\n"
     );
     let other = ok(&hive, "hf-deepwork list --agent b");
@@ -90,7 +90,7 @@ fn strict_deep_work_is_extended_at_most_twice_and_never_beyond_the_limit() {
     refuses(&hive, "hf-deepwork extend 41", 2, "the total would exceed 240 minutes");
     ok(&hive, "hf-deepwork extend 1");
     ok(&hive, "hf-deepwork extend 39");
-    let reply = refuses(&hive, "hf-deepwork extend 1", 3, "extension limit of DW-0001 reached: 2");
+    let reply = refuses(&hive, "hf-deepwork extend 1", 3, "DW-0001 cannot be extended again; at most 2 extensions");
     assert_eq!(reply.get("STATUS"), "REFUSED");
     ok(&hive, "hf-deepwork start --flexible Other");
     refuses(&hive, "hf-deepwork extend 1", 2, "flexible deep work has no time limit to extend");
@@ -348,7 +348,7 @@ fn files_of_an_older_version_are_renamed_once_with_their_contents() {
         let first = ok(&hive, &line);
         assert_eq!(
             first.stdout,
-            "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:3 renamed\nDID:extended_processing deep_work\n\
+            "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:3 files renamed\nDID:extended_processing deep_work\n\
              DID:expired.20250102000000.txt 20250102000000.expired.txt\n\
              DID:processed.20250101000000.txt 20250101000000.completed.txt\n"
         );
@@ -362,7 +362,7 @@ fn files_of_an_older_version_are_renamed_once_with_their_contents() {
             assert_eq!(read(&new.join(name)), text);
         }
         let second = ok(&hive, &line);
-        assert_eq!((second.get("STATUS"), second.get("SUM")), ("DUPLICATE", "0 renamed"));
+        assert_eq!((second.get("STATUS"), second.get("SUM")), ("DUPLICATE", "0 files renamed"));
         assert!(!old.exists() && fs::read_dir(&new).unwrap().count() == 4);
     }
 }
@@ -386,6 +386,6 @@ fn an_unknown_agent_has_an_empty_list() {
     let hive = TestVault::new();
     assert_eq!(
         ok(&hive, "hf-deepwork list --agent nobody").stdout,
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 deepworks\nCOUNT:0\nHAS_MORE:no\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:0 periods of deep work\nCOUNT:0\nHAS_MORE:no\n"
     );
 }

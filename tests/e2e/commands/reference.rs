@@ -40,7 +40,7 @@ fn a_reference_has_a_number_and_four_digits_of_the_content_hash() {
     }
     let reply = ok(&hive, "hf-ref add spec.md");
     assert_eq!((reply.get("STATUS"), reply.get("REF")), ("RECORDED", second.as_str()));
-    let reply = refuses(&hive, &format!("hf-ref resolve {first}"), 3, "has a different hash now");
+    let reply = refuses(&hive, &format!("hf-ref resolve {first}"), 3, "is out of date; the current reference is");
     assert!(reply.get("SUM").contains(&second), "{reply:#?}");
     ok(&hive, &format!("hf-ref resolve {second}"));
     // And back again.

@@ -78,7 +78,7 @@ fn an_approved_requirement_can_be_superseded() {
         &hive,
         "hf-require supersede REQ-0002",
         3,
-        "requirement:<ulid> is Proposed, which does not allow RequirementSuperseded; allowed: RequirementAnalyzed, \
+        "REQ-0002 is Proposed, which does not allow RequirementSuperseded; allowed: RequirementAnalyzed, \
          RequirementRejected",
     );
     keeps_the_rules(&hive);

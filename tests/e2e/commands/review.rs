@@ -113,7 +113,7 @@ fn a_reviewer_out_of_turn_is_told_whose_turn_it_is() {
     let reply = hive.refuses_input("review", &["record", "--reviewer", "gem"], "PASS: x", 3);
     assert_eq!(
         reply.stdout,
-        "EXIT:3\nSTATUS:REFUSED\nNEXT:ACTION hf-review status\nSUM:it is the turn of gpt, not of 'gem'\nREASON:not_your_turn\n"
+        "EXIT:3\nSTATUS:REFUSED\nNEXT:ACTION hf-review status\nSUM:it is gpt's turn, not gem's\nREASON:not_your_turn\n"
     );
     said(&hive, "gpt", "PASS: x");
     assert_eq!(
@@ -268,7 +268,7 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
         hive.refuses("append", &args, code).get("SUM").to_owned()
     };
     for (subject, payload, code, why) in [
-        ("review:R-gpt-0002", reply("gpt", "PASS: x", json!([])), 3, "it is the turn of gem, not of 'gpt'"),
+        ("review:R-gpt-0002", reply("gpt", "PASS: x", json!([])), 3, "it is gem's turn, not gpt's"),
         (
             "review:R-gem-0001",
             reply("gem", "fine", json!([])),
@@ -329,7 +329,7 @@ fn raw_appends_follow_the_same_rules_and_the_audit_finds_violations() {
             ),
         ],
     );
-    assert!(found.iter().any(|found| found.contains("it is the turn of gpt, not of 'gem'")), "{found:#?}");
+    assert!(found.iter().any(|found| found.contains("it is gpt's turn, not gem's")), "{found:#?}");
 }
 
 #[test]

@@ -21,13 +21,13 @@ fn every_session_reply_is_complete() {
     let hive = TestVault::new();
     assert_eq!(
         ok(&hive, "hf-session next --agent a").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:a hold: no_task\nREASON:no_task\nACTION:hold\nPROJECT:main\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:a: wait; no task is ready\nREASON:no_task\nACTION:hold\nPROJECT:main\n"
     );
     ok(&hive, "hf-task propose Form");
     let next = ok(&hive, "hf-session next --agent a");
     assert_eq!(
         next.masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session login --agent a\nSUM:a start\nACTION:start\nPROJECT:main\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session login --agent a\nSUM:a: start with T-0001\nACTION:start\nPROJECT:main\n\
          TASK_ID:T-0001\n"
     );
     let login = hive.run_next(&next).expect_exit(0);
@@ -80,7 +80,7 @@ fn every_session_reply_is_complete() {
     );
     assert_eq!(
         within(&hive, &shell, "hf-session next").expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session logout\nSUM:a exit: no_task\nREASON:no_task\nACTION:exit\nPROJECT:main\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session logout\nSUM:a: log out; no task is ready\nREASON:no_task\nACTION:exit\nPROJECT:main\n"
     );
     assert_eq!(
         within(&hive, &shell, "hf-session task").expect_exit(1).masked(&hive),

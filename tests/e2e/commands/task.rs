@@ -138,7 +138,7 @@ fn a_transient_failure_is_retried_and_a_permanent_one_is_not() {
     assert_eq!(
         ok(&hive, "hf-task explain T-0001").all("BECAUSE"),
         [
-            "T-0001 has been Aborted since 2026-01-31T12:00:00Z: no-such-api",
+            "T-0001 was aborted at 2026-01-31T12:00:00Z: no-such-api",
             "it failed (permanent): no-such-api; retried once"
         ]
     );
@@ -286,7 +286,7 @@ fn nobody_else_can_work_on_a_held_task() {
         assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("not_holder", "NONE"), "{line}");
     }
     refuses(&hive, "hf-task abort T-0001 --actor agent:b", 3, "T-0001 is held by agent:a");
-    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned, which does not allow TaskAssigned");
+    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned (held by agent:a), which does not allow TaskAssigned");
     ok(&hive, "hf-task start T-0001 --actor agent:a");
     let run = format!("run:{}", ok(&hive, "hf-task show T-0001").all("ENTITY")[0].split([':', ' ']).nth(1).unwrap());
     for kind in ["Heartbeat", "RunFinished", "RunCrashed", "RunTimedOut"] {
@@ -314,7 +314,8 @@ fn an_illegal_step_names_the_state_the_event_and_the_legal_ones() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
     let on = |state: &str, kind: &str, legal: &str| {
-        format!("task:<ulid> is {state}, which does not allow {kind}; allowed: {legal}")
+        let held = if state == "Assigned" { " (held by user:jo)" } else { "" };
+        format!("T-0001 is {state}{held}, which does not allow {kind}; allowed: {legal}")
     };
     refuses(&hive, "hf-task start T-0001", 3, &on("Ready", "RunStarted", "TaskAssigned, TaskAborted"));
     refuses(&hive, "hf-task succeed T-0001", 3, &on("Ready", "TaskSucceeded", "TaskAssigned, TaskAborted"));

@@ -1,8 +1,13 @@
 //! hf-verify --policy: a log whose bytes are all good, and that still broke the rules.
 
-use hiveforge::base::{Timestamp, Ulid};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hiveforge::base::{EntityType, Subject, Timestamp, Ulid};
+use hiveforge::chain::check_line;
 use hiveforge::event::{Event, EventType, Kind};
-use serde_json::{Value, json};
+use hiveforge::policy::audit::Audit;
+use serde_json::{Map, Value, json};
 
 use crate::support::test_vault::{TestVault, forged};
 
@@ -131,7 +136,7 @@ fn an_illegal_transition_is_found() {
         &hive,
         &events[2],
         &[
-            "requirement:r1 is Proposed, which does not allow RequirementVerified; allowed: RequirementAnalyzed, RequirementRejected",
+            "REQ-0001 is Proposed, which does not allow RequirementVerified; allowed: RequirementAnalyzed, RequirementRejected",
         ],
     );
     let (hive, events) = going_on_with(vec![forged(1, Kind::TaskReady, "task:t", json!({}))]);
@@ -142,7 +147,7 @@ fn an_illegal_transition_is_found() {
         &hive,
         &events[2],
         &[
-            "requirement:r1 is Proposed, which does not allow RequirementProposed; allowed: RequirementAnalyzed, RequirementRejected",
+            "REQ-0001 is Proposed, which does not allow RequirementProposed; allowed: RequirementAnalyzed, RequirementRejected",
         ],
     );
 }
@@ -168,7 +173,7 @@ fn a_log_begins_with_its_vault_and_only_once() {
         &events[1],
         &[
             "VaultInitialized is not the first event",
-            "system is Running, which does not allow VaultInitialized; allowed: EmergencyStopIssued, TailQuarantined, VaultRecovered, SettingsChanged, MachineSuspended, MachineBooted, ClockStepped",
+            "the system is Running, which does not allow VaultInitialized; allowed: EmergencyStopIssued, TailQuarantined, VaultRecovered, SettingsChanged, MachineSuspended, MachineBooted, ClockStepped",
         ],
     );
 }
@@ -268,4 +273,60 @@ fn a_time_going_back_without_a_clock_change_is_found() {
     let (hive, events) = going_on_with(vec![proposed(900), back]);
     let (before, then) = (events[1].timestamp, events[2].timestamp);
     violates(&hive, &events[2], &[&format!("its time {then} is before {before}, and no clock change was recorded")]);
+}
+
+/// The events of a log with many types of entities.
+fn rich_log() -> Vec<Event> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vault-0.1.0/Vault/Akashic/events");
+    let mut lines = Vec::new();
+    for month in std::fs::read_dir(dir).unwrap() {
+        for segment in std::fs::read_dir(month.unwrap().path()).unwrap() {
+            let text = std::fs::read_to_string(segment.unwrap().path()).unwrap();
+            lines.extend(text.lines().map(|line| check_line(line.as_bytes()).unwrap()));
+        }
+    }
+    lines.sort_by_key(|event: &Event| event.id);
+    lines
+}
+
+#[test]
+fn an_event_about_the_wrong_type_of_entity_is_found_whatever_its_kind() {
+    let events = rich_log();
+    let mut before = Audit::default();
+    let mut subjects: BTreeMap<EntityType, Subject> = BTreeMap::new();
+    for event in &events {
+        before.take(event);
+        let subject = Subject::parse(&event.subject).unwrap();
+        subjects.entry(subject.entity).or_insert(subject);
+    }
+    assert!(subjects.len() >= 14, "{subjects:?}");
+    let last = events.last().unwrap();
+    let (mut fitting, mut others) = (0, 0);
+    for kind in Kind::ALL {
+        for subject in subjects.values() {
+            for target in subjects.values() {
+                // Every member names something, and nothing of the right type.
+                let fields = kind.row().fields.iter().map(|field| field.name);
+                let mut payload: Map<String, Value> =
+                    fields.map(|name| (name.to_owned(), target.id().into())).collect();
+                if payload.contains_key("target") {
+                    payload.insert("target".to_owned(), target.to_string().into());
+                    payload.insert("kind".to_owned(), "destructive_operation".into());
+                } else if target.entity != EntityType::Task {
+                    continue;
+                }
+                let mut event = forged(1, *kind, &subject.to_string(), Value::Object(payload));
+                event.timestamp = Timestamp(last.timestamp.0 + 1);
+                event.id = Ulid::from_parts(last.id.timestamp_ms() + 1000, 7);
+                let findings = before.clone().take(&event);
+                if kind.fits(subject) {
+                    fitting += 1;
+                } else {
+                    others += 1;
+                    assert_ne!(findings, Vec::<String>::new(), "{kind} {subject}");
+                }
+            }
+        }
+    }
+    assert!(fitting > 70 && others > 500, "{fitting} {others}");
 }

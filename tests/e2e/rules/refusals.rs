@@ -21,17 +21,17 @@ fn deep(levels: usize) -> String {
 fn append_refuses_a_malformed_payload() {
     let hive = TestVault::new();
     for (payload, reason) in [
-        (&b"{"[..], "not JSON"),
-        (b"title", "not JSON"),
-        (b"", "not JSON"),
-        (br#"{"title":"x"} {}"#, "not JSON"),
+        (&b"{"[..], "invalid JSON"),
+        (b"title", "invalid JSON"),
+        (b"", "invalid JSON"),
+        (br#"{"title":"x"} {}"#, "invalid JSON"),
         (b"[]", "the payload must be a JSON object"),
         (b"\"x\"", "the payload must be a JSON object"),
         (b"null", "the payload must be a JSON object"),
         (br#"{"title":"x","a":1,"a":1}"#, "duplicate key \"a\""),
         (br#"{"title":"x","a":{"hash":"1","hash":"2"}}"#, "duplicate key \"hash\""),
         (br#"{"title":"x\u0000"}"#, "a string contains a NUL character"),
-        (br#"{"title":"\ud800"}"#, "not JSON"),
+        (br#"{"title":"\ud800"}"#, "invalid JSON"),
         (b"{\"title\":\"\xff\"}", "not UTF-8"),
         (b"\xef\xbb\xbf{\"title\":\"x\"}", "byte order mark"),
         (br#"{"title":"x","n":9007199254740992}"#, "beyond"),
@@ -69,7 +69,7 @@ fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
         ("Nonsense", "requirement:r", 2, "unknown event type 'Nonsense'"),
         ("", "requirement:r", 2, "unknown event type ''"),
         ("RequirementProposed", "task:t", 2, "the subject of RequirementProposed must be a requirement, not task:t"),
-        ("RequirementProposed", "system", 2, "the subject of RequirementProposed must be a requirement, not system"),
+        ("RequirementProposed", "system", 2, "the subject of RequirementProposed must be a requirement, not the system"),
         ("RequirementProposed", "requirement:../x", 2, "invalid id '../x'"),
         ("RequirementProposed", "requirement:", 2, "invalid id ''"),
         ("RequirementProposed", &too_long, 2, "invalid id"),
@@ -144,7 +144,7 @@ fn an_illegal_step_is_refused_and_names_the_legal_ones() {
     let reply = hive.refuses("append", &["RequirementVerified", "--subject", "requirement:r"], 3);
     assert_eq!(
         reply.stdout,
-        "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:requirement:r is Proposed, which does not allow RequirementVerified; \
+        "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:REQ-0001 is Proposed, which does not allow RequirementVerified; \
          allowed: RequirementAnalyzed, RequirementRejected\nREASON:illegal_transition\n"
     );
     hive.append("TaskProposed", "task:t", json!({"title": "x"}));
@@ -152,7 +152,7 @@ fn an_illegal_step_is_refused_and_names_the_legal_ones() {
     let reply = hive.refuses("append", &["RunStarted", "--payload", r#"{"task_id":"t"}"#], 3);
     assert_eq!(
         reply.get("SUM"),
-        "task:t is Ready, which does not allow RunStarted; allowed: TaskAssigned, TaskAborted"
+        "T-0001 is Ready, which does not allow RunStarted; allowed: TaskAssigned, TaskAborted"
     );
 }
 
@@ -357,7 +357,7 @@ fn a_batch_line_with_crlf_a_bom_or_an_unknown_member_is_refused() {
         (line.replace("{\"title\":\"x\"}", "null"), "invalid payload; must be an object"),
         ("[]\n".to_owned(), "not a JSON object; each line of a batch must be one"),
         ("{}\n".to_owned(), "missing event_type"),
-        ("\n".to_owned(), "not JSON"),
+        ("\n".to_owned(), "invalid JSON"),
     ] {
         let reply = hive.refuses_input("append", &["--batch"], input, 2);
         assert!(reply.get("SUM").starts_with("line 1: ") && reply.get("SUM").contains(reason), "{reply:#?}");

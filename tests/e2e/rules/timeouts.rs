@@ -181,7 +181,7 @@ fn an_expired_task_can_be_claimed_without_a_watchdog() {
     held(&hive, "agent:a");
     hive.at("2026-01-31T12:15:00Z");
     sh(&hive, "hf-task claim --actor agent:b").expect_exit(1);
-    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned, which does not allow TaskAssigned");
+    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned (held by agent:a), which does not allow TaskAssigned");
     hive.at("2026-01-31T12:15:01Z");
     let before = kinds(&hive).len();
     let claimed = ok(&hive, "hf-task claim --actor agent:b");
@@ -379,4 +379,50 @@ fn a_run_timing_out_after_its_task_was_stopped_changes_nothing() {
     assert_eq!(ok(&hive, "hf-watchdog").get("STATUS"), "STOPPED");
     assert_eq!(state(&hive, "T-0001"), "Aborted");
     assert!(!id(&hive, "task", "T-0001").is_empty());
+}
+
+#[test]
+fn every_list_can_be_read_while_anything_is_overdue() {
+    let mut hive = TestVault::new();
+    for line in [
+        "hf-require propose Login",
+        "hf-require analyze REQ-0001 fine",
+        "hf-task propose Form",
+        "hf-task propose Page",
+        "hf-task propose Drop --destructive",
+        "hf-task claim T-0001 --lease 1m --actor agent:a",
+        "hf-task claim T-0002 --lease 1m --actor agent:b",
+        "hf-task start T-0002 --actor agent:b",
+        "hf-session login --agent c --ttl 1m",
+        "hf-deepwork start --strict 1 Rendering --agent d",
+    ] {
+        ok(&hive, line);
+    }
+    hive.at("2026-02-28T12:00:00Z");
+    for line in [
+        "hf-task list",
+        "hf-task explain T-0001",
+        "hf-task explain T-0002",
+        "hf-task show T-0002",
+        "hf-session list",
+        "hf-decide list",
+        "hf-deepwork list",
+        "hf-deepwork status --agent d",
+        "hf-require show REQ-0001",
+        "hf-artifact list",
+        "hf-branch list --agent c",
+        "hf-project tasks",
+        "hf-project runs",
+        "hf-project agents",
+        "hf-project",
+        "hf-status",
+        "hf-session next --agent a",
+        "hf-lineage T-0002",
+        "hf-verify --policy",
+        "hf-watchdog --check",
+    ] {
+        let reply = sh(&hive, line);
+        assert!(matches!(reply.get("EXIT"), "0" | "1" | "3"), "{line}: {reply:#?}");
+    }
+    assert!(ok(&hive, "hf-task list").all("ENTITY").iter().any(|line| line.contains("due=")));
 }

@@ -78,7 +78,7 @@ fn one_bad_line_rejects_the_whole_batch_and_is_named() {
         (
             vec![&requirement, &task, &given_up, &ready],
             3,
-            "line 4: task:t is Aborted, which does not allow TaskReady; allowed: TaskArchived",
+            "line 4: T-0001 is Aborted, which does not allow TaskReady; allowed: TaskArchived",
         ),
     ] {
         let lines: Vec<Value> = lines.into_iter().cloned().collect();
@@ -86,7 +86,7 @@ fn one_bad_line_rejects_the_whole_batch_and_is_named() {
         assert_eq!(reply.get("SUM"), sum);
     }
     let reply = hive.refuses_input("append", &["--batch"], jsonl(&story()) + "{\n", 2);
-    assert!(reply.get("SUM").starts_with("line 4: not JSON"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("line 4: invalid JSON"), "{reply:#?}");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn an_interrupted_stream_reports_its_progress_and_can_be_repeated() {
 fn a_stream_keeps_everything_before_an_unreadable_line() {
     let hive = TestVault::new();
     let reply = hive.pipe("append", &["--stream"], jsonl(&keyed(0..3)) + "{\n").expect_exit(2);
-    assert!(reply.get("SUM").starts_with("3 events recorded, 0 already recorded: line 4: not JSON"), "{reply:#?}");
+    assert!(reply.get("SUM").starts_with("3 events recorded, 0 already recorded: line 4: invalid JSON"), "{reply:#?}");
     assert_eq!(hive.events().len(), 4);
 }
 

@@ -248,7 +248,7 @@ fn a_forged_log_is_detected() {
     assert_eq!(
         found(vec![("agent:ann", Kind::BranchCompleted, "branch:ann", json!({}))]),
         [
-            "branch:ann is Active, which does not allow BranchCompleted; allowed: ThreadCompleted, ThreadAborted, NoteRecorded, MessageSent, MessageRead"
+            "BR-0001 is Active, which does not allow BranchCompleted; allowed: ThreadCompleted, ThreadAborted, NoteRecorded, MessageSent, MessageRead"
         ]
     );
     let alone = json!({"persona_id": "ann", "branch_type": "free", "label": "x"});

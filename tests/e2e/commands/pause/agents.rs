@@ -41,7 +41,7 @@ fn an_agent_at_work_is_asked_to_leave() {
     }
     assert_eq!(
         within(&hive, &shell, "hf-session next").expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session logout\nSUM:a exit: project_paused\nREASON:project_paused\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:ACTION hf-session logout\nSUM:a: log out; project main is paused\nREASON:project_paused\n\
          ACTION:exit\nPROJECT:main\nTASK_ID:T-0001\n"
     );
     keeps_the_rules(&hive);

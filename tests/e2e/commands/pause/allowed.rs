@@ -202,7 +202,7 @@ fn a_task_in_a_paused_project_explains_itself() {
         because(&hive, "T-0001"),
         [
             paused,
-            "T-0001 is held by agent:a with a lease that restarts at the resume",
+            "T-0001 is claimed by agent:a (the lease starts again when the project is resumed)",
             "RUN-0001 has been running since 2026-01-31T12:00:00Z, last heartbeat 2026-01-31T12:00:00Z"
         ]
     );
@@ -212,11 +212,11 @@ fn a_task_in_a_paused_project_explains_itself() {
     );
     assert_eq!(
         because(&hive, "T-0003"),
-        [paused, "T-0003 is held by agent:a with a lease that restarts at the resume, not started"]
+        [paused, "T-0003 is claimed by agent:a (the lease starts again when the project is resumed), but not started"]
     );
     ok(&hive, "hf-resume");
     let until = moment(5900);
-    assert_eq!(because(&hive, "T-0003"), [format!("T-0003 is held by agent:a until {until}, not started")]);
+    assert_eq!(because(&hive, "T-0003"), [format!("T-0003 is claimed by agent:a until {until}, but not started")]);
 }
 
 #[test]

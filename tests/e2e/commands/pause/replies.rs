@@ -61,7 +61,7 @@ fn every_pause_reply_is_complete() {
     let refused = hive.refuses("resume", &[], 3);
     assert_eq!(
         refused.masked(&hive),
-        "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:project:main is Archived, which is final\n\
+        "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:project main is Archived, which is final\n\
          REASON:illegal_transition\n"
     );
     assert_eq!(hive.refuses("pause", &["again"], 3).get("REASON"), "illegal_transition");
