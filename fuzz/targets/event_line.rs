@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     // The fast reader never accepts what the plain one refuses, and returns the same.
     if let Some(link) = &fast {
         let event = checked.as_ref().expect("the strict reader accepts only what the plain one accepts");
-        assert_eq!(format!("{link:?}"), format!("{:?}", strict::ChainLink::of(event)));
+        assert_eq!(format!("{link:?}"), format!("{:?}", strict::ChainLink::from_event(event)));
     }
     if let Ok(event) = &checked {
         assert_eq!(Event::read(data).as_ref(), Ok(event));
