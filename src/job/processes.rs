@@ -125,8 +125,8 @@ impl RunProcesses {
                 None => Ended::Signalled { signal: status.terminating_signal().unwrap_or_default() },
             }),
             Some(stop) => {
-                let gone = || test_kill_process_group(self.group) == Err(Errno::SRCH);
-                (gone() || stop.give_up_at.is_some_and(|at| now >= at)).then(|| stop.ended.clone())
+                let is_gone = || test_kill_process_group(self.group) == Err(Errno::SRCH);
+                (is_gone() || stop.give_up_at.is_some_and(|at| now >= at)).then(|| stop.ended.clone())
             }
         }
     }
