@@ -1,5 +1,5 @@
-//! Limits that are visible from outside (in the log, in files, replies and options) or shared by several modules. A limit
-//! that is a detail of one module is a constant there. Names end with their unit, if there is one.
+//! Limits that are visible from outside (in the log, in files, replies and options) or shared by several modules. A
+//! limit that is a detail of one module is a constant there. Names end with their unit, if there is one.
 
 /// An event's line, including `hash` and the line end. Larger ones are refused.
 pub const EVENT_MAX_BYTES: usize = 1024 * 1024;

@@ -1,9 +1,9 @@
 //! The audit: replays a log against the rules, event by event.
 //!
-//! The hash chain proves that no byte was changed. The audit checks every event against the rules, the deadlines and the
-//! consequences that must follow, as far as the log alone can decide them, even if it was written without the commands.
-//! It cannot know whose shell recorded an event or whether a job had a supervisor, and it does not check the limits on
-//! tasks in progress and on the length of deep work.
+//! The hash chain proves that no byte was changed. The audit checks every event against the rules, the deadlines and
+//! the consequences that must follow, as far as the log alone can decide them, even if it was written without the
+//! commands. It cannot know whose shell recorded an event or whether a job had a supervisor, and it does not check the
+//! limits on tasks in progress and on the length of deep work.
 
 use std::collections::HashSet;
 

@@ -1,14 +1,15 @@
 //! What is overdue: every deadline whose expiry is recorded as an event. The limits on an agent's signs of life are in
 //! `liveness`.
 //!
-//! `Moment::due` is a pure function of the state, the settings, the time and the machine. The watchdog, transactions and
-//! hf-status all use it, so that they agree at any given time (`tests/e2e/rules/lateness.rs`). The audit uses
-//! `Moment::check`, which judges recorded timeouts by the same rules. At its limit something is still in time; it is due
-//! from the next second on.
+//! `Moment::due` is a pure function of the state, the settings, the time and the machine. The watchdog, transactions
+//! and hf-status all use it, so that they agree at any given time (`tests/e2e/rules/lateness.rs`). The audit uses
+//! `Moment::check`, which judges recorded timeouts by the same rules. At its limit something is still in time; it is
+//! due from the next second on.
 //!
 //! Leases, silence and sessions count only the time that the machine was awake; all other limits count calendar time.
-//! While the project is paused or the holder is in strict deep work, leases, silence and overtime do not count; afterwards
-//! they start again from the beginning. After a boot only leases and silence start again; overtime keeps counting.
+//! While the project is paused or the holder is in strict deep work, leases, silence and overtime do not count;
+//! afterwards they start again from the beginning. After a boot only leases and silence start again; overtime keeps
+//! counting.
 
 use std::collections::{BTreeMap, BTreeSet};
 

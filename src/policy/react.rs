@@ -1,8 +1,8 @@
 //! Reactions: consequences of an event that are recorded automatically, in the same batch; a long cascade continues in
 //! further batches.
 //!
-//! Every reaction depends on the current state and adds only what is still missing. So after the last batch of a cascade
-//! there is nothing left to add, and the audit can check a log by asking for reactions again.
+//! Every reaction depends on the current state and adds only what is still missing. So after the last batch of a
+//! cascade there is nothing left to add, and the audit can check a log by asking for reactions again.
 
 use serde_json::{Map, Value, json};
 

@@ -2,10 +2,10 @@
 //!
 //! First what is independent of the request: a cascade that was cut off, a stop that has only its flag, changed
 //! settings, a machine that slept or was restarted, a clock that was set, the caller's session. Then what the request
-//! concerns: its subject and what it names, with their tasks, runs and deep work; for a project, its claims and sessions;
-//! before a task is chosen, overdue claims. So a checkpoint does not cost more when much is due elsewhere. The rest is
-//! left to the watchdog. What is settled is recorded in separate batches before the request's, unless the batch already
-//! contains a request.
+//! concerns: its subject and what it names, with their tasks, runs and deep work; for a project, its claims and
+//! sessions; before a task is chosen, overdue claims. So a checkpoint does not cost more when much is due elsewhere.
+//! The rest is left to the watchdog. What is settled is recorded in separate batches before the request's, unless the
+//! batch already contains a request.
 
 use std::ops::ControlFlow;
 

@@ -1,7 +1,8 @@
 //! The transaction: every change is decided and recorded in one.
 //!
 //! It takes the lock, reads the log, records what is due, decides on any number of requests, and commits all of them in
-//! one batch with their consequences; a long cascade continues in further batches. No request is written before `commit`.
+//! one batch with their consequences; a long cascade continues in further batches. No request is written before
+//! `commit`.
 
 use std::fmt;
 

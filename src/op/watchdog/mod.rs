@@ -1,8 +1,9 @@
-//! hf-watchdog: one tick. It evaluates every rule on the state, the time, the supervisors of jobs and the files of agents,
-//! records what changed, and runs hooks after the lock is released.
+//! hf-watchdog: one tick. It evaluates every rule on the state, the time, the supervisors of jobs and the files of
+//! agents, records what changed, and runs hooks after the lock is released.
 //!
-//! An anomaly of an agent is recorded twice: when a rule starts to fail and when it passes again. In between, only hooks
-//! remind of it. What is overdue is recorded as its timeout; warnings and runaway actors are only reported.
+//! An anomaly of an agent is recorded twice: when a rule starts to fail and when it passes again. In between,
+//! hooks remind of it, and only attempts to wake the agent and their failure are recorded. What is overdue is recorded
+//! as its timeout; warnings and runaway actors are only reported.
 
 mod agents;
 mod hooks;
