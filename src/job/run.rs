@@ -215,7 +215,7 @@ impl JobRun<'_> {
         let began = clock::now();
         let timeout_at = self.spec.timeout.and_then(|timeout| clock::after(began, timeout));
         let mut beats = Beats::new(self.spec, began);
-        let mut look_at = began;
+        let mut check_at = began;
         loop {
             let now = clock::now();
             let continues = processes.look(now);
@@ -223,8 +223,8 @@ impl JobRun<'_> {
                 return ended;
             }
             let mut halt = None;
-            if continues && (now >= look_at || self.signals.asked().is_some()) {
-                look_at = now + CHECK_EVERY;
+            if continues && (now >= check_at || self.signals.asked().is_some()) {
+                check_at = now + CHECK_EVERY;
                 halt = self.halt_now(watch);
             }
             match halt {
@@ -236,7 +236,7 @@ impl JobRun<'_> {
                 None => {}
             }
             // Once the run is ending, its own timers no longer matter.
-            let timers = [timeout_at, beats.next, Some(look_at)].into_iter().filter(|_| continues).flatten();
+            let timers = [timeout_at, beats.next, Some(check_at)].into_iter().filter(|_| continues).flatten();
             let until = timers.chain(processes.next_at(now)).chain([now + CHECK_EVERY]).min();
             let Ok(ready) = processes.wait(until, self.signals, notice) else {
                 // Whatever happens here, the job continues.
@@ -245,7 +245,7 @@ impl JobRun<'_> {
             };
             if ready.notice {
                 notice.clear();
-                look_at = now;
+                check_at = now;
             }
             for stream in Stream::ALL {
                 output.push(stream, processes.read(stream, ready));
