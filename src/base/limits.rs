@@ -1,4 +1,5 @@
-//! Every limit of the toolkit. Each name ends with its unit.
+//! Limits that are visible from outside (in the log, in files, replies and options) or shared by several modules. A
+//! limit that is a detail of one module is a constant there. Names end with their unit, if there is one.
 
 /// An event's line, including `hash` and the line end. Larger ones are refused.
 pub const EVENT_MAX_BYTES: usize = 1024 * 1024;
@@ -25,10 +26,10 @@ pub const PARENTS_MAX_COUNT: usize = 100;
 pub const KEY_MAX_BYTES: usize = 256;
 /// The id part of a subject.
 pub const ID_MAX_CHARS: usize = 64;
-/// Events on one page of hf-log.
-pub const LOG_PAGE_MAX_EVENTS: usize = 500;
-/// Events on one page of hf-log by default.
-pub const LOG_PAGE_DEFAULT_EVENTS: usize = 100;
+/// Events or entities on one page of a list.
+pub const PAGE_MAX_COUNT: usize = 500;
+/// The same by default.
+pub const PAGE_DEFAULT_COUNT: usize = 100;
 /// How long a command waits for the vault's lock by default.
 pub const LOCK_TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 /// The longest duration that can be given: ten years.

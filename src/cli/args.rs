@@ -92,7 +92,7 @@ pub struct AgentArgs {
 #[derive(Args, Clone, Debug)]
 pub struct PageArgs {
     /// Show up to N entries per page, 500 at most
-    #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
+    #[arg(long, value_name = "N", default_value_t = limits::PAGE_DEFAULT_COUNT)]
     pub limit: usize,
     /// Continue after this id: NEXT_CURSOR of the previous page
     #[arg(long, value_name = "ID")]
@@ -100,10 +100,10 @@ pub struct PageArgs {
 }
 
 impl PageArgs {
-    /// A request for a page of entities of one type, in any of these states; in all states if there are none.
-    pub fn list_request(self, entity: EntityType, states: Vec<Phase>) -> ListRequest {
+    /// A request for a page of entities of one type, in any of these phases; in all phases if there are none.
+    pub fn list_request(self, entity: EntityType, phases: Vec<Phase>) -> ListRequest {
         ListRequest {
-            states,
+            phases,
             limit: self.limit,
             cursor: self.cursor,
             ..ListRequest::first_page(Projection::Of(entity))

@@ -195,7 +195,7 @@ enum Verb {
         #[arg(long)]
         unread: bool,
         /// Show up to N messages, 500 at most
-        #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
+        #[arg(long, value_name = "N", default_value_t = limits::PAGE_DEFAULT_COUNT)]
         limit: usize,
         #[command(flatten)]
         persona: PersonaArgs,
@@ -233,8 +233,8 @@ impl Command for Args {
                 return document_output(format!("{}\n", done.memory), done.reply(), None);
             }
             Verb::List { status, page, .. } => {
-                let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                branch::branches(ctx, BranchesRequest { states, limit: page.limit, cursor: page.cursor })?.into()
+                let phases = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
+                branch::branches(ctx, BranchesRequest { phases, limit: page.limit, cursor: page.cursor })?.into()
             }
             Verb::Show { reference, .. } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Branch })?.into(),
             Verb::Resume { reference, leaving, abort, words, out: file, .. } => {

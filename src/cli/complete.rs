@@ -106,11 +106,11 @@ fn fixed_values_of(command: &str, arg: &str) -> Vec<&'static str> {
                 "project" => &[],
                 _ => entity_types_of(command, None, "reference"),
             };
-            let is_one = |state: &Phase| {
-                of.is_empty() || of.iter().any(|of| machine::table(*of).iter().any(|row| row.2 == *state))
+            let is_one = |phase: &Phase| {
+                of.is_empty() || of.iter().any(|of| machine::table(*of).iter().any(|row| row.2 == *phase))
             };
-            let states = Phase::ALL.iter().filter(|state| **state != Phase::Absent && is_one(state));
-            states.map(|state| state.as_str()).collect()
+            let phases = Phase::ALL.iter().filter(|phase| **phase != Phase::Absent && is_one(phase));
+            phases.map(|phase| phase.as_str()).collect()
         }
         "event_type" => Kind::ALL.iter().filter(|kind| !kind.row().reserved).map(|kind| kind.as_str()).collect(),
         "projection" => EntityType::projected().map(EntityType::plural).chain([Projection::IDEMPOTENCY]).collect(),

@@ -70,8 +70,8 @@ impl Command for Args {
                 constraint::remove(ctx, RemoveRequest { reference, key: write.key })?.into()
             }
             Verb::List { all, page } => {
-                let states = if all { Vec::new() } else { vec![Phase::Active] };
-                project::list(ctx, page.list_request(EntityType::Constraint, states))?.into()
+                let phases = if all { Vec::new() } else { vec![Phase::Active] };
+                project::list(ctx, page.list_request(EntityType::Constraint, phases))?.into()
             }
         })
     }

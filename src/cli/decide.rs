@@ -106,8 +106,8 @@ impl Command for Args {
                 decide::reject(ctx, RejectDecisionRequest { reference, reason, key: write.key })?.into()
             }
             Verb::List { open, page } => {
-                let states = if open { OPEN.to_vec() } else { Vec::new() };
-                project::list(ctx, page.list_request(EntityType::Decision, states))?.into()
+                let phases = if open { OPEN.to_vec() } else { Vec::new() };
+                project::list(ctx, page.list_request(EntityType::Decision, phases))?.into()
             }
             Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Decision })?.into(),
         })

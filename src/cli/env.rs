@@ -114,7 +114,7 @@ impl Environment {
     /// session.
     pub fn context(&self, flags: &Flags) -> Result<Context> {
         let vault = self.vault(flags)?;
-        let session = self.session.as_deref().and_then(|name| op::session::whose(&vault, name));
+        let session = self.session.as_deref().and_then(|name| op::session::agent_and_project_of_session(&vault, name));
         let (agent_of_session, project_of_session) = session.unzip();
         let agent = self.agent.clone().or_else(|| agent_of_session.map(|agent: EntityId| agent.to_string()));
         let shell = self.shell(agent.as_deref());

@@ -95,7 +95,7 @@ enum Verb {
         #[arg(long)]
         running: bool,
         /// Show up to N jobs, 500 at most
-        #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
+        #[arg(long, value_name = "N", default_value_t = limits::PAGE_DEFAULT_COUNT)]
         limit: usize,
     },
     /// Print the output of a job

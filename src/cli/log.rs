@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Show up to N events per page, 500 at most
-    #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
+    #[arg(long, value_name = "N", default_value_t = limits::PAGE_DEFAULT_COUNT)]
     limit: usize,
     /// Continue after this event: NEXT_CURSOR of the previous page
     #[arg(long, value_name = "ID", conflicts_with = "last")]

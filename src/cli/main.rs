@@ -1,4 +1,5 @@
-//! Runs a command: parse, call, reply. The only place that writes to standard output, and it returns the exit code.
+//! Runs a command: parses its arguments, calls it, writes the reply and returns the exit code. Except for completions
+//! (`complete`), all standard output is written here.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};

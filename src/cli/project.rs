@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "STATUS", requires = "projection")]
     status: Option<String>,
     /// Show up to N entries per page, 500 at most
-    #[arg(long, value_name = "N", default_value_t = limits::LOG_PAGE_DEFAULT_EVENTS)]
+    #[arg(long, value_name = "N", default_value_t = limits::PAGE_DEFAULT_COUNT)]
     limit: usize,
     /// Continue after this id: NEXT_CURSOR of the previous page
     #[arg(long, value_name = "ID", requires = "projection")]
@@ -81,8 +81,8 @@ impl Command for Args {
         if status.is_some() && projection == Projection::Idempotency {
             return Err(Error::usage("--status does not apply to idempotency keys").into());
         }
-        let (states, limit, cursor) = (status.into_iter().collect(), self.limit, self.cursor);
-        let request = ListRequest { states, limit, cursor, ..ListRequest::first_page(projection) };
+        let (phases, limit, cursor) = (status.into_iter().collect(), self.limit, self.cursor);
+        let request = ListRequest { phases, limit, cursor, ..ListRequest::first_page(projection) };
         Ok(Page(&project::list(ctx, request)?).into())
     }
 }

@@ -111,8 +111,8 @@ impl Command for Args {
                 require::analyze(ctx, AnalyzeRequest { reference, analysis, key: work.write.key })?.into()
             }
             Verb::List { status, page } => {
-                let states = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
-                project::list(ctx, page.list_request(EntityType::Requirement, states))?.into()
+                let phases = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
+                project::list(ctx, page.list_request(EntityType::Requirement, phases))?.into()
             }
             Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Requirement })?.into(),
             Verb::Supersede { reference, by, work } => {

@@ -134,8 +134,8 @@ impl Command for Args {
             }
             Verb::Logout { .. } => session::logout(ctx)?.into(),
             Verb::List { all, page } => {
-                let states = if all { Vec::new() } else { vec![Phase::Active] };
-                project::list(ctx, page.list_request(EntityType::Session, states))?.into()
+                let phases = if all { Vec::new() } else { vec![Phase::Active] };
+                project::list(ctx, page.list_request(EntityType::Session, phases))?.into()
             }
         })
     }

@@ -233,11 +233,11 @@ pub const BRANCH_TYPES: &[&str] = &["user", "task", "social", "free"];
 #[rustfmt::skip]
 pub const TABLE: &[KindRow] = &[
     reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object)], "the vault was created; binds its random id")
-        .side_effect(SideEffect::Settles),
+        .side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text)], "an unfinished write was moved to quarantine"),
     reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text)], "an operator cut off a damaged end of the log"),
     reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object)], "these settings apply from here on")
-        .side_effect(SideEffect::Settles),
+        .side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for this many seconds"),
     reserved(Kind::MachineBooted, &[required("at", FieldType::Time)], "the machine was booted, or the vault is on another machine"),
     reserved(Kind::ClockStepped, &[required("from", FieldType::Time), required("to", FieldType::Time)], "the clock was set: from the time it should have shown to the time it shows"),

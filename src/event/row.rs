@@ -1,8 +1,7 @@
 //! A row of the table of kinds: its columns, their values and their defaults.
 //!
 //! Columns are data; the layers above decide what follows from them. `row` gives every column its default, and a row
-//! of the table names only what differs. Code that branches on a column matches all its values, so that a new value
-//! cannot be overlooked.
+//! of the table names only what differs.
 
 use super::kind::{Kind, PayloadField, SubjectType};
 use crate::base::EntityType;
@@ -168,7 +167,7 @@ pub enum Cause {
 pub enum SideEffect {
     Nothing,
     /// Puts the settings in its payload in force.
-    Settles,
+    AdoptsSettings,
     /// Keeps the run alive with the lease of its task.
     TakesLease,
     /// Adds the agent of a new root to the personas.

@@ -400,11 +400,11 @@ mod tests {
     #[test]
     fn a_file_that_is_too_large_or_a_link_is_refused() {
         let fixture = Fixture::new();
-        let folder = fixture.job.dir.path();
-        std::fs::write(folder.join(IDENTITY), vec![b' '; IDENTITY_MAX_BYTES + 1]).unwrap();
+        let dir = fixture.job.dir.path();
+        std::fs::write(dir.join(IDENTITY), vec![b' '; IDENTITY_MAX_BYTES + 1]).unwrap();
         assert_eq!(fixture.job.identity().unwrap_err().kind, ErrorKind::Corrupt);
-        std::fs::remove_file(folder.join(IDENTITY)).unwrap();
-        std::os::unix::fs::symlink("/etc/hostname", folder.join(IDENTITY)).unwrap();
+        std::fs::remove_file(dir.join(IDENTITY)).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", dir.join(IDENTITY)).unwrap();
         assert!(matches!(fixture.job.identity().unwrap_err().kind, ErrorKind::Refused(_)));
         assert_eq!(fixture.job.spec().unwrap_err().kind, ErrorKind::NotFound);
     }
@@ -441,8 +441,8 @@ mod tests {
             }),
         ];
         for (n, (kept, mishap)) in mishaps.into_iter().enumerate() {
-            let folder = tempfile::tempdir().unwrap();
-            let vault = folder.path().join("Vault");
+            let dir = tempfile::tempdir().unwrap();
+            let vault = dir.path().join("Vault");
             fs::create_dir_all(vault.join(AKASHIC)).unwrap();
             let job = JobDir::create(&vault, &EntityId::parse("t1").unwrap()).unwrap();
             let held = job.take_lock(Duration::ZERO).unwrap();

@@ -63,7 +63,7 @@ pub use identity::Identity;
 pub use lock::JobLock;
 pub use orphan::kill_orphan;
 pub use probe::{JobLiveness, probe};
-pub use run::{Halt, Observer, Run, RunOutcome};
+pub use run::{Halt, JobRun, Observer, RunOutcome};
 pub use signals::{Cancel, Signals};
 pub use spec::{Beat, RawText, Spec};
 pub use wait::{ControlWatch, Need, Waited, wait_for_end};

@@ -1,4 +1,5 @@
-//! Notifications about changed control files. Best effort: waiting processes also look once a second.
+//! Notifications about changed control files. Best effort: a supervisor also checks the files itself, every
+//! second during a run and every 5 seconds while the job is queued.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -39,8 +40,8 @@ impl Notice {
     fn arm(&self) {
         let Some(kernel) = &self.kernel else { return };
         for path in &self.paths {
-            let folder = path.parent().unwrap_or(path);
-            let _ = inotify::add_watch(kernel, folder, WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR);
+            let dir = path.parent().unwrap_or(path);
+            let _ = inotify::add_watch(kernel, dir, WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR);
             let _ = inotify::add_watch(kernel, path, WatchFlags::MODIFY | WatchFlags::DONT_FOLLOW);
         }
     }
@@ -61,8 +62,8 @@ mod tests {
 
     #[test]
     fn a_file_is_noticed_when_it_is_created_and_when_it_is_rewritten_in_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
         fs::write(&old, "1").unwrap();
         let notice = Notice::watching([old.clone(), new.clone()]);
         for path in [&old, &new, &old, &new] {
@@ -70,7 +71,7 @@ mod tests {
             await_notice(&notice);
         }
         // A rewritten neighbour, such as the head record, causes no notification.
-        let neighbour = folder.path().join("neighbour");
+        let neighbour = dir.path().join("neighbour");
         fs::write(&neighbour, "1").unwrap();
         await_notice(&notice);
         fs::write(&neighbour, "2").unwrap();

@@ -19,7 +19,7 @@ use super::run::RUN_ID_VAR;
 use crate::base::{EntityId, Error, Result};
 
 /// New processes may appear while old ones are killed: this many attempts are made.
-const ROUNDS: usize = 10;
+const KILL_PASSES: usize = 10;
 /// How long killed processes may take to disappear.
 const KILLED_WAIT: Duration = Duration::from_secs(2);
 
@@ -32,7 +32,7 @@ pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<u
     signal(&asked, Signal::TERM);
     signal(&asked, Signal::CONT);
     wait_for(asked, grace)?;
-    for _ in 0..ROUNDS {
+    for _ in 0..KILL_PASSES {
         let left = members(&identity)?;
         if left.is_empty() {
             return Ok(signalled);

@@ -21,7 +21,7 @@ use crate::base::Result;
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How often to check the rest of a group that is being ended, after its main process is gone: there is no notification
 /// for processes that are not our children.
-const GROUP_EVERY: Duration = Duration::from_millis(50);
+const GROUP_CHECK_EVERY: Duration = Duration::from_millis(50);
 /// How long killed processes may take to disappear.
 const KILLED_WAIT: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
@@ -125,8 +125,8 @@ impl RunProcesses {
                 None => Ended::Signalled { signal: status.terminating_signal().unwrap_or_default() },
             }),
             Some(stop) => {
-                let gone = || test_kill_process_group(self.group) == Err(Errno::SRCH);
-                (gone() || stop.give_up_at.is_some_and(|at| now >= at)).then(|| stop.ended.clone())
+                let is_gone = || test_kill_process_group(self.group) == Err(Errno::SRCH);
+                (is_gone() || stop.give_up_at.is_some_and(|at| now >= at)).then(|| stop.ended.clone())
             }
         }
     }
@@ -138,7 +138,7 @@ impl RunProcesses {
     /// When to look again if nothing happens before.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
         let kill_at = self.stop.as_ref().and_then(|stop| stop.kill_at);
-        let group_at = self.stop.as_ref().and(self.ended_at).map(|_| now + GROUP_EVERY);
+        let group_at = self.stop.as_ref().and(self.ended_at).map(|_| now + GROUP_CHECK_EVERY);
         [kill_at, group_at, self.drained_at().filter(|&at| at > now)].into_iter().flatten().min()
     }
 

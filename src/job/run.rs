@@ -28,7 +28,7 @@ use super::wait::ControlWatch;
 use crate::base::{EntityId, Error, Now, Result, text};
 
 /// How often control files are checked anyway, because notifications can get lost.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The delay before the next attempt if poll itself fails.
 const POLL_FAILED_WAIT: Duration = Duration::from_millis(100);
 const LAST_STDERR_LINES: usize = 5;
@@ -66,7 +66,7 @@ pub struct RunOutcome {
 /// One run of a job.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "the clock is a function")]
-pub struct Run<'a> {
+pub struct JobRun<'a> {
     pub job: &'a JobDir,
     pub spec: &'a Spec,
     pub run_id: &'a EntityId,
@@ -80,7 +80,7 @@ pub struct Run<'a> {
     pub now: &'a dyn Fn() -> Now,
 }
 
-impl Run<'_> {
+impl JobRun<'_> {
     /// Runs the command to its end. The caller holds the job's lock.
     pub fn run(&self, watch: &mut dyn Observer) -> RunOutcome {
         let started_at = (self.now)().timestamp();
@@ -215,7 +215,7 @@ impl Run<'_> {
         let began = clock::now();
         let timeout_at = self.spec.timeout.and_then(|timeout| clock::after(began, timeout));
         let mut beats = Beats::new(self.spec, began);
-        let mut look_at = began;
+        let mut check_at = began;
         loop {
             let now = clock::now();
             let continues = processes.look(now);
@@ -223,8 +223,8 @@ impl Run<'_> {
                 return ended;
             }
             let mut halt = None;
-            if continues && (now >= look_at || self.signals.asked().is_some()) {
-                look_at = now + LOOK_EVERY;
+            if continues && (now >= check_at || self.signals.asked().is_some()) {
+                check_at = now + CHECK_EVERY;
                 halt = self.halt_now(watch);
             }
             match halt {
@@ -236,8 +236,8 @@ impl Run<'_> {
                 None => {}
             }
             // Once the run is ending, its own timers no longer matter.
-            let timers = [timeout_at, beats.next, Some(look_at)].into_iter().filter(|_| continues).flatten();
-            let until = timers.chain(processes.next_at(now)).chain([now + LOOK_EVERY]).min();
+            let timers = [timeout_at, beats.next, Some(check_at)].into_iter().filter(|_| continues).flatten();
+            let until = timers.chain(processes.next_at(now)).chain([now + CHECK_EVERY]).min();
             let Ok(ready) = processes.wait(until, self.signals, notice) else {
                 // Whatever happens here, the job continues.
                 thread::sleep(POLL_FAILED_WAIT);
@@ -245,7 +245,7 @@ impl Run<'_> {
             };
             if ready.notice {
                 notice.clear();
-                look_at = now;
+                check_at = now;
             }
             for stream in Stream::ALL {
                 output.push(stream, processes.read(stream, ready));

@@ -25,20 +25,20 @@ const LONG: Duration = Duration::from_secs(600);
 
 /// A vault with one job in it.
 pub struct Fixture {
-    folder: TempDir,
+    dir: TempDir,
     pub job: JobDir,
 }
 
 impl Fixture {
     pub fn new() -> Fixture {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("Akashic")).unwrap();
-        let job = JobDir::create(folder.path(), &id("t1")).unwrap();
-        Fixture { folder, job }
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("Akashic")).unwrap();
+        let job = JobDir::create(dir.path(), &id("t1")).unwrap();
+        Fixture { dir, job }
     }
 
     pub fn vault(&self) -> &Path {
-        self.folder.path()
+        self.dir.path()
     }
 
     /// A spec that runs a shell script in the vault.
@@ -69,8 +69,15 @@ impl Fixture {
         let signals = Signals::none().unwrap();
         let run_id = &id(run_id);
         let control = ControlWatch::of_job(&self.job);
-        let run =
-            Run { job: &self.job, spec, run_id, log: Path::new(log), signals: &signals, control: &control, now: &noon };
+        let run = JobRun {
+            job: &self.job,
+            spec,
+            run_id,
+            log: Path::new(log),
+            signals: &signals,
+            control: &control,
+            now: &noon,
+        };
         let outcome = run.run(watch);
         outcome.written.unwrap();
         assert_eq!(self.job.exit_record(run_id).unwrap(), Some(outcome.record.clone()));
@@ -336,13 +343,13 @@ fn what_cannot_start_says_why() {
     fs::write(fixture.vault().join("odd"), "#!/no/such/shell\n").unwrap();
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(fixture.vault().join("odd"), fs::Permissions::from_mode(0o700)).unwrap();
-    let gone = Spec { cwd: "/no/such/folder".into(), ..fixture.command(&["true"]) };
+    let missing_dir = Spec { cwd: "/no/such/directory".into(), ..fixture.command(&["true"]) };
     let cases = [
         (fixture.command(&["no-such-command"]), LOG, "command not found: no-such-command"),
         (fixture.command(&["./plain"]), "l2", "permission denied: ./plain is not executable"),
         (fixture.command(&["./odd"]), "l3", "the interpreter of ./odd was not found"),
         (fixture.command(&[]), "l4", "missing command"),
-        (gone, "l5", "cannot use the working directory /no/such/folder"),
+        (missing_dir, "l5", "cannot use the working directory /no/such/directory"),
         (fixture.command(&["true"]), "plain/log", "cannot open"),
         (fixture.command(&["true"]), LOG, "already exists"),
     ];
@@ -620,7 +627,14 @@ fn as_supervisor() {
     let signals = Signals::of_supervisor().unwrap();
     let (spec, run_id) = (job.spec().unwrap(), &id("r1"));
     let control = ControlWatch::of_job(&job);
-    let run =
-        Run { job: &job, spec: &spec, run_id, log: Path::new(LOG), signals: &signals, control: &control, now: &noon };
+    let run = JobRun {
+        job: &job,
+        spec: &spec,
+        run_id,
+        log: Path::new(LOG),
+        signals: &signals,
+        control: &control,
+        now: &noon,
+    };
     run.run(&mut Own(&job)).written.unwrap();
 }

@@ -294,7 +294,7 @@ pub(super) fn damaged_contents(vault: &Vault) -> Result<Vec<String>> {
     with_view(vault, |_, state| {
         let (mut damaged, mut after) = (Vec::new(), None);
         loop {
-            let page = state.entities(EntityType::Artifact, after.as_deref(), limits::LOG_PAGE_MAX_EVENTS);
+            let page = state.entities(EntityType::Artifact, after.as_deref(), limits::PAGE_MAX_COUNT);
             let Some(last) = page.last() else { return Ok(damaged) };
             after = Some(last.subject.id().to_owned());
             for entity in page.iter().filter(|entity| entity.as_artifact().sha256().is_some()) {

@@ -88,7 +88,7 @@ pub struct LogOutcome {
 }
 
 fn check_limit(limit: usize) -> Result<()> {
-    let max = limits::LOG_PAGE_MAX_EVENTS;
+    let max = limits::PAGE_MAX_COUNT;
     match (1..=max).contains(&limit) {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {max}"))),
@@ -159,9 +159,9 @@ fn newest(snapshot: &Snapshot, filter: &EventFilter, limit: usize) -> Result<Vec
     Ok(entries)
 }
 
-/// Passes events to `take` as they are published, until it returns a break. `Newest` starts with the last `limit`
+/// Passes events to `sink` as they are published, until it returns a break. `Newest` starts with the last `limit`
 /// events.
-pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result<()> {
+pub fn follow(ctx: &Context, request: LogRequest, sink: EventSink<'_>) -> Result<()> {
     check_limit(request.limit)?;
     let vault = ctx.open()?;
     let mut watch = vault.watch();
@@ -175,16 +175,16 @@ pub fn follow(ctx: &Context, request: LogRequest, take: EventSink<'_>) -> Result
         }
         PageStart::Newest => (newest(&snapshot, &filter, request.limit)?, snapshot.head.map(|head| head.id)),
     };
-    if take(FollowStep::Started)?.is_break() {
+    if sink(FollowStep::Started)?.is_break() {
         return Ok(());
     }
     for entry in &first {
-        if take(FollowStep::Entry(entry))?.is_break() {
+        if sink(FollowStep::Entry(entry))?.is_break() {
             return Ok(());
         }
     }
     loop {
-        if pass_on(&vault, &filter, &mut seen, take)?.is_break() {
+        if pass_on(&vault, &filter, &mut seen, sink)?.is_break() {
             return Ok(());
         }
         watch.wait();
@@ -196,7 +196,7 @@ fn pass_on(
     vault: &Vault,
     filter: &EventFilter,
     seen: &mut Option<Ulid>,
-    take: EventSink<'_>,
+    sink: EventSink<'_>,
 ) -> Result<ControlFlow<()>> {
     let snapshot = vault.snapshot()?;
     if snapshot.head.map(|head| head.id) == *seen {
@@ -210,7 +210,7 @@ fn pass_on(
     snapshot.events(from, &mut |_, event, line| {
         *seen = Some(event.id);
         if filter.matches(&event) {
-            flow = take(FollowStep::Entry(&(event, line.to_vec())))?;
+            flow = sink(FollowStep::Entry(&(event, line.to_vec())))?;
         }
         Ok(flow)
     })?;

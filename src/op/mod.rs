@@ -43,7 +43,7 @@ use std::time::Duration;
 use crate::base::{Error, Now, Result, Subject, Ulid, limits};
 use crate::job::Cancel;
 use crate::state::State;
-use kernel::AfterCommit;
+use kernel::FindFollowUp;
 
 pub use append::{
     AppendBatchRequest, AppendRequest, AppendStreamRequest, NewEvent, StreamOutcome, append, append_batch,
@@ -73,7 +73,7 @@ impl Host {
             search_path: None,
             works: None,
             utc_offset_seconds: 0,
-            after_commit: AFTER_COMMIT,
+            find_follow_ups: FIND_FOLLOW_UPS,
         }
     }
 }
@@ -96,7 +96,7 @@ impl Context {
 }
 
 /// The functions that find follow-ups of a commit.
-const AFTER_COMMIT: &[AfterCommit] = &[job::wake];
+const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake];
 
 /// Short references by subject.
 pub type References = BTreeMap<String, String>;

@@ -37,7 +37,7 @@ pub struct RestOutcome {
 #[derive(Clone, Debug)]
 pub struct PauseProgress {
     pub subject: Subject,
-    pub state: Phase,
+    pub phase: Phase,
     /// The sessions and jobs that are left, by name.
     pub left: Vec<String>,
 }
@@ -117,7 +117,7 @@ fn check_known(state: &State, project: &Subject) -> Result<()> {
 
 fn progress(state: &State, project: &Subject) -> PauseProgress {
     let left = project::still_active(state, project);
-    PauseProgress { subject: project.clone(), state: project::phase(state, project), left }
+    PauseProgress { subject: project.clone(), phase: project::phase(state, project), left }
 }
 
 /// What to do with the context's project.
@@ -166,7 +166,7 @@ pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Re
         settle(&ctx, &vault, &project)?;
         let progress = with_view(&vault, |_, state| Ok(progress(state, &project)))?;
         let timed_out = until.is_some_and(|until| crate::job::moment() >= until);
-        if progress.left.is_empty() || timed_out || signals.asked().is_some() || progress.state != Phase::Paused {
+        if progress.left.is_empty() || timed_out || signals.asked().is_some() || progress.phase != Phase::Paused {
             return Ok(progress);
         }
         signals.pause(CHECK_EVERY)?;
@@ -193,7 +193,7 @@ fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
 #[derive(Debug)]
 pub struct ProjectView {
     pub name: String,
-    pub state: Phase,
+    pub phase: Phase,
     pub sessions: usize,
     /// Tasks in progress.
     pub running: usize,
@@ -219,7 +219,7 @@ pub fn views(state: &State) -> Vec<ProjectView> {
         let count = |all: &[Subject]| all.iter().filter(|other| **other == subject).count();
         ProjectView {
             name: subject.id().to_owned(),
-            state: project::phase(state, &subject),
+            phase: project::phase(state, &subject),
             sessions: project::sessions(state, &subject).len(),
             running: count(&in_progress),
             open: count(&in_progress) + count(&waiting),

@@ -33,8 +33,8 @@ impl DebateView {
         self.debate.as_ref().map_or(0, |debate| debate.as_debate().round())
     }
 
-    pub fn is(&self, state: Phase) -> bool {
-        self.debate.as_ref().is_some_and(|debate| debate.phase == state)
+    pub fn is(&self, phase: Phase) -> bool {
+        self.debate.as_ref().is_some_and(|debate| debate.phase == phase)
     }
 
     /// The FAIL lines of the newest review.

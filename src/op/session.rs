@@ -43,7 +43,7 @@ names! {
 }
 
 /// The agent and the project of a session, for a shell that names only the session.
-pub fn whose(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)> {
+pub fn agent_and_project_of_session(vault: &std::path::Path, name: &str) -> Option<(EntityId, EntityId)> {
     let (_, state) = crate::vault::Vault::open(vault).ok()?.view().ok()?;
     let session = state.entity(&state.find(name, EntityType::Session).ok()?)?;
     let project = EntityId::parse(project::project_of(&session)?.id()).ok()?;
@@ -374,7 +374,7 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let mine = tx
         .state()
         .entity(&subject)
-        .is_some_and(|task| task.as_task().last_holder() == Some(&ctx.caller.actor.to_string()));
+        .is_some_and(|task| task.as_task().recorded_holder() == Some(&ctx.caller.actor.to_string()));
     // A task that was claimed but never started is started now, so that the work has a run.
     let start_first = mine && first.is_none() && tx.state().phase_of(&subject) == Phase::Assigned;
     drop(tx);

@@ -81,7 +81,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
             false => SystemState::Running,
         },
         projects: views(state),
-        tasks: state.tally().states(EntityType::Task).collect(),
+        tasks: state.tally().phases(EntityType::Task).collect(),
         pending_approvals: approval::OPEN
             .iter()
             .map(|phase| state.tally().in_phase(EntityType::Decision, *phase))

@@ -77,7 +77,7 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
 fn replay(vault: &Vault) -> Result<Vec<String>> {
     let (mut audit, mut violations) = (Audit::default(), Vec::new());
     vault.snapshot()?.events(Position::START, &mut |_, event, _| {
-        violations.extend(audit.take(&event));
+        violations.extend(audit.check(&event));
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(violations)

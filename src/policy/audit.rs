@@ -1,7 +1,9 @@
 //! The audit: replays a log against the rules, event by event.
 //!
-//! The hash chain proves that no byte was changed; the audit proves that every event was allowed, even if the log was
-//! written without the commands.
+//! The hash chain proves that no byte was changed. The audit checks every event against the rules, the deadlines and
+//! the consequences that must follow, as far as the log alone can decide them, even if it was written without the
+//! commands. It cannot know whose shell recorded an event or whether a job had a supervisor, and it does not check the
+//! limits on tasks in progress and on the length of deep work.
 
 use std::collections::HashSet;
 
@@ -33,49 +35,51 @@ pub struct Audit {
 
 impl Audit {
     /// Checks the next event. Returns what is wrong with it, one message each.
-    pub fn take(&mut self, event: &Event) -> Vec<String> {
+    pub fn check(&mut self, event: &Event) -> Vec<String> {
         let mut wrong = Vec::new();
-        let mut say = |what: String| wrong.push(format!("event {}: {what}", event.id));
+        let mut report = |what: String| wrong.push(format!("event {}: {what}", event.id));
         if self.ids.last().is_some_and(|last| *last >= event.id) {
-            say("its id is not greater than the previous one".to_owned());
+            report("its id is not greater than the previous one".to_owned());
         }
         // An id is made from the clock or is one greater than the previous id, so its time is never earlier.
         if event.timestamp.0.saturating_mul(1000) > event.id.timestamp_ms() as i64 {
-            say(format!("its time {} is later than the time in its id", event.timestamp));
+            report(format!("its time {} is later than the time in its id", event.timestamp));
         }
         for parent in &event.parents {
             if self.ids.binary_search(parent).is_err() {
-                say(format!("its parent {parent} is not an earlier event"));
+                report(format!("its parent {parent} is not an earlier event"));
             }
         }
         if let Some(key) = &event.key
             && !self.keys.insert(key.clone())
         {
-            say(format!("the key '{key}' was used before"));
+            report(format!("the key '{key}' was used before"));
         }
         if Actor::parse(&event.actor).is_err() {
-            say(format!("invalid actor '{}'", event.actor));
+            report(format!("invalid actor '{}'", event.actor));
         }
         let begins = event.event_type.known() == Some(Kind::VaultInitialized);
         if begins != self.ids.is_empty() {
-            say(if begins {
-                "VaultInitialized is not the first event"
-            } else {
-                "the first event is not VaultInitialized"
-            }
-            .to_owned());
+            report(
+                if begins {
+                    "VaultInitialized is not the first event"
+                } else {
+                    "the first event is not VaultInitialized"
+                }
+                .to_owned(),
+            );
         }
         if let Some(kind) = event.event_type.known() {
-            self.check_known(kind, event, &mut say);
+            self.check_known(kind, event, &mut report);
             if let Err(why) = clock::check(event, kind) {
-                say(why);
+                report(why);
             }
         }
         let set = matches!(event.event_type.known(), Some(Kind::ClockStepped | Kind::MachineBooted));
         if let Some(latest) = self.latest.filter(|latest| !set && !clock::is_in_order(*latest, event.timestamp))
             && self.settings.is_some()
         {
-            say(format!("its time {} is before {latest}, and no clock change was recorded", event.timestamp));
+            report(format!("its time {} is before {latest}, and no clock change was recorded", event.timestamp));
         }
         self.latest = if set { Some(event.timestamp) } else { self.latest.max(Some(event.timestamp)) };
         self.ids.push(event.id);
@@ -91,24 +95,24 @@ impl Audit {
     }
 
     /// Checks subject, payload, rules and deadlines of an event whose kind this version knows.
-    fn check_known(&self, kind: Kind, event: &Event, say: &mut dyn FnMut(String)) {
+    fn check_known(&self, kind: Kind, event: &Event, report: &mut dyn FnMut(String)) {
         if let Err(error) = kind.check_payload(&event.payload) {
-            say(error.message);
+            report(error.message);
         }
         let Some(subject) = Subject::parse(&event.subject).ok().filter(|subject| kind.fits(subject)) else {
-            return say(format!("{kind} cannot have the subject {}", event.subject));
+            return report(format!("{kind} cannot have the subject {}", event.subject));
         };
         let Ok(actor) = Actor::parse(&event.actor) else { return };
         let step = Step { kind, subject: &subject, actor: &actor, payload: &event.payload };
         if let Err(error) = rules::check(&self.state, &step) {
-            say(error.message);
+            report(error.message);
         }
         // Versions that recorded no settings did not check deadlines.
         if let Some(settings) = &self.settings {
             let machine = MachineFacts::default();
             let moment = Moment { state: &self.state, settings, now: event.timestamp, machine: &machine };
             if let Err(error) = moment.check(&step) {
-                say(error.message);
+                report(error.message);
             }
         }
     }
@@ -150,5 +154,5 @@ impl Audit {
 
 /// Whether an event of this kind records the settings in force.
 fn records_settings(kind: Kind) -> bool {
-    kind.row().side_effect == SideEffect::Settles
+    kind.row().side_effect == SideEffect::AdoptsSettings
 }

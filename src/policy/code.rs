@@ -82,7 +82,8 @@ impl Code {
         self.row().class == FindingClass::Silence
     }
 
-    /// Whether it lasts until it is cleared, and is not only reported once.
+    /// Whether it lasts until the rule is satisfied again, so that its start and end are recorded for an agent.
+    /// Housekeeping never concerns an agent.
     pub fn has_duration(self) -> bool {
         self.row().class != FindingClass::Once
     }

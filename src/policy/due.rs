@@ -1,13 +1,15 @@
 //! What is overdue: every deadline whose expiry is recorded as an event. The limits on an agent's signs of life are in
 //! `liveness`.
 //!
-//! `Moment::due` is a pure function of the state, the settings, the time and the machine. The watchdog, transactions,
-//! hf-status and the audit all use it, so that they agree at any given time (`tests/e2e/rules/lateness.rs`). At its limit
-//! something is still in time; it is due from the next second on.
+//! `Moment::due` is a pure function of the state, the settings, the time and the machine. The watchdog, transactions
+//! and hf-status all use it, so that they agree at any given time (`tests/e2e/rules/lateness.rs`). The audit uses
+//! `Moment::check`, which judges recorded timeouts by the same rules. At its limit something is still in time; it is
+//! due from the next second on.
 //!
 //! Leases, silence and sessions count only the time that the machine was awake; all other limits count calendar time.
-//! While work is interrupted (the project is paused, the holder is in strict deep work, the machine is off), leases and
-//! run limits do not count; afterwards they start again from the beginning.
+//! While the project is paused or the holder is in strict deep work, leases, silence and overtime do not count;
+//! afterwards they start again from the beginning. After a boot only leases and silence start again; overtime keeps
+//! counting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +37,12 @@ const ARCHIVE_MAX: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub struct MachineFacts {
     /// Whether jobs have a live supervisor. Jobs that are not listed were not checked and are never due.
-    pub jobs: BTreeMap<EntityId, JobLife>,
+    pub jobs: BTreeMap<EntityId, SupervisorState>,
 }
 
 /// Whether a job has a live supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobLife {
+pub enum SupervisorState {
     /// Its supervisor is alive and will end it.
     Supervised,
     /// Its supervisor is gone.
@@ -324,7 +326,7 @@ impl Moment<'_> {
         }
         if rule(timer, entity.subject.entity).is_some_and(|rule| rule.pauses_with_work) {
             let task = task_of(self.state, entity);
-            let holder = task.as_ref().and_then(|task| task.as_task().last_holder());
+            let holder = task.as_ref().and_then(|task| task.as_task().recorded_holder());
             let project = entity.project.as_ref().map(project::subject);
             from = from.max(self.booted(timer));
             let mut pauses = self.project_pauses(timer, project.as_ref());
@@ -356,10 +358,10 @@ impl Moment<'_> {
         if let Some(job) = task.as_ref().filter(|task| task.is_job()) {
             // Kernel locks, not the log, show whether its supervisor is alive.
             let id = EntityId::parse(job.subject.id()).ok()?;
-            self.machine.jobs.get(&id).filter(|life| **life == JobLife::Unsupervised)?;
+            self.machine.jobs.get(&id).filter(|supervisor| **supervisor == SupervisorState::Unsupervised)?;
         }
         let agent = entity.agent_id().map(str::to_owned);
-        let holder = task.and_then(|task| task.as_task().last_holder().map(str::to_owned));
+        let holder = task.and_then(|task| task.as_task().recorded_holder().map(str::to_owned));
         Some(Due {
             code: rule.code,
             kind: rule.kind,
@@ -479,7 +481,7 @@ pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>)
         let Some(entity) = state.entity(subject).map(|entity| entity.into_owned()) else { continue };
         let task = task_of(state, &entity);
         let run = task.as_ref().and_then(|task| task.as_task().last_run());
-        let holder = task.as_ref().and_then(|task| Subject::parse(task.as_task().last_holder()?).ok());
+        let holder = task.as_ref().and_then(|task| Subject::parse(task.as_task().recorded_holder()?).ok());
         let agent = holder.as_ref().and_then(|holder| state.entity(holder)).map(|agent| agent.into_owned());
         let agent = Some(agent.as_ref().unwrap_or(&entity)).filter(|agent| agent.subject.entity == EntityType::Agent);
         let work = agent.and_then(|agent| agent.as_agent().deep_work());

@@ -99,7 +99,7 @@ impl SignsOfLife {
         SignsOfLife {
             agent: agent.subject.clone(),
             started_at: agent.as_agent().started_at().unwrap_or(agent.created_at),
-            expected: !announced || held.iter().any(|task| task.as_task().last_holder() == Some(&actor)),
+            expected: !announced || held.iter().any(|task| task.as_task().recorded_holder() == Some(&actor)),
             last_activity: agent.as_agent().last_activity_at(),
             last_checkpoint: agent.as_agent().last_checkpoint_at(),
             last_introspection: agent.as_agent().last_introspection_at(),
@@ -151,7 +151,7 @@ pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Re
 /// The assigned or running tasks that have a holder.
 pub fn held(state: &State) -> Vec<Entity> {
     let tasks = [Phase::Assigned, Phase::Running].map(|phase| state.in_phase(EntityType::Task, phase, usize::MAX));
-    tasks.into_iter().flatten().filter(|task| task.as_task().last_holder().is_some()).collect()
+    tasks.into_iter().flatten().filter(|task| task.as_task().recorded_holder().is_some()).collect()
 }
 
 /// A rule that failed.
@@ -188,14 +188,14 @@ impl AudibleTime {
 }
 
 /// Returns every rule that fails for an agent.
-pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, audible: &AudibleTime) -> Vec<Finding> {
+pub fn findings(signs: &SignsOfLife, limits: &Thresholds, now: Timestamp, audible: &AudibleTime) -> Vec<Finding> {
     let mut found = Vec::new();
     let since = |then: Timestamp| audible.seconds(then, now);
-    let mut report = |code, level, seconds| found.push(Finding { code, subject: life.agent.clone(), level, seconds });
-    if let Some(newest) = life.newest_id.filter(|newest| newest.0 > now.0.saturating_add(limits.clock_skew as i64)) {
+    let mut report = |code, level, seconds| found.push(Finding { code, subject: signs.agent.clone(), level, seconds });
+    if let Some(newest) = signs.newest_id.filter(|newest| newest.0 > now.0.saturating_add(limits.clock_skew as i64)) {
         report(Code::ClockSkew, Level::Error, (newest.0 - now.0) as u64);
     }
-    let open = life.deep_work.as_ref();
+    let open = signs.deep_work.as_ref();
     match open.map(|work| (work.mode, work.until, work.is_expired(now))) {
         Some((DeepWorkMode::Strict, Some(until), true)) => {
             report(Code::DeepworkExpired, Level::Error, (now.0 - until.0) as u64)
@@ -204,16 +204,16 @@ pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, audible
         Some((DeepWorkMode::Flexible, ..)) | None => {}
     }
     let flexible = open.filter(|work| work.mode == DeepWorkMode::Flexible);
-    match (life.last_shown(), flexible) {
+    match (signs.last_shown(), flexible) {
         (_, Some(work)) => {
-            let quiet = since(work.started_at.max(life.last_checkpoint.unwrap_or(work.started_at)));
+            let quiet = since(work.started_at.max(signs.last_checkpoint.unwrap_or(work.started_at)));
             if quiet > limits.deepwork_checkpoint {
                 report(Code::DeepworkUnchecked, Level::Error, quiet);
             }
         }
-        (None, None) if life.expected => {
-            if since(life.started_at) > limits.never_seen {
-                report(Code::NeverSeen, Level::Error, since(life.started_at));
+        (None, None) if signs.expected => {
+            if since(signs.started_at) > limits.never_seen {
+                report(Code::NeverSeen, Level::Error, since(signs.started_at));
             }
         }
         (None, None) => {}
@@ -222,8 +222,8 @@ pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, audible
             grade(since(shown), &steps).into_iter().for_each(|level| report(Code::Inactive, level, since(shown)));
         }
     }
-    if flexible.is_none() && life.last_activity.is_some() {
-        let quiet = since(life.last_introspection.max(life.last_deepwork_end).unwrap_or(life.started_at));
+    if flexible.is_none() && signs.last_activity.is_some() {
+        let quiet = since(signs.last_introspection.max(signs.last_deepwork_end).unwrap_or(signs.started_at));
         let steps = [
             (limits.introspection_error, Level::Error),
             (limits.introspection_warn, Level::Warn),
@@ -231,8 +231,8 @@ pub fn findings(life: &SignsOfLife, limits: &Thresholds, now: Timestamp, audible
         ];
         grade(quiet, &steps).into_iter().for_each(|level| report(Code::IntrospectionOverdue, level, quiet));
     }
-    if life.duty_broken {
-        let quiet = life.last_activity.map_or(0, |log| now.0.saturating_sub(log.0).max(0) as u64);
+    if signs.duty_broken {
+        let quiet = signs.last_activity.map_or(0, |log| now.0.saturating_sub(log.0).max(0) as u64);
         report(Code::IntrospectionDuty, Level::Error, quiet);
     }
     found
@@ -258,7 +258,7 @@ mod tests {
         clock_skew: 120,
     };
 
-    fn life() -> SignsOfLife {
+    fn signs() -> SignsOfLife {
         SignsOfLife {
             agent: Subject::parse("agent:main").unwrap(),
             started_at: Timestamp(0),
@@ -273,8 +273,8 @@ mod tests {
         }
     }
 
-    fn check(life: &SignsOfLife, now: i64, expected: &[(Code, Level)]) {
-        let found: Vec<_> = findings(life, &LIMITS, Timestamp(now), &AudibleTime::default())
+    fn check(signs: &SignsOfLife, now: i64, expected: &[(Code, Level)]) {
+        let found: Vec<_> = findings(signs, &LIMITS, Timestamp(now), &AudibleTime::default())
             .iter()
             .map(|f| (f.code, f.level))
             .collect();
@@ -283,10 +283,10 @@ mod tests {
 
     #[test]
     fn every_limit_is_still_in_time_and_the_next_second_is_not() {
-        check(&life(), 300, &[]);
-        check(&life(), 301, &[(Code::NeverSeen, Level::Error)]);
-        check(&SignsOfLife { expected: false, ..life() }, 100_000, &[]);
-        let seen = SignsOfLife { last_checkpoint: Some(Timestamp(0)), ..life() };
+        check(&signs(), 300, &[]);
+        check(&signs(), 301, &[(Code::NeverSeen, Level::Error)]);
+        check(&SignsOfLife { expected: false, ..signs() }, 100_000, &[]);
+        let seen = SignsOfLife { last_checkpoint: Some(Timestamp(0)), ..signs() };
         check(&seen, 300, &[]);
         check(&seen, 301, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 600, &[(Code::Inactive, Level::Warn)]);
@@ -295,7 +295,7 @@ mod tests {
         let at = |now: i64| SignsOfLife {
             last_activity: Some(Timestamp(0)),
             last_checkpoint: Some(Timestamp(now)),
-            ..life()
+            ..signs()
         };
         for (now, level) in [(901, Level::Notice), (1201, Level::Warn), (1801, Level::Error)] {
             check(&at(now), now, &[(Code::IntrospectionOverdue, level)]);
@@ -317,7 +317,7 @@ mod tests {
             last_activity: Some(Timestamp(0)),
             last_checkpoint: checkpoint.map(Timestamp),
             deep_work: work(DeepWorkMode::Flexible, None),
-            ..life()
+            ..signs()
         };
         check(&flexible(None), 600, &[]);
         check(&flexible(None), 601, &[(Code::DeepworkUnchecked, Level::Error)]);
@@ -326,7 +326,7 @@ mod tests {
         let strict = SignsOfLife {
             last_activity: Some(Timestamp(0)),
             deep_work: work(DeepWorkMode::Strict, Some(Timestamp(3600))),
-            ..life()
+            ..signs()
         };
         check(&strict, 3600, &[]);
         let back = [
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn nothing_counts_from_before_it_could_be_heard() {
-        let seen = SignsOfLife { last_checkpoint: Some(Timestamp(0)), ..life() };
+        let seen = SignsOfLife { last_checkpoint: Some(Timestamp(0)), ..signs() };
         let codes = |now: i64, armed: i64| {
             findings(
                 &seen,

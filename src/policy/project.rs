@@ -237,9 +237,9 @@ pub fn still_active(state: &State, project: &Subject) -> Vec<String> {
 
 /// Whether a paused project is drained and this is not recorded yet: no session is open and no job runs.
 pub fn has_drained(state: &State, project: &Subject) -> bool {
-    let waits =
+    let is_draining =
         state.entity(project).is_some_and(|p| p.phase == Phase::Paused && p.as_project().drained_at().is_none());
-    waits && sessions(state, project).is_empty() && jobs(state, project).is_empty()
+    is_draining && sessions(state, project).is_empty() && jobs(state, project).is_empty()
 }
 
 /// The phase of each project and when it was last resumed, read once for many agents.
@@ -270,7 +270,7 @@ impl ProjectActivity {
         let actor = agent.to_string();
         let sessions = state.in_phase(EntityType::Session, Phase::Active, usize::MAX);
         let sessions = sessions.iter().filter(|session| session.as_session().agent() == Some(agent.id()));
-        let tasks = held.iter().filter(|task| task.as_task().last_holder() == Some(&actor));
+        let tasks = held.iter().filter(|task| task.as_task().recorded_holder() == Some(&actor));
         let mut projects: Vec<Subject> = sessions.chain(tasks).filter_map(project_of).collect();
         if projects.is_empty() {
             // An agent that has logged out still belongs to the project of its last session.

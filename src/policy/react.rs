@@ -1,7 +1,8 @@
-//! Reactions: consequences of an event that are recorded automatically, in the same batch.
+//! Reactions: consequences of an event that are recorded automatically, in the same batch; a long cascade continues in
+//! further batches.
 //!
-//! Every reaction depends on the current state and adds only what is still missing. So after a batch there is nothing
-//! left to add, and the audit can check a log by asking for reactions again.
+//! Every reaction depends on the current state and adds only what is still missing. So after the last batch of a
+//! cascade there is nothing left to add, and the audit can check a log by asking for reactions again.
 
 use serde_json::{Map, Value, json};
 
@@ -65,8 +66,8 @@ impl Reactor<'_> {
             Kind::RequirementRejected | Kind::RequirementSuperseded => {
                 self.close_questions(Question::Requirement, &self.subject.clone());
             }
-            Kind::DecisionApproved => self.decided(true),
-            Kind::DecisionRejected => self.decided(false),
+            Kind::DecisionApproved => self.carry_out_approval(),
+            Kind::DecisionRejected => self.carry_out_rejection(),
             Kind::ApprovalTimedOut if self.settings.rejects_on_timeout() => {
                 let rationale = json!({"rationale": "no answer in time"});
                 self.record_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
@@ -154,37 +155,48 @@ impl Reactor<'_> {
     }
 
     fn ask_about_requirement(&mut self, summary: &str) {
-        let waits = |e: &Entity| matches!(e.phase, Phase::Analyzed | Phase::Blocked);
-        if let Some(requirement) = self.entity(&self.subject.clone()).filter(waits) {
+        let needs_approval = |e: &Entity| matches!(e.phase, Phase::Analyzed | Phase::Blocked);
+        if let Some(requirement) = self.entity(&self.subject.clone()).filter(needs_approval) {
             self.ask(Question::Requirement, &requirement, summary);
         }
     }
 
-    /// Carries out an operator's decision.
-    fn decided(&mut self, yes: bool) {
-        let Some(decision) = self.entity(&self.subject.clone()) else { return };
-        let target = decision.as_decision().target();
-        let (Some(question), Some(target)) = (Question::of_decision(&decision), target) else { return };
+    /// The decision that is the subject, its question and its target.
+    fn decided(&self) -> Option<(Entity, Question, Subject)> {
+        let decision = self.entity(&self.subject)?;
+        let question = Question::of_decision(&decision)?;
+        let target = decision.as_decision().target()?;
+        Some((decision, question, target))
+    }
+
+    fn carry_out_approval(&mut self) {
+        let Some((decision, question, target)) = self.decided() else { return };
         let id = json!({"decision_id": decision.subject.id()});
-        match (question, yes) {
+        match question {
             // The audit asks again after the batch, when the requirement may have been analyzed again.
-            (Question::Requirement, true) if !approval::still_fits(self.state, &decision) => {}
-            (Question::Requirement, true) => self.record_if_legal(Kind::RequirementApproved, &target, id),
-            (Question::Requirement, false) => {
-                let reason = decision.as_decision().rationale().unwrap_or("rejected by an operator");
-                self.record_if_legal(Kind::RequirementRejected, &target, json!({"reason": reason}));
-            }
-            (Question::Destructive, true) => self.ready_if_possible(&target),
-            (Question::Destructive, false) => {
-                self.record_if_legal(Kind::TaskAborted, &target, json!({"reason": "rejected by an operator"}));
-            }
-            (Question::Constraint, true) => {
+            Question::Requirement if !approval::still_fits(self.state, &decision) => {}
+            Question::Requirement => self.record_if_legal(Kind::RequirementApproved, &target, id),
+            Question::Destructive => self.ready_if_possible(&target),
+            Question::Constraint => {
                 if let Some((change, mut members)) = approval::change(decision.as_decision().change()) {
                     members.insert("decision_id".to_owned(), decision.subject.id().into());
                     self.record_if_legal(change.kind(), &target, Value::Object(members));
                 }
             }
-            (Question::Constraint, false) => {}
+        }
+    }
+
+    fn carry_out_rejection(&mut self) {
+        let Some((decision, question, target)) = self.decided() else { return };
+        match question {
+            Question::Requirement => {
+                let reason = decision.as_decision().rationale().unwrap_or("rejected by an operator");
+                self.record_if_legal(Kind::RequirementRejected, &target, json!({"reason": reason}));
+            }
+            Question::Destructive => {
+                self.record_if_legal(Kind::TaskAborted, &target, json!({"reason": "rejected by an operator"}));
+            }
+            Question::Constraint => {}
         }
     }
 

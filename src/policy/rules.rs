@@ -426,7 +426,7 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
     use machine::Phase::{Aborted, Assigned, Ready, Retrying, Running};
     let me = actor.to_string();
     let held_before = task.as_task().past_holders().any(|holder| holder == me);
-    match (task.phase, task.as_task().last_holder()) {
+    match (task.phase, task.as_task().recorded_holder()) {
         (Assigned | Running | Retrying, Some(holder)) if holder != me => Err(match held_before {
             true => Error::refused(
                 Reason::ClaimLost,

@@ -17,18 +17,18 @@ fn branch(branch: &Entity) -> Row {
 }
 
 /// A message in a list: reference, state, time, sender, and the start of its text.
-fn listed_message(told: &FullMessage) -> Row {
-    message_row(told, text::cut(&told.text, limits::BLOCK_LINE_MAX_CHARS))
+fn listed_message(full: &FullMessage) -> Row {
+    message_row(full, text::cut(&full.text, limits::BLOCK_LINE_MAX_CHARS))
 }
 
 /// A message with all of its text.
-fn full_message(told: &FullMessage) -> Row {
-    message_row(told, told.text.clone())
+fn full_message(full: &FullMessage) -> Row {
+    message_row(full, full.text.clone())
 }
 
-fn message_row(told: &FullMessage, text: String) -> Row {
-    let sent = told.message.as_message().sent_at().map_or(Cell::None, Cell::time);
-    row![told.message.name(), told.message.phase.as_str(), sent, told.message.as_message().from(), text]
+fn message_row(full: &FullMessage, text: String) -> Row {
+    let sent = full.message.as_message().sent_at().map_or(Cell::None, Cell::time);
+    row![full.message.name(), full.message.phase.as_str(), sent, full.message.as_message().from(), text]
 }
 
 /// The command that shows unread messages.

@@ -25,7 +25,7 @@ pub fn row_with(entity: &Entity, due: Option<&String>) -> Row {
         _ => None,
     });
     let (holder, until) = match entity.subject.entity {
-        EntityType::Task => (entity.as_task().last_holder(), lease_until(entity)),
+        EntityType::Task => (entity.as_task().recorded_holder(), lease_until(entity)),
         EntityType::Session => (entity.agent_id(), entity.as_session().expires_at()),
         _ => (entity.agent_id(), None),
     };
@@ -85,17 +85,24 @@ pub fn next_about(command: &'static str, words: &'static str, entity: &Entity) -
     }
 }
 
-/// The next step for an entity in its current phase. While `stopped`, no work can start.
-pub fn next_step(entity: &Entity, stopped: bool) -> Next {
+/// The next step for an entity in its current phase, if work can start.
+pub fn next_step(entity: &Entity) -> Next {
     match (entity.subject.entity, entity.phase) {
-        (EntityType::Task, Phase::Ready | Phase::Assigned) if stopped => Next::OPERATOR,
         (EntityType::Task, Phase::Proposed) => next_about("hf-task", "explain", entity),
         (EntityType::Task, Phase::Ready) => next_about("hf-task", "claim", entity),
         (EntityType::Task, Phase::Assigned) => next_about("hf-task", "start", entity),
         (EntityType::Requirement, Phase::Proposed) => next_about("hf-require", "analyze", entity),
         (EntityType::Requirement, Phase::Analyzed) => Next::OPERATOR,
-        (EntityType::Decision, state) if approval::OPEN.contains(&state) => Next::OPERATOR,
+        (EntityType::Decision, phase) if approval::OPEN.contains(&phase) => Next::OPERATOR,
         _ => Next::None,
+    }
+}
+
+/// The same while no work can start: an operator has to resume it first.
+fn next_step_while_blocked(entity: &Entity) -> Next {
+    match (entity.subject.entity, entity.phase) {
+        (EntityType::Task, Phase::Ready | Phase::Assigned) => Next::OPERATOR,
+        _ => next_step(entity),
     }
 }
 
@@ -108,8 +115,9 @@ impl Recorded {
             Some(entity) => sentence(entity),
             None => format!("{} {}", self.asked.event_type.as_str(), self.asked.subject),
         };
+        let next_step = if self.is_work_blocked { next_step_while_blocked } else { next_step };
         Reply::new(status, sum)
-            .next(entity.map_or(Next::None, |entity| next_step(entity, self.stopped)))
+            .next(entity.map_or(Next::None, next_step))
             .with_texts(Key::EventId, &self.ids)
             .with(Key::Subject, self.asked.subject.as_str())
             .with_some(Key::Ref, entity.and_then(Entity::reference))
@@ -134,7 +142,7 @@ impl Replies for ClaimOutcome {
             ClaimOutcome::Claimed(done) => {
                 let task = done.entity.as_ref();
                 done.reply_with(Status::Claimed)
-                    .with_some(Key::Holder, task.and_then(|task| task.as_task().last_holder()))
+                    .with_some(Key::Holder, task.and_then(|task| task.as_task().recorded_holder()))
                     .with_some(Key::LeaseUntil, task.and_then(lease_until))
                     .with_some(Key::Generation, task.map(|task| task.as_task().generation()))
             }

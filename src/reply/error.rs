@@ -1,5 +1,5 @@
-//! The reply for an error. Status and next step follow from the error's kind alone, so text from a log cannot
-//! influence them.
+//! The reply for an error. Status and next step follow from the error's kind, the command and the reference that the
+//! error is about, never from its message: text from a log cannot influence them.
 
 use super::{Key, Next, Reply, Status};
 use crate::base::{Error, ErrorKind, Reason};

@@ -92,7 +92,7 @@ fn job(view: &JobView) -> Row {
         view.logref.as_str(),
         title(&view.task),
         view.run_id.as_deref(),
-        view.task.as_task().last_holder(),
+        view.task.as_task().recorded_holder(),
         view.started_at,
         view.seconds,
         exit
@@ -125,11 +125,11 @@ impl Replies for WaitOutcome {
 /// The command that continues the same wait.
 fn again(done: &WaitOutcome) -> Next {
     let names = done.jobs.iter().filter_map(|view| entity::plain_reference(&view.task));
-    let wait = match done.need {
+    let words = match done.need {
         Need::Any => "wait --any",
         Need::All => "wait",
     };
-    names.fold(Next::run("hf-job").word(wait), |next, name| next.value(&name))
+    names.fold(Next::run("hf-job").word(words), |next, name| next.value(&name))
 }
 
 /// EXIT of a poll while the job is running. The exit codes of hf-poll are those that its callers expect, not those

@@ -51,7 +51,7 @@ fn listed(done: &ListOutcome, entry: &ListEntry) -> Row {
 /// The command of the listed noun, for the next page.
 fn own_command(done: &ListOutcome) -> Next {
     let Projection::Of(noun) = done.request.projection else { return Next::None };
-    let some = !done.request.states.is_empty();
+    let some = !done.request.phases.is_empty();
     let (command, words) = match noun {
         EntityType::Task => ("hf-task", "list"),
         EntityType::Requirement => ("hf-require", "list"),
@@ -70,8 +70,8 @@ fn own_command(done: &ListOutcome) -> Next {
 /// Adds the options that select the next page of the same list.
 fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
     let mut next = next.arg("--limit", &done.request.limit);
-    if let (&[state], false) = (done.request.states.as_slice(), status.is_empty()) {
-        next = next.word(status).word(state.as_str());
+    if let (&[phase], false) = (done.request.phases.as_slice(), status.is_empty()) {
+        next = next.word(status).word(phase.as_str());
     }
     match &done.request.made_for {
         None | Some((_, EntityType::Agent)) => {}

@@ -12,9 +12,9 @@ pub fn with_head(reply: Reply, head: Option<Head>) -> Reply {
 
 impl Replies for SummaryOutcome {
     fn reply(&self) -> Reply {
-        let rows = self.counts.iter().map(|TypeCounts { entity, live, states }| {
-            let states = states.iter().map(|(state, count)| (state.to_string(), *count)).collect();
-            row![entity.plural(), *live, Cell::Counts(states)]
+        let rows = self.counts.iter().map(|TypeCounts { entity, live, phases }| {
+            let phases = phases.iter().map(|(phase, count)| (phase.to_string(), *count)).collect();
+            row![entity.plural(), *live, Cell::Counts(phases)]
         });
         let entities: u64 = self.counts.iter().map(|counts| counts.live).sum();
         let reply = Reply::new(

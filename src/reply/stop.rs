@@ -28,15 +28,15 @@ impl Replies for ResumeOutcome {
 
 /// The phase of a project, and what is still in progress there.
 fn project_reply(status: Status, project: &PauseProgress) -> Reply {
-    Reply::new(status, format!("{} is {}", project.subject, project.state))
-        .with(Key::State, project.state.as_str())
+    Reply::new(status, format!("{} is {}", project.subject, project.phase))
+        .with(Key::State, project.phase.as_str())
         .with(Key::Drained, project.left.is_empty())
         .with_texts(Key::Left, &project.left)
 }
 
 impl Replies for RestOutcome {
     fn reply(&self) -> Reply {
-        let status = match (&self.recorded, self.project.state) {
+        let status = match (&self.recorded, self.project.phase) {
             (Some(recorded), _) if recorded.duplicate => Status::Duplicate,
             (Some(_), Phase::Archived) => Status::Archived,
             (_, Phase::Paused) => Status::Paused,
@@ -57,9 +57,9 @@ impl Replies for PauseOutcome {
             Some(recorded) => recorded.reply_with(Status::Resumed),
             None => {
                 let project = &self.project;
-                Reply::new(Status::Duplicate, format!("{} is {}", project.subject, project.state))
+                Reply::new(Status::Duplicate, format!("{} is {}", project.subject, project.phase))
                     .with(Key::Subject, &project.subject)
-                    .with(Key::State, project.state.as_str())
+                    .with(Key::State, project.phase.as_str())
             }
         }
     }

@@ -64,12 +64,12 @@ impl Replies for StatusOutcome {
 /// Tasks by phase. The usual phases are listed even if no task is in them.
 fn tasks(counted: &[(Phase, u64)]) -> Vec<(Phase, u64)> {
     let usual = [Phase::Running, Phase::Ready, Phase::Succeeded, Phase::Failed, Phase::Aborted];
-    let absent = usual.into_iter().filter(|state| counted.iter().all(|(known, _)| known != state));
-    counted.iter().copied().chain(absent.map(|state| (state, 0))).collect()
+    let absent = usual.into_iter().filter(|phase| counted.iter().all(|(known, _)| known != phase));
+    counted.iter().copied().chain(absent.map(|phase| (phase, 0))).collect()
 }
 
 fn project_row(view: &ProjectView) -> Row {
-    row![view.name.as_str(), view.state.as_str(), view.sessions, view.running, view.open]
+    row![view.name.as_str(), view.phase.as_str(), view.sessions, view.running, view.open]
 }
 
 impl Replies for MetricsOutcome {

@@ -126,7 +126,7 @@ impl State {
         }
         let (Some(kind), Ok(subject)) = (event.event_type.known(), Subject::parse(&event.subject)) else { return };
         match kind.row().about {
-            SubjectType::Any => self.note(kind, subject, event),
+            SubjectType::Any => self.record_anomaly(kind, subject, event),
             SubjectType::One(_) => self.advance(kind, subject, event),
         }
         if let Some(linked) = linked(kind, &event.payload) {
@@ -149,7 +149,7 @@ impl State {
         };
         match effect {
             SideEffect::Nothing => {}
-            SideEffect::Settles => self.changes.settings = event.payload.get(SETTINGS).cloned(),
+            SideEffect::AdoptsSettings => self.changes.settings = event.payload.get(SETTINGS).cloned(),
             SideEffect::TakesLease => self.take_lease(&subject),
             SideEffect::CountsPersona => self.count_persona(&subject, event),
             SideEffect::OpensThread => {
@@ -174,7 +174,7 @@ impl State {
     }
 
     /// Records facts about an entity without moving it: its anomalies, and whether recovery was given up.
-    fn note(&mut self, kind: Kind, subject: Subject, event: &Event) {
+    fn record_anomaly(&mut self, kind: Kind, subject: Subject, event: &Event) {
         let code = event.payload.get("code").and_then(Value::as_str);
         let entity = self.entity(&subject).map(Cow::into_owned);
         let (Some(code), Some(mut entity)) = (code, entity) else { return };

@@ -138,7 +138,7 @@ impl Tally {
     }
 
     /// The phases that entities of a type are in, with the number in each, without archived ones.
-    pub fn states(&self, entity: EntityType) -> impl Iterator<Item = (Phase, u64)> {
+    pub fn phases(&self, entity: EntityType) -> impl Iterator<Item = (Phase, u64)> {
         self.phases.iter().filter(move |((e, _), _)| *e == entity).map(|((_, phase), n)| (*phase, *n))
     }
 
@@ -156,7 +156,7 @@ impl Tally {
     pub fn to_json(&self) -> Value {
         let made: BTreeMap<&str, u64> = self.made.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         let kinds: BTreeMap<&str, u64> = self.kinds.iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
-        let states: Vec<(&str, &str, u64)> =
+        let phases: Vec<(&str, &str, u64)> =
             self.phases.iter().map(|((e, s), n)| (e.as_str(), s.as_str(), *n)).collect();
         let archived: BTreeMap<&str, u64> = self.archived.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         json!({
@@ -168,7 +168,7 @@ impl Tally {
             "newest_version": self.newest_version,
             "kinds": kinds,
             "made": made,
-            "states": states,
+            "states": phases,
             "waiting_jobs": self.waiting_jobs,
         })
     }

@@ -1,9 +1,9 @@
 //! Typed views: what is known about an entity of each type, by name.
 //!
-//! The fold keeps facts by their names in the projections, so that adding one is adding a row to `facts`. Nothing
-//! outside this layer asks for a fact by such a name: it calls `task.as_task().lease_seconds()`, and a typo does not
-//! compile. Invariant: every fact that a view reads is one that the fold writes
-//! (`every_field_of_a_view_is_a_fact_that_the_fold_writes`).
+//! The fold keeps facts by their names in the projections, so that adding one is adding a row to `facts`. Outside this
+//! layer, code calls `task.as_task().lease_seconds()`, so that a typo does not compile. The exception is code that
+//! copies facts into a payload, or compares them with one: it uses their names, through `Entity::facts`. Invariant:
+//! every fact that a view reads is one that the fold writes (`every_field_of_a_view_is_a_fact_that_the_fold_writes`).
 
 use std::ops::Deref;
 
@@ -168,12 +168,13 @@ views! {
         retry_count: count = "retry_count",
         /// The task that this one repeats because its artifact was invalid.
         rework_of: Task = "rework_of",
-        /// The last holder that did not lose or release it; see `Entity::holder` for the current one.
-        last_holder: text = "holder",
+        /// The holder of the last assignment. It is removed when the task becomes ready again, but not when the task
+        /// ends; see `Entity::holder` for the holder of a task in progress.
+        recorded_holder: text = "holder",
         past_holders: texts = "past_holders",
         lease_seconds: count = "lease_seconds",
         claimed_at: time = "claimed_at",
-        /// How often it was claimed.
+        /// How often it was assigned: claimed, or assigned again for a retry.
         generation: count = "generation",
         last_run: Run = "last_run_id",
         last_run_id: text = "last_run_id",
@@ -327,7 +328,7 @@ views! {
         unread: count = "unread",
         /// The message that interrupts the persona; only its root has this.
         interrupt: Message = "interrupt_id",
-        /// The ids of a persona's latest closed threads; only its root has this.
+        /// The ids of the latest closed threads of the persona's other branches; only its root has this.
         anchors: texts = "anchors",
     }
 
@@ -345,7 +346,7 @@ views! {
         closed_at: text = "closed_at",
         summary: text = "summary",
         reason: text = "reason",
-        /// The ids of its last notes.
+        /// The ids of the events of its last notes and messages.
         tail: texts = "tail",
     }
 

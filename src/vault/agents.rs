@@ -95,8 +95,8 @@ impl Vault {
 impl AgentDir {
     /// A works tree, which other programs write to as well.
     pub fn in_works(works: &Path, name: &EntityId) -> Result<AgentDir> {
-        let gone = || Error::usage(format!("{} is not a directory", works.display()));
-        let root = Dir::open_root(works)?.ok_or_else(gone)?;
+        let not_a_directory = || Error::usage(format!("{} is not a directory", works.display()));
+        let root = Dir::open_root(works)?.ok_or_else(not_a_directory)?;
         let (stats, _) = root.make_dir(STATS)?;
         let (artifacts, _) = root.make_dir(ARTIFACTS)?;
         Ok(AgentDir { stats, logs: ActivityLogs::Works { artifacts, name: name.to_string() } })
@@ -104,8 +104,8 @@ impl AgentDir {
 
     /// The same, if its directories exist.
     pub fn there_in_works(works: &Path, name: &EntityId) -> Result<Option<AgentDir>> {
-        let gone = || Error::usage(format!("{} is not a directory", works.display()));
-        let root = Dir::open_root(works)?.ok_or_else(gone)?;
+        let not_a_directory = || Error::usage(format!("{} is not a directory", works.display()));
+        let root = Dir::open_root(works)?.ok_or_else(not_a_directory)?;
         let (Some(stats), Some(artifacts)) = (root.dir(STATS)?, root.dir(ARTIFACTS)?) else { return Ok(None) };
         Ok(Some(AgentDir { stats, logs: ActivityLogs::Works { artifacts, name: name.to_string() } }))
     }
@@ -184,28 +184,28 @@ impl AgentDir {
     /// The newest activity log that exists as a file, and the newest introspection.
     pub fn newest_logs(&self) -> Result<(Option<LogFile>, Option<LogFile>)> {
         let mut all: Vec<(HeartbeatId, String, usize)> = Vec::new();
-        let folders: Vec<Dir> = match &self.logs {
+        let dirs: Vec<Dir> = match &self.logs {
             ActivityLogs::Own => self.stats.dir(ACTIVITY)?.into_iter().collect(),
             ActivityLogs::Works { artifacts, .. } => {
-                let mut folders = Vec::new();
+                let mut dirs = Vec::new();
                 for (name, _) in artifacts.list()?.into_iter().filter(|(_, is_dir)| *is_dir) {
                     let project = artifacts.dir(&name)?;
-                    folders.extend(project.map(|project| project.dir(HISTORIES)).transpose()?.flatten());
+                    dirs.extend(project.map(|project| project.dir(HISTORIES)).transpose()?.flatten());
                 }
-                folders
+                dirs
             }
         };
-        for (folder, dir) in folders.iter().enumerate() {
+        for (index, dir) in dirs.iter().enumerate() {
             let logs = dir.list()?.into_iter().filter_map(|(name, _)| {
                 let id = HeartbeatId::parse(name.strip_suffix(".md")?.get(..HEARTBEAT_ID_CHARS)?)?;
-                Some((id, name, folder))
+                Some((id, name, index))
             });
             all.extend(logs);
         }
         all.sort_by(|a, b| b.cmp(a));
         let (mut newest, mut introspection) = (None, None);
-        for (id, name, folder) in all.into_iter().take(READ_BACK_MAX) {
-            let text = folders[folder].read(&name)?.unwrap_or_default();
+        for (id, name, index) in all.into_iter().take(READ_BACK_MAX) {
+            let text = dirs[index].read(&name)?.unwrap_or_default();
             let log = LogFile { id, introspection: self.is_introspection(&String::from_utf8_lossy(&text)) };
             if log.introspection && introspection.is_none() {
                 introspection = Some(log.clone());

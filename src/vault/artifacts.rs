@@ -35,7 +35,7 @@ pub struct Incoming {
     /// The number of lines, if it is text.
     pub lines: Option<u64>,
     /// Its directory, locked.
-    folder: Dir,
+    dir: Dir,
 }
 
 /// Passes a reader's bytes on in pieces. Returns their hash and number.
@@ -92,12 +92,12 @@ impl Vault {
         let (artifacts, _) = self.root.make_dir(ARTIFACTS)?;
         artifacts.check_private()?;
         let (incoming, _) = artifacts.make_dir(INCOMING)?;
-        let (folder, _) = incoming.make_dir(id)?;
-        folder.try_lock()?;
-        let taken = folder.make_dir(NEW).and_then(|(new, _)| self.write_content(&new, filename, from));
+        let (dir, _) = incoming.make_dir(id)?;
+        dir.try_lock()?;
+        let taken = dir.make_dir(NEW).and_then(|(new, _)| self.write_content(&new, filename, from));
         match taken {
             Ok((sha256, size_bytes, lines)) => {
-                Ok(Incoming { id: id.to_owned(), filename: filename.to_owned(), sha256, size_bytes, lines, folder })
+                Ok(Incoming { id: id.to_owned(), filename: filename.to_owned(), sha256, size_bytes, lines, dir })
             }
             Err(error) => {
                 // Best effort: the first error is the one that matters.
@@ -107,9 +107,9 @@ impl Vault {
         }
     }
 
-    fn write_content(&self, folder: &Dir, name: &str, from: &mut dyn Read) -> Result<(Digest, u64, Option<u64>)> {
-        let (mut file, _) = folder.make_file(name)?;
-        let wrong = |doing: &str, e| failed(doing, &folder.path().join(name), e);
+    fn write_content(&self, dir: &Dir, name: &str, from: &mut dyn Read) -> Result<(Digest, u64, Option<u64>)> {
+        let (mut file, _) = dir.make_file(name)?;
+        let wrong = |doing: &str, e| failed(doing, &dir.path().join(name), e);
         let mut text = TextCheck { text: true, lines: 0, rest: Vec::new() };
         let (sha256, size) = pump(from, &mut |piece| {
             text.see(piece);
@@ -123,8 +123,8 @@ impl Vault {
     /// stored once.
     pub fn keep(&self, incoming: &Incoming, manifest: &Value, same: Option<(&str, &str)>) -> Result<()> {
         let artifacts = self.artifacts()?;
-        let gone = || Error::system("cannot store the content", "it was removed");
-        let dir = incoming.folder.dir(NEW)?.ok_or_else(gone)?;
+        let missing = || Error::system("cannot store the content", "it was removed");
+        let dir = incoming.dir.dir(NEW)?.ok_or_else(missing)?;
         if let Some((id, filename)) = same
             && let Some(other) = artifacts.dir(id)?
         {
@@ -134,28 +134,27 @@ impl Vault {
         let mut text = serde_json::to_string_pretty(manifest).expect("a JSON value");
         text.push('\n');
         dir.put(MANIFEST, text.as_bytes())?;
-        incoming.folder.move_to(NEW, &artifacts, &incoming.id)?;
+        incoming.dir.move_to(NEW, &artifacts, &incoming.id)?;
         artifacts.sync()
     }
 
     /// Marks the event of a content as recorded. If this fails, the next sweep finds out.
     pub fn settle(&self, incoming: &Incoming) {
-        let _ =
-            self.incoming().and_then(|folder| folder.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id)));
+        let _ = self.incoming().and_then(|dir| dir.map_or(Ok(()), |dir| forget_incoming(&dir, &incoming.id)));
     }
 
     /// Removes a content that is not needed after all, whether it has its final name or not.
     pub fn discard(&self, incoming: &Incoming) -> Result<()> {
         forget(&self.artifacts()?, &incoming.id)?;
-        self.incoming()?.map_or(Ok(()), |folder| forget_incoming(&folder, &incoming.id))
+        self.incoming()?.map_or(Ok(()), |dir| forget_incoming(&dir, &incoming.id))
     }
 
     /// Removes what processes that died have left. The caller holds the vault's lock, so that `is_recorded` stays true.
     pub fn sweep_incoming(&self, is_recorded: &dyn Fn(&str) -> bool) -> Result<()> {
         let Some(incoming) = self.incoming()? else { return Ok(()) };
         for (id, is_dir) in incoming.list()? {
-            let Some(folder) = incoming.dir(&id)?.filter(|_| is_dir) else { continue };
-            if !folder.try_lock()? {
+            let Some(dir) = incoming.dir(&id)?.filter(|_| is_dir) else { continue };
+            if !dir.try_lock()? {
                 continue;
             }
             if !is_recorded(&id) {
@@ -193,8 +192,8 @@ fn forget(parent: &Dir, name: &str) -> Result<()> {
 }
 
 fn forget_incoming(incoming: &Dir, id: &str) -> Result<()> {
-    if let Some(folder) = incoming.dir(id)? {
-        forget(&folder, NEW)?;
+    if let Some(dir) = incoming.dir(id)? {
+        forget(&dir, NEW)?;
     }
     incoming.remove_dir(id)
 }

@@ -84,15 +84,15 @@ pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
             (bytes, path.join(CONFIG_FILE), root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE)))
         }
         None => match beside()
-            .filter(|folder| folder.join(CONFIG_FILE).is_file())
-            .map(|folder| (std::fs::read(folder.join(CONFIG_FILE)), folder))
+            .filter(|directory| directory.join(CONFIG_FILE).is_file())
+            .map(|directory| (std::fs::read(directory.join(CONFIG_FILE)), directory))
         {
-            Some((Ok(bytes), folder)) => {
-                let private = Dir::open_root(&folder).and_then(|dir| match dir {
+            Some((Ok(bytes), directory)) => {
+                let private = Dir::open_root(&directory).and_then(|dir| match dir {
                     Some(dir) => dir.check_file_private(CONFIG_FILE),
                     None => Ok(()),
                 });
-                (bytes, folder.join(CONFIG_FILE), private)
+                (bytes, directory.join(CONFIG_FILE), private)
             }
             _ => return Ok((Config::default(), Vec::new())),
         },

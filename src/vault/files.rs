@@ -148,8 +148,8 @@ impl Dir {
     fn put_by_rename(&self, name: &str, bytes: &[u8], durability: Durability) -> Result<()> {
         let beside = format!(".{name}.tmp");
         let put = || -> Result<()> {
-            let gone = || failed("create", &self.path.join(&beside), Errno::NOENT);
-            let mut file = self.file(&beside, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?.ok_or_else(gone)?;
+            let missing = || failed("create", &self.path.join(&beside), Errno::NOENT);
+            let mut file = self.file(&beside, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?.ok_or_else(missing)?;
             file.write_all(bytes).map_err(|e| failed("write", &self.path.join(name), e))?;
             if durability == Durability::Synced {
                 file.sync_all().map_err(|e| failed("sync", &self.path.join(name), e))?;

@@ -40,10 +40,11 @@ impl Vault {
     pub(super) fn published(&self, record: &HeadRecord) -> Result<Snapshot> {
         let events = self.events()?;
         let segment = events.as_ref().and_then(|events| events.dir(&record.segment.month()).transpose());
-        let there = match segment.transpose()?.and_then(|folder| folder.open_file(&record.segment.file()).transpose()) {
-            Some(file) => size(&file?)? >= record.offset,
-            None => false,
-        };
+        let there =
+            match segment.transpose()?.and_then(|month_dir| month_dir.open_file(&record.segment.file()).transpose()) {
+                Some(file) => size(&file?)? >= record.offset,
+                None => false,
+            };
         if !there {
             return Err(Error::corrupt(format!(
                 "the log ends before its published head, event {} in {}",
@@ -173,8 +174,8 @@ pub(super) fn segments_since(events: &Dir, month: &str) -> Result<Vec<SegmentNam
         if !is_dir || name.as_str() < month {
             continue;
         }
-        let Some(folder) = events.dir(&name)? else { continue };
-        let files = folder.list()?;
+        let Some(month_dir) = events.dir(&name)? else { continue };
+        let files = month_dir.list()?;
         segments
             .extend(files.iter().filter_map(|(file, _)| SegmentName::parse_file(file)).filter(|s| s.month() == name));
     }
@@ -201,6 +202,6 @@ pub(super) enum HeadLine {
 pub(super) fn open_segment(events: &Dir, name: SegmentName) -> Result<File> {
     events
         .dir(&name.month())?
-        .and_then(|folder| folder.open_file(&name.file()).transpose())
+        .and_then(|month_dir| month_dir.open_file(&name.file()).transpose())
         .unwrap_or_else(|| Err(Error::corrupt(format!("segment {name} is missing"))))
 }

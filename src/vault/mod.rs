@@ -146,10 +146,10 @@ impl Vault {
         let Some(events) = self.events()? else { return Ok(()) };
         events.check_private()?;
         for (month, _) in events.list()?.into_iter().filter(|(_, is_dir)| *is_dir) {
-            let Some(folder) = events.dir(&month)? else { continue };
-            folder.check_private()?;
-            for (name, _) in folder.list()?.into_iter().filter(|(_, is_dir)| !is_dir) {
-                folder.check_file_private(&name)?;
+            let Some(month_dir) = events.dir(&month)? else { continue };
+            month_dir.check_private()?;
+            for (name, _) in month_dir.list()?.into_iter().filter(|(_, is_dir)| !is_dir) {
+                month_dir.check_file_private(&name)?;
             }
         }
         Ok(())

@@ -88,7 +88,8 @@ fn file(entity: EntityType) -> String {
     format!("{}.json", entity.plural())
 }
 
-/// The types whose files an event rewrites, if they are small: all that it changes, except for a heartbeat.
+/// The types whose files an event rewrites, if they are small: all that it changes, none for a kind that
+/// is frequent.
 pub fn touched(event: &Event) -> Vec<EntityType> {
     let Some(kind) = event.event_type.known().filter(|kind| !kind.row().is_frequent) else { return Vec::new() };
     let subjects = Subject::parse(&event.subject).ok().into_iter().chain(linked(kind, &event.payload));

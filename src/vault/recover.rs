@@ -246,8 +246,8 @@ fn note(kind: Kind, parent: Option<Head>, payload: Value) -> Draft {
 
 fn sync_names(vault: &Vault, segment: SegmentName) -> Result<()> {
     if let Some(events) = vault.events()? {
-        if let Some(folder) = events.dir(&segment.month())? {
-            folder.sync()?;
+        if let Some(month_dir) = events.dir(&segment.month())? {
+            month_dir.sync()?;
         }
         events.sync()?;
     }

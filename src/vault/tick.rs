@@ -16,8 +16,8 @@ pub struct Tick {
     /// Its time, in seconds since 1970.
     pub at: i64,
     /// When each anomaly was last reported, by code and subject.
-    #[serde(default)]
-    pub told: BTreeMap<String, i64>,
+    #[serde(default, rename = "told")]
+    pub reported_at: BTreeMap<String, i64>,
     /// Warnings below the level of an anomaly that were reported.
     #[serde(default)]
     pub warned: BTreeSet<String>,

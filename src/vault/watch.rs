@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Vault;
 
 /// How long to wait without a notification: on network file systems, they get lost.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Waits for the log of a vault to grow.
 #[derive(Debug)]
@@ -40,13 +40,13 @@ impl VaultWatch {
         #[cfg(target_os = "linux")]
         if let Some(inotify) = &mut self.inotify {
             use rustix::event::{PollFd, PollFlags, Timespec, poll};
-            let timeout = Timespec { tv_sec: LOOK_EVERY.as_secs() as i64, tv_nsec: 0 };
+            let timeout = Timespec { tv_sec: CHECK_EVERY.as_secs() as i64, tv_nsec: 0 };
             // An interrupted or failed poll is just a shorter wait.
             let _ = poll(&mut [PollFd::new(&*inotify, PollFlags::IN)], Some(&timeout));
             let mut buffer = [0; 4096];
             let _ = inotify.read_events(&mut buffer);
             return;
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_EVERY);
     }
 }

@@ -288,12 +288,12 @@ impl<'a> Writer<'a> {
         if made_events {
             self.vault.akashic.sync()?;
         }
-        if let Some(folder) = events.dir(&segment.month())? {
-            folder.check_private()?;
-            if let Some(file) = folder.open_file_to_write(&segment.file())? {
+        if let Some(month_dir) = events.dir(&segment.month())? {
+            month_dir.check_private()?;
+            if let Some(file) = month_dir.open_file_to_write(&segment.file())? {
                 // An empty file can be left by a crash before its name was durable.
                 if super::log::size(&file)? == 0 {
-                    folder.sync()?;
+                    month_dir.sync()?;
                     events.sync()?;
                 }
                 return Ok(file);
@@ -304,9 +304,9 @@ impl<'a> Writer<'a> {
             let old = self.vault.open_segment(end.segment)?;
             old.sync_data().map_err(|e| failed("sync", &self.vault.path().join(end.segment.to_string()), e))?;
         }
-        let (folder, _) = events.make_dir(&segment.month())?;
-        let (file, _) = folder.make_file(&segment.file())?;
-        folder.sync()?;
+        let (month_dir, _) = events.make_dir(&segment.month())?;
+        let (file, _) = month_dir.make_file(&segment.file())?;
+        month_dir.sync()?;
         events.sync()?;
         Ok(file)
     }

@@ -1,6 +1,7 @@
 //! A declaration of deep work as a file, with our own headers or those of an `ai-works/` tree.
 
 use crate::policy::liveness::DeepWorkMode;
+use crate::vault::AgentDir;
 
 /// The content of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,18 +11,34 @@ pub struct Declaration {
     pub minutes: Option<u64>,
 }
 
-/// The headers: ours, and the original tool's.
+/// The wording of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wording {
+    /// Our own.
+    Own,
+    /// That of the tools of a works tree.
+    Works,
+}
+
+impl Wording {
+    /// The wording of the files in a directory.
+    pub fn of_dir(dir: &AgentDir) -> Wording {
+        if dir.is_works() { Wording::Works } else { Wording::Own }
+    }
+}
+
+/// The headers, by `Wording`.
 const MODE: [&str; 2] = ["type", "制限タイプ"];
 const ACTIVITY: [&str; 2] = ["activity", "活動予定内容"];
 const MINUTES: [&str; 2] = ["minutes", "予定時間"];
 
 impl Declaration {
-    /// The text of the file; in a works tree with the headers that its tools expect.
-    pub fn write(&self, works: bool) -> String {
-        let name = |names: [&'static str; 2]| names[usize::from(works)];
+    /// The text of the file.
+    pub fn write(&self, wording: Wording) -> String {
+        let name = |names: [&'static str; 2]| names[wording as usize];
         let mut text = format!("{}: {}\n{}: {}\n", name(MODE), self.mode, name(ACTIVITY), self.activity);
         if let Some(minutes) = self.minutes {
-            let unit = if works { "分" } else { "" };
+            let unit = if wording == Wording::Works { "分" } else { "" };
             text += &format!("{}: {minutes}{unit}\n", name(MINUTES));
         }
         text
@@ -70,8 +87,8 @@ mod tests {
         for mode in [DeepWorkMode::Flexible, DeepWorkMode::Strict] {
             let minutes = (mode == DeepWorkMode::Strict).then_some(45);
             let declared = Declaration { mode, activity: "大規模な修正: part 2".to_owned(), minutes };
-            for works in [false, true] {
-                assert_eq!(Declaration::read(&declared.write(works)), Ok(declared.clone()));
+            for wording in [Wording::Own, Wording::Works] {
+                assert_eq!(Declaration::read(&declared.write(wording)), Ok(declared.clone()));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Declaration, current_id, dir_of, me, one_line, open_work, request_about, subject};
+use super::{Declaration, Wording, current_id, dir_of, me, one_line, open_work, request_about, subject};
 use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
@@ -76,7 +76,7 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let declared = Declaration { mode, activity, minutes: request.strict_minutes };
     let old = before.as_ref().and_then(|before| before.as_deep_work().heartbeat_id());
     let written = old.map_or(Ok(()), |old| dir.end_declaration(old, DeclarationEnd::Completed));
-    if let Err(error) = written.and_then(|()| dir.declare(&id, &declared.write(dir.is_works()))) {
+    if let Err(error) = written.and_then(|()| dir.declare(&id, &declared.write(Wording::of_dir(&dir)))) {
         warnings.push(format!("the declaration is recorded, but its file could not be written: {error}"));
     }
     Ok(outcome(recorded, Some(id), warnings))
@@ -150,7 +150,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
             minutes: Some(work.as_deep_work().minutes() + minutes),
         };
         match work.as_deep_work().heartbeat_id().and_then(HeartbeatId::parse) {
-            Some(id) => dir.declare(&id, &declared.write(dir.is_works())),
+            Some(id) => dir.declare(&id, &declared.write(Wording::of_dir(&dir))),
             None => Ok(()),
         }
     };

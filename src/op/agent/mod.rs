@@ -23,7 +23,7 @@ use crate::vault::{AgentDir, Vault};
 
 pub use activity::{ActivityOutcome, ActivityRequest, activity};
 pub use checkpoint::{CheckpointOutcome, CheckpointRequest, checkpoint};
-pub use declaration::Declaration;
+pub use declaration::{Declaration, Wording};
 pub use deepwork::{
     DeepWorkOutcome, DeepWorkStatusOutcome, ExtendRequest, MigrateOutcome, StartDeepWorkRequest, complete, extend,
     migrate, start, status,

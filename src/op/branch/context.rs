@@ -1,6 +1,6 @@
-//! The context of a branch that a persona resumes, in this order: the newest messages of its root, the anchor (how
-//! the previous thread ended), and the thread itself. It is limited to a number of words: the oldest messages are
-//! dropped first, the summary is shortened last.
+//! The context of a persona's active branch, in this order: the newest messages of its root, how threads of other
+//! branches ended, the anchor (summary and last messages of the previous thread), and the thread itself. It is limited
+//! to a number of words: the oldest messages are dropped first, then the other branches; the summary is shortened last.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -60,7 +60,7 @@ pub struct InboxRequest {
 
 impl Default for InboxRequest {
     fn default() -> Self {
-        InboxRequest { only_unread: false, limit: limits::LOG_PAGE_DEFAULT_EVENTS }
+        InboxRequest { only_unread: false, limit: limits::PAGE_DEFAULT_COUNT }
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) fn unread(state: &State, persona: &EntityId) -> Vec<Entity> {
 /// Lists the messages to a persona: the unread ones, or all.
 pub fn inbox(ctx: &Context, request: InboxRequest) -> Result<InboxOutcome> {
     let InboxRequest { only_unread, limit } = request;
-    let max = limits::LOG_PAGE_MAX_EVENTS;
+    let max = limits::PAGE_MAX_COUNT;
     if limit == 0 || limit > max {
         return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {max}")));
     }
@@ -141,7 +141,7 @@ pub fn read(ctx: &Context, request: ReadRequest) -> Result<Option<ReadOutcome>> 
     let (name, vault) = (me(ctx)?, ctx.open()?);
     let (mut tx, _) = begin_as_persona(ctx, &vault)?;
     let messages: Vec<Entity> = match request.references.as_slice() {
-        [] => unread(tx.state(), &name).into_iter().take(limits::LOG_PAGE_MAX_EVENTS).collect(),
+        [] => unread(tx.state(), &name).into_iter().take(limits::PAGE_MAX_COUNT).collect(),
         some => some.iter().map(|reference| own_message(tx.state(), &name, reference)).collect::<Result<_>>()?,
     };
     if messages.is_empty() {

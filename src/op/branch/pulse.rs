@@ -28,7 +28,7 @@ fn all_of(state: &State, persona: &EntityId) -> Vec<Entity> {
 #[derive(Clone, Debug)]
 pub struct BranchesRequest {
     /// Only branches in one of these phases; if empty, all that are not archived.
-    pub states: Vec<Phase>,
+    pub phases: Vec<Phase>,
     /// At most this many.
     pub limit: usize,
     /// Only branches after this id.
@@ -37,7 +37,7 @@ pub struct BranchesRequest {
 
 impl Default for BranchesRequest {
     fn default() -> Self {
-        BranchesRequest { states: Vec::new(), limit: limits::LOG_PAGE_DEFAULT_EVENTS, cursor: None }
+        BranchesRequest { phases: Vec::new(), limit: limits::PAGE_DEFAULT_COUNT, cursor: None }
     }
 }
 
@@ -50,8 +50,8 @@ pub struct BranchesOutcome {
 
 /// Lists the branches of a persona; records nothing.
 pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutcome> {
-    let BranchesRequest { states, limit, cursor } = request;
-    let max = limits::LOG_PAGE_MAX_EVENTS;
+    let BranchesRequest { phases, limit, cursor } = request;
+    let max = limits::PAGE_MAX_COUNT;
     if limit == 0 || limit > max {
         return Err(Error::new(ErrorKind::LimitExceeded, format!("invalid limit {limit}; must be 1 to {max}")));
     }
@@ -65,7 +65,7 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
             };
             all.drain(..=index.ok_or_else(unknown)?);
         }
-        let wanted = |branch: &Entity| match states.as_slice() {
+        let wanted = |branch: &Entity| match phases.as_slice() {
             [] => !branch.archived,
             some => some.contains(&branch.phase),
         };
@@ -76,7 +76,7 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
         let entries = all.into_iter().map(|branch| ListEntry::Entity(Box::new(branch))).collect();
         let active = state.root(&name).map(|root| at_branch(state, &root));
         let request =
-            ListRequest { states, limit, cursor, ..ListRequest::first_page(Projection::Of(EntityType::Branch)) };
+            ListRequest { phases, limit, cursor, ..ListRequest::first_page(Projection::Of(EntityType::Branch)) };
         let (due, now) = (Default::default(), ctx.now.timestamp());
         let page = ListOutcome { entries, due, next_cursor, more, head: snapshot.head(), request, now };
         Ok(BranchesOutcome { page, active })
@@ -138,7 +138,7 @@ pub fn decide(ctx: &Context) -> Result<DecideOutcome> {
     with_view(&vault, |snapshot, state| {
         let active = state.root(&name).map(|root| at_branch(state, &root));
         let memory = Memory { ctx, snapshot, state };
-        let listed = unread(state, &name).into_iter().take(limits::LOG_PAGE_DEFAULT_EVENTS);
+        let listed = unread(state, &name).into_iter().take(limits::PAGE_DEFAULT_COUNT);
         let unread: Vec<FullMessage> = listed.map(|message| memory.full_message(message)).collect::<Result<_>>()?;
         let waiting = |branch: &Entity| branch.phase == Phase::Suspended && !branch.is_root();
         let now = ctx.now.timestamp();

@@ -121,19 +121,19 @@ pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &Exit
 pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
     let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
     let run = run_of(task);
-    let standing = probe(&job, run.as_ref())?;
+    let liveness = probe(&job, run.as_ref())?;
     let in_progress =
         matches!(task.phase, Phase::Proposed | Phase::Ready | Phase::Assigned | Phase::Running | Phase::Retrying);
     // The toolkit records this, not the actor that happens to run the command.
     let ctx = &ctx.acting_as(Actor::core("jobs"));
-    match &standing {
+    match &liveness {
         JobLiveness::Ended(found) if task.phase == Phase::Running => record(ctx, vault, &task.subject, found)?,
         JobLiveness::Lost if in_progress => record_lost(ctx, vault, task)?,
         // The run has ended and is recorded, but no supervisor is left to start the next one.
         JobLiveness::Ended(_) if in_progress => record_lost(ctx, vault, task)?,
         _ => {}
     }
-    Ok(Some(standing))
+    Ok(Some(liveness))
 }
 
 fn record_lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {

@@ -309,9 +309,9 @@ impl Firing<'_> {
         let first_run = || Some(job?.spec().ok()?.extra.get("run_id")?.as_str()?.to_owned());
         let run_id = task.as_task().last_run_id().map(str::to_owned).or_else(first_run).unwrap_or_default();
         let logref = log_reference(&task, 1);
-        let waits = blockers(&self.vault.view()?.1, &task);
+        let blockers = blockers(&self.vault.view()?.1, &task);
         let waits_for_approval =
-            task.phase == Phase::Proposed && waits.iter().any(|wait| matches!(wait, Blocker::Approval));
+            task.phase == Phase::Proposed && blockers.iter().any(|blocker| matches!(blocker, Blocker::Approval));
         Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
     }
 }
@@ -319,8 +319,8 @@ impl Firing<'_> {
 /// Reaps a supervisor when it ends, so that a program that fires many jobs does not collect zombies. Best effort: a
 /// command exits long before that, and then init reaps its supervisor.
 fn reap_when_ended(mut supervisor: Child) {
-    let wait = move || drop(supervisor.wait());
-    let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(wait);
+    let reap = move || drop(supervisor.wait());
+    let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(reap);
 }
 
 fn is_program(path: &Path) -> bool {

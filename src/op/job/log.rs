@@ -36,7 +36,7 @@ pub struct JobLogOutcome {
 }
 
 /// Reads a job's log, piece by piece.
-pub fn log(ctx: &Context, request: JobLogRequest, take: LogSink<'_>) -> Result<JobLogOutcome> {
+pub fn log(ctx: &Context, request: JobLogRequest, sink: LogSink<'_>) -> Result<JobLogOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     let mut file = None;
@@ -54,7 +54,7 @@ pub fn log(ctx: &Context, request: JobLogRequest, take: LogSink<'_>) -> Result<J
             }
         }
         let wanted = match &mut file {
-            Some(file) => pass_on(file, take, &failed)?,
+            Some(file) => pass_on(file, sink, &failed)?,
             None => ControlFlow::Continue(()),
         };
         if wanted.is_break() || !request.follow || view.is_over() || signals.asked().is_some() {
@@ -65,14 +65,14 @@ pub fn log(ctx: &Context, request: JobLogRequest, take: LogSink<'_>) -> Result<J
 }
 
 /// Passes on everything from the current position to the end of the file.
-fn pass_on(file: &mut File, take: LogSink<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
+fn pass_on(file: &mut File, sink: LogSink<'_>, failed: &dyn Fn(io::Error) -> Error) -> Result<ControlFlow<()>> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         let read = file.read(&mut piece).map_err(failed)?;
         if read == 0 {
             return Ok(ControlFlow::Continue(()));
         }
-        if take(&piece[..read])?.is_break() {
+        if sink(&piece[..read])?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }

@@ -193,12 +193,12 @@ pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
         if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
             return Ok(WaitOutcome { fulfilled: enough(&jobs), jobs, need });
         }
-        let waits: Vec<&JobView> = jobs.iter().filter(|view| !view.is_over()).collect();
+        let unfinished: Vec<&JobView> = jobs.iter().filter(|view| !view.is_over()).collect();
         let mut dirs = Vec::new();
-        for view in waits.iter().filter(|view| view.standing != JobStanding::Orphaned) {
+        for view in unfinished.iter().filter(|view| view.standing != JobStanding::Orphaned) {
             dirs.extend(JobDir::open(vault.path(), &id_of(&view.task))?);
         }
-        if dirs.len() == waits.len() {
+        if dirs.len() == unfinished.len() {
             let dirs: Vec<&JobDir> = dirs.iter().collect();
             wait_for_end(&dirs, need, left, &signals)?;
             let jobs = views(&references)?;

@@ -62,14 +62,14 @@ pub struct WakeUps {
 }
 
 /// Notifies the supervisors of jobs that these events let start, or end, after the lock is released.
-pub fn wake(after: &Committing<'_>) -> Option<FollowUp> {
-    let wake_ups = wake_ups_for(after)?;
+pub fn wake(committing: &Committing<'_>) -> Option<FollowUp> {
+    let wake_ups = wake_ups_for(committing)?;
     Some(Box::new(move |vault| notify(vault, &wake_ups)))
 }
 
 /// The jobs whose supervisors have to be notified of these events.
-fn wake_ups_for(after: &Committing<'_>) -> Option<WakeUps> {
-    let Committing { state, settings, events } = *after;
+fn wake_ups_for(committing: &Committing<'_>) -> Option<WakeUps> {
+    let Committing { state, settings, events } = *committing;
     let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
     if !events.iter().any(may_matter) {
         return None;

@@ -17,7 +17,7 @@ use super::{end, fire, log_path, log_reference, queue, run_of};
 use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Result, Subject};
 use crate::event::Kind;
 use crate::job::{
-    CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, Observer, Run, Signals, Spec, take_over,
+    CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, JobRun, Observer, Signals, Spec, take_over,
 };
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
@@ -191,7 +191,7 @@ impl Supervision<'_> {
             return Ok((record, logref, Ok(())));
         }
         let log = log_path(&logref);
-        let attempt = Run {
+        let attempt = JobRun {
             job: self.job,
             spec: self.spec,
             run_id: run,

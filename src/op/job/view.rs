@@ -82,13 +82,13 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
     };
     let task = find()?.task;
     // In a read-only vault the end cannot be recorded, but the job can be shown.
-    let standing = match end::settle(ctx, vault, &task) {
-        Ok(standing) => standing,
+    let liveness = match end::settle(ctx, vault, &task) {
+        Ok(liveness) => liveness,
         Err(_) => {
             JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
         }
     };
-    Ok(view(ctx, vault, find()?, standing))
+    Ok(view(ctx, vault, find()?, liveness))
 }
 
 /// What the log has about a job.
@@ -106,9 +106,9 @@ impl RecordedJob {
     }
 }
 
-fn view(ctx: &Context, vault: &Vault, known: RecordedJob, standing: Option<JobLiveness>) -> JobView {
+fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLiveness>) -> JobView {
     let RecordedJob { task, logref, started_at } = known;
-    let standing = match (task.phase, standing) {
+    let standing = match (task.phase, liveness) {
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
         (Phase::Archived, _) if task.as_task().succeeded_at().is_some() => JobStanding::Done,
@@ -158,7 +158,7 @@ pub struct ListJobsRequest {
 
 impl Default for ListJobsRequest {
     fn default() -> Self {
-        ListJobsRequest { running: false, limit: limits::LOG_PAGE_DEFAULT_EVENTS }
+        ListJobsRequest { running: false, limit: limits::PAGE_DEFAULT_COUNT }
     }
 }
 
@@ -171,17 +171,17 @@ pub struct JobsOutcome {
 /// Lists jobs, newest first.
 pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
     let ListJobsRequest { running, limit } = request;
-    let max = limits::LOG_PAGE_MAX_EVENTS;
+    let max = limits::PAGE_MAX_COUNT;
     if limit == 0 || limit > max {
         return Err(Error::usage(format!("invalid limit {limit}; must be 1 to {max}")));
     }
     let vault = ctx.open()?;
     let jobs = with_view(&vault, |_, state| {
-        let states: &[Phase] = match running {
+        let phases: &[Phase] = match running {
             true => &[Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying],
             false => Phase::ALL,
         };
-        let mut jobs: Vec<Entity> = states.iter().flat_map(|phase| jobs_in(state, *phase)).collect();
+        let mut jobs: Vec<Entity> = phases.iter().flat_map(|phase| jobs_in(state, *phase)).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
         Ok(jobs.into_iter().map(|job| RecordedJob::of_task(state, job)).collect::<Vec<_>>())
@@ -226,7 +226,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let vault = ctx.open()?;
     let view = job_of(ctx, &vault, &reference)?;
     check_membership(ctx, &vault, &view.task)?;
-    let holder = view.task.as_task().last_holder().unwrap_or_default();
+    let holder = view.task.as_task().recorded_holder().unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
         return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
     }
@@ -286,8 +286,8 @@ pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
     let _ = wait_for_end(&dirs, Need::All, grace.saturating_add(END_MARGIN), &Signals::none()?);
     for (task, job) in &jobs {
         let run = run_of(task);
-        let standing = end_orphan(job, run.as_ref(), grace).and_then(|_| probe(job, run.as_ref()));
-        if matches!(standing, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_))) {
+        let liveness = end_orphan(job, run.as_ref(), grace).and_then(|_| probe(job, run.as_ref()));
+        if matches!(liveness, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_))) {
             left.push(task.name());
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::transaction::AfterCommit;
+use super::transaction::FindFollowUp;
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Subject};
 use crate::event::Kind;
@@ -74,7 +74,7 @@ pub struct Host {
     /// How far local time is ahead of UTC.
     pub utc_offset_seconds: i64,
     /// The functions that find follow-ups of a commit.
-    pub after_commit: &'static [AfterCommit],
+    pub find_follow_ups: &'static [FindFollowUp],
 }
 
 pub use crate::job::SupervisorProgram;

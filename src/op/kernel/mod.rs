@@ -23,5 +23,5 @@ mod view;
 pub use context::{Caller, Context, Host, Shell, SupervisorProgram, check_actor};
 pub use recorded::{Recorded, is_stopped, record_one};
 pub use repeat::{LineNumber, with_line};
-pub use transaction::{Added, AfterCommit, Committing, FollowUp, Mode, Transaction};
+pub use transaction::{Added, Committing, FindFollowUp, FollowUp, Mode, Transaction};
 pub use view::{View, with_view};

@@ -27,7 +27,7 @@ pub struct Recorded {
     pub prev_hash: String,
     pub duplicate: bool,
     /// Whether no work can start: everything is stopped, or its project is paused or archived.
-    pub stopped: bool,
+    pub is_work_blocked: bool,
     pub warnings: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ impl Transaction<'_> {
             subjects.filter_map(|(id, s)| self.state().entity(&s).filter(|e| e.first_event == id).map(Cow::into_owned));
         let other = |entity: &Entity| entity.subject.to_string() != subject && !entity.subject.entity.is_incidental();
         let followed: Vec<Entity> = created.filter(other).collect();
-        let stopped = is_work_blocked(self.state(), entity.as_ref());
+        let is_work_blocked = is_work_blocked(self.state(), entity.as_ref());
         let done = self.commit(first)?;
         let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
         let named: HashSet<Ulid> = ids.iter().copied().collect();
@@ -117,7 +117,7 @@ impl Transaction<'_> {
             asked: done.event(last)?,
             ids,
             duplicate: asked.iter().all(|asked| asked.already),
-            stopped,
+            is_work_blocked,
             warnings: done.warnings,
         })
     }

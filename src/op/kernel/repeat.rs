@@ -85,7 +85,7 @@ fn find(tx: &Transaction<'_>, requests: &[&Request], line_number: LineNumber<'_>
         prev_hash: asked[0].prev_hash.to_string(),
         asked: last.clone(),
         duplicate: true,
-        stopped: recorded::is_work_blocked(state, entity.as_ref()),
+        is_work_blocked: recorded::is_work_blocked(state, entity.as_ref()),
         entity,
         warnings: Vec::new(),
     }))

@@ -2,8 +2,10 @@
 //!
 //! First what is independent of the request: a cascade that was cut off, a stop that has only its flag, changed
 //! settings, a machine that slept or was restarted, a clock that was set, the caller's session. Then what the request
-//! is about, and nothing else, so that a checkpoint costs the same however much is due. The rest is left to the
-//! watchdog. What is settled is recorded in batches of its own, before the request's.
+//! concerns: its subject and what it names, with their tasks, runs and deep work; for a project, its claims and
+//! sessions; before a task is chosen, overdue claims. So a checkpoint does not cost more when much is due elsewhere.
+//! The rest is left to the watchdog. What is settled is recorded in separate batches before the request's, unless the
+//! batch already contains a request.
 
 use std::ops::ControlFlow;
 
@@ -172,7 +174,7 @@ impl Transaction<'_> {
         self.settle(agent.as_slice())
     }
 
-    /// Settles everything, for a view.
+    /// Settles everything except archiving, for a view.
     pub fn settle_all(&mut self) -> Result<Vec<Due>> {
         let mut found = self.moment().due(Timer::ALL, None, usize::MAX);
         found.retain(|due| due.code.is_anomaly());

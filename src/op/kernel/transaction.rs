@@ -1,7 +1,8 @@
 //! The transaction: every change is decided and recorded in one.
 //!
-//! It takes the lock, reads the log, decides on any number of requests, and commits all of them in one batch with
-//! their consequences. No request is written before `commit`, and a refused request leaves no trace.
+//! It takes the lock, reads the log, records what is due, decides on any number of requests, and commits all of them in
+//! one batch with their consequences; a long cascade continues in further batches. No request is written before
+//! `commit`.
 
 use std::fmt;
 
@@ -23,7 +24,7 @@ use crate::vault::config::{self, Config};
 use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
 
 /// Called before each commit. Returns what has to be done after it, once the lock is released.
-pub type AfterCommit = fn(&Committing<'_>) -> Option<FollowUp>;
+pub type FindFollowUp = fn(&Committing<'_>) -> Option<FollowUp>;
 
 /// An action after a commit, once the lock is released. It cannot fail: the events are recorded already.
 pub type FollowUp = Box<dyn FnOnce(&Vault)>;
@@ -41,7 +42,7 @@ pub struct Committing<'a> {
 pub struct Transaction<'v> {
     vault: &'v Vault,
     writer: Option<Box<dyn Append + 'v>>,
-    after_commit: &'static [AfterCommit],
+    find_follow_ups: &'static [FindFollowUp],
     follow_ups: Vec<FollowUp>,
     /// The log before this batch.
     pub log: Box<dyn Log>,
@@ -141,7 +142,7 @@ impl<'v> Transaction<'v> {
         let mut tx = Transaction {
             vault,
             writer,
-            after_commit: ctx.host.after_commit,
+            find_follow_ups: ctx.host.find_follow_ups,
             follow_ups: Vec::new(),
             log,
             batch,
@@ -300,7 +301,7 @@ impl<'v> Transaction<'v> {
             return Ok(Vec::new());
         }
         let committing = Committing { state: batch.state(), settings: &self.config, events: batch.events() };
-        let follow_ups: Vec<FollowUp> = self.after_commit.iter().filter_map(|check| check(&committing)).collect();
+        let follow_ups: Vec<FollowUp> = self.find_follow_ups.iter().filter_map(|find| find(&committing)).collect();
         // The requested event may be an earlier one, while something else is due.
         let index = batch.events().iter().position(|event| event.id == asked).unwrap_or(0);
         match &mut self.writer {

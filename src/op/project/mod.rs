@@ -20,7 +20,7 @@ pub use check::{CheckOutcome, check};
 
 /// Parses a status for a filter.
 pub fn parse_status(name: &str) -> Result<machine::Phase> {
-    let named = machine::Phase::parse(name).filter(|state| *state != machine::Phase::Absent);
+    let named = machine::Phase::parse(name).filter(|phase| *phase != machine::Phase::Absent);
     named
         .ok_or_else(|| Error::usage(format!("unknown status '{}'; see hf-states(7)", crate::base::text::cut(name, 40))))
 }
@@ -60,7 +60,7 @@ impl Projection {
 pub struct TypeCounts {
     pub entity: EntityType,
     pub live: u64,
-    pub states: Vec<(machine::Phase, u64)>,
+    pub phases: Vec<(machine::Phase, u64)>,
 }
 
 /// Counts, and the head of the log.
@@ -89,7 +89,7 @@ pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
             .map(|entity| TypeCounts {
                 entity,
                 live: state.tally().live(entity),
-                states: state.tally().states(entity).collect(),
+                phases: state.tally().phases(entity).collect(),
             })
             .collect(),
         events: snapshot.count(),
@@ -110,7 +110,7 @@ pub struct ListRequest {
     /// The projection.
     pub projection: Projection,
     /// Only entities in one of these phases; if empty, in any.
-    pub states: Vec<machine::Phase>,
+    pub phases: Vec<machine::Phase>,
     /// Only entities that were created for this one: its reference and type.
     pub made_for: Option<(String, EntityType)>,
     /// At most this many.
@@ -122,8 +122,8 @@ pub struct ListRequest {
 impl ListRequest {
     /// The first page, unfiltered.
     pub fn first_page(projection: Projection) -> Self {
-        let limit = limits::LOG_PAGE_DEFAULT_EVENTS;
-        ListRequest { projection, states: Vec::new(), made_for: None, limit, cursor: None }
+        let limit = limits::PAGE_DEFAULT_COUNT;
+        ListRequest { projection, phases: Vec::new(), made_for: None, limit, cursor: None }
     }
 }
 
@@ -160,7 +160,7 @@ impl ListOutcome {
 
 /// Returns one page of a projection, ordered by id.
 pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
-    let max = limits::LOG_PAGE_MAX_EVENTS;
+    let max = limits::PAGE_MAX_COUNT;
     if request.limit == 0 || request.limit > max {
         return Err(Error::new(
             ErrorKind::LimitExceeded,
@@ -210,7 +210,7 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         Some((text, wanted)) => Some(state.find(text, *wanted)?),
         None => None,
     };
-    let wanted = |e: &Entity| request.states.is_empty() || request.states.contains(&e.phase);
+    let wanted = |e: &Entity| request.phases.is_empty() || request.phases.contains(&e.phase);
     if let Some(owner) = made_for {
         let after_cursor = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
         let found = state.made_for(&owner, entity).into_iter().filter(|e| !e.archived && wanted(e) && after_cursor(e));
@@ -218,7 +218,7 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
     }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
     loop {
-        let page = state.entities(entity, after.as_deref(), limits::LOG_PAGE_MAX_EVENTS);
+        let page = state.entities(entity, after.as_deref(), limits::PAGE_MAX_COUNT);
         let Some(last) = page.last() else { return Ok(entries) };
         after = Some(last.subject.id().to_owned());
         entries.extend(page.into_iter().filter(wanted).map(|e| ListEntry::Entity(Box::new(e))));

@@ -108,24 +108,24 @@ impl Chain<'_> {
         match task.phase {
             Phase::Proposed | Phase::Ready => {
                 self.push(format!("{name} has been {} since {since}", task.phase));
-                let waits = blockers(self.state, task);
-                if waits.is_empty() && task.phase == Phase::Ready {
+                let blockers = blockers(self.state, task);
+                if blockers.is_empty() && task.phase == Phase::Ready {
                     self.push(format!("{name} has not been claimed"));
                 }
-                for wait in waits {
-                    self.wait(task, wait)?;
+                for blocker in blockers {
+                    self.blocker(task, blocker)?;
                 }
             }
             Phase::Assigned => {
                 let until = self.until(task);
                 self.push(format!(
                     "{name} is claimed by {}{until}, but not started",
-                    known.last_holder().unwrap_or("nobody")
+                    known.recorded_holder().unwrap_or("nobody")
                 ));
             }
             Phase::Running => {
                 let until = self.until(task);
-                self.push(format!("{name} is claimed by {}{until}", known.last_holder().unwrap_or("nobody")));
+                self.push(format!("{name} is claimed by {}{until}", known.recorded_holder().unwrap_or("nobody")));
                 let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
                 if let Some(run) = run {
                     let step = format!(
@@ -182,9 +182,9 @@ impl Chain<'_> {
         }
     }
 
-    fn wait(&mut self, task: &Entity, wait: Blocker) -> Result<()> {
-        self.push(wait.why());
-        match wait {
+    fn blocker(&mut self, task: &Entity, blocker: Blocker) -> Result<()> {
+        self.push(blocker.why());
+        match blocker {
             Blocker::Requirement(requirement) => self.decisions(&requirement.subject),
             Blocker::Approval => self.decisions(&task.subject),
             Blocker::Dependency(other) => return self.task(&other),

@@ -200,7 +200,7 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
     let StartTaskRequest { reference, timeout_seconds, key } = request;
     on_task(ctx, &reference, |tx, task| {
         let run = task.as_task().last_run().and_then(|run| tx.state().entity(&run));
-        let mine = task.as_task().last_holder().is_none_or(|holder| holder == ctx.caller.actor.to_string());
+        let mine = task.as_task().recorded_holder().is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.phase == Phase::Running && mine && key.is_none()) {
             if ctx.caller.actor.kind == ActorKind::Agent {
                 project::check_may_continue(tx.state(), task)?;

@@ -32,10 +32,10 @@ pub struct WatchedAgent {
 /// Checks every active agent and writes its next heartbeat id. `held` are the tasks held when the tick started.
 pub fn check_all(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<WatchedAgent>> {
     let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
-    let calendar = ProjectActivity::read(tx.state());
+    let activity = ProjectActivity::read(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
-        check_one(tick, tx, agent, held, &calendar)?;
+        check_one(tick, tx, agent, held, &activity)?;
         let known = agent.as_agent().anomalies().into_iter().flatten();
         watched.push(WatchedAgent {
             subject: agent.subject.clone(),
@@ -56,7 +56,7 @@ fn check_one(
     tx: &mut Transaction<'_>,
     agent: &Entity,
     held: &[Entity],
-    calendar: &ProjectActivity,
+    activity: &ProjectActivity,
 ) -> Result<()> {
     let name = EntityId::parse(agent.subject.id())?;
     let config = tx.config.for_agent(name.as_str());
@@ -75,21 +75,21 @@ fn check_one(
     }
     let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
-    let mut life = SignsOfLife::of_agent(tx.state(), agent, held);
+    let mut signs = SignsOfLife::of_agent(tx.state(), agent, held);
     // Whatever was declared, deep work is never longer than the settings allow.
     let max = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
-    if let Some(work) = &mut life.deep_work {
+    if let Some(work) = &mut signs.deep_work {
         work.until = work.until.map(|until| until.min(Timestamp(work.started_at.0.saturating_add_unsigned(max))));
     }
     if let Some(dir) = &dir {
-        let seen = apply_files(tick, agent, (dir, &logs), offset, &mut life);
+        let seen = apply_files(tick, agent, (dir, &logs), offset, &mut signs);
         or_warn(tick, agent, seen);
     }
     let limits = agent::thresholds(&config);
     // While all of its projects are paused nothing is expected of the agent; its time counts again from the resume.
-    let from = calendar.active_since(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
+    let from = activity.active_since(tx.state(), &agent.subject, held).filter(|_| !tick.stopped);
     let found = match from {
-        Some(from) => liveness::findings(&life, &limits, tick.now, &AudibleTime::since(tx.state(), from)),
+        Some(from) => liveness::findings(&signs, &limits, tick.now, &AudibleTime::since(tx.state(), from)),
         None => Vec::new(),
     };
     if found.iter().any(|finding| finding.code == Code::DeepworkExpired) {
@@ -212,7 +212,7 @@ fn apply_files(
     agent: &Entity,
     (dir, logs): (&AgentDir, &NewestLogs),
     offset: i64,
-    life: &mut SignsOfLife,
+    signs: &mut SignsOfLife,
 ) -> Result<()> {
     let mut newest: Vec<Timestamp> = Vec::new();
     if let Some(id) = dir.newest_checkpoint()? {
@@ -220,7 +220,7 @@ fn apply_files(
         newest.push(at);
         let named = agent.as_agent().last_checkpoint_id() == Some(id.as_str());
         if !named && at <= tick.now {
-            life.last_checkpoint = life.last_checkpoint.max(Some(at));
+            signs.last_checkpoint = signs.last_checkpoint.max(Some(at));
         }
     }
     if let Some(Ok(id)) = dir.current_id()? {
@@ -230,10 +230,10 @@ fn apply_files(
         newest.push(log.id.at(offset));
         // A recorded log counts from its event, which is newer than its id.
         let time_of = |log: &LogFile| Some(log.id.at(offset)).filter(|at| *at <= tick.now);
-        life.last_activity = life.last_activity.max(time_of(log));
-        life.last_introspection = life.last_introspection.max(introspection.as_ref().and_then(time_of));
+        signs.last_activity = signs.last_activity.max(time_of(log));
+        signs.last_introspection = signs.last_introspection.max(introspection.as_ref().and_then(time_of));
     }
-    life.newest_id = newest.into_iter().max();
+    signs.newest_id = newest.into_iter().max();
     Ok(())
 }
 

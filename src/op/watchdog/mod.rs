@@ -1,7 +1,9 @@
-//! hf-watchdog: one tick. Every rule is evaluated as a function of (state, now), changes are recorded, and hooks
-//! run after the lock is released.
+//! hf-watchdog: one tick. It evaluates every rule on the state, the time, the supervisors of jobs and the files of
+//! agents, records what changed, and runs hooks after the lock is released.
 //!
-//! Alerts are edge-triggered: one event when a rule starts to fail, one when it passes again.
+//! An anomaly of an agent is recorded twice: when a rule starts to fail and when it passes again. In between,
+//! hooks remind of it, and only attempts to wake the agent and their failure are recorded. What is overdue is recorded
+//! as its timeout; warnings and runaway actors are only reported.
 
 mod agents;
 mod hooks;
@@ -17,7 +19,7 @@ use crate::job::{CancelReason, JobDir, JobLiveness};
 use crate::machine::{self, Phase};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
-use crate::policy::due::{JobLife, MachineFacts, Moment, WATCHDOG};
+use crate::policy::due::{MachineFacts, Moment, SupervisorState, WATCHDOG};
 use crate::policy::liveness::{self, Finding, Level};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Setting, Settings};
@@ -58,12 +60,12 @@ pub struct WatchdogOutcome {
     pub references: References,
 }
 
-/// After this many events the batch is recorded; the rest follows in the next round of the same tick.
-const ROUND_EVENTS: usize = 4000;
+/// After this many events the batch is recorded; the rest follows in the next pass of the same tick.
+const PASS_EVENTS: usize = 4000;
 /// How many waiting tasks are checked for jobs without a supervisor, oldest first.
-const QUEUED_LOOK_MAX: usize = 1000;
+const QUEUED_CHECK_MAX: usize = 1000;
 /// How many events are read at most to find runaway actors.
-const RUNAWAY_LOOK_MAX: usize = 10_000;
+const RUNAWAY_READ_MAX: usize = 10_000;
 
 /// Runs one tick.
 pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutcome> {
@@ -81,13 +83,13 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         warnings.append(&mut tx.warnings);
         tx.machine = tick.machine.clone();
         tick.load_last()?;
-        let (of_round, more) = tick.round(&mut tx)?;
+        let (of_pass, more) = tick.pass(&mut tx)?;
         if mode == Mode::DryRun {
             break;
         }
-        // Of several rounds of one tick only the last one runs the beat hook.
+        // Of several passes of one tick only the last one runs the beat hook.
         calls.retain(|call| !call.is_beat());
-        calls.extend(of_round);
+        calls.extend(of_pass);
         vault.put_tick(&tick.tick)?;
         if let Some(first) = tx.batch().events().first().map(|event| event.id) {
             let done = tx.commit(first)?;
@@ -144,13 +146,13 @@ impl<'a> TickRun<'a> {
         let before = self.vault.tick()?;
         self.tick = before.unwrap_or_default();
         self.tick.at = self.now.0;
-        self.tick.told.values_mut().for_each(|told| *told = (*told).min(self.now.0));
+        self.tick.reported_at.values_mut().for_each(|at| *at = (*at).min(self.now.0));
         Ok(())
     }
 
     /// Finds jobs whose supervisor is gone, before the lock is taken.
     fn check_jobs(&mut self) -> Result<()> {
-        let queued = [(Phase::Proposed, QUEUED_LOOK_MAX), (Phase::Ready, QUEUED_LOOK_MAX)];
+        let queued = [(Phase::Proposed, QUEUED_CHECK_MAX), (Phase::Ready, QUEUED_CHECK_MAX)];
         let in_progress = [Phase::Assigned, Phase::Running, Phase::Retrying].map(|phase| (phase, usize::MAX));
         // The state is dropped before anything is settled: it has the index open, and the holder of the vault's lock
         // may wait for the index.
@@ -163,14 +165,14 @@ impl<'a> TickRun<'a> {
                 .collect()
         };
         for task in &tasks {
-            let standing = match self.mode {
+            let liveness = match self.mode {
                 Mode::DryRun => job::liveness(self.vault, task),
                 Mode::Write => job::settle(self.ctx, self.vault, task),
             };
-            let supervised = matches!(standing, Ok(Some(JobLiveness::Supervised)));
-            let life = if supervised { JobLife::Supervised } else { JobLife::Unsupervised };
-            self.machine.jobs.insert(EntityId::parse(task.subject.id())?, life);
-            match standing {
+            let supervised = matches!(liveness, Ok(Some(JobLiveness::Supervised)));
+            let supervisor = if supervised { SupervisorState::Supervised } else { SupervisorState::Unsupervised };
+            self.machine.jobs.insert(EntityId::parse(task.subject.id())?, supervisor);
+            match liveness {
                 Ok(Some(JobLiveness::Lost)) => self.report(Code::JobLost, task.subject.clone(), Level::Error, 0),
                 Ok(_) => {}
                 // One broken directory must not hide everything else from the watchdog.
@@ -185,10 +187,10 @@ impl<'a> TickRun<'a> {
     }
 
     /// Evaluates every rule once. Returns the hooks to run, and whether there is more to record.
-    fn round(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::HookCall>, bool)> {
+    fn pass(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::HookCall>, bool)> {
         self.stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         self.paused = ProjectActivity::read(tx.state()).all_paused();
-        // Overdue items of the previous round are settled; agents are checked again.
+        // Overdue items of the previous pass are settled; agents are checked again.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
         let ahead = head.saturating_sub(self.now.0).max(0) as u64;
@@ -206,11 +208,11 @@ impl<'a> TickRun<'a> {
         Ok((calls, more))
     }
 
-    /// Records what is due, with its consequences. Returns whether some is left for the next round.
+    /// Records what is due, with its consequences. Returns whether some is left for the next pass.
     fn record_overdue(&mut self, tx: &mut Transaction<'_>) -> Result<bool> {
         self.end_silent_jobs(tx);
         for due in tx.moment().due(Timer::ALL, None, usize::MAX) {
-            if tx.batch().events().len() > ROUND_EVENTS {
+            if tx.batch().events().len() > PASS_EVENTS {
                 return Ok(true);
             }
             // `agents::check_all` ends a deep work, together with its file.
@@ -231,12 +233,13 @@ impl<'a> TickRun<'a> {
 
     /// Orders the supervisors of jobs whose output is their sign of life to end them if they are silent.
     fn end_silent_jobs(&self, tx: &Transaction<'_>) {
-        let alone =
-            MachineFacts { jobs: self.machine.jobs.keys().map(|id| (id.clone(), JobLife::Unsupervised)).collect() };
+        let alone = MachineFacts {
+            jobs: self.machine.jobs.keys().map(|id| (id.clone(), SupervisorState::Unsupervised)).collect(),
+        };
         let silent = Moment { machine: &alone, ..tx.moment() }.due(&[Timer::Silence], None, usize::MAX);
         let tasks = silent.iter().filter_map(|due| tx.state().entity(&due.subject)?.as_run().task());
         let ids = tasks.filter_map(|task| EntityId::parse(task.id()).ok());
-        let supervised = ids.filter(|id| self.machine.jobs.get(id) == Some(&JobLife::Supervised));
+        let supervised = ids.filter(|id| self.machine.jobs.get(id) == Some(&SupervisorState::Supervised));
         for id in supervised.filter(|_| self.mode == Mode::Write) {
             // `check_jobs` warns about a directory that cannot be read.
             let Some(job) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
@@ -252,10 +255,10 @@ impl<'a> TickRun<'a> {
         let max = tx.config.count(Setting::RunawayEvents);
         let from = Timestamp(self.now.0.saturating_sub(seconds as i64));
         let mut counts = std::collections::BTreeMap::<String, u64>::new();
-        let mut looked = 0;
+        let mut read = 0;
         tx.log.read_back(&mut |event| {
-            looked += 1;
-            if event.timestamp <= from || looked > RUNAWAY_LOOK_MAX {
+            read += 1;
+            if event.timestamp <= from || read > RUNAWAY_READ_MAX {
                 return Ok(std::ops::ControlFlow::Break(()));
             }
             *counts.entry(event.actor).or_default() += 1;
@@ -280,7 +283,7 @@ impl<'a> TickRun<'a> {
                 if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
                     let payload = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
                     self.record(tx, Kind::AnomalyDetected, &agent.subject, payload)?;
-                    self.tick.told.insert(anomaly_key(finding), self.now.0);
+                    self.tick.reported_at.insert(anomaly_key(finding), self.now.0);
                     calls.push(hooks::HookCall::anomaly(agent, finding));
                 } else if self.remind(&tx.config, finding) {
                     calls.push(hooks::HookCall::anomaly(agent, finding));
@@ -289,7 +292,7 @@ impl<'a> TickRun<'a> {
             for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
             {
                 self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
-                self.tick.told.remove(&format!("{code} {}", agent.subject));
+                self.tick.reported_at.remove(&format!("{code} {}", agent.subject));
                 calls.push(hooks::HookCall::cleared(agent, code));
             }
             calls.extend(self.recover(tx, agent, &failing)?);
@@ -317,7 +320,7 @@ impl<'a> TickRun<'a> {
     /// Whether it is time for a reminder of the same anomaly.
     fn remind(&mut self, config: &Settings, finding: &Finding) -> bool {
         let every = config.count(Setting::RemindEvery) as i64;
-        let reminded_at = self.tick.told.entry(anomaly_key(finding)).or_insert(self.now.0);
+        let reminded_at = self.tick.reported_at.entry(anomaly_key(finding)).or_insert(self.now.0);
         let due = self.now.0.saturating_sub(*reminded_at) >= every;
         if due {
             *reminded_at = self.now.0;
@@ -337,7 +340,7 @@ impl<'a> TickRun<'a> {
         let config = &tx.config;
         let max = config.count(Setting::MaxRecoveryAttempts);
         let interval = config.count(Setting::WatchdogIntervalSeconds);
-        let wait = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
+        let wait_seconds = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
         // Without a hook nothing could wake it.
         if config.command(Setting::OnAnomaly).ok().flatten().is_none() || self.stopped {
             return Ok(Vec::new());
@@ -346,8 +349,8 @@ impl<'a> TickRun<'a> {
             return Ok(Vec::new());
         };
         let (tries, tried_at) = (known.as_agent().recovery_attempts(), known.as_agent().last_recovery_at());
-        let waits = tried_at.is_some_and(|at| self.now.0.saturating_sub(at.0).max(0) as u64 <= wait);
-        if waits || known.as_agent().gave_up_on().is_some() {
+        let is_too_early = tried_at.is_some_and(|at| self.now.0.saturating_sub(at.0).max(0) as u64 <= wait_seconds);
+        if is_too_early || known.as_agent().gave_up_on().is_some() {
             return Ok(Vec::new());
         }
         if tries < max {

@@ -228,8 +228,8 @@ mod tests {
         drop(files.open_to_write().unwrap());
         files.seal().unwrap();
         assert!(files.open_to_read().is_some());
-        let folder = dir.path().join(INDEX);
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o770)).unwrap();
+        let index_dir = dir.path().join(INDEX);
+        std::fs::set_permissions(&index_dir, std::fs::Permissions::from_mode(0o770)).unwrap();
         assert!(files.open_to_read().is_none());
     }
 }

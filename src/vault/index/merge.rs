@@ -8,7 +8,7 @@ use super::super::Vault;
 use super::super::lock::{self, LockMode};
 use super::Index;
 use super::env::{IndexFiles, IndexStore};
-use super::key::{self, Shelf};
+use super::key::{self, Partition};
 use crate::base::{Error, Result, limits};
 use crate::chain::{Head, HeadRecord};
 use crate::state::{Changes, Entity, State};
@@ -33,13 +33,13 @@ impl Vault {
     /// `state` is the state at `head`, if it is known. Nothing depends on the result: after an error, a later command
     /// tries again.
     pub(in crate::vault) fn merge_index(&self, head: &HeadRecord, behind: u64, state: Option<State>) -> Result<()> {
-        let wait = match behind >= WAIT_FROM_EVENTS {
+        let lock_timeout = match behind >= WAIT_FROM_EVENTS {
             true => self.lock_timeout,
             false => Duration::ZERO,
         };
         // The state may keep the store open, so take the changes out of it first.
         let ready = state.map(State::into_changes);
-        self.index_up_to(head, wait, Build::Continue, ready)
+        self.index_up_to(head, lock_timeout, Build::Continue, ready)
     }
 
     /// Rebuilds the index from the events; the old one is not even opened.
@@ -50,14 +50,14 @@ impl Vault {
     fn index_up_to(
         &self,
         head: &HeadRecord,
-        wait: Duration,
+        lock_timeout: Duration,
         build: Build,
         ready: Option<(u64, Changes)>,
     ) -> Result<()> {
         let files = IndexFiles::make(&self.akashic)?;
         let lock =
             files.lock_file()?.ok_or_else(|| Error::system("cannot lock the index", "its lock file is missing"))?;
-        let guard = lock::take(lock, LockMode::Exclusive, wait)?;
+        let guard = lock::take(lock, LockMode::Exclusive, lock_timeout)?;
         if build == Build::FromScratch {
             files.clear()?;
         }
@@ -137,7 +137,7 @@ fn write(store: &IndexStore, changes: &Changes, mark: &HeadRecord) -> heed::Resu
         changes
             .entities
             .iter()
-            .map(|(subject, entity)| (key::entity(subject, Shelf::of_archived(entity.archived)), entity.encode())),
+            .map(|(subject, entity)| (key::entity(subject, Partition::of_archived(entity.archived)), entity.encode())),
     );
     pairs.extend(changes.made.iter().map(|((e, n), subject)| (key::nth(*e, *n), subject.to_string().into_bytes())));
     // A longer key is not one of ours, cannot be requested, and would not fit.
@@ -157,7 +157,7 @@ fn write(store: &IndexStore, changes: &Changes, mark: &HeadRecord) -> heed::Resu
     pairs.sort();
     let mut txn = store.write()?;
     for entity in changes.entities.values() {
-        let before = store.get(&txn, &key::entity(&entity.subject, Shelf::Live))?.and_then(Entity::decode);
+        let before = store.get(&txn, &key::entity(&entity.subject, Partition::Live))?.and_then(Entity::decode);
         // The keys that still apply are written again below.
         for place in before.iter().flat_map(key::places) {
             store.delete(&mut txn, &place)?;
@@ -167,7 +167,7 @@ fn write(store: &IndexStore, changes: &Changes, mark: &HeadRecord) -> heed::Resu
         store.put(&mut txn, key, value)?;
     }
     for subject in changes.entities.values().filter(|entity| entity.archived).map(|entity| &entity.subject) {
-        store.delete(&mut txn, &key::entity(subject, Shelf::Live))?;
+        store.delete(&mut txn, &key::entity(subject, Partition::Live))?;
     }
     txn.commit()
 }

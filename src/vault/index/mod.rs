@@ -27,7 +27,7 @@ use crate::machine;
 use crate::state::{Base, DeadlineQuery, Entity, Query, State, Tally, Timer};
 use env::{IndexFiles, IndexStore};
 
-use key::Shelf;
+use key::Partition;
 pub use merge::MERGE_EVERY_EVENTS;
 
 /// The directory in `Akashic/`.
@@ -46,30 +46,30 @@ mod key {
 
     /// Live and archived entities have separate keys, so that listing the live ones stays cheap.
     #[derive(Clone, Copy)]
-    pub enum Shelf {
+    pub enum Partition {
         Live,
         Archived,
     }
 
-    impl Shelf {
-        pub const fn of_archived(archived: bool) -> Shelf {
-            if archived { Shelf::Archived } else { Shelf::Live }
+    impl Partition {
+        pub const fn of_archived(archived: bool) -> Partition {
+            if archived { Partition::Archived } else { Partition::Live }
         }
 
         const fn letter(self) -> char {
             match self {
-                Shelf::Live => 'e',
-                Shelf::Archived => 'a',
+                Partition::Live => 'e',
+                Partition::Archived => 'a',
             }
         }
     }
 
-    pub fn entity(subject: &Subject, shelf: Shelf) -> Vec<u8> {
-        format!("{}{subject}", shelf.letter()).into_bytes()
+    pub fn entity(subject: &Subject, partition: Partition) -> Vec<u8> {
+        format!("{}{subject}", partition.letter()).into_bytes()
     }
 
-    pub fn entities(entity: EntityType, shelf: Shelf, prefix: &str) -> Vec<u8> {
-        format!("{}{entity}:{prefix}", shelf.letter()).into_bytes()
+    pub fn entities(entity: EntityType, partition: Partition, prefix: &str) -> Vec<u8> {
+        format!("{}{entity}:{prefix}", partition.letter()).into_bytes()
     }
 
     pub fn in_phase(entity: EntityType, phase: Phase) -> Vec<u8> {
@@ -224,9 +224,11 @@ impl Base for Index {
     fn entity(&self, subject: &Subject) -> Option<Entity> {
         self.ask(
             |store, txn| {
-                let live = store.get(txn, &key::entity(subject, Shelf::Live))?;
-                let found =
-                    live.map_or_else(|| store.get(txn, &key::entity(subject, Shelf::Archived)), |live| Ok(Some(live)))?;
+                let live = store.get(txn, &key::entity(subject, Partition::Live))?;
+                let found = live.map_or_else(
+                    || store.get(txn, &key::entity(subject, Partition::Archived)),
+                    |live| Ok(Some(live)),
+                )?;
                 found
                     .map(|bytes| Entity::decode(bytes).filter(|e| e.subject == *subject).ok_or_else(unreadable))
                     .transpose()
@@ -256,7 +258,7 @@ impl Base for Index {
     }
 
     fn entities(&self, query: &Query<'_>) -> Vec<Entity> {
-        let key = |id: &str| key::entities(query.entity, Shelf::of_archived(query.archived), id);
+        let key = |id: &str| key::entities(query.entity, Partition::of_archived(query.archived), id);
         self.ask(
             |store, txn| {
                 let found = store.range(txn, &key(query.prefix), query.after.map(key).as_deref(), query.limit)?;
@@ -266,13 +268,13 @@ impl Base for Index {
         )
     }
 
-    fn in_phase(&self, entity: EntityType, state: machine::Phase, limit: usize) -> Vec<Entity> {
+    fn in_phase(&self, entity: EntityType, phase: machine::Phase, limit: usize) -> Vec<Entity> {
         self.ask(
             |store, txn| {
-                let found = store.range(txn, &key::in_phase(entity, state), None, limit)?;
+                let found = store.range(txn, &key::in_phase(entity, phase), None, limit)?;
                 found.into_iter().map(|(_, subject)| live(store, txn, subject)).collect()
             },
-            |folded| folded.in_phase(entity, state, limit),
+            |folded| folded.in_phase(entity, phase, limit),
         )
     }
 
@@ -375,7 +377,7 @@ impl Base for Index {
 /// The live entity of a subject that a secondary key refers to.
 fn live(store: &IndexStore, txn: &RoTxn<'_, heed::WithoutTls>, subject: &[u8]) -> heed::Result<Entity> {
     let subject = read_subject(subject)?;
-    let bytes = store.get(txn, &key::entity(&subject, Shelf::Live))?.ok_or_else(unreadable)?;
+    let bytes = store.get(txn, &key::entity(&subject, Partition::Live))?.ok_or_else(unreadable)?;
     Entity::decode(bytes).ok_or_else(unreadable)
 }
 

@@ -261,9 +261,17 @@ fn only_the_parser_reads_the_arguments() {
 /// Names that every command has in its own file.
 const OWN_NAMES: &[&str] = &["Args", "Verb"];
 
+/// The type that a line of the macro `views!` in src/state/typed.rs declares: `Task of Task by as_task {`.
+fn view_name(line: &str) -> Option<&str> {
+    match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [name, "of", _, "by", as_view, "{"] if as_view.starts_with("as_") => Some(name),
+        _ => None,
+    }
+}
+
 #[test]
 fn each_type_name_is_defined_once() {
-    let mut defined: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    let (mut defined, mut views) = (BTreeMap::<String, Vec<PathBuf>>::new(), 0);
     for (path, text) in sources("") {
         for line in text.lines().filter(|line| !line.starts_with("    type ")) {
             let words = line.trim().trim_start_matches("pub(super) ").trim_start_matches("pub(crate) ");
@@ -272,8 +280,13 @@ fn each_type_name_is_defined_once() {
                 let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
                 defined.entry(name).or_default().push(path.clone());
             }
+            if let Some(name) = view_name(line) {
+                defined.entry(name.to_owned()).or_default().push(path.clone());
+                views += 1;
+            }
         }
     }
+    assert!(views > 10, "{views} views");
     assert!(defined.len() > 200, "{} types", defined.len());
     defined.retain(|name, files| files.len() > 1 && !name.is_empty() && !OWN_NAMES.contains(&name.as_str()));
     // An associated type is no definition of ours.

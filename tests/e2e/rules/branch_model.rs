@@ -39,7 +39,7 @@ impl Lab {
         lab.push(draft(Kind::VaultInitialized, Subject::SYSTEM, Actor::core("vault"), first), &mut Vec::new());
         let first = lab.state.first_event();
         lab.events[0].seal(Digest::ZERO, None);
-        assert!(first.is_some() && lab.audit.take(&lab.events[0]).is_empty());
+        assert!(first.is_some() && lab.audit.check(&lab.events[0]).is_empty());
         lab
     }
 
@@ -97,7 +97,7 @@ impl Lab {
         for (n, at) in unit.iter().enumerate() {
             let prev = self.events[at - 1].hash;
             self.events[*at].seal(prev, (of > 1).then_some(BatchPosition { no: n as u64 + 1, of }));
-            let wrong = self.audit.take(&self.events[*at]);
+            let wrong = self.audit.check(&self.events[*at]);
             assert!(wrong.is_empty(), "seed {SEED:#x}: {wrong:?}");
         }
         Some(())

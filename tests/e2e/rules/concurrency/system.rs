@@ -62,7 +62,7 @@ pub(super) fn pauses(hand: &Hand, round: usize) {
     let rest = RestRequest { reason: Some(why()), archive: false, wait: Some(LONG) };
     assert!(pause::rest(ctx, rest).unwrap().project.left.is_empty());
     let rested = pause::wait_until_drained(ctx, WaitUntilDrainedRequest { max: LONG }).unwrap();
-    assert_eq!((rested.state, rested.left), (Phase::Paused, Vec::new()));
+    assert_eq!((rested.phase, rested.left), (Phase::Paused, Vec::new()));
     let resumed = pause::resume_project(ctx, ResumeProjectRequest { comment: Some(why()) }).unwrap();
     hand.told(&resumed.recorded.unwrap());
     hand.told(&pause::archive(ctx, ArchiveRequest { reason: Some(why()) }).unwrap().recorded.unwrap());
