@@ -225,12 +225,7 @@ fn a_malformed_decision_request_is_refused() {
     refuses(&hive, &ask("requirement_approval", "T-0001"), 2, "T-0001 is a task, not a requirement");
     refuses(&hive, &ask("requirement_approval", "REQ-0009"), 6, "'REQ-0009' not found");
     refuses(&hive, "hf-decide approve DEC-0009", 6, "'DEC-0009' not found");
-    refuses(
-        &hive,
-        "hf-decide approve REQ-0001",
-        2,
-        "the subject of DecisionApproved must be a decision, not REQ-0001",
-    );
+    refuses(&hive, "hf-decide approve REQ-0001", 2, "the subject of DecisionApproved must be a decision, not REQ-0001");
     refuses(&hive, "hf-decide reject DEC-0001", 2, "--reason");
     ok(&hive, "hf-require propose Logout");
     ok(&hive, "hf-require analyze REQ-0002");

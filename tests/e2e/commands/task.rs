@@ -137,10 +137,7 @@ fn a_transient_failure_is_retried_and_a_permanent_one_is_not() {
     );
     assert_eq!(
         ok(&hive, "hf-task explain T-0001").all("BECAUSE"),
-        [
-            "T-0001 was aborted at 2026-01-31T12:00:00Z: no-such-api",
-            "it failed (permanent): no-such-api; retried once"
-        ]
+        ["T-0001 was aborted at 2026-01-31T12:00:00Z: no-such-api", "it failed (permanent): no-such-api; retried once"]
     );
     keeps_the_rules(&hive);
 }
@@ -286,7 +283,12 @@ fn nobody_else_can_work_on_a_held_task() {
         assert_eq!((reply.get("REASON"), reply.get("NEXT")), ("not_holder", "NONE"), "{line}");
     }
     refuses(&hive, "hf-task abort T-0001 --actor agent:b", 3, "T-0001 is held by agent:a");
-    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned (held by agent:a), which does not allow TaskAssigned");
+    refuses(
+        &hive,
+        "hf-task claim T-0001 --actor agent:b",
+        3,
+        "is Assigned (held by agent:a), which does not allow TaskAssigned",
+    );
     ok(&hive, "hf-task start T-0001 --actor agent:a");
     let run = format!("run:{}", ok(&hive, "hf-task show T-0001").all("ENTITY")[0].split([':', ' ']).nth(1).unwrap());
     for kind in ["Heartbeat", "RunFinished", "RunCrashed", "RunTimedOut"] {

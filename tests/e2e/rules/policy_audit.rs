@@ -295,7 +295,7 @@ fn an_event_about_the_wrong_type_of_entity_is_found_whatever_its_kind() {
     let mut before = Audit::default();
     let mut subjects: BTreeMap<EntityType, Subject> = BTreeMap::new();
     for event in &events {
-        before.take(event);
+        before.check(event);
         let subject = Subject::parse(&event.subject).unwrap();
         subjects.entry(subject.entity).or_insert(subject);
     }
@@ -318,7 +318,7 @@ fn an_event_about_the_wrong_type_of_entity_is_found_whatever_its_kind() {
                 let mut event = forged(1, *kind, &subject.to_string(), Value::Object(payload));
                 event.timestamp = Timestamp(last.timestamp.0 + 1);
                 event.id = Ulid::from_parts(last.id.timestamp_ms() + 1000, 7);
-                let findings = before.clone().take(&event);
+                let findings = before.clone().check(&event);
                 if kind.fits(subject) {
                     fitting += 1;
                 } else {

@@ -69,7 +69,12 @@ fn append_refuses_types_subjects_and_ids_that_do_not_fit() {
         ("Nonsense", "requirement:r", 2, "unknown event type 'Nonsense'"),
         ("", "requirement:r", 2, "unknown event type ''"),
         ("RequirementProposed", "task:t", 2, "the subject of RequirementProposed must be a requirement, not task:t"),
-        ("RequirementProposed", "system", 2, "the subject of RequirementProposed must be a requirement, not the system"),
+        (
+            "RequirementProposed",
+            "system",
+            2,
+            "the subject of RequirementProposed must be a requirement, not the system",
+        ),
         ("RequirementProposed", "requirement:../x", 2, "invalid id '../x'"),
         ("RequirementProposed", "requirement:", 2, "invalid id ''"),
         ("RequirementProposed", &too_long, 2, "invalid id"),

@@ -181,7 +181,12 @@ fn an_expired_task_can_be_claimed_without_a_watchdog() {
     held(&hive, "agent:a");
     hive.at("2026-01-31T12:15:00Z");
     sh(&hive, "hf-task claim --actor agent:b").expect_exit(1);
-    refuses(&hive, "hf-task claim T-0001 --actor agent:b", 3, "is Assigned (held by agent:a), which does not allow TaskAssigned");
+    refuses(
+        &hive,
+        "hf-task claim T-0001 --actor agent:b",
+        3,
+        "is Assigned (held by agent:a), which does not allow TaskAssigned",
+    );
     hive.at("2026-01-31T12:15:01Z");
     let before = kinds(&hive).len();
     let claimed = ok(&hive, "hf-task claim --actor agent:b");

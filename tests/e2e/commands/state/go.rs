@@ -188,7 +188,10 @@ fn go_reports_what_is_missing_before_recording_anything() {
     state(&story, &["start", "Login"]);
     let reply = story.refuses("state", &["go"], 3);
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("APPROVAL_REQUIRED", "ASK operator"));
-    assert!(reply.get("SUM").ends_with("has no approved requirement; set one with hf-state set REQUIREMENT=REF"), "{reply:#?}");
+    assert!(
+        reply.get("SUM").ends_with("has no approved requirement; set one with hf-state set REQUIREMENT=REF"),
+        "{reply:#?}"
+    );
     ok(&story, "hf-require propose Login");
     ok(&story, "hf-state set REQUIREMENT=REQ-0001");
     ok(&story, "hf-require analyze REQ-0001 Easy.");

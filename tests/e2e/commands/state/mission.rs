@@ -32,7 +32,10 @@ fn text_that_does_not_fit_the_state_file_is_refused_with_a_reason() {
         ("GOAL=", "GOAL cannot be empty"),
         ("GOAL=NONE", "GOAL cannot be empty"),
         ("nonsense", "invalid line 'nonsense'; must be KEY=VALUE"),
-        ("COLOUR=red", "unknown key 'COLOUR'; one of GOAL, TASK_ID, LOGREF, OPEN_K, LAST_ACTION, NEXT_ACTION, REQUIREMENT"),
+        (
+            "COLOUR=red",
+            "unknown key 'COLOUR'; one of GOAL, TASK_ID, LOGREF, OPEN_K, LAST_ACTION, NEXT_ACTION, REQUIREMENT",
+        ),
         ("CONSTRAINTS=a", "CONSTRAINTS cannot be set; use --constraint for each"),
         ("LOGREF=../../etc/passwd", "invalid LOGREF; must be like L-0001, or NONE"),
         ("LOGREF=L-", "invalid LOGREF; must be like L-0001, or NONE"),
