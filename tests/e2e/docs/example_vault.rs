@@ -44,3 +44,11 @@ fn the_example_vault_verifies_for_everyone_who_can_read_it() {
     let refused = hive.run("append", &["AgentStarted", "--actor", "agent:x", "--vault", copy.to_str().unwrap()]);
     assert_eq!(refused.expect_exit(3).get("REASON"), "not_private");
 }
+
+#[test]
+fn the_example_settings_are_those_of_a_new_vault() {
+    let hive = TestVault::new();
+    let written = std::fs::read_to_string(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("Vault.example/hiveforge.config.yaml");
+    assert_eq!(std::fs::read_to_string(example).unwrap(), written);
+}
