@@ -150,7 +150,7 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
             minutes: Some(work.as_deep_work().minutes() + minutes),
         };
         match work.as_deep_work().heartbeat_id().and_then(HeartbeatId::parse) {
-            Some(id) => dir.declare(&id, &declared.write(Wording::of_dir(&dir))),
+            Some(id) => dir.declare(&id, &declared.write(Wording::of_dir(dir))),
             None => Ok(()),
         }
     };
