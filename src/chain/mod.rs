@@ -47,7 +47,7 @@ impl std::fmt::Display for Head {
 /// Checks one line on its own: canonical JSON, all members present, correct hash. `line` has no line end.
 pub fn check_line(line: &[u8]) -> Result<Event, String> {
     let text = std::str::from_utf8(line).map_err(|e| format!("not UTF-8 at byte {}", e.valid_up_to()))?;
-    let mut value: Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
+    let mut value: Value = serde_json::from_str(text).map_err(|e| format!("invalid JSON: {e}"))?;
     let canonical = serde_jcs::to_vec(&value).map_err(|e| format!("not canonical: {e}"))?;
     if canonical != line {
         let at = canonical.iter().zip(line).take_while(|(a, b)| a == b).count();

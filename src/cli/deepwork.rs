@@ -36,11 +36,12 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum Verb {
     /// Declare deep work
+    #[command(group = clap::ArgGroup::new("mode").required(true).args(["flexible", "strict"]))]
     Start {
         /// What you are going to do, in one line
         activity: String,
         /// Without a time limit; checkpoints are still expected
-        #[arg(long, required_unless_present = "strict", conflicts_with = "strict")]
+        #[arg(long)]
         flexible: bool,
         /// For up to this many minutes; nothing is expected until then
         #[arg(long, value_name = "MINUTES", value_parser = parse_at_least_one)]

@@ -22,7 +22,8 @@ use crate::vault::projections;
   hf-project requirements --map      export all requirements as JSON
   hf-project --check                 compare the caches with the events
 
-Projections: requirements, decisions, tasks, runs, artifacts, constraints, agents, idempotency."
+Types: requirements, decisions, tasks, runs, artifacts, constraints, agents, deepworks, missions, debates, reviews, \
+documents, projects, sessions, branches, threads, messages, idempotency (keys)."
 )]
 pub struct Args {
     /// The projection to list, such as tasks

@@ -22,7 +22,7 @@ pub fn parse(bytes: &[u8], outer: usize) -> Result<Value> {
         )));
     }
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        return Err(Error::usage("not JSON: starts with a byte order mark"));
+        return Err(Error::usage("invalid JSON: starts with a byte order mark"));
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|e| Error::usage(format!("not UTF-8: invalid byte at offset {}", e.valid_up_to())))?;
@@ -182,19 +182,19 @@ mod tests {
             (br#"{"x":[{"a":1,"b":2,"a":1}]}"#, "duplicate key"),
             (br#"{"a":"\u0000"}"#, "NUL"),
             (br#"{"\u0000":1}"#, "NUL"),
-            (br#"{"a":"\ud800"}"#, "not JSON"),
+            (br#"{"a":"\ud800"}"#, "invalid JSON"),
             (br#"9007199254740992"#, "beyond"),
             (br#"-9007199254740992"#, "beyond"),
             (br#"18446744073709551616"#, "beyond"),
             (br#"1e16"#, "beyond"),
-            (br#"1e999"#, "not JSON"),
+            (br#"1e999"#, "invalid JSON"),
             (b"\xff", "not UTF-8"),
             (b"\xef\xbb\xbf{}", "byte order mark"),
-            (b"{} {}", "not JSON"),
-            (b"", "not JSON"),
-            (b"{\"a\":NaN}", "not JSON"),
-            (b"{'a':1}", "not JSON"),
-            (b"\"a\nb\"", "not JSON"),
+            (b"{} {}", "invalid JSON"),
+            (b"", "invalid JSON"),
+            (b"{\"a\":NaN}", "invalid JSON"),
+            (b"{'a':1}", "invalid JSON"),
+            (b"\"a\nb\"", "invalid JSON"),
         ] {
             let message = refusal(input);
             assert!(message.contains(reason), "{message}");

@@ -69,7 +69,7 @@ pub fn sentence(entity: &Entity) -> String {
         _ => None,
     });
     let title = title.map(|title| format!(": {}", text::cut(title, limits::SUMMARY_MAX_CHARS))).unwrap_or_default();
-    format!("{} is {}{title}", entity.name(), entity.phase)
+    format!("{} is {}{title}", entity.spoken_name(), entity.phase)
 }
 
 /// The reference of an entity without its hash, for a command line.

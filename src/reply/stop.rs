@@ -28,7 +28,7 @@ impl Replies for ResumeOutcome {
 
 /// The phase of a project, and what is still in progress there.
 fn project_reply(status: Status, project: &PauseProgress) -> Reply {
-    Reply::new(status, format!("{} is {}", project.subject, project.phase))
+    Reply::new(status, format!("project {} is {}", project.subject.id(), project.phase))
         .with(Key::State, project.phase.as_str())
         .with(Key::Drained, project.left.is_empty())
         .with_texts(Key::Left, &project.left)
@@ -57,7 +57,7 @@ impl Replies for PauseOutcome {
             Some(recorded) => recorded.reply_with(Status::Resumed),
             None => {
                 let project = &self.project;
-                Reply::new(Status::Duplicate, format!("{} is {}", project.subject, project.phase))
+                Reply::new(Status::Duplicate, format!("project {} is {}", project.subject.id(), project.phase))
                     .with(Key::Subject, &project.subject)
                     .with(Key::State, project.phase.as_str())
             }

@@ -86,7 +86,7 @@ fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(Heart
             )
         }
         None => {
-            (fresh(), Some("no current heartbeat id yet; using a new one until hf-watchdog writes the next".to_owned()))
+            (fresh(), Some("hf-watchdog has not run yet; using a new heartbeat id until it does".to_owned()))
         }
     })
 }

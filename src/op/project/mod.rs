@@ -21,8 +21,9 @@ pub use check::{CheckOutcome, check};
 /// Parses a status for a filter.
 pub fn parse_status(name: &str) -> Result<machine::Phase> {
     let named = machine::Phase::parse(name).filter(|phase| *phase != machine::Phase::Absent);
-    named
-        .ok_or_else(|| Error::usage(format!("unknown status '{}'; see hf-states(7)", crate::base::text::cut(name, 40))))
+    let meant = machine::Phase::ALL.iter().find(|phase| phase.as_str().eq_ignore_ascii_case(name));
+    let hint = meant.map_or("see hf-states(7)".to_owned(), |phase| format!("did you mean '{phase}'?"));
+    named.ok_or_else(|| Error::usage(format!("unknown status '{}'; {hint}", crate::base::text::cut(name, 40))))
 }
 
 /// What hf-project can show: the entities of a type, or the idempotency keys.

@@ -15,7 +15,7 @@ fn the_first_checkpoint_takes_a_fresh_id_and_later_ones_report_the_previous_one(
     assert_eq!(first.stdout, format!("{head}HEARTBEAT_ID:20260131120000\n"));
     assert_eq!(
         first.stderr,
-        "warning: no current heartbeat id yet; using a new one until hf-watchdog writes the next\n"
+        "warning: hf-watchdog has not run yet; using a new heartbeat id until it does\n"
     );
     assert_eq!(
         fs::read_to_string(file(&hive, "checkpoints/20260131120000.txt")).unwrap(),

@@ -54,7 +54,7 @@ fn a_stop_ends_all_work_in_one_write_and_a_resume_allows_it_again() {
     );
     assert_eq!(
         hive.run("resume", &["--system", "--comment", "It was a drill"]).expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:RESUMED\nNEXT:NONE\nSUM:system is Running\nEVENT_ID:<ulid>\nSUBJECT:system\nSTATE:Running\n"
+        "EXIT:0\nSTATUS:RESUMED\nNEXT:NONE\nSUM:the system is Running\nEVENT_ID:<ulid>\nSUBJECT:system\nSTATE:Running\n"
     );
     assert!(!flag(&hive));
     // What is so already is no error, here as everywhere.

@@ -13,18 +13,18 @@ fn every_pause_reply_is_complete() {
     logged_in(&hive, "a", "main");
     assert_eq!(
         hive.run("pause", &["The direction is wrong"]).expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project:main is Paused\nSTATE:Paused\nDRAINED:no\n\
+        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\n\
          LEFT:S-0001\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
     );
     let before = hive.contents();
     assert_eq!(
         hive.run("pause", &["Another reason"]).expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:NONE\nSUM:project:main is Paused\nSTATE:Paused\nDRAINED:no\n\
+        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\n\
          LEFT:S-0001\nEVENT_ID:<ulid>\n"
     );
     assert_eq!(
         ok(&hive, "hf-pause --wait --max 1s").masked(&hive),
-        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project:main is Paused\nSTATE:Paused\nDRAINED:no\nLEFT:S-0001\n"
+        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\nLEFT:S-0001\n"
     );
     assert!(hive.contents() == before);
     assert_eq!(
@@ -35,17 +35,17 @@ fn every_pause_reply_is_complete() {
     assert_eq!(kinds(&hive).last().unwrap(), "PauseDrained");
     assert_eq!(
         ok(&hive, "hf-pause --wait").masked(&hive),
-        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project:main is Paused\nSTATE:Paused\nDRAINED:yes\n"
+        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:yes\n"
     );
     assert_eq!(
         hive.run("resume", &["--comment", "All is well"]).expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:RESUMED\nNEXT:NONE\nSUM:project:main is Active\nEVENT_ID:<ulid>\nSUBJECT:project:main\n\
+        "EXIT:0\nSTATUS:RESUMED\nNEXT:NONE\nSUM:project main is Active\nEVENT_ID:<ulid>\nSUBJECT:project:main\n\
          STATE:Active\n"
     );
     let before = hive.contents();
     assert_eq!(
         ok(&hive, "hf-resume --project main").masked(&hive),
-        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:NONE\nSUM:project:main is Active\nEVENT_ID:<ulid>\nSUBJECT:project:main\n\
+        "EXIT:0\nSTATUS:DUPLICATE\nNEXT:NONE\nSUM:project main is Active\nEVENT_ID:<ulid>\nSUBJECT:project:main\n\
          STATE:Active\n"
     );
     // Nothing is paused, and nothing is said to be.
@@ -54,7 +54,7 @@ fn every_pause_reply_is_complete() {
     assert!(hive.contents() == before);
     assert_eq!(
         hive.run("pause", &["--archive", "It is done"]).expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:ARCHIVED\nNEXT:NONE\nSUM:project:main is Archived\nSTATE:Archived\nDRAINED:yes\n\
+        "EXIT:0\nSTATUS:ARCHIVED\nNEXT:NONE\nSUM:project main is Archived\nSTATE:Archived\nDRAINED:yes\n\
          EVENT_ID:<ulid>\n"
     );
     assert_eq!(ok(&hive, "hf-pause --archive").get("STATUS"), "DUPLICATE");
@@ -98,7 +98,7 @@ fn resuming_a_project_that_was_never_paused_changes_nothing() {
     let hive = TestVault::new();
     let before = hive.contents();
     let reply = ok(&hive, "hf-resume");
-    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("DUPLICATE", "project:main is Active"));
+    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("DUPLICATE", "project main is Active"));
     let reply = ok(&hive, "hf-pause --wait");
     assert_eq!(["STATUS", "STATE", "DRAINED"].map(|key| reply.get(key)), ["OK", "Active", "yes"]);
     assert!(hive.contents() == before, "{:#?}", kinds(&hive));
