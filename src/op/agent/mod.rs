@@ -85,9 +85,7 @@ fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(Heart
                 Some(format!("'{shown}' is not a heartbeat id; using a new one until hf-watchdog writes the next")),
             )
         }
-        None => {
-            (fresh(), Some("hf-watchdog has not run yet; using a new heartbeat id until it does".to_owned()))
-        }
+        None => (fresh(), Some("hf-watchdog has not run yet; using a new heartbeat id until it does".to_owned())),
     })
 }
 
