@@ -226,7 +226,11 @@ fn reject<A: Command>(
     let is_message = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(is_message).filter(|l| !l.is_empty()).collect();
     let sum = lines.join(" ").replace(" tip: ", "; ");
-    let sum = sum.strip_prefix("error: ").unwrap_or(&sum).to_owned();
+    let sum = match error.kind() {
+        // clap would print the whole help.
+        ClapKind::DisplayHelpOnMissingArgumentOrSubcommand => missing_subcommand(&parser::<A>(invocation)),
+        _ => sum.strip_prefix("error: ").unwrap_or(&sum).to_owned(),
+    };
     // What can be understood of the line: in which format to reply, and where to.
     // One id for each word that may have to be skipped. They leak, but the process ends after this reply.
     let words: Vec<&'static str> = (0..argv.len()).map(|n| &*format!("?{n}").leak()).collect();
@@ -237,6 +241,13 @@ fn reject<A: Command>(
     let flags = Flags { vault: None, document, ..flags };
     let reply = reply::of_error(&Error::usage(sum), A::NAME);
     emit::<A>(environment, format_for(environment, &flags, invocation), &flags, error_output::<A>(&flags, reply))
+}
+
+/// Says which subcommands there are.
+fn missing_subcommand(command: &clap::Command) -> String {
+    let names: Vec<&str> =
+        command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name()).collect();
+    format!("missing subcommand; one of {}", names.join(", "))
 }
 
 /// Writes the output and returns the exit code.

@@ -179,3 +179,15 @@ fn an_approval_covers_the_resolved_program_and_shows_the_environment() {
     assert_eq!(ok(&hive, "hf-poll T-0001").get("SUM"), "good");
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn a_missing_subcommand_is_named_with_its_choices() {
+    let hive = TestVault::new();
+    for (command, first) in [("task", "propose, ready, claim"), ("decide", "request"), ("job", "fire"), ("session", "")]
+    {
+        let reply = hive.run(command, &[]).expect_exit(2);
+        let sum = reply.get("SUM");
+        assert!(sum.starts_with("missing subcommand; one of ") && sum.contains(first), "{command}: {sum}");
+        assert_eq!(reply.get("NEXT"), format!("ACTION hf-{command} --help"));
+    }
+}
