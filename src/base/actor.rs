@@ -65,7 +65,7 @@ impl Actor {
 
     /// Whether this is a program acting on its own, without an operator's authority.
     pub fn is_autonomous(&self) -> bool {
-        matches!(self.kind, ActorKind::Agent | ActorKind::Core)
+        self.kind != ActorKind::User
     }
 }
 

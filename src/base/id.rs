@@ -25,6 +25,7 @@ names! {
         Branch = "branch",
         Thread = "thread",
         Message = "message",
+        Escalation = "escalation",
     }
 }
 
@@ -85,6 +86,7 @@ const TABLE: &[EntityTypeRow] = &[
     row(EntityType::Branch, "branches", Naming::ByNumber("BR")).incidental(),
     row(EntityType::Thread, "threads", Naming::ByNumber("TH")).incidental(),
     row(EntityType::Message, "messages", Naming::ByNumber("MSG")),
+    row(EntityType::Escalation, "escalations", Naming::ByNumber("ESC")).an(),
 ];
 
 // A type is the index of its row.

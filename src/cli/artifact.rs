@@ -104,7 +104,7 @@ impl Command for Args {
                 return put(ctx, &file, PutRequest { kind, task, key: write.key, ..PutRequest::default() });
             }
             Verb::Get { reference, out: file } => return get(ctx, GetRequest { reference }, file.as_deref(), out),
-            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Artifact })?.into(),
+            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Artifact] })?.into(),
             Verb::Validate { reference, write } => {
                 artifact::validate(ctx, ValidateRequest { reference, key: write.key })?.into()
             }

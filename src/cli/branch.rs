@@ -233,10 +233,10 @@ impl Command for Args {
                 return document_output(format!("{}\n", done.memory), done.reply(), None);
             }
             Verb::List { status, page, .. } => {
-                let phases = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
+                let phases = status.as_deref().map(|name| project::parse_status(EntityType::Branch, name)).transpose()?.into_iter().collect();
                 branch::branches(ctx, BranchesRequest { phases, limit: page.limit, cursor: page.cursor })?.into()
             }
-            Verb::Show { reference, .. } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Branch })?.into(),
+            Verb::Show { reference, .. } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Branch] })?.into(),
             Verb::Resume { reference, leaving, abort, words, out: file, .. } => {
                 let leaving = leaving.request(Abort::from_flag(abort))?;
                 let done = branch::resume(ctx, ResumeBranchRequest { reference, words, leaving })?;

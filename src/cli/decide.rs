@@ -5,7 +5,8 @@ use clap::{Parser, Subcommand};
 use super::args::{GlobalArgs, PageArgs, WriteArgs};
 use super::{Command, Output, StdoutWriter};
 use crate::base::{EntityType, Error, text};
-use crate::op::decide::{self, ApproveRequest, DecisionRequest, RejectDecisionRequest};
+use crate::machine::Phase;
+use crate::op::decide::{self, AcknowledgeRequest, ApproveRequest, DecisionRequest, RejectDecisionRequest};
 use crate::op::{self, Context, ShowRequest, project};
 use crate::policy::approval::{OPEN, Question};
 
@@ -19,6 +20,8 @@ use crate::policy::approval::{OPEN, Question};
   hf-decide show DEC-0001
   hf-decide approve DEC-0001 --comment 'Go ahead'
   hf-decide reject DEC-0002 --reason 'Too expensive'
+  hf-decide list --escalations --open
+  hf-decide acknowledge ESC-0001 --reason 'The server is gone; nothing to do'
 
 An approval covers exactly what was requested; after a change, it has to be requested again. Only operators can \
 approve or reject."
@@ -72,17 +75,30 @@ enum Verb {
         #[command(flatten)]
         write: WriteArgs,
     },
-    /// List decisions
+    /// Take note of an escalation, so that it is no longer a problem (operators only)
+    Acknowledge {
+        /// The escalation, such as ESC-0001
+        reference: String,
+        /// What you make of it, for the record
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        #[command(flatten)]
+        write: WriteArgs,
+    },
+    /// List decisions, or escalations
     List {
-        /// Only open decisions
+        /// Only open ones
         #[arg(long)]
         open: bool,
+        /// List escalations instead of decisions
+        #[arg(long)]
+        escalations: bool,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Show a decision
+    /// Show a decision with everything it would approve, or an escalation
     Show {
-        /// The decision, such as DEC-0001
+        /// The decision or escalation, such as DEC-0001 or ESC-0001
         reference: String,
     },
 }
@@ -105,11 +121,21 @@ impl Command for Args {
             Verb::Reject { reference, reason, write } => {
                 decide::reject(ctx, RejectDecisionRequest { reference, reason, key: write.key })?.into()
             }
-            Verb::List { open, page } => {
-                let phases = if open { OPEN.to_vec() } else { Vec::new() };
-                project::list(ctx, page.list_request(EntityType::Decision, phases))?.into()
+            Verb::Acknowledge { reference, reason, write } => {
+                decide::acknowledge(ctx, AcknowledgeRequest { reference, reason, key: write.key })?.into()
             }
-            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Decision })?.into(),
+            Verb::List { open, escalations, page } => {
+                let (entity, open_phases) = match escalations {
+                    true => (EntityType::Escalation, vec![Phase::Open]),
+                    false => (EntityType::Decision, OPEN.to_vec()),
+                };
+                let phases = if open { open_phases } else { Vec::new() };
+                project::list(ctx, page.list_request(entity, phases))?.into()
+            }
+            Verb::Show { reference } => {
+                let wanted = &[EntityType::Decision, EntityType::Escalation];
+                op::show(ctx, ShowRequest { reference, wanted })?.into()
+            }
         })
     }
 }

@@ -142,6 +142,7 @@ impl Environment {
             },
             session: flags.session.clone().or_else(|| self.session.clone()),
             cancel: Cancel::never(),
+            noticed: op::Noticed::default(),
             host: Arc::new(Host {
                 supervisor: self.supervisor.clone().map(|program| SupervisorProgram { program }),
                 check_cmd: self.check_cmd.clone(),

@@ -16,7 +16,7 @@ use super::env::Environment;
 use super::flags::Flags;
 use crate::base::{Error, Result, text};
 use crate::job::{Cancel, Signals};
-use crate::op::Context;
+use crate::op::{self, Context};
 use crate::reply::table::{self, Screen};
 use crate::reply::{self, Replies, Reply, Status};
 
@@ -128,14 +128,33 @@ pub fn run<A: Command>(argv: Vec<OsString>, invocation: Invocation) -> ExitCode 
     };
     let flags = Flags::from_matches::<A>(&matches);
     let format = format_for(&environment, &flags, invocation);
-    let result = A::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|args| {
-        args.run(
-            &environment.context(&flags)?,
-            StdoutWriter { format, screen: (format == Format::Table).then(|| screen(&environment)), command: A::NAME },
-        )
-    });
+    let out =
+        StdoutWriter { format, screen: (format == Format::Table).then(|| screen(&environment)), command: A::NAME };
+    let (result, context) = match environment.context(&flags) {
+        Ok(context) => {
+            let args = A::from_arg_matches(&matches).map_err(anyhow::Error::from);
+            (args.and_then(|args| args.run(&context, out)), Some(context))
+        }
+        Err(error) => (Err(error.into()), None),
+    };
     let output = result.unwrap_or_else(|error| error_output::<A>(&flags, reply::of_failure(&error, A::NAME)));
+    let output = match context {
+        // hf-poll has its own format, and waits during a pause because the job may end.
+        Some(context) if !A::EXITS_ZERO => with_standing(&context, output),
+        _ => output,
+    };
     emit::<A>(&environment, format, &flags, output)
+}
+
+/// Adds what stands in the way of all work to a reply.
+fn with_standing(ctx: &Context, output: Output) -> Output {
+    // Best effort: a vault that cannot be read was the command's own problem.
+    let Ok(Some(standing)) = op::standing(ctx) else { return output };
+    match output {
+        Output::Reply(reply) => Output::Reply(Box::new(reply.with_standing(ctx, &standing))),
+        Output::Document(bytes, reply) => Output::Document(bytes, Box::new(reply.with_standing(ctx, &standing))),
+        Output::Streamed => Output::Streamed,
+    }
 }
 
 /// Parses a command line. Tries without the `--format` option that `hf` adds first: it is rarely given, and adding it

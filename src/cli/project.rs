@@ -78,10 +78,13 @@ impl Command for Args {
             let done = project::map(ctx, MapRequest { projection })?;
             return Ok(Output::document(projections::render(&done.map), done.reply()));
         }
-        let status = self.status.as_deref().map(project::parse_status).transpose()?;
-        if status.is_some() && projection == Projection::Idempotency {
-            return Err(Error::usage("--status does not apply to idempotency keys").into());
-        }
+        let status = match (self.status.as_deref(), projection) {
+            (None, _) => None,
+            (Some(name), Projection::Of(entity)) => Some(project::parse_status(entity, name)?),
+            (Some(_), Projection::Idempotency) => {
+                return Err(Error::usage("--status does not apply to idempotency keys").into());
+            }
+        };
         let (phases, limit, cursor) = (status.into_iter().collect(), self.limit, self.cursor);
         let request = ListRequest { phases, limit, cursor, ..ListRequest::first_page(projection) };
         Ok(Page(&project::list(ctx, request)?).into())

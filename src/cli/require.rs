@@ -111,10 +111,10 @@ impl Command for Args {
                 require::analyze(ctx, AnalyzeRequest { reference, analysis, key: work.write.key })?.into()
             }
             Verb::List { status, page } => {
-                let phases = status.as_deref().map(project::parse_status).transpose()?.into_iter().collect();
+                let phases = status.as_deref().map(|name| project::parse_status(EntityType::Requirement, name)).transpose()?.into_iter().collect();
                 project::list(ctx, page.list_request(EntityType::Requirement, phases))?.into()
             }
-            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Requirement })?.into(),
+            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Requirement] })?.into(),
             Verb::Supersede { reference, by, work } => {
                 require::supersede(ctx, SupersedeRequest { reference, by, key: work.write.key })?.into()
             }

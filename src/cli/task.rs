@@ -20,6 +20,7 @@ use crate::op::{self, Context, ListRequest, ShowRequest, project};
     after_help = "Examples:
   hf-task propose 'Login form' --requirement REQ-0001
   hf-task claim                      claim the next ready task
+  hf-task list --mine                list the tasks that you hold
   hf-task start T-0001
   hf-task heartbeat T-0001
   hf-task succeed T-0001
@@ -37,10 +38,14 @@ enum Verb {
     /// Propose a task
     Propose {
         /// What to do, in one line
-        title: String,
+        #[arg(required_unless_present = "rework_of")]
+        title: Option<String>,
         /// The requirement that the task implements, such as REQ-0001
         #[arg(long, value_name = "REF")]
         requirement: Option<String>,
+        /// Repeat this task, which has ended; title, requirement and the rest are copied from it unless given
+        #[arg(long, value_name = "REF")]
+        rework_of: Option<String>,
         /// A task that must succeed first (repeatable)
         #[arg(long, value_name = "REF")]
         after: Vec<String>,
@@ -135,6 +140,9 @@ enum Verb {
         /// Only tasks that can be claimed
         #[arg(long, conflicts_with = "status")]
         ready: bool,
+        /// Only tasks that you hold
+        #[arg(long)]
+        mine: bool,
         /// Only tasks in this state, such as Running
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
@@ -161,9 +169,10 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         Ok(match self.verb {
-            Verb::Propose { title, requirement, after, destructive, retries, work } => {
+            Verb::Propose { title, requirement, rework_of, after, destructive, retries, work } => {
                 let (max_retries, key) = (retries, work.write.key);
-                let request = ProposeTaskRequest { title, requirement, after, destructive, max_retries, key };
+                let request =
+                    ProposeTaskRequest { title, requirement, rework_of, after, destructive, max_retries, key };
                 task::propose(ctx, request)?.into()
             }
             Verb::Ready { reference, work } => {
@@ -192,16 +201,20 @@ impl Command for Args {
             Verb::Abort { reference, reason, work } => {
                 task::abort(ctx, AbortRequest { reference, reason, key: work.write.key })?.into()
             }
-            Verb::List { ready, status, requirement, page } => {
+            Verb::List { ready, mine, status, requirement, page } => {
                 let state = match ready {
                     true => Some(Phase::Ready),
-                    false => status.as_deref().map(project::parse_status).transpose()?,
+                    false => {
+                        status.as_deref().map(|name| project::parse_status(EntityType::Task, name)).transpose()?
+                    }
                 };
                 let made_for = requirement.map(|reference| (reference, EntityType::Requirement));
-                let request = ListRequest { made_for, ..page.list_request(EntityType::Task, state.into_iter().collect()) };
+                let held_by = mine.then(|| ctx.caller.actor.to_string());
+                let page = page.list_request(EntityType::Task, state.into_iter().collect());
+                let request = ListRequest { made_for, held_by, ..page };
                 project::list(ctx, request)?.into()
             }
-            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: EntityType::Task })?.into(),
+            Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Task] })?.into(),
             Verb::Explain { reference } => task::explain(ctx, ExplainRequest { reference })?.into(),
         })
     }

@@ -26,6 +26,8 @@ names! {
         EmergencyStopIssued = "EmergencyStopIssued",
         SystemResumed = "SystemResumed",
         EscalationRequired = "EscalationRequired",
+        EscalationAcknowledged = "EscalationAcknowledged",
+        EscalationClosed = "EscalationClosed",
         HookFailed = "HookFailed",
         AnomalyDetected = "AnomalyDetected",
         AnomalyCleared = "AnomalyCleared",
@@ -200,6 +202,7 @@ const SESSION: SubjectType = SubjectType::One(EntityType::Session);
 const BRANCH: SubjectType = SubjectType::One(EntityType::Branch);
 const THREAD: SubjectType = SubjectType::One(EntityType::Thread);
 const MESSAGE: SubjectType = SubjectType::One(EntityType::Message);
+const ESCALATION: SubjectType = SubjectType::One(EntityType::Escalation);
 
 /// When the time ran out, in events that say so.
 const DUE_AT: PayloadField = optional("due_at", FieldType::Time);
@@ -245,8 +248,12 @@ pub const TABLE: &[KindRow] = &[
         .leaving(WhenLeaving::Void).cause(Cause::Outside),
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again")
         .by(RecordedBy::Operator).wakes_jobs(),
-    row(Kind::EscalationRequired, SubjectType::Any, &[optional("reason", FieldType::Text), optional("code", FieldType::Text)], "escalated to an operator")
-        .ending(Ending::End).leaving(WhenLeaving::Paused),
+    row(Kind::EscalationRequired, SubjectType::Any, &[optional("reason", FieldType::Text), optional("code", FieldType::Text)], "escalated to an operator; opens an escalation with the id of this event")
+        .ending(Ending::End).leaving(WhenLeaving::Paused).also_changes(&[EntityType::Escalation]).side_effect(SideEffect::OpensEscalation),
+    row(Kind::EscalationAcknowledged, ESCALATION, &[required("reason", FieldType::Text)], "an operator took note of it, with a reason")
+        .by(RecordedBy::Operator),
+    row(Kind::EscalationClosed, ESCALATION, &[required("reason", FieldType::Text)], "what it was about is resolved")
+        .by(RecordedBy::Reactor).ending(Ending::Consequence),
     row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook failed")
         .ending(Ending::End).leaving(WhenLeaving::Paused),
     row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count)], "the watchdog found an anomaly")
@@ -278,10 +285,12 @@ pub const TABLE: &[KindRow] = &[
     row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be implemented"),
     row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text)], "it will not be implemented")
         .by(RecordedBy::Operator).ending(Ending::Consequence),
-    row(Kind::RequirementImplemented, REQUIREMENT, &[], "none of its tasks is open, and at least one succeeded")
-        .ending(Ending::Consequence),
-    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and is met"),
-    row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another requirement replaced it"),
+    row(Kind::RequirementImplemented, REQUIREMENT, &[], "none of its tasks is open or was aborted for good, and at least one succeeded")
+        .by(RecordedBy::Reactor).ending(Ending::Consequence),
+    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and is met")
+        .by(RecordedBy::Operator),
+    row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another requirement replaced it")
+        .by(RecordedBy::Operator),
     row(Kind::OscillationDetected, REQUIREMENT, &[optional("count", FieldType::Count)], "it went back and forth between approved and implemented too often")
         .by(RecordedBy::NotAgents).depends_on_settings(),
     row(Kind::DecisionRequested, DECISION, &[required("kind", FieldType::OneOf(DECISION_KINDS)), required("target", FieldType::Subject), required("summary", FieldType::Text), optional("options", FieldType::Texts), optional("change", FieldType::Object), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "an operator is asked to decide"),
@@ -295,10 +304,10 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
     row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), optional("command_hash", FieldType::Text).filled_by(FilledBy::Jobs), optional("job", FieldType::Bool), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task))], "a task was proposed")
         .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", LinkRule::IfLegal)
-        .cause(Cause::Named(EntityType::Requirement, "requirement_id")),
+        .cause(Cause::Named(EntityType::Requirement, "requirement_id")).side_effect(SideEffect::Reworks),
     row(Kind::TaskReady, TASK, &[], "nothing blocks it")
         .ending(Ending::Consequence).wakes_jobs(),
-    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs)], "it was claimed")
+    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs)], "it was claimed; constraint_id: the constraint that put it first")
         .claim(Claim::Makes).starts(Starts::Claim),
     row(Kind::ClaimRenewed, TASK, &[], "its holder renewed the lease")
         .claim(Claim::Needs).leaving(WhenLeaving::Paused),
@@ -536,7 +545,10 @@ mod tests {
     fn only_operators_decide_resume_pause_and_archive() {
         let operators = [
             Kind::SystemResumed,
+            Kind::EscalationAcknowledged,
             Kind::RequirementRejected,
+            Kind::RequirementVerified,
+            Kind::RequirementSuperseded,
             Kind::DecisionApproved,
             Kind::DecisionRejected,
             Kind::ProjectPaused,

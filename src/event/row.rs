@@ -57,6 +57,8 @@ pub enum RecordedBy {
     NotAgents,
     /// An operator.
     Operator,
+    /// The toolkit itself, as the consequence of another event.
+    Reactor,
 }
 
 /// The agent that an event speaks for. No other agent may record it.
@@ -182,6 +184,10 @@ pub enum SideEffect {
     DeliversMessage,
     /// Archives the message and counts it as read.
     ArchivesMessage,
+    /// Opens an escalation, whose id is that of the event.
+    OpensEscalation,
+    /// Links the new task with the one that it repeats.
+    Reworks,
 }
 
 /// A row with the default in every column.

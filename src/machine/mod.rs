@@ -53,6 +53,7 @@ names! {
         Suspended = "Suspended",
         Unread = "Unread",
         Read = "Read",
+        Acknowledged = "Acknowledged",
     }
 }
 
@@ -94,6 +95,8 @@ const REQUIREMENT: &[Transition] = &[
     (Implemented, OscillationDetected, Blocked),
     (Implemented, TaskProposed, Approved),
     (Blocked, RequirementApproved, Approved),
+    (Blocked, RequirementRejected, Rejected),
+    (Blocked, RequirementSuperseded, Superseded),
 ];
 
 const DECISION: &[Transition] = &[
@@ -232,6 +235,13 @@ const THREAD: &[Transition] = &[
 
 const MESSAGE: &[Transition] = &[(Absent, MessageSent, Unread), (Unread, MessageRead, Read)];
 
+const ESCALATION: &[Transition] = &[
+    (Absent, EscalationRequired, Open),
+    (Open, EscalationAcknowledged, Acknowledged),
+    (Open, EscalationClosed, Closed),
+    (Acknowledged, EscalationClosed, Closed),
+];
+
 /// The table of an entity type.
 pub const fn table(entity: EntityType) -> &'static [Transition] {
     match entity {
@@ -253,6 +263,7 @@ pub const fn table(entity: EntityType) -> &'static [Transition] {
         EntityType::Branch => BRANCH,
         EntityType::Thread => THREAD,
         EntityType::Message => MESSAGE,
+        EntityType::Escalation => ESCALATION,
     }
 }
 
@@ -299,6 +310,7 @@ mod tests {
             EntityType::Branch => &[Completed],
             EntityType::Thread => &[Completed, Aborted],
             EntityType::Message => &[Read],
+            EntityType::Escalation => &[Closed],
         }
     }
 

@@ -3,11 +3,36 @@
 use serde_json::{Map, Value, json};
 
 use super::{Context, Recorded, random_ulid};
-use crate::base::{EntityType, Error, Result, Subject, limits};
+use crate::base::{EntityType, Error, Result, Subject, limits, text};
 use crate::event::{Kind, parse_ulid};
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
+use crate::machine::Phase;
 use crate::policy::approval::{ConstraintChange, Question};
+use crate::state::State;
+
+/// How many constraints a briefing shows, and how much of each.
+const SHOWN_MAX_COUNT: usize = 5;
+const SHOWN_MAX_CHARS: usize = 160;
+
+/// The constraints that apply to all work.
+#[derive(Clone, Debug, Default)]
+pub struct ActiveConstraints {
+    /// The first of them: reference and text.
+    pub texts: Vec<String>,
+    pub total: u64,
+}
+
+/// The constraints that apply now, for whoever does the work.
+pub(super) fn active(state: &State) -> ActiveConstraints {
+    let total = state.tally().in_phase(EntityType::Constraint, Phase::Active);
+    let shown = state.in_phase(EntityType::Constraint, Phase::Active, SHOWN_MAX_COUNT);
+    let texts = shown.iter().map(|constraint| {
+        let text = text::cut(constraint.as_constraint().text().unwrap_or_default(), SHOWN_MAX_CHARS);
+        format!("{} {text}", constraint.name())
+    });
+    ActiveConstraints { texts: texts.collect(), total }
+}
 
 /// A constraint to apply.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! hf-decide: requests for decisions, and an operator's answers.
+//! hf-decide: requests for decisions, an operator's answers, and what was escalated to an operator.
 
 use serde_json::{Value, json};
 
@@ -71,4 +71,22 @@ pub fn reject(ctx: &Context, request: RejectDecisionRequest) -> Result<Recorded>
     ctx.check_operator("rejecting")?;
     let RejectDecisionRequest { reference, reason, key } = request;
     record_one(ctx, Kind::DecisionRejected, Some(&reference), json!({"rationale": reason}), key)
+}
+
+/// An escalation to acknowledge.
+#[derive(Clone, Debug, Default)]
+pub struct AcknowledgeRequest {
+    /// The escalation.
+    pub reference: String,
+    /// What the operator makes of it.
+    pub reason: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// Acknowledges an escalation, which then needs nobody any more. For an operator.
+pub fn acknowledge(ctx: &Context, request: AcknowledgeRequest) -> Result<Recorded> {
+    ctx.check_operator("acknowledging an escalation")?;
+    let AcknowledgeRequest { reference, reason, key } = request;
+    record_one(ctx, Kind::EscalationAcknowledged, Some(&reference), json!({"reason": reason}), key)
 }

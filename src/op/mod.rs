@@ -51,12 +51,13 @@ pub use append::{
 };
 pub use backup::{BackupOutcome, BackupRequest, backup};
 pub use init::{InitOutcome, init};
-pub use kernel::{Caller, Context, Host, Mode, Recorded, Shell, SupervisorProgram, check_actor};
+pub use crate::policy::standing::{Obstacle, Standing};
+pub use kernel::{Caller, Context, Host, Mode, Noticed, Recorded, Shell, SupervisorProgram, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, PageStart, follow, log};
 pub use project::{ListEntry, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
-pub use status::{Metric, MetricsOutcome, StatusOutcome, SystemState, metrics, status};
+pub use status::{AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, metrics, status};
 pub use stop::{ResumeOutcome, ResumeSystemRequest, StopOutcome, StopRequest, resume_system, stop};
 pub use verify::{RecoverOutcome, RecoverRequest, VerifyOutcome, VerifyRequest, recover, verify};
 pub use watchdog::{Health, WatchdogOutcome, WatchdogRequest, watchdog};
@@ -91,9 +92,27 @@ impl Context {
             now: (host.clock)(),
             cancel: Cancel::never(),
             host: Arc::new(host),
+            noticed: kernel::Noticed::default(),
         }
     }
 }
+
+/// What stands in the way of the caller's work. An operation that opened the vault has found out already.
+pub fn standing(ctx: &Context) -> Result<Option<Standing>> {
+    if let Some(noticed) = ctx.noticed.get() {
+        return Ok(noticed);
+    }
+    let vault = ctx.open()?;
+    // A long log without an index is not read for this alone.
+    if !vault.has_index() && vault.snapshot()?.count > STANDING_READ_MAX_EVENTS {
+        return Ok(None);
+    }
+    kernel::Transaction::read_only(ctx, &vault)?;
+    Ok(ctx.noticed.get().flatten())
+}
+
+/// How many events are folded only to find out what stands in the way.
+const STANDING_READ_MAX_EVENTS: u64 = 10_000;
 
 /// The functions that find follow-ups of a commit.
 const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake];

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::constraint::{self, ActiveConstraints};
 use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, TaskEnd};
 use super::{Context, Recorded, pause};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
@@ -229,7 +230,7 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
 
 /// The task for an agent: one that it holds, a running one first; else the next ready task.
 fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
-    held_task(state, agent, project).or_else(|| ready::next(state, Some(project)).map(|(task, _)| task))
+    held_task(state, agent, project).or_else(|| ready::next(state, Some(project)).map(|choice| choice.task))
 }
 
 fn held_task(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
@@ -252,6 +253,8 @@ pub struct MyTaskOutcome {
     pub checkpoint: Option<String>,
     pub artifacts: Vec<Entity>,
     pub resumed_from_pause: bool,
+    /// The constraints on the work.
+    pub constraints: ActiveConstraints,
     pub warnings: Vec<String>,
 }
 
@@ -270,7 +273,7 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     let (task, claimed, warnings) = match held {
         Some(task) => (Some(task), false, Vec::new()),
         None => match task::claim(ctx, ClaimRequest::default())? {
-            ClaimOutcome::Claimed(done) => (done.entity, true, done.warnings),
+            ClaimOutcome::Claimed { recorded, .. } => (recorded.entity, true, recorded.warnings),
             ClaimOutcome::NoTask { .. } => (None, false, Vec::new()),
         },
     };
@@ -282,6 +285,7 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
         checkpoint: None,
         artifacts: Vec::new(),
         resumed_from_pause: resumed,
+        constraints: ActiveConstraints::default(),
         warnings,
         task,
     };
@@ -299,6 +303,7 @@ impl MyTaskOutcome {
         let (snapshot, state) = vault.view()?;
         self.events = newest_events(&*snapshot, task)?;
         self.artifacts = state.made_for(&task.subject, EntityType::Artifact);
+        self.constraints = constraint::active(&state);
         let me = Subject::new(EntityType::Agent, agent);
         self.checkpoint = state.entity(&me).and_then(|me| me.as_agent().last_checkpoint().map(str::to_owned));
         Ok(())

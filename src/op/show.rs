@@ -8,14 +8,15 @@ use super::{Context, References};
 use crate::base::{EntityId, EntityType, Result, Subject};
 use crate::op::kernel::View;
 use crate::state::{Entity, State};
+use crate::vault::Log;
 
 /// An entity to show.
 #[derive(Clone, Debug)]
 pub struct ShowRequest {
     /// The entity.
     pub reference: String,
-    /// The type it must have.
-    pub wanted: EntityType,
+    /// The types it may have.
+    pub wanted: &'static [EntityType],
 }
 
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     let vault = ctx.open()?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state) = (view.log(), view.state());
-    let subject = state.find(&request.reference, request.wanted)?;
+    let subject = find(state, &request)?;
     let entity = view.shown(state.entity(&subject).expect("it was resolved").into_owned());
     let payload = snapshot.find(entity.first_event)?.map(|event| event.payload).unwrap_or_default();
     let projected = entity.projection();
@@ -50,14 +51,15 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
             None => facts.push((name.clone(), value.clone())),
         }
     }
-    // An operator who decides about a command sees all of it.
+    facts.extend(analysis(snapshot, &entity)?);
+    // An operator who decides sees everything that an approval would cover.
     let target = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Decision);
     let target = target.and_then(|decision| decision.as_decision().target()).and_then(|target| state.entity(&target));
-    if let Some(target) = target
-        && let Some(made) = snapshot.find(target.first_event)?
-        && let Some(command) = made.payload.get("command")
-    {
-        facts.push(("command".to_owned(), command.clone()));
+    if let Some(target) = target {
+        let made = snapshot.find(target.first_event)?.map(|made| made.payload).unwrap_or_default();
+        let covered = COVERED.iter().filter_map(|name| Some(((*name).to_owned(), made.get(*name)?.clone())));
+        facts.extend(covered);
+        facts.extend(analysis(snapshot, &target)?);
     }
     let related: Vec<Entity> = EntityType::projected()
         .flat_map(|entity| state.made_for(&subject, entity))
@@ -67,6 +69,26 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     let names = facts.iter().filter_map(|(name, value)| Some((name.clone(), named_by(state, name, value)?))).collect();
     Ok(ShowOutcome { entity, facts, names, related, due })
 }
+
+/// The entity that a request names, of any of the types that it may have.
+fn find(state: &State, request: &ShowRequest) -> Result<Subject> {
+    let mut found = request.wanted.iter().map(|wanted| state.find(&request.reference, *wanted));
+    let first = found.next().expect("at least one type");
+    first.or_else(|unknown| found.find_map(Result::ok).ok_or(unknown))
+}
+
+/// The whole text of a requirement's latest analysis.
+fn analysis(log: &dyn Log, entity: &Entity) -> Result<Option<(String, Value)>> {
+    let requirement = Some(entity).filter(|entity| entity.subject.entity == EntityType::Requirement);
+    let Some(id) = requirement.and_then(|requirement| requirement.as_requirement().analyzed_by()) else {
+        return Ok(None);
+    };
+    let text = log.find(id)?.and_then(|event| event.payload.get("analysis").cloned());
+    Ok(text.map(|text| ("analysis".to_owned(), text)))
+}
+
+/// What an approval covers, by the members of the event that created its target.
+const COVERED: &[&str] = &["title", "description", "command"];
 
 /// The short references of the entities that a fact names; none if it names none.
 fn named_by(state: &State, name: &str, value: &Value) -> Option<String> {

@@ -32,6 +32,8 @@ struct CodeRow {
     class: FindingClass,
     /// What the agent or an operator should do.
     advice: &'static str,
+    /// The command with which an operator deals with it; `{}` stands for the agent.
+    remedy: &'static str,
 }
 
 /// How a finding begins and ends.
@@ -47,24 +49,29 @@ enum FindingClass {
     Housekeeping,
 }
 
+/// For an agent that is gone: nothing is expected of it any more, and its next command announces it again.
+const STOPPED: &str = "hf-append AgentStopped --subject agent:{}";
+/// For an agent that is there, but does not do what it should.
+const TELL: &str = "hf-branch tell {} TEXT";
+
 #[rustfmt::skip]
 const TABLE: &[CodeRow] = &[
-    CodeRow { code: Code::NeverSeen, class: FindingClass::Silence, advice: "show what you are doing with hf-checkpoint" },
-    CodeRow { code: Code::Inactive, class: FindingClass::Silence, advice: "write an activity log, or a checkpoint if you are in the middle of something" },
-    CodeRow { code: Code::IntrospectionOverdue, class: FindingClass::Lasting, advice: "write an introspection with hf-activity --kind introspection" },
-    CodeRow { code: Code::IntrospectionDuty, class: FindingClass::Lasting, advice: "deep work must be followed by an introspection: hf-activity --kind introspection" },
-    CodeRow { code: Code::DeepworkUnchecked, class: FindingClass::Silence, advice: "flexible deep work requires checkpoints: hf-checkpoint" },
-    CodeRow { code: Code::DeepworkExpired, class: FindingClass::Once, advice: "the declared time has expired; log what was done with hf-activity" },
-    CodeRow { code: Code::DeepworkMalformed, class: FindingClass::Once, advice: "an invalid declaration was set aside; declare deep work again with hf-deepwork" },
-    CodeRow { code: Code::ClockSkew, class: FindingClass::Lasting, advice: "an id is in the future; check the clock and liveness.timezone" },
-    CodeRow { code: Code::RunSilent, class: FindingClass::Lasting, advice: "a run fell silent; its task is retried or aborted" },
-    CodeRow { code: Code::RunOvertime, class: FindingClass::Lasting, advice: "a run exceeded its time limit; its task is retried or aborted" },
-    CodeRow { code: Code::JobLost, class: FindingClass::Lasting, advice: "a job disappeared without a result; check its log" },
-    CodeRow { code: Code::LeaseExpired, class: FindingClass::Lasting, advice: "a lease expired; claim the task again if you are still working on it" },
-    CodeRow { code: Code::ApprovalOverdue, class: FindingClass::Lasting, advice: "an operator should decide: hf-decide list --open" },
-    CodeRow { code: Code::SessionExpired, class: FindingClass::Lasting, advice: "an agent did not log out in time; its session has expired" },
-    CodeRow { code: Code::Runaway, class: FindingClass::Once, advice: "one actor is recording many events; check whether it is in a loop" },
-    CodeRow { code: Code::ArchiveDue, class: FindingClass::Housekeeping, advice: "nothing to do" },
+    CodeRow { code: Code::NeverSeen, class: FindingClass::Silence, advice: "show what you are doing with hf-checkpoint", remedy: STOPPED },
+    CodeRow { code: Code::Inactive, class: FindingClass::Silence, advice: "write an activity log, or a checkpoint if you are in the middle of something", remedy: STOPPED },
+    CodeRow { code: Code::IntrospectionOverdue, class: FindingClass::Lasting, advice: "write an introspection with hf-activity --kind introspection", remedy: TELL },
+    CodeRow { code: Code::IntrospectionDuty, class: FindingClass::Lasting, advice: "deep work must be followed by an introspection: hf-activity --kind introspection", remedy: TELL },
+    CodeRow { code: Code::DeepworkUnchecked, class: FindingClass::Silence, advice: "flexible deep work requires checkpoints: hf-checkpoint", remedy: STOPPED },
+    CodeRow { code: Code::DeepworkExpired, class: FindingClass::Once, advice: "the declared time has expired; log what was done with hf-activity", remedy: TELL },
+    CodeRow { code: Code::DeepworkMalformed, class: FindingClass::Once, advice: "an invalid declaration was set aside; declare deep work again with hf-deepwork", remedy: TELL },
+    CodeRow { code: Code::ClockSkew, class: FindingClass::Lasting, advice: "an id is in the future; check the clock and liveness.timezone", remedy: "hf-log --last 20" },
+    CodeRow { code: Code::RunSilent, class: FindingClass::Lasting, advice: "a run fell silent; its task is retried or aborted", remedy: "hf-watchdog" },
+    CodeRow { code: Code::RunOvertime, class: FindingClass::Lasting, advice: "a run exceeded its time limit; its task is retried or aborted", remedy: "hf-watchdog" },
+    CodeRow { code: Code::JobLost, class: FindingClass::Lasting, advice: "a job disappeared without a result; check its log", remedy: "hf-job list" },
+    CodeRow { code: Code::LeaseExpired, class: FindingClass::Lasting, advice: "a lease expired; claim the task again if you are still working on it", remedy: "hf-watchdog" },
+    CodeRow { code: Code::ApprovalOverdue, class: FindingClass::Lasting, advice: "an operator should decide: hf-decide list --open", remedy: "hf-decide list --open" },
+    CodeRow { code: Code::SessionExpired, class: FindingClass::Lasting, advice: "an agent did not log out in time; its session has expired", remedy: "hf-watchdog" },
+    CodeRow { code: Code::Runaway, class: FindingClass::Once, advice: "one actor is recording many events; check whether it is in a loop", remedy: TELL },
+    CodeRow { code: Code::ArchiveDue, class: FindingClass::Housekeeping, advice: "nothing to do", remedy: "hf-watchdog" },
 ];
 
 impl Code {
@@ -90,6 +97,11 @@ impl Code {
 
     pub fn advice(self) -> &'static str {
         self.row().advice
+    }
+
+    /// The command with which an operator deals with it; `{}` stands for the agent.
+    pub fn remedy(self) -> &'static str {
+        self.row().remedy
     }
 }
 

@@ -13,6 +13,7 @@
 //! | `settings` | every setting, and the values in force |
 //! | `mission`, `review` | limits on a mission's state file, and how reviewers take turns |
 //! | `project` | which project something belongs to, and what a pause forbids |
+//! | `standing` | what stands in the way of all work: a stop, a pause, the end of a session |
 //! | `branch` | rules and reactions for a persona's branches |
 //! | `clock` | suspends, boots and clock changes, found by comparing clocks |
 //! | `cause` | the default parent of an event |
@@ -33,6 +34,7 @@ pub mod ready;
 pub mod review;
 pub mod rules;
 pub mod settings;
+pub mod standing;
 
 use serde_json::{Map, Value};
 
@@ -46,6 +48,7 @@ use due::Moment;
 pub use react::{REACTOR, makes_at_most, react};
 use rules::Step;
 pub use settings::Settings;
+pub use standing::Standing;
 
 /// A request to record an event.
 #[derive(Clone, Debug, PartialEq)]

@@ -21,6 +21,12 @@ const AFFECTED_TASKS_MAX: usize = limits::BATCH_MAX_EVENTS;
 /// The reason for a failure whose run crashed without reporting one.
 const CRASH: &str = "crash";
 
+/// The reason for a failure whose artifact was found invalid.
+const REWORK: &str = "rework";
+
+/// The rationale of a rejection because of a timeout.
+const NO_ANSWER: &str = "no answer in time";
+
 /// The actor that records reactions.
 pub const REACTOR: &str = "reactor";
 
@@ -62,14 +68,16 @@ impl Reactor<'_> {
         match kind {
             Kind::RequirementAnalyzed => self.ask_about_requirement("Build"),
             Kind::OscillationDetected => self.ask_about_requirement("Reworked too often. Continue with"),
-            Kind::RequirementApproved => self.ready_tasks_of(&self.subject.clone(), EntityType::Task),
-            Kind::RequirementRejected | Kind::RequirementSuperseded => {
-                self.close_questions(Question::Requirement, &self.subject.clone());
+            Kind::RequirementApproved => {
+                self.ready_tasks_of(&self.subject.clone(), EntityType::Task);
+                self.assign_next();
             }
+            Kind::RequirementRejected | Kind::RequirementSuperseded | Kind::RequirementVerified => self.end_requirement(kind),
+            Kind::RequirementImplemented => self.resolve(&self.subject.clone(), None, "was implemented"),
             Kind::DecisionApproved => self.carry_out_approval(),
             Kind::DecisionRejected => self.carry_out_rejection(),
             Kind::ApprovalTimedOut if self.settings.rejects_on_timeout() => {
-                let rationale = json!({"rationale": "no answer in time"});
+                let rationale = json!({"rationale": NO_ANSWER});
                 self.record_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
             }
             Kind::TaskProposed => self.task_proposed(),
@@ -79,7 +87,11 @@ impl Reactor<'_> {
             Kind::TaskRetrying => self.assign_again(),
             Kind::TaskFailed => self.task_failed(),
             Kind::TaskSucceeded => self.task_ended(Kind::RunFinished, json!({"success": true})),
-            Kind::TaskAborted => self.task_ended(Kind::RunCrashed, json!({"reason": "aborted"})),
+            Kind::TaskAborted => {
+                let why = self.cause.payload.get("reason").filter(|_| self.is_current());
+                let why = why.cloned().unwrap_or_else(|| "aborted".into());
+                self.task_ended(Kind::RunCrashed, json!({"reason": why}));
+            }
             Kind::RunTimedOut => self.run_lost("timeout"),
             Kind::RunCrashed => self.run_lost(CRASH),
             Kind::ArtifactInvalidated => self.rework(),
@@ -89,17 +101,26 @@ impl Reactor<'_> {
             Kind::ProjectPaused => self.ask_to_leave(),
             Kind::ProjectResumed => self.assign_next(),
             Kind::ProjectArchived => self.close_project(),
+            Kind::SessionStarted => self.assign_next(),
             Kind::SessionEnded | Kind::SessionExpired => self.drain(),
+            Kind::AnomalyCleared => self.anomaly_cleared(),
+            Kind::AgentStopped => self.resolve(&self.subject.clone(), None, "was stopped"),
             Kind::MissionStarted | Kind::MissionPassed | Kind::MissionFailed => self.close_debate(),
             _ => {}
         }
     }
 
-    /// Adds an event with the cause as its parent.
+    /// Adds an event. Its parents are the last change of what it is about, and the cause.
     pub(super) fn record(&mut self, kind: Kind, subject: Subject, payload: Value) {
         let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
-        let (actor, parents) = (Actor::core(REACTOR), vec![self.cause.id]);
-        self.drafts.push(Draft { kind, subject, actor, parents, key: None, payload });
+        let history = self.state.entity(&subject).map(|entity| entity.last_event).filter(|id| *id != self.cause.id);
+        let parents = history.into_iter().chain([self.cause.id]).collect();
+        self.drafts.push(Draft { kind, subject, actor: Actor::core(REACTOR), parents, key: None, payload });
+    }
+
+    /// Whether the log is of a version that recorded settings. Older logs keep the consequences of their version.
+    fn is_current(&self) -> bool {
+        self.state.tally().has_settings
     }
 
     fn record_if_legal(&mut self, kind: Kind, subject: &Subject, payload: Value) {
@@ -169,8 +190,20 @@ impl Reactor<'_> {
         Some((decision, question, target))
     }
 
+    /// Supersedes the other open decisions about the target of one that was answered.
+    fn close_other_questions(&mut self, answered: &Entity, question: Question, target: &Subject) {
+        if !self.is_current() {
+            return;
+        }
+        let others = approval::decisions(self.state, question, target, OPEN);
+        for other in others.into_iter().filter(|other| other.subject != answered.subject) {
+            self.record(Kind::DecisionSuperseded, other.subject, json!({"by": answered.subject.id()}));
+        }
+    }
+
     fn carry_out_approval(&mut self) {
         let Some((decision, question, target)) = self.decided() else { return };
+        self.answered(&decision, question, &target, "was approved");
         let id = json!({"decision_id": decision.subject.id()});
         match question {
             // The audit asks again after the batch, when the requirement may have been analyzed again.
@@ -188,16 +221,79 @@ impl Reactor<'_> {
 
     fn carry_out_rejection(&mut self) {
         let Some((decision, question, target)) = self.decided() else { return };
+        self.answered(&decision, question, &target, "was rejected");
+        let rationale = decision.as_decision().rationale();
         match question {
             Question::Requirement => {
-                let reason = decision.as_decision().rationale().unwrap_or("rejected by an operator");
+                let reason = rationale.map_or_else(|| format!("rejected by {}", self.cause.actor), str::to_owned);
                 self.record_if_legal(Kind::RequirementRejected, &target, json!({"reason": reason}));
             }
             Question::Destructive => {
-                self.record_if_legal(Kind::TaskAborted, &target, json!({"reason": "rejected by an operator"}));
+                let name = decision.name();
+                let by = match self.cause_is_core() {
+                    true => String::new(),
+                    false => format!(" by {}", self.cause.actor),
+                };
+                let reason = with_reason(format!("{name} was rejected{by}"), rationale);
+                self.record_if_legal(Kind::TaskAborted, &target, json!({"reason": reason}));
             }
             Question::Constraint => {}
         }
+    }
+
+    /// An answer closes every other question about the same target, and the escalations about the decision.
+    fn answered(&mut self, decision: &Entity, question: Question, target: &Subject, how: &str) {
+        self.close_other_questions(decision, question, target);
+        self.resolve(&decision.subject, None, how);
+    }
+
+    /// Closes the escalations about a subject, by one rule of the watchdog or by any.
+    fn resolve(&mut self, about: &Subject, code: Option<&str>, how: &str) {
+        if self.state.tally().made(EntityType::Escalation) == 0 {
+            return;
+        }
+        let name = self.entity(about).map_or_else(|| about.to_string(), |entity| entity.spoken_name());
+        for escalation in self.state.made_for(about, EntityType::Escalation) {
+            let is_open = matches!(escalation.phase, Phase::Open | Phase::Acknowledged);
+            if is_open && (code.is_none() || escalation.as_escalation().code() == code) {
+                self.record(Kind::EscalationClosed, escalation.subject, json!({"reason": format!("{name} {how}")}));
+            }
+        }
+    }
+
+    fn anomaly_cleared(&mut self) {
+        let code = self.cause.payload.get("code").and_then(Value::as_str).map(str::to_owned);
+        if let Some(code) = code {
+            self.resolve(&self.subject.clone(), Some(&code), &format!("is no longer {code}"));
+        }
+    }
+
+    /// Takes everything that belongs to a requirement with it: its open questions, tasks and escalations.
+    fn end_requirement(&mut self, kind: Kind) {
+        let requirement = self.subject.clone();
+        self.close_questions(Question::Requirement, &requirement);
+        if !self.is_current() {
+            return;
+        }
+        let member = |name: &str| self.cause.payload.get(name).and_then(Value::as_str);
+        let by = member("by").and_then(|id| EntityId::parse(id).ok());
+        let by = by.and_then(|id| self.entity(&Subject::new(EntityType::Requirement, id)));
+        let how = match (kind, by) {
+            (Kind::RequirementSuperseded, Some(by)) => format!("was superseded by {}", by.name()),
+            (Kind::RequirementSuperseded, None) => "was superseded".to_owned(),
+            (Kind::RequirementVerified, _) => "was verified".to_owned(),
+            _ => with_reason("was rejected".to_owned(), member("reason")),
+        };
+        let name = self.entity(&requirement).map_or_else(|| requirement.to_string(), |entity| entity.name());
+        for task in self.state.made_for(&requirement, EntityType::Task) {
+            let is_open = machine::step(EntityType::Task, task.phase, Kind::TaskAborted).is_some();
+            if is_open {
+                self.record(Kind::TaskAborted, task.subject, json!({"reason": format!("{name} {how}")}));
+            } else {
+                self.resolve(&task.subject, None, &format!("belongs to {name}, which {how}"));
+            }
+        }
+        self.resolve(&requirement, None, &how);
     }
 
     fn task_proposed(&mut self) {
@@ -212,13 +308,6 @@ impl Reactor<'_> {
             }
         }
         let blockers = rules::blockers(self.state, &task);
-        let aborted = blockers.iter().find_map(|blocker| match blocker {
-            rules::Blocker::Dependency(other) if other.phase == Phase::Aborted => Some(other),
-            _ => None,
-        });
-        if let Some(aborted) = aborted.filter(|_| task.phase == Phase::Proposed && task.is_job()) {
-            return self.abort_dependent(&task, aborted);
-        }
         if blockers.contains(&rules::Blocker::Approval) {
             self.ask(Question::Destructive, &task, "Allow destructive task");
         }
@@ -239,19 +328,26 @@ impl Reactor<'_> {
         }
     }
 
-    /// With `auto_assign`, assigns the next ready task if the task limit allows it.
+    /// With `auto_assign`, assigns the next ready task for which an agent is free, if the task limit allows it.
     fn assign_next(&mut self) {
-        let room = ready::active(self.state) < self.settings.max_concurrent_tasks();
-        let stopped = self.state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
-        if !self.settings.flag(Setting::AutoAssign) || !room || stopped {
+        if !self.settings.flag(Setting::AutoAssign) || !self.is_current() {
             return;
         }
-        if let Some((task, constraint)) = ready::next(self.state, None) {
-            self.record(Kind::TaskAssigned, task.subject, json!({}));
-            let why = [Some(task.last_event), constraint.map(|c| c.last_event)];
-            let parents = &mut self.drafts.last_mut().expect("it was just added").parents;
-            parents.extend(why.into_iter().flatten().filter(|id| *id != self.cause.id));
+        let room = ready::active(self.state) < self.settings.max_concurrent_tasks();
+        let stopped = self.state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
+        if !room || stopped {
+            return;
         }
+        let free = ready::free_agents(self.state, self.cause.timestamp);
+        let Some((choice, agent)) = ready::next_for(self.state, &free) else { return };
+        let lease = self.settings.count(Setting::LeaseSeconds);
+        let mut payload = json!({"holder": format!("agent:{agent}"), "lease_seconds": lease});
+        if let Some(constraint) = &choice.constraint {
+            payload["constraint_id"] = constraint.subject.id().into();
+        }
+        self.record(Kind::TaskAssigned, choice.task.subject, payload);
+        let parents = &mut self.drafts.last_mut().expect("it was just added").parents;
+        parents.extend(choice.constraint.map(|constraint| constraint.last_event));
     }
 
     /// Assigns a task that is retried to its holder again, with a new lease.
@@ -319,40 +415,74 @@ impl Reactor<'_> {
         self.end_run(&task, run_ends, payload);
         self.drain();
         if task.phase == Phase::Succeeded {
+            let how = format!("was done by {}", task.name());
             self.ready_tasks_of(&task.subject, EntityType::Task);
+            self.resolve(&task.subject, None, "succeeded");
             // Tasks that depend on the original task can start after its rework, too.
             let mut before = task.as_task().rework_of();
             while let Some(subject) = before {
                 self.ready_tasks_of(&subject, EntityType::Task);
+                self.resolve(&subject, None, &how);
                 before = self.entity(&subject).and_then(|task| task.as_task().rework_of());
             }
         }
         if task.phase == Phase::Aborted {
-            self.abort_dependent_jobs(&task);
+            self.abort_dependents(&task);
         }
         self.close_questions(Question::Destructive, &task.subject);
-        let requirement = task.as_task().requirement().and_then(|r| self.entity(&r));
-        let done = |r: &Entity| r.as_requirement().open_tasks() == 0 && r.as_requirement().succeeded_tasks() > 0;
-        if let Some(requirement) = requirement.filter(|r| r.phase == Phase::Approved && done(r)) {
-            self.record(Kind::RequirementImplemented, requirement.subject, json!({}));
-        }
+        self.finish_requirement(&task);
         self.assign_next();
     }
 
-    /// Aborts the jobs that depend on an aborted task, unless it is reworked: they could never start.
-    fn abort_dependent_jobs(&mut self, task: &Entity) {
-        let made = self.state.made_for(&task.subject, EntityType::Task);
-        if made.iter().any(|other| other.as_task().rework_of().as_ref() == Some(&task.subject)) {
+    /// Records that the requirement of a task that ended is implemented, or escalates what is missing, once none of its
+    /// tasks is open. What a stop aborted is not escalated: it can be reworked after the stop.
+    fn finish_requirement(&mut self, task: &Entity) {
+        let requirement = task.as_task().requirement().and_then(|requirement| self.entity(&requirement));
+        let is_settled = |r: &Entity| r.phase == Phase::Approved && r.as_requirement().open_tasks() == 0;
+        let Some(requirement) = requirement.filter(is_settled) else { return };
+        let (done, unmet) =
+            (requirement.as_requirement().succeeded_tasks(), requirement.as_requirement().unmet_tasks());
+        if done > 0 && (unmet == 0 || !self.is_current()) {
+            return self.record(Kind::RequirementImplemented, requirement.subject, json!({}));
+        }
+        let is_known = |escalation: &Entity| matches!(escalation.phase, Phase::Open | Phase::Acknowledged);
+        let known = self.state.made_for(&requirement.subject, EntityType::Escalation).iter().any(is_known);
+        if !self.is_current() || known || rules::was_stopped(task) {
             return;
         }
-        for job in made.iter().filter(|job| job.phase == Phase::Proposed && job.is_job()) {
-            self.abort_dependent(job, task);
-        }
+        let aborted = match unmet {
+            1 => "1 task was aborted".to_owned(),
+            unmet => format!("{unmet} tasks were aborted"),
+        };
+        let last = match task.phase {
+            Phase::Aborted => format!(" ({})", with_reason(task.name(), task.as_task().abort_reason())),
+            _ => String::new(),
+        };
+        let reason = format!("not implemented: no task is open, and {aborted}{last}");
+        self.record(Kind::EscalationRequired, requirement.subject, json!({"reason": reason}));
     }
 
-    fn abort_dependent(&mut self, job: &Entity, task: &Entity) {
-        let reason = format!("{}, which it depends on, was aborted", task.name());
-        self.record(Kind::TaskAborted, job.subject.clone(), json!({"reason": reason}));
+    /// Aborts the tasks that depend on an aborted task, or on one that it reworks, and so could never start.
+    fn abort_dependents(&mut self, aborted: &Entity) {
+        let mut before = Some(aborted.clone());
+        while let Some(task) = before {
+            if !rules::is_lost(self.state, &task) {
+                return;
+            }
+            let waits = |other: &Entity| {
+                let depends = other.as_task().after().any(|id| id == task.subject.id());
+                other.phase == Phase::Proposed && depends && (self.is_current() || other.is_job())
+            };
+            let why = with_reason(
+                format!("{}, which it depends on, was aborted", task.name()),
+                aborted.as_task().abort_reason().filter(|_| self.is_current()),
+            );
+            let waiting = self.state.made_for(&task.subject, EntityType::Task);
+            for other in waiting.into_iter().filter(|other| waits(other)).collect::<Vec<_>>() {
+                self.record(Kind::TaskAborted, other.subject, json!({"reason": why}));
+            }
+            before = task.as_task().rework_of().and_then(|before| self.entity(&before));
+        }
     }
 
     /// Fails the task of a run that crashed or timed out, if it is still running.
@@ -392,8 +522,15 @@ impl Reactor<'_> {
             return;
         }
         if task.phase == Phase::Running {
-            let failed = json!({"error_class": "permanent", "reason": "rework", "escalate": false});
+            let why = self.cause.payload.get("reason").and_then(Value::as_str).filter(|_| self.is_current());
+            let reason = with_reason(REWORK.to_owned(), why);
+            let failed = json!({"error_class": "permanent", "reason": reason, "escalate": false});
             self.record(Kind::TaskFailed, task.subject.clone(), failed);
+        }
+        // The work of a requirement that is over is not repeated.
+        let requirement = task.as_task().requirement().map(|requirement| self.state.phase_of(&requirement));
+        if self.is_current() && requirement.is_some_and(rules::is_over) {
+            return;
         }
         let mut payload = Map::new();
         for member in ["title", "requirement_id", "project_id", "after", "destructive", "max_retries"] {
@@ -421,6 +558,16 @@ impl Reactor<'_> {
     /// end.
     fn close_project(&mut self) {
         let archived = json!({"reason": "archived"});
+        if self.is_current() {
+            for phase in [Phase::Open, Phase::Acknowledged] {
+                for escalation in self.state.in_phase(EntityType::Escalation, phase, AFFECTED_TASKS_MAX) {
+                    if project::project_of(&escalation).as_ref() == Some(&self.subject) {
+                        let why = format!("project {} was archived", self.subject.id());
+                        self.record(Kind::EscalationClosed, escalation.subject, json!({"reason": why}));
+                    }
+                }
+            }
+        }
         for session in project::sessions(self.state, &self.subject.clone()) {
             self.record(Kind::SessionEnded, session.subject, archived.clone());
         }
@@ -472,11 +619,22 @@ impl Reactor<'_> {
 
     /// Aborts every task in progress.
     fn abort_everything(&mut self) {
+        let why = self.cause.payload.get("reason").and_then(Value::as_str).filter(|_| self.is_current());
+        let reason = json!({"reason": with_reason(rules::STOP_REASON.to_owned(), why)});
         for phase in [Phase::Assigned, Phase::Running, Phase::Retrying] {
             for task in self.state.in_phase(EntityType::Task, phase, AFFECTED_TASKS_MAX) {
-                self.end_run(&task, Kind::RunCrashed, json!({"reason": "emergency_stop"}));
-                self.record(Kind::TaskAborted, task.subject, json!({"reason": "emergency_stop"}));
+                self.end_run(&task, Kind::RunCrashed, reason.clone());
+                self.record(Kind::TaskAborted, task.subject, reason.clone());
             }
         }
+    }
+}
+
+/// A statement, with the reason that somebody gave for it.
+fn with_reason(what: String, why: Option<&str>) -> String {
+    match why {
+        // One reason may have thousands of consequences.
+        Some(why) => format!("{what}: {}", text::cut(why, limits::FACT_MAX_CHARS)),
+        None => what,
     }
 }

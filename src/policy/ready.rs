@@ -1,7 +1,8 @@
-//! Which task to start next: one that an active priority constraint prefers, else the oldest.
+//! Which task to start next: one that an active priority constraint prefers, else the oldest. And which agent is free
+//! to take it.
 
 use super::project;
-use crate::base::{EntityType, Subject};
+use crate::base::{EntityId, EntityType, Subject, Timestamp};
 use crate::machine;
 use crate::state::{Entity, State};
 
@@ -10,35 +11,96 @@ const CONSTRAINTS_MAX: usize = 1000;
 /// How many ready tasks are examined for one that may start.
 const READY_MAX: usize = 10_000;
 
-/// The next task to start, of one project if given, and the constraint that put it first, if any.
-pub fn next(state: &State, project: Option<&Subject>) -> Option<(Entity, Option<Entity>)> {
+/// The task to start next.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub task: Entity,
+    /// The constraint that put it first, if one did.
+    pub constraint: Option<Entity>,
+}
+
+/// The next task to start, of one project if given.
+pub fn next(state: &State, project: Option<&Subject>) -> Option<Choice> {
+    let is_wanted = |task: &Entity| project.is_none() || project::project_of(task).as_ref() == project;
+    first(state, &|task| is_wanted(task).then_some(())).map(|(choice, ())| choice)
+}
+
+/// An agent that is logged in to a project and holds no task.
+#[derive(Clone, Debug)]
+pub struct FreeAgent {
+    pub name: EntityId,
+    project: Subject,
+    /// Since when it has had nothing to do.
+    idle_since: Timestamp,
+}
+
+/// The agents with an active session that hold no task, longest idle first.
+pub fn free_agents(state: &State, now: Timestamp) -> Vec<FreeAgent> {
+    let mut free: Vec<FreeAgent> = Vec::new();
+    for session in state.in_phase(EntityType::Session, machine::Phase::Active, usize::MAX) {
+        let is_valid = session.as_session().expires_at().is_some_and(|expires| now <= expires);
+        let name = session.as_session().agent().and_then(|agent| EntityId::parse(agent).ok()).filter(|_| is_valid);
+        let Some((name, project)) = name.zip(project::project_of(&session)) else { continue };
+        if !state.held_by(&format!("agent:{name}")).is_empty() {
+            continue;
+        }
+        let agent = state.entity(&Subject::new(EntityType::Agent, name.clone()));
+        let released = agent.and_then(|agent| agent.as_agent().released_at());
+        let idle_since = released.max(Some(session.created_at)).unwrap_or(session.created_at);
+        free.push(FreeAgent { name, project, idle_since });
+    }
+    free.sort_by(|a, b| (a.idle_since, &a.name).cmp(&(b.idle_since, &b.name)));
+    free
+}
+
+/// The next task that one of these agents can take, and the agent. A task does not go back to an agent that lost it.
+pub fn next_for(state: &State, free: &[FreeAgent]) -> Option<(Choice, EntityId)> {
+    if free.is_empty() {
+        return None;
+    }
+    first(state, &|task| {
+        let project = project::project_of(task);
+        let lost = |agent: &FreeAgent| {
+            let me = format!("agent:{}", agent.name);
+            task.as_task().past_holders().any(|holder| holder == me)
+        };
+        let fits = |agent: &&FreeAgent| Some(&agent.project) == project.as_ref() && !lost(agent);
+        free.iter().find(fits).map(|agent| agent.name.clone())
+    })
+}
+
+/// The first task that may start and for which `wanted` has an answer.
+fn first<T>(state: &State, wanted: &dyn Fn(&Entity) -> Option<T>) -> Option<(Choice, T)> {
     if state.tally().in_phase(EntityType::Task, machine::Phase::Ready) == 0 {
         return None;
     }
-    let may_start = |task: &Entity| may_start(state, task, project);
+    let answer = |task: &Entity| wanted(task).filter(|_| may_start(state, task));
     let constraints = state.in_phase(EntityType::Constraint, machine::Phase::Active, CONSTRAINTS_MAX);
     for constraint in constraints {
         let Some(preferred) = constraint.as_constraint().priority() else { continue };
         let ready = state.in_phase(EntityType::Task, machine::Phase::Ready, READY_MAX);
-        let first = ready.into_iter().find(|task| prefers(&preferred, task) && may_start(task));
-        if let Some(task) = first {
-            return Some((task, Some(constraint)));
+        let found = ready.into_iter().filter(|task| prefers(&preferred, task));
+        let found = found.filter_map(|task| answer(&task).map(|answer| (task, answer))).next();
+        if let Some((task, answer)) = found {
+            return Some((Choice { task, constraint: Some(constraint) }, answer));
         }
     }
-    let mut ready = state.in_phase(EntityType::Task, machine::Phase::Ready, 1);
-    if ready.first().is_some_and(|task| !may_start(task)) {
-        ready = state.in_phase(EntityType::Task, machine::Phase::Ready, READY_MAX);
-        ready.retain(|task| may_start(task));
+    // Most often the oldest will do.
+    for limit in [1, READY_MAX] {
+        let ready = state.in_phase(EntityType::Task, machine::Phase::Ready, limit).into_iter();
+        let found = ready.filter_map(|task| answer(&task).map(|answer| (task, answer))).next();
+        if let Some((task, answer)) = found {
+            return Some((Choice { task, constraint: None }, answer));
+        }
     }
-    ready.into_iter().next().map(|task| (task, None))
+    None
 }
 
 /// Whether a ready task may start: its requirement may have been blocked, or its project paused, since it became ready.
-fn may_start(state: &State, task: &Entity, wanted: Option<&Subject>) -> bool {
+fn may_start(state: &State, task: &Entity) -> bool {
     let project = project::project_of(task);
     let is_active = project.as_ref().is_none_or(|p| project::phase(state, p) == machine::Phase::Active);
-    let is_wanted = wanted.is_none() || project.as_ref() == wanted;
-    !task.is_job() && is_active && is_wanted && super::rules::blockers(state, task).is_empty()
+    !task.is_job() && is_active && super::rules::blockers(state, task).is_empty()
 }
 
 fn prefers(preferred: &Subject, task: &Entity) -> bool {

@@ -185,10 +185,22 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::RequirementRejected => approval::rejected(state, Question::Requirement, subject),
         _ => false,
     };
+    // Version 0.1 let agents verify and supersede requirements, and services decide.
+    let is_current = state.tally().has_settings;
+    let is_program = match is_current {
+        true => actor.is_autonomous(),
+        false => matches!(actor.kind, ActorKind::Agent | ActorKind::Core),
+    };
+    let was_open = !is_current && matches!(kind, Kind::RequirementVerified | Kind::RequirementSuperseded);
     let refused = match kind.row().by {
         RecordedBy::Anyone => false,
-        RecordedBy::NotAgents => actor.kind == ActorKind::Agent,
-        RecordedBy::Operator => actor.is_autonomous() && !is_consequence,
+        RecordedBy::NotAgents => is_program && actor.kind != ActorKind::Core,
+        RecordedBy::Operator => is_program && !is_consequence && !was_open,
+        RecordedBy::Reactor if is_current && *actor != Actor::core(super::REACTOR) => {
+            let why = format!("{kind} is recorded only as the consequence of another event");
+            return Err(Error::refused(Reason::ReservedKind, why));
+        }
+        RecordedBy::Reactor => false,
     };
     if refused {
         return Err(operator_only(kind.as_str(), actor));
@@ -232,6 +244,7 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
             can_be_decided(state, question, &target)
         }
         Kind::DeepWorkStarted => one_deep_work_at_a_time(state, step),
+        Kind::TaskProposed if state.tally().has_settings => can_be_proposed(state, step),
         Kind::RequirementApproved => require_approval(state, Question::Requirement, subject),
         Kind::ConstraintApplied => require_approved_change(state, step, ConstraintChange::Apply),
         Kind::ConstraintRemoved => require_approved_change(state, step, ConstraintChange::Remove),
@@ -288,13 +301,79 @@ fn one_deep_work_at_a_time(state: &State, step: &Step<'_>) -> Result<()> {
     }
 }
 
+/// Refuses a task that could never start, and a rework of something that needs none.
+fn can_be_proposed(state: &State, step: &Step<'_>) -> Result<()> {
+    let never = |why: String| Err(Error::refused(Reason::NotReady, why));
+    let requirement = linked(step.kind, step.payload).and_then(|requirement| state.entity(&requirement));
+    if let Some(over) = requirement.filter(|requirement| is_over(requirement.phase)) {
+        return never(format!("{} is {}, which is final; propose a new requirement", over.name(), over.phase));
+    }
+    for id in step.payload.get("after").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        let task = Subject::parse(&format!("{}:{id}", EntityType::Task)).ok().and_then(|task| state.entity(&task));
+        if let Some(lost) = task.filter(|task| is_lost(state, task)) {
+            let name = lost.name();
+            return never(format!("{name} was aborted, so a task after it could never start; rework {name} first"));
+        }
+    }
+    let reworked = step.text("rework_of").and_then(|id| EntityId::parse(id).ok());
+    let Some(reworked) = reworked.and_then(|id| state.entity(&Subject::new(EntityType::Task, id))) else {
+        return Ok(());
+    };
+    let has_ended = reworked.as_task().succeeded_at().is_some() || reworked.as_task().aborted_at().is_some();
+    // The reactor proposes a rework just before it aborts the task.
+    if !has_ended && step.actor.kind != ActorKind::Core {
+        let (name, phase) = (reworked.name(), reworked.phase);
+        return never(format!("{name} is {phase}; only a task that has ended can be reworked"));
+    }
+    match newest_rework(state, &reworked).filter(|newest| newest.as_task().aborted_at().is_none()) {
+        Some(newest) => {
+            let (name, newest) = (reworked.name(), newest.name());
+            never(format!("{newest} reworks {name} already"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a requirement has ended.
+pub fn is_over(phase: machine::Phase) -> bool {
+    matches!(phase, machine::Phase::Rejected | machine::Phase::Superseded | machine::Phase::Verified)
+}
+
+/// The last task of the chain of reworks of a task; none if it was never reworked.
+pub fn newest_rework(state: &State, task: &Entity) -> Option<Entity> {
+    let mut newest: Option<Entity> = None;
+    while let Some(next) = newest.as_ref().unwrap_or(task).as_task().rework() {
+        newest = Some(state.entity(&next)?.into_owned());
+    }
+    newest
+}
+
+/// The reason with which a stop aborts a task; the reason of the stop follows it.
+pub const STOP_REASON: &str = "emergency_stop";
+
+/// Whether a stop aborted a task.
+pub fn was_stopped(task: &Entity) -> bool {
+    let by_reactor = task.as_task().aborted_by() == Some(&Actor::core(super::REACTOR).to_string());
+    let why = task.as_task().abort_reason();
+    // The supervisor of a job may be faster than the reactor.
+    (by_reactor || task.is_job()) && why.is_some_and(|why| why.starts_with(STOP_REASON))
+}
+
+/// Whether a task can no longer be done: it was aborted, and so was its newest rework. What a stop aborted can be
+/// reworked after it.
+pub fn is_lost(state: &State, task: &Entity) -> bool {
+    let newest = newest_rework(state, task);
+    let last = newest.as_ref().unwrap_or(task);
+    !is_done(state, task) && last.as_task().aborted_at().is_some() && !was_stopped(last)
+}
+
 /// Refuses a question whose answer would have no effect.
 fn can_be_decided(state: &State, question: Question, target: &Subject) -> Result<()> {
-    use machine::Phase::{Absent, Active, Proposed, Rejected, Superseded, Verified};
+    use machine::Phase::{Absent, Active, Proposed};
     let phase = state.phase_of(target);
     let is_open = match question {
         // A question may be asked before the analysis, which asks again.
-        Question::Requirement => !matches!(phase, Rejected | Superseded | Verified),
+        Question::Requirement => !is_over(phase),
         Question::Destructive => phase == Proposed,
         Question::Constraint => matches!(phase, Absent | Active),
     };
@@ -439,6 +518,10 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
             Reason::ClaimLost,
             format!("your claim on {} has expired; its run timed out and the task was aborted", task.name()),
         )),
+        (Aborted, Some(holder)) if holder == me && was_taken(&task, &me) => {
+            let why = task.as_task().abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
+            Err(Error::refused(Reason::ClaimLost, format!("{} was aborted{why}", task.name())))
+        }
         (Ready, _) if held_before && kind != Kind::TaskAborted => Err(Error::refused(
             Reason::ClaimLost,
             format!("your claim on {} has expired; the task can be claimed again", task.name()),
@@ -446,6 +529,11 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
         .about(task.short_reference())),
         _ => Ok(()),
     }
+}
+
+/// Whether somebody else aborted a task, and not because its holder reported a failure.
+fn was_taken(task: &Entity, holder: &str) -> bool {
+    task.as_task().failure().is_none() && task.as_task().aborted_by() != Some(holder)
 }
 
 /// Whether the last run of a task timed out.

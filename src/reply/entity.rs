@@ -6,7 +6,8 @@ use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
 use crate::base::text::{self, count_noun};
 use crate::base::{EntityType, ShortRef, Timestamp, limits};
 use crate::machine::Phase;
-use crate::op::task::{ClaimOutcome, ExplainOutcome};
+use crate::op::constraint::ActiveConstraints;
+use crate::op::task::{ClaimOutcome, ExplainOutcome, StartTaskOutcome};
 use crate::op::{Recorded, ShowOutcome};
 use crate::policy::approval;
 use crate::state::Entity;
@@ -14,18 +15,18 @@ use crate::state::Entity;
 /// Subject, reference, status and title. JSON has the entity's projection instead; a table adds holder, project,
 /// creation time and expiry.
 pub fn row(entity: &Entity) -> Row {
-    row_with(entity, None)
+    row_with(entity, None, None)
 }
 
-/// The row of an entity, and what about it is due.
-pub fn row_with(entity: &Entity, due: Option<&String>) -> Row {
+/// The row of an entity, with what about it is due and when its claim expires.
+pub fn row_with(entity: &Entity, due: Option<&String>, held_until: Option<Timestamp>) -> Row {
     let title = entity.title().or_else(|| match entity.subject.entity {
         EntityType::Artifact => entity.as_artifact().kind(),
         EntityType::Document => entity.as_document().kind(),
         _ => None,
     });
     let (holder, until) = match entity.subject.entity {
-        EntityType::Task => (entity.as_task().recorded_holder(), lease_until(entity)),
+        EntityType::Task => (entity.holder(), held_until),
         EntityType::Session => (entity.agent_id(), entity.as_session().expires_at()),
         _ => (entity.agent_id(), None),
     };
@@ -51,14 +52,6 @@ fn whole(entity: &Entity, due: Option<&String>) -> Json {
         object["due"] = json!(due);
     }
     object
-}
-
-/// When the lease of a claimed task expires; none if nobody holds the task.
-pub fn lease_until(task: &Entity) -> Option<Timestamp> {
-    let held = matches!(task.phase, Phase::Assigned | Phase::Running) && task.as_task().lease_seconds() > 0;
-    held.then_some(())?;
-    let until = task.as_task().claimed_at()?.0.checked_add_unsigned(task.as_task().lease_seconds())?;
-    Some(Timestamp(until))
 }
 
 /// `T-0001 is Ready: Login form`.
@@ -91,11 +84,28 @@ pub fn next_step(entity: &Entity) -> Next {
         (EntityType::Task, Phase::Proposed) => next_about("hf-task", "explain", entity),
         (EntityType::Task, Phase::Ready) => next_about("hf-task", "claim", entity),
         (EntityType::Task, Phase::Assigned) => next_about("hf-task", "start", entity),
-        (EntityType::Requirement, Phase::Proposed) => next_about("hf-require", "analyze", entity),
-        (EntityType::Requirement, Phase::Analyzed) => Next::OPERATOR,
+        (EntityType::Requirement, Phase::Analyzed | Phase::Implemented | Phase::Blocked) => Next::OPERATOR,
         (EntityType::Decision, phase) if approval::OPEN.contains(&phase) => Next::OPERATOR,
         _ => Next::None,
     }
+}
+
+/// The command to run next if it needs words of the caller's own, which NEXT cannot contain.
+pub fn advice(entity: &Entity) -> Option<String> {
+    let reference = plain_reference(entity)?;
+    Some(match (entity.subject.entity, entity.phase) {
+        (EntityType::Requirement, Phase::Proposed) => format!("hf-require analyze {reference} TEXT"),
+        (EntityType::Requirement, Phase::Approved) if entity.as_requirement().open_tasks() == 0 => {
+            format!("hf-task propose TITLE --requirement {reference}")
+        }
+        (EntityType::Decision, phase) if approval::OPEN.contains(&phase) => {
+            format!("hf-decide approve {reference}, or hf-decide reject {reference} --reason TEXT (operators only)")
+        }
+        (EntityType::Escalation, Phase::Open) => {
+            format!("hf-decide acknowledge {reference} --reason TEXT (operators only)")
+        }
+        _ => return None,
+    })
 }
 
 /// The same while no work can start: an operator has to resume it first.
@@ -116,13 +126,15 @@ impl Recorded {
             None => format!("{} {}", self.asked.event_type.as_str(), self.asked.subject),
         };
         let next_step = if self.is_work_blocked { next_step_while_blocked } else { next_step };
+        let work = self.leads_to.as_ref().or(entity);
         Reply::new(status, sum)
-            .next(entity.map_or(Next::None, next_step))
+            .next(work.map_or(Next::None, next_step))
             .with_texts(Key::EventId, &self.ids)
             .with(Key::Subject, self.asked.subject.as_str())
             .with_some(Key::Ref, entity.and_then(Entity::reference))
             .with_some(Key::State, entity.map(|entity| entity.phase.as_str()))
             .with_rows(Key::Entity, self.followed.iter().map(row))
+            .with_texts(Key::Advice, work.filter(|work| work.subject.entity == EntityType::Requirement).and_then(advice))
             .warn(self.warnings.clone())
     }
 }
@@ -136,17 +148,39 @@ impl Replies for Recorded {
 impl Replies for ClaimOutcome {
     fn reply(&self) -> Reply {
         match self {
-            ClaimOutcome::NoTask { waiting } => {
+            ClaimOutcome::NoTask { waiting, held: None } => {
                 Reply::new(Status::NoTask, format!("no task is ready; {} waiting", count_noun(waiting, "task")))
             }
-            ClaimOutcome::Claimed(done) => {
-                let task = done.entity.as_ref();
-                done.reply_with(Status::Claimed)
+            ClaimOutcome::NoTask { held: Some(held), .. } => {
+                let next = match held.phase {
+                    Phase::Running => next_about("hf-task", "show", held),
+                    _ => next_step(held),
+                };
+                Reply::new(Status::NoTask, format!("no task is ready; you hold {}", sentence(held))).next(next)
+            }
+            ClaimOutcome::Claimed { recorded, held_until, constraints } => {
+                let task = recorded.entity.as_ref();
+                let reply = recorded
+                    .reply_with(Status::Claimed)
                     .with_some(Key::Holder, task.and_then(|task| task.as_task().recorded_holder()))
-                    .with_some(Key::LeaseUntil, task.and_then(lease_until))
-                    .with_some(Key::Generation, task.map(|task| task.as_task().generation()))
+                    .with_some(Key::LeaseUntil, *held_until)
+                    .with_some(Key::Generation, task.map(|task| task.as_task().generation()));
+                with_constraints(reply, constraints)
             }
         }
+    }
+}
+
+/// Adds the constraints that apply to the work.
+pub fn with_constraints(reply: Reply, constraints: &ActiveConstraints) -> Reply {
+    let more = constraints.total > constraints.texts.len() as u64;
+    reply.with_texts(Key::Constraint, &constraints.texts).with_some(Key::Constraints, more.then_some(constraints.total))
+}
+
+impl Replies for StartTaskOutcome {
+    fn reply(&self) -> Reply {
+        let count = Some(self.constraints).filter(|count| *count > 0);
+        self.recorded.reply().with_some(Key::Constraints, count)
     }
 }
 
@@ -160,9 +194,10 @@ impl Replies for ShowOutcome {
             .with(Key::State, entity.phase.as_str())
             .with_rows(Key::Fact, self.facts.iter().map(|fact| fact_row(fact, self.names.get(&fact.0))))
             .with_some(Key::Overdue, self.due.get(&entity.subject.to_string()).map(String::as_str))
+            .with_texts(Key::Advice, advice(entity))
             .with_rows(
                 Key::Entity,
-                self.related.iter().map(|other| row_with(other, self.due.get(&other.subject.to_string()))),
+                self.related.iter().map(|other| row_with(other, self.due.get(&other.subject.to_string()), None)),
             )
     }
 }

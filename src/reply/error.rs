@@ -30,6 +30,10 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         _ => error.message.clone(),
     };
     let reply = Reply::new(Status::for_error(&error.kind), sum).next(next);
+    let reply = match &error.kind {
+        ErrorKind::Refused(_) => reply.exit(Status::Refused.exit()),
+        _ => reply,
+    };
     match &error.kind {
         ErrorKind::Refused(reason) | ErrorKind::ExitRequested(reason) => reply.with(Key::Reason, reason.as_str()),
         ErrorKind::Uncertain { key } => reply.with(Key::IdempotencyKey, key.as_str()),

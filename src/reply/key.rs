@@ -108,7 +108,30 @@ const CANDIDATE: &[Column] = &[
 ];
 const THREAD: &[Column] = &[plain("ref", CellKind::Name), plain("number", CellKind::Number)];
 const WATCHDOG: &[Column] = &[plain("last_tick", CellKind::Time), named("age_seconds", CellKind::Seconds)];
-const PROBLEM: &[Column] = &[plain("since", CellKind::Time), plain("what", CellKind::Text)];
+const PROBLEM: &[Column] = &[
+    plain("since", CellKind::Time),
+    named("age", CellKind::Seconds),
+    plain("kind", CellKind::Text),
+    plain("subject", CellKind::Name),
+    plain("what", CellKind::Text),
+    named("do", CellKind::Text),
+];
+const AGENT: &[Column] = &[
+    plain("name", CellKind::Name),
+    plain("health", CellKind::Text),
+    plain("last_sign", CellKind::Time),
+    plain("sign", CellKind::Text),
+    named("age", CellKind::Seconds),
+    named("holds", CellKind::Text),
+    named("deep_work", CellKind::Text),
+];
+const STANDING: &[Column] = &[
+    plain("state", CellKind::Text),
+    plain("since", CellKind::Time),
+    named("project", CellKind::Name),
+    named("by", CellKind::Name),
+    plain("why", CellKind::Text),
+];
 
 /// A row of the key table.
 #[derive(Debug)]
@@ -209,7 +232,7 @@ keys! {
     Watchdog = "WATCHDOG", "watchdog", Shape::Row(WATCHDOG), "the watchdog's last tick, or never";
     UptimeSeconds = "UPTIME_SECONDS", "uptime_seconds", Shape::Number, "seconds since the vault was created or last resumed";
     Problems = "PROBLEMS", "problem_count", Shape::Number, "how many problems need attention", for programs;
-    Problem = "PROBLEM", "problem", Shape::Row(PROBLEM), "the oldest problem";
+    Problem = "PROBLEM", "problems", Shape::Rows(PROBLEM), "a problem, most urgent first: since when, seconds since then, its kind, what it is about, what is wrong, and the command that deals with it";
     Metric = "METRIC", "metrics", Shape::Rows(METRIC), "a metric: name, value, how it is computed, and its target";
     Drained = "DRAINED", "drained", Shape::Flag, "whether no work is in progress any more: yes or no";
     Artifacts = "ARTIFACTS", "artifacts", Shape::Text, "stored contents compared with their hashes: OK, CORRUPT or NOT_CHECKED";
@@ -234,7 +257,7 @@ keys! {
     Left = "LEFT", "left", Shape::Texts, "a session or job that has not ended yet";
     M1Status = "M1_STATUS", "m1_status", Shape::Text, "the status of the mission: RUNNING, PASS or FAIL";
     Goal = "GOAL", "goal", Shape::Text, "the goal of the mission";
-    Constraint = "CONSTRAINT", "constraints", Shape::Texts, "a constraint on the mission";
+    Constraint = "CONSTRAINT", "constraints", Shape::Texts, "a constraint on the work or the mission";
     OpenK = "OPEN_K", "open_k", Shape::Text, "points still open, or NONE";
     Round = "ROUND", "round", Shape::NumberOf, "the current round, and how many there are at most";
     LastAction = "LAST_ACTION", "last_action", Shape::Text, "what was done last";
@@ -262,6 +285,10 @@ keys! {
     Ancestor = "ANCESTOR", "ancestors", Shape::Texts, "an event that led to the root (JSON only; text has NODE)", for programs;
     Descendant = "DESCENDANT", "descendants", Shape::Texts, "an event that followed from the root (JSON only; text has NODE)", for programs;
     Type = "TYPE", "type", Shape::Text, "the name of the projection (JSON only)", for programs;
+    Standing = "STANDING", "standing", Shape::Row(STANDING), "for an operator, while no work goes on: stopped, paused or archived, since when, by whom and why";
+    Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work";
+    Notice = "NOTICE", "notices", Shape::Texts, "a remark that is not a problem";
+    Constraints = "CONSTRAINTS", "constraint_count", Shape::Number, "how many constraints apply; hf-constraint list shows them";
     Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as in its file (JSON only; text has ENTITY)", for programs;
 }
 

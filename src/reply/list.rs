@@ -43,7 +43,10 @@ impl Replies for ListOutcome {
 
 fn listed(done: &ListOutcome, entry: &ListEntry) -> Row {
     match entry {
-        ListEntry::Entity(entity) => entity::row_with(entity, done.due.get(&entity.subject.to_string())),
+        ListEntry::Entity(entity) => {
+            let subject = entity.subject.to_string();
+            entity::row_with(entity, done.due.get(&subject), done.held_until.get(&subject).copied())
+        }
         ListEntry::Key(key, id) => row![*id, key.as_str()].whole(json!({"key": key, "event_id": id.to_string()})),
     }
 }
@@ -59,6 +62,7 @@ fn own_command(done: &ListOutcome) -> Next {
         EntityType::DeepWork => ("hf-deepwork", "list"),
         EntityType::Branch => ("hf-branch", "list"),
         EntityType::Decision => ("hf-decide", if some { "list --open" } else { "list" }),
+        EntityType::Escalation => ("hf-decide", if some { "list --escalations --open" } else { "list --escalations" }),
         EntityType::Constraint => ("hf-constraint", if some { "list" } else { "list --all" }),
         EntityType::Session => ("hf-session", if some { "list" } else { "list --all" }),
         _ => return Next::None,
@@ -72,6 +76,9 @@ fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
     let mut next = next.arg("--limit", &done.request.limit);
     if let (&[phase], false) = (done.request.phases.as_slice(), status.is_empty()) {
         next = next.word(status).word(phase.as_str());
+    }
+    if done.request.held_by.is_some() {
+        next = next.word("--mine");
     }
     match &done.request.made_for {
         None | Some((_, EntityType::Agent)) => {}

@@ -7,6 +7,7 @@
 //! | `text`, `json`, `table` | renderings: for scripts and agents, for programs, for a terminal |
 //! | `schema` | the JSON Schema of every reply |
 //! | `error` | the reply for an error, with its next step |
+//! | `standing` | what every reply says during a stop or a pause |
 //! | the others | the replies of each noun's outcomes |
 //!
 //! Invariant: a reply is a value. Nothing here prints, so a test can get a reply without starting a process.
@@ -31,6 +32,7 @@ mod reference;
 mod review;
 pub mod schema;
 mod session;
+mod standing;
 mod status;
 mod stop;
 mod system;
@@ -72,6 +74,8 @@ pub struct Reply {
     pub warnings: Vec<String>,
     /// The actor of the next step, if it is not the one that the caller's flags name.
     pub acting: Option<Actor>,
+    /// Whether it takes a stop, a pause or the end of a session into account already.
+    tells_standing: bool,
 }
 
 impl Reply {
@@ -84,6 +88,7 @@ impl Reply {
             fields: Vec::new(),
             warnings: Vec::new(),
             acting: None,
+            tells_standing: false,
         }
     }
 

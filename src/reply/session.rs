@@ -39,6 +39,8 @@ impl Replies for LogoutOutcome {
             Some(done) => session_reply(done),
             None => Reply::new(Status::Duplicate, "no session is open"),
         }
+        // Whoever has left need not be told to leave.
+        .tells_standing()
     }
 }
 
@@ -105,7 +107,7 @@ impl Replies for MyTaskOutcome {
                 Reply::new(status, sentence(task)).next(next).with(Key::TaskId, task.name())
             }
         };
-        reply
+        let reply = reply
             .acting(self.agent.clone())
             .with_some(Key::State, self.task.as_ref().map(|task| task.phase.as_str()))
             .with_some(Key::ResumedFromPause, resumed.then_some(true))
@@ -113,6 +115,7 @@ impl Replies for MyTaskOutcome {
             .with_some(Key::Previous, self.checkpoint.as_deref())
             .with_rows(Key::Event, self.events.iter().map(event::row))
             .with_rows(Key::Entity, self.artifacts.iter().map(entity::row))
-            .warn(self.warnings.clone())
+            .warn(self.warnings.clone());
+        entity::with_constraints(reply, &self.constraints)
     }
 }

@@ -27,6 +27,7 @@ macro_rules! statuses {
 
 statuses! {
     Ok = "OK", 0, "the question is answered";
+    Attention = "ATTENTION", 1, "something needs attention; each PROBLEM names the command that deals with it";
     Initialized = "INITIALIZED", 0, "a new vault was created";
     Exists = "EXISTS", 0, "the vault already exists; nothing was changed";
     Appended = "APPENDED", 0, "the events are recorded and durable";
@@ -45,7 +46,7 @@ statuses! {
     Recorded = "RECORDED", 0, "the event is recorded and durable";
     Claimed = "CLAIMED", 0, "the task is yours";
     Stored = "STORED", 0, "the content is stored";
-    Stopped = "STOPPED", 0, "everything is stopped";
+    Stopped = "STOPPED", 0, "everything is stopped; with EXIT:3, the request is refused because of that";
     StoppedUnrecorded = "STOPPED_UNRECORDED", 0, "everything is stopped; the next command records it";
     Resumed = "RESUMED", 0, "work may continue";
     Healthy = "HEALTHY", 0, "nothing is wrong";
@@ -102,6 +103,7 @@ impl Status {
             ErrorKind::LimitExceeded => Status::LimitExceeded,
             ErrorKind::Refused(Reason::ApprovalRequired) => Status::ApprovalRequired,
             ErrorKind::Refused(Reason::ClaimLost) => Status::ClaimLost,
+            ErrorKind::Refused(Reason::SystemStopped) => Status::Stopped,
             ErrorKind::Refused(Reason::RoundLimit) => Status::RoundLimit,
             ErrorKind::Refused(_) => Status::Refused,
             ErrorKind::ExitRequested(_) => Status::ExitRequested,

@@ -1,10 +1,11 @@
 //! Replies about the whole vault: init, backup, status and metrics.
 
-use super::{Cell, Key, Replies, Reply, Row, Status, project, row};
+use super::{Cell, Key, Next, Replies, Reply, Row, Status, project, row};
+use crate::base::Timestamp;
 use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::pause::ProjectView;
-use crate::op::{BackupOutcome, InitOutcome, Metric, MetricsOutcome, StatusOutcome};
+use crate::op::{AgentView, BackupOutcome, InitOutcome, Metric, MetricsOutcome, Problem, StatusOutcome};
 
 impl Replies for InitOutcome {
     fn reply(&self) -> Reply {
@@ -35,30 +36,64 @@ impl Replies for BackupOutcome {
 impl Replies for StatusOutcome {
     /// Uses the names of seed 004's get_status.
     fn reply(&self) -> Reply {
-        let problem = self.problems.first();
-        let sum = match problem {
-            Some((since, what)) => format!("{}; since {since}: {what}", self.system),
+        let sum = match self.problems.first() {
+            Some(Problem { subject, what, .. }) => {
+                let count = count_noun(self.problems.len(), "problem");
+                format!("{}; {count}; most urgent: {subject}: {what}", self.system)
+            }
             None => format!("{}; nothing needs attention", self.system),
         };
+        let (status, next) = match self.problems.is_empty() {
+            true => (Status::Ok, Next::None),
+            false => (Status::Attention, Next::OPERATOR),
+        };
         let watchdog = match self.watchdog {
-            Some(tick) => row![tick, (self.now.0 - tick.0).max(0)],
+            Some(tick) => row![tick, age(tick, self.now)],
             None => Row::new(vec![Cell::Never]),
         };
-        let reply = Reply::new(Status::Ok, sum)
+        Reply::new(status, sum)
+            .next(next)
             .with(Key::SystemState, self.system.as_str())
             .with_counts(Key::Tasks, tasks(&self.tasks))
             .with_rows(Key::Project, self.projects.iter().map(project_row))
+            .with_rows(Key::Agent, self.agents.iter().map(|agent| agent_row(agent, self.now)))
             .with(Key::PendingApprovals, self.pending_approvals)
             .with_some(Key::LastEventId, self.last_event.map(|(id, _)| id))
             .with_some(Key::LastEventAt, self.last_event.map(|(_, at)| at))
             .with_row(Key::Watchdog, watchdog)
             .with(Key::UptimeSeconds, self.uptime_seconds)
-            .with(Key::Problems, self.problems.len());
-        match problem {
-            Some((since, what)) => reply.with_row(Key::Problem, row![*since, what.as_str()]),
-            None => reply,
-        }
+            .with(Key::Problems, self.problems.len())
+            .with_rows(Key::Problem, self.problems.iter().map(|problem| problem_row(problem, self.now)))
+            .with_texts(Key::Notice, &self.notices)
+            .warn(self.warnings.clone())
     }
+}
+
+/// Seconds between two times, never negative.
+fn age(then: Timestamp, now: Timestamp) -> i64 {
+    now.0.saturating_sub(then.0).max(0)
+}
+
+fn problem_row(problem: &Problem, now: Timestamp) -> Row {
+    let Problem { kind, since, subject, what, remedy } = problem;
+    row![
+        *since,
+        since.map(|since| age(since, now)),
+        kind.as_str(),
+        subject.as_str(),
+        what.as_str(),
+        remedy.to_string()
+    ]
+}
+
+fn agent_row(agent: &AgentView, now: Timestamp) -> Row {
+    let health = match agent.anomalies.is_empty() {
+        true => "HEALTHY".to_owned(),
+        false => agent.anomalies.join(","),
+    };
+    let (at, sign) = agent.last_sign;
+    let holds = (!agent.holds.is_empty()).then(|| agent.holds.join(","));
+    row![agent.name.as_str(), health, at, sign.as_str(), age(at, now), holds, agent.deep_work.as_deref()]
 }
 
 /// Tasks by phase. The usual phases are listed even if no task is in them.

@@ -20,6 +20,8 @@ enum FactSource {
     Content,
     /// The event's time.
     Time,
+    /// When it was due, or the event's time if that is unknown.
+    DueTime,
     /// The event's time, if a member of the payload has this value.
     TimeIf(&'static str, &'static str),
     /// The event's time plus the seconds in a member of the payload.
@@ -40,6 +42,10 @@ enum FactSource {
     Duty,
     /// The event's actor.
     Actor,
+    /// The event's subject.
+    EventSubject,
+    /// The event's id.
+    EventId,
     /// The id of the event's subject.
     SubjectId,
     /// A counter that is reset by this event.
@@ -69,7 +75,11 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Requirement, Kind::RequirementAnalyzed, "content", Content),
     (EntityType::Requirement, Kind::OscillationDetected, "content", Content),
     (EntityType::Requirement, Kind::OscillationDetected, "blocked_at", Time),
+    (EntityType::Requirement, Kind::RequirementAnalyzed, "_analyzed_by", EventId),
     (EntityType::Requirement, Kind::RequirementApproved, "returns", Zero),
+    (EntityType::Requirement, Kind::RequirementApproved, "tasks_unmet", Zero),
+    (EntityType::Requirement, Kind::RequirementApproved, "_approved_by", EventId),
+    (EntityType::Requirement, Kind::RequirementRejected, "reason", Payload("reason")),
     (EntityType::Decision, Kind::DecisionRequested, "kind", Payload("kind")),
     (EntityType::Decision, Kind::DecisionRequested, "target", Payload("target")),
     (EntityType::Decision, Kind::DecisionRequested, "summary", Payload("summary")),
@@ -77,7 +87,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Decision, Kind::DecisionRequested, "change", Payload("change")),
     (EntityType::Decision, Kind::DecisionRequested, "target_hash", Payload("target_hash")),
     (EntityType::Decision, Kind::DecisionRequested, "requested_at", Time),
-    (EntityType::Decision, Kind::ApprovalTimedOut, "timed_out_at", Time),
+    (EntityType::Decision, Kind::ApprovalTimedOut, "timed_out_at", DueTime),
     (EntityType::Decision, Kind::DecisionApproved, "chosen_option", Payload("chosen_option")),
     (EntityType::Decision, Kind::DecisionApproved, "rationale", Payload("rationale")),
     (EntityType::Decision, Kind::DecisionApproved, "decided_at", Time),
@@ -105,6 +115,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskAssigned, "holder", PayloadOrRemove("holder")),
     (EntityType::Task, Kind::TaskAssigned, "lease_seconds", PayloadOrRemove("lease_seconds")),
     (EntityType::Task, Kind::TaskAssigned, "claimed_at", Time),
+    (EntityType::Task, Kind::TaskAssigned, "constraint_id", PayloadOrRemove("constraint_id")),
     (EntityType::Task, Kind::TaskAssigned, "generation", Increment),
     (EntityType::Task, Kind::ClaimRenewed, "claimed_at", Time),
     (EntityType::Task, Kind::ClaimExpired, "past_holders", PastHolders),
@@ -115,7 +126,9 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskFailed, "failure", Payload("reason")),
     (EntityType::Task, Kind::TaskSucceeded, "succeeded_at", Time),
     (EntityType::Task, Kind::TaskAborted, "aborted_at", Time),
+    (EntityType::Task, Kind::TaskAborted, "aborted_by", Actor),
     (EntityType::Task, Kind::TaskAborted, "abort_reason", Payload("reason")),
+    (EntityType::Task, Kind::TaskAborted, "_abort_id", EventId),
     (EntityType::Run, Kind::RunStarted, "task_id", Payload("task_id")),
     (EntityType::Run, Kind::RunStarted, "started_at", Time),
     (EntityType::Run, Kind::RunStarted, "last_heartbeat_at", Time),
@@ -269,6 +282,16 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Message, Kind::MessageSent, "text", Payload("text")),
     (EntityType::Message, Kind::MessageSent, "sent_at", Time),
     (EntityType::Message, Kind::MessageRead, "read_at", Time),
+    (EntityType::Escalation, Kind::EscalationRequired, "about", EventSubject),
+    (EntityType::Escalation, Kind::EscalationRequired, "reason", Payload("reason")),
+    (EntityType::Escalation, Kind::EscalationRequired, "code", Payload("code")),
+    (EntityType::Escalation, Kind::EscalationRequired, "raised_at", Time),
+    (EntityType::Escalation, Kind::EscalationRequired, "raised_by", Actor),
+    (EntityType::Escalation, Kind::EscalationAcknowledged, "acknowledged_at", Time),
+    (EntityType::Escalation, Kind::EscalationAcknowledged, "acknowledged_by", Actor),
+    (EntityType::Escalation, Kind::EscalationAcknowledged, "acknowledged_because", Payload("reason")),
+    (EntityType::Escalation, Kind::EscalationClosed, "closed_at", Time),
+    (EntityType::Escalation, Kind::EscalationClosed, "closed_because", Payload("reason")),
 ];
 
 /// Whether some event sets this fact for this type of entity.
@@ -312,6 +335,10 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         },
         Content => content(entity, event).to_string().into(),
         Time => event.timestamp.to_string().into(),
+        DueTime => match event.payload.get("due_at") {
+            Some(due) => due.clone(),
+            None => event.timestamp.to_string().into(),
+        },
         TimeIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
             true => event.timestamp.to_string().into(),
             false => return FactChange::Keep,
@@ -343,6 +370,8 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
             None => return FactChange::Remove,
         },
         Actor => event.actor.clone().into(),
+        EventSubject => event.subject.clone().into(),
+        EventId => event.id.to_string().into(),
         SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
         Zero => 0.into(),
         Increment => (entity.count(name) + 1).into(),

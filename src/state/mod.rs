@@ -28,8 +28,8 @@ pub use deadline::{Deadline, LEASE, Timer};
 pub use entity::Entity;
 pub use tally::{Clock, Tally};
 pub use typed::{
-    Agent, Artifact, Branch, Constraint, Debate, Decision, DeepWork, Document, Job, Message, Mission, Project,
-    Requirement, Review, Run, Session, System, Task, Thread,
+    Agent, Artifact, Branch, Constraint, Debate, Decision, DeepWork, Document, Escalation, Job, Message, Mission,
+    Project, Requirement, Review, Run, Session, System, Task, Thread,
 };
 
 /// The whole log folded into entities: the state of a base, and the events applied on top of it.
@@ -170,6 +170,12 @@ impl State {
             }
             SideEffect::DeliversMessage => self.message_sent(&subject, event),
             SideEffect::ArchivesMessage => self.message_read(&subject, event),
+            SideEffect::OpensEscalation => {
+                if let Ok(id) = EntityId::parse(&event.id.to_string()) {
+                    self.advance(kind, Subject::new(EntityType::Escalation, id), event);
+                }
+            }
+            SideEffect::Reworks => self.mark_reworked(&subject, event),
         }
     }
 
@@ -213,19 +219,22 @@ impl State {
         }
         let project = match self.changes.entities.contains_key(&subject) {
             true => None,
-            false => self.project_of(subject.entity, &event.payload),
+            false => self.project_of_new(subject.entity, event),
         };
+        let about = Subject::parse(&event.subject).ok().filter(|about| *about != subject);
         let Changes { entities, made, links, tally, .. } = &mut self.changes;
         let from = entities.get(&subject).map_or(machine::Phase::Absent, |e| e.phase);
         let Some(next) = machine::step(subject.entity, from, kind) else { return };
         let entity = entities.entry(subject).or_insert_with_key(|subject| {
             let ordinal = tally.make(subject.entity);
             made.insert((subject.entity, ordinal), subject.clone());
-            links.extend(kind.references(&event.payload).into_iter().map(|named| (named, subject.clone())));
+            let named = kind.references(&event.payload).into_iter();
+            let about = about.filter(|_| subject.entity == EntityType::Escalation);
+            links.extend(named.chain(about).map(|named| (named, subject.clone())));
             Entity { project, ..Entity::new(subject.clone(), ordinal, event) }
         });
         entity.lost_seconds = tally.clock.lost_seconds;
-        let waited = entity.is_waiting_job();
+        let (waited, held_by) = (entity.is_waiting_job(), entity.holder().map(str::to_owned));
         if entity.phase != next {
             if !entity.archived {
                 tally.moved(entity.subject.entity, entity.phase, next);
@@ -240,6 +249,9 @@ impl State {
         }
         let entity = entity.clone();
         self.count_task(&entity, from);
+        if let Some(held_by) = held_by.filter(|holder| entity.holder() != Some(holder)) {
+            self.release(&held_by, event);
+        }
         if next == machine::Phase::Archived {
             let runs = self.made_for(&entity.subject, EntityType::Run);
             let branches = self.made_for(&entity.subject, EntityType::Branch);
@@ -253,6 +265,18 @@ impl State {
         let lease = task.and_then(|task| self.entity(&task)?.facts.get(LEASE).cloned());
         if let (Some(run), Some(lease)) = (self.changes.entities.get_mut(run), lease) {
             run.facts.insert(deadline::RUN_LEASE.to_owned(), lease);
+        }
+    }
+
+    /// The project of a new entity of this type. An escalation belongs to the project of what it is about.
+    fn project_of_new(&self, entity: EntityType, event: &Event) -> Option<EntityId> {
+        if entity != EntityType::Escalation {
+            return self.project_of(entity, &event.payload);
+        }
+        let about = Subject::parse(&event.subject).ok()?;
+        match about.entity {
+            EntityType::Project => EntityId::parse(about.id()).ok(),
+            _ => self.entity(&about)?.project.clone(),
         }
     }
 
@@ -275,25 +299,65 @@ impl State {
         }
     }
 
-    /// Updates the counts of a task's requirement: open tasks, succeeded tasks, and how often verification sent work back.
+    /// Updates the counts of a task's requirement: open, succeeded and unmet tasks, and how often verification sent work
+    /// back.
     fn count_task(&mut self, task: &Entity, from: machine::Phase) {
         use machine::Phase::{Aborted, Absent, Implemented, Succeeded};
         let Some(subject) = task.named("requirement_id", EntityType::Requirement) else { return };
         let Some(mut requirement) = self.entity(&subject).map(Cow::into_owned) else { return };
         let (mut open, mut done) = (requirement.count("tasks_open"), requirement.count("tasks_succeeded"));
+        let mut unmet = requirement.count("tasks_unmet");
         match (from, task.phase) {
             (Absent, _) => open += 1,
             (_, Succeeded) if from != Succeeded => (open, done) = (open.saturating_sub(1), done + 1),
-            (_, Aborted) if from != Aborted => open = open.saturating_sub(1),
+            (_, Aborted) if from != Aborted => {
+                open = open.saturating_sub(1);
+                unmet += u64::from(!task.facts.contains_key(REWORKED_BY));
+            }
             _ => return,
         }
         // The requirement is moved after its task, so it still has the phase in which it was verified.
         let sent_back = requirement.phase == Implemented || task.facts.contains_key("rework_of");
         let returns = requirement.count("returns") + u64::from(from == Absent && sent_back);
-        for (fact, count) in [("tasks_open", open), ("tasks_succeeded", done), ("returns", returns)] {
+        let counts = [("tasks_open", open), ("tasks_succeeded", done), ("tasks_unmet", unmet), ("returns", returns)];
+        for (fact, count) in counts {
             requirement.facts.insert(fact.to_owned(), count.into());
         }
         self.changes.entities.insert(subject, requirement);
+    }
+
+    /// Notes when an agent last gave up a task, or lost it.
+    fn release(&mut self, holder: &str, event: &Event) {
+        let agent = Subject::parse(holder).ok().filter(|holder| holder.entity == EntityType::Agent);
+        if let Some(mut agent) = agent.and_then(|agent| self.entity(&agent).map(Cow::into_owned)) {
+            agent.facts.insert("_released_at".to_owned(), event.timestamp.to_string().into());
+            self.changes.entities.insert(agent.subject.clone(), agent);
+        }
+    }
+
+    /// Links a task with its rework: the newest task of the chain that it continues. From then on an aborted one is no
+    /// longer unmet.
+    fn mark_reworked(&mut self, rework: &Subject, event: &Event) {
+        let is_new = |task: &Entity| task.first_event == event.id;
+        let Some(new) = self.entity(rework).filter(|task| is_new(task)).map(Cow::into_owned) else { return };
+        let mut last = new.named("rework_of", EntityType::Task);
+        while let Some(next) = last.as_ref().and_then(|task| self.entity(task)?.named(REWORKED_BY, EntityType::Task)) {
+            last = Some(next);
+        }
+        let Some(mut last) = last.filter(|last| last != rework).and_then(|last| self.entity(&last).map(Cow::into_owned))
+        else {
+            return;
+        };
+        last.facts.insert(REWORKED_BY.to_owned(), rework.id().into());
+        let requirement = last.named("requirement_id", EntityType::Requirement);
+        if let Some(mut requirement) = requirement.and_then(|subject| self.entity(&subject).map(Cow::into_owned)) {
+            // Aborts before the approval were not counted.
+            let counted = last.text("_abort_id").is_some_and(|abort| Some(abort) > requirement.text("_approved_by"));
+            let unmet = requirement.count("tasks_unmet").saturating_sub(u64::from(counted));
+            requirement.facts.insert("tasks_unmet".to_owned(), unmet.into());
+            self.changes.entities.insert(requirement.subject.clone(), requirement);
+        }
+        self.changes.entities.insert(last.subject.clone(), last);
     }
 
     /// Removes an entity from the projections.
@@ -317,6 +381,9 @@ impl State {
 
 /// The project that always exists.
 pub const MAIN_PROJECT: &str = "main";
+
+/// The fact of a task that names its rework.
+const REWORKED_BY: &str = "reworked_by";
 
 /// The member of a payload that contains the settings.
 const SETTINGS: &str = "settings";

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{EntityType, Timestamp, Ulid, limits};
+use crate::event::kind::SideEffect;
 use crate::event::{Event, Kind, parse_ulid};
 use crate::machine::Phase;
 
@@ -15,6 +16,8 @@ pub struct Tally {
     pub first_event: Option<Ulid>,
     /// The highest schema version of any event.
     pub newest_version: u64,
+    /// Whether settings are recorded, as every version after 0.1 does.
+    pub has_settings: bool,
     /// The number of events of each kind.
     kinds: BTreeMap<Kind, u64>,
     /// The number of entities ever created, by type.
@@ -81,6 +84,8 @@ impl Tally {
         if let Some(kind) = event.event_type.known() {
             *self.kinds.entry(kind).or_default() += 1;
             self.clock.observe(kind, event);
+            self.has_settings |=
+                kind.row().side_effect == SideEffect::AdoptsSettings && event.payload.contains_key(super::SETTINGS);
             // The vault's own events may come between the batches of a cascade.
             if !kind.row().reserved {
                 self.is_cut_off = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
@@ -166,6 +171,7 @@ impl Tally {
             "is_cut_off": self.is_cut_off,
             "first_event": self.first_event.map(|id| id.to_string()),
             "newest_version": self.newest_version,
+            "has_settings": self.has_settings,
             "kinds": kinds,
             "made": made,
             "states": phases,
@@ -178,6 +184,7 @@ impl Tally {
             events: value["events"].as_u64()?,
             first_event: value["first_event"].as_str().and_then(parse_ulid),
             newest_version: value["newest_version"].as_u64()?,
+            has_settings: value["has_settings"].as_bool()?,
             waiting_jobs: value["waiting_jobs"].as_u64()?,
             clock: serde_json::from_value(value["clock"].clone()).ok()?,
             is_cut_off: value["is_cut_off"].as_bool()?,

@@ -10,10 +10,11 @@ use std::ops::Deref;
 use serde_json::{Map, Value};
 
 use super::{Entity, LEASE};
-use crate::base::{EntityId, EntityType, Subject, Timestamp};
+use crate::base::{EntityId, EntityType, Subject, Timestamp, Ulid};
+use crate::event::parse_ulid;
 
 /// Declares the views: `field: shape = "fact"`. A shape is `text`, `texts`, `count`, `number`, `time`, `flag`, `id`,
-/// `value`, `object` or the type of entity that the fact names.
+/// `event`, `value`, `object` or the type of entity that the fact names.
 macro_rules! views {
     ($($(#[$doc:meta])* $View:ident of $Type:ident by $as_view:ident { $($(#[$field_doc:meta])* $field:ident: $shape:tt = $fact:literal,)* })*) => {
         $(
@@ -100,6 +101,12 @@ macro_rules! views {
             self.0.facts.get($fact)?.as_object()
         }
     };
+    (@field $(#[$doc:meta])* $field:ident event $fact:literal) => {
+        $(#[$doc])*
+        pub fn $field(self) -> Option<Ulid> {
+            parse_ulid(self.0.text($fact)?)
+        }
+    };
     (@field $(#[$doc:meta])* $field:ident subject $fact:literal) => {
         $(#[$doc])*
         pub fn $field(self) -> Option<Subject> {
@@ -132,6 +139,11 @@ views! {
         /// How many of its tasks are neither done nor aborted.
         open_tasks: count = "tasks_open",
         succeeded_tasks: count = "tasks_succeeded",
+        /// How many of its tasks were aborted since it was approved, and are not repeated by a rework.
+        unmet_tasks: count = "tasks_unmet",
+        /// The event with its latest analysis.
+        analyzed_by: event = "_analyzed_by",
+        reason: text = "reason",
         blocked_at: time = "blocked_at",
         /// How often verification sent work back since it was approved.
         returns: count = "returns",
@@ -181,7 +193,13 @@ views! {
         succeeded_at: time = "succeeded_at",
         error_class: text = "error_class",
         failure: text = "failure",
+        aborted_at: time = "aborted_at",
+        aborted_by: text = "aborted_by",
         abort_reason: text = "abort_reason",
+        /// The task that repeats this one.
+        rework: Task = "reworked_by",
+        /// The constraint that put it first when it was last claimed.
+        constraint: Constraint = "constraint_id",
     }
 
     /// A task that is a command, started by a supervisor.
@@ -241,6 +259,8 @@ views! {
         /// How often, and when last, the watchdog tried to wake it.
         recovery_attempts: count = "_tries",
         last_recovery_at: time = "_tried_at",
+        /// When it last gave up a task, or lost it.
+        released_at: time = "_released_at",
         /// The anomaly for which recovery was given up.
         gave_up_on: text = "_gave_up",
     }
@@ -357,6 +377,17 @@ views! {
         text: text = "text",
         sent_at: text = "sent_at",
     }
+
+    /// Something that needs an operator.
+    Escalation of Escalation by as_escalation {
+        /// What it is about.
+        about: subject = "about",
+        reason: text = "reason",
+        /// The rule of the watchdog that raised it, if one did.
+        code: text = "code",
+        raised_at: time = "raised_at",
+        raised_by: text = "raised_by",
+    }
 }
 
 impl Entity {
@@ -370,6 +401,7 @@ impl Entity {
             EntityType::Message => self.as_message().text(),
             EntityType::Branch => self.as_branch().label(),
             EntityType::Thread => self.as_thread().summary(),
+            EntityType::Escalation => self.as_escalation().reason(),
             _ => None,
         }
     }
@@ -418,7 +450,8 @@ mod tests {
     /// Facts that the fold writes without a row in `facts`.
     const OTHER_FACTS: &[(EntityType, &[&str])] = &[
         (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
-        (EntityType::Agent, &["anomalies", "_gave_up"]),
+        (EntityType::Task, &["reworked_by"]),
+        (EntityType::Agent, &["anomalies", "_gave_up", "_released_at"]),
         (EntityType::Branch, &["interrupt_id", "anchors"]),
         (EntityType::Thread, &["number"]),
     ];

@@ -78,7 +78,8 @@ pub fn branches(ctx: &Context, request: BranchesRequest) -> Result<BranchesOutco
         let request =
             ListRequest { phases, limit, cursor, ..ListRequest::first_page(Projection::Of(EntityType::Branch)) };
         let (due, now) = (Default::default(), ctx.now.timestamp());
-        let page = ListOutcome { entries, due, next_cursor, more, head: snapshot.head(), request, now };
+        let held_until = Default::default();
+        let page = ListOutcome { entries, due, held_until, next_cursor, more, head: snapshot.head(), request, now };
         Ok(BranchesOutcome { page, active })
     })
 }

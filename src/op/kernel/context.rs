@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Subject};
 use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
-use crate::policy::{Request, project, rules};
+use crate::policy::{Request, Standing, project, rules};
 use crate::vault::{LogStore, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
@@ -32,6 +32,25 @@ pub struct Context {
     /// Whether the caller has stopped waiting for an answer.
     pub cancel: Cancel,
     pub host: Arc<Host>,
+    /// What the call found in the way of all work.
+    pub noticed: Noticed,
+}
+
+/// What stands in the way of all work, as the last transaction or view of a call found it. Every reply tells it.
+#[derive(Clone, Debug, Default)]
+pub struct Noticed(Arc<Mutex<Option<Option<Standing>>>>);
+
+impl Noticed {
+    /// What was found; none if nothing looked.
+    pub fn get(&self) -> Option<Option<Standing>> {
+        self.0.lock().map(|found| found.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn set(&self, standing: Option<Standing>) {
+        if let Ok(mut found) = self.0.lock() {
+            *found = Some(standing);
+        }
+    }
 }
 
 /// The actor that calls, and the owner of its shell.

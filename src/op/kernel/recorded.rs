@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::transaction::{Added, Transaction};
-use crate::base::{Result, Subject, Ulid, limits};
+use crate::base::{EntityType, Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, check_key};
 use crate::machine;
 use crate::policy::{self, Request};
@@ -19,6 +19,8 @@ pub struct Recorded {
     pub asked: Event,
     /// The entity it is about, after the event.
     pub entity: Option<Entity>,
+    /// The entity to go on with, if it is not the same: the work that an approval allows, the next task.
+    pub leads_to: Option<Entity>,
     /// Other entities that were created as a consequence, such as an approval.
     pub followed: Vec<Entity>,
     /// Every recorded id: the requested events first, then their consequences.
@@ -84,7 +86,7 @@ impl Transaction<'_> {
     }
 
     /// Commits the requested events and returns the outcome.
-    pub fn finish(self, asked: &[Added]) -> Result<Recorded> {
+    pub fn finish(mut self, asked: &[Added]) -> Result<Recorded> {
         // The outcome is about new events; about earlier ones only if nothing is new.
         let new = || asked.iter().filter(|asked| !asked.already);
         let (first, last) = match (new().next(), new().next_back()) {
@@ -105,6 +107,8 @@ impl Transaction<'_> {
         let other = |entity: &Entity| entity.subject.to_string() != subject && !entity.subject.entity.is_incidental();
         let followed: Vec<Entity> = created.filter(other).collect();
         let is_work_blocked = is_work_blocked(self.state(), entity.as_ref());
+        let leads_to = entity.as_ref().and_then(|entity| leads_to(self.state(), entity));
+        self.about = entity.as_ref().and_then(policy::project::project_of);
         let done = self.commit(first)?;
         let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
         let named: HashSet<Ulid> = ids.iter().copied().collect();
@@ -112,6 +116,7 @@ impl Transaction<'_> {
         let tags: HashMap<Ulid, String> = done.events.iter().map(|event| (event.id, event.hash.tag())).collect();
         Ok(Recorded {
             entity: entity.map(|entity| with_tag(entity, &tags)),
+            leads_to,
             followed: followed.into_iter().map(|entity| with_tag(entity, &tags)).collect(),
             prev_hash: done.event(first)?.prev_hash.to_string(),
             asked: done.event(last)?,
@@ -120,6 +125,30 @@ impl Transaction<'_> {
             is_work_blocked,
             warnings: done.warnings,
         })
+    }
+}
+
+/// What to go on with after an entity reached its phase, if it is something else.
+fn leads_to(state: &State, entity: &Entity) -> Option<Entity> {
+    use machine::Phase::{Aborted, Approved, Failed, Implemented, Ready, Succeeded};
+    let owned = |subject: Subject| state.entity(&subject).map(Cow::into_owned);
+    match (entity.subject.entity, entity.phase) {
+        (EntityType::Decision, Approved) => {
+            let target = entity.as_decision().target().and_then(owned)?;
+            let is_ready = |task: &Entity| task.phase == Ready && !task.is_job();
+            let ready = || state.made_for(&target.subject, EntityType::Task).into_iter().find(is_ready);
+            match target.subject.entity {
+                EntityType::Requirement => ready().or(Some(target)),
+                _ => Some(target),
+            }
+        }
+        (EntityType::Task, Succeeded | Aborted | Failed) if !entity.is_job() => {
+            let requirement = entity.as_task().requirement().and_then(owned);
+            let project = policy::project::project_of(entity);
+            let next = || policy::ready::next(state, project.as_ref()).map(|choice| choice.task);
+            requirement.filter(|requirement| requirement.phase == Implemented).or_else(next)
+        }
+        _ => None,
     }
 }
 

@@ -8,17 +8,19 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::context::Context;
+use super::context::{Context, Noticed};
 use super::membership::membership;
 use crate::base::actor::ActorKind;
-use crate::base::{Clocks, Error, ErrorKind, Now, Reason, Result, Ulid, limits};
+use super::recorded::is_stopped;
+use crate::base::{Clocks, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
 use crate::chain::Head;
+use crate::event::kind::Claim;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
 use crate::policy::code::Code;
 use crate::policy::due::{MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
-use crate::policy::{self, Request, Ruling, Settings};
+use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
 use crate::state::State;
 use crate::vault::config::{self, Config};
 use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
@@ -59,6 +61,11 @@ pub struct Transaction<'v> {
     /// The settings in force.
     pub config: Config,
     pub warnings: Vec<String>,
+    /// The project of the call.
+    project: Subject,
+    /// The project of what is requested, if that is known.
+    pub(super) about: Option<Subject>,
+    noticed: Noticed,
 }
 
 impl fmt::Debug for Transaction<'_> {
@@ -153,6 +160,9 @@ impl<'v> Transaction<'v> {
             clocks: None,
             config,
             warnings,
+            project: ctx.project(),
+            about: None,
+            noticed: ctx.noticed.clone(),
         };
         if let Some(writer) = &mut tx.writer {
             tx.warnings.append(&mut writer.take_warnings());
@@ -163,7 +173,22 @@ impl<'v> Transaction<'v> {
         tx.settle_world(ctx)?;
         tx.settle_session(ctx)?;
         tx.membership = membership(ctx, tx.state())?;
+        tx.notice(None);
         Ok(tx)
+    }
+
+    /// Notes what stands in the way of the caller's work, or of work on something that belongs to this project.
+    pub(super) fn notice(&self, about: Option<&Subject>) {
+        let project = match &self.membership {
+            Membership::InvalidSession(why) => {
+                let standing = Standing::of_system(self.state()).or_else(|| Some(Standing::session_over(why)));
+                return self.noticed.set(standing);
+            }
+            Membership::Session(project) => project,
+            Membership::Agent(project) => about.unwrap_or(project),
+            Membership::Unrestricted | Membership::OtherAgentsSession(_) => about.unwrap_or(&self.project),
+        };
+        self.noticed.set(Standing::of_project(self.state(), project));
     }
 
     /// The state after all requests so far.
@@ -208,7 +233,16 @@ impl<'v> Transaction<'v> {
         {
             self.batch.push(opening)?;
         }
-        match policy::decide(&self.moment(), request, &mut || fresh)? {
+        let is_agents_work = request.actor.kind == ActorKind::Agent && request.kind.row().claim != Claim::Unneeded;
+        let ruling = policy::decide(&self.moment(), request, &mut || fresh).map_err(|error| {
+            // A stop aborted the task: that is the reason, not that the step is illegal.
+            let is_refused = matches!(error.kind, ErrorKind::Refused(_));
+            match is_agents_work && is_refused && is_stopped(self.state()) {
+                true => rules::stopped(self.state()),
+                false => error,
+            }
+        })?;
+        match ruling {
             Ruling::Already(id) => Ok(Added { id, already: true }),
             Ruling::Record(draft) => {
                 let asked = self.batch.push(draft)?;
@@ -266,6 +300,8 @@ impl<'v> Transaction<'v> {
     /// Records the batch and releases the lock. `asked` is the event that an uncertain write is reported with.
     pub fn commit(mut self, asked: Ulid) -> Result<Committed> {
         let vault = self.vault;
+        let project = self.about.clone();
+        self.notice(project.as_ref());
         let flag = stop_among(self.batch.events()).filter(|_| self.writer.is_some());
         if let Some(flag) = &flag {
             vault.raise_stop(flag)?;

@@ -18,12 +18,20 @@ use crate::vault::{Vault, projections};
 pub(super) use check::check_caches;
 pub use check::{CheckOutcome, check};
 
-/// Parses a status for a filter.
-pub fn parse_status(name: &str) -> Result<machine::Phase> {
-    let named = machine::Phase::parse(name).filter(|phase| *phase != machine::Phase::Absent);
-    let meant = machine::Phase::ALL.iter().find(|phase| phase.as_str().eq_ignore_ascii_case(name));
-    let hint = meant.map_or("see hf-states(7)".to_owned(), |phase| format!("did you mean '{phase}'?"));
-    named.ok_or_else(|| Error::usage(format!("unknown status '{}'; {hint}", crate::base::text::cut(name, 40))))
+/// Parses a status of entities of a type, for a filter.
+pub fn parse_status(entity: EntityType, name: &str) -> Result<machine::Phase> {
+    let mut known: Vec<machine::Phase> = Vec::new();
+    for (_, _, phase) in machine::table(entity) {
+        if !known.contains(phase) {
+            known.push(*phase);
+        }
+    }
+    let named = machine::Phase::parse(name).filter(|phase| known.contains(phase));
+    named.ok_or_else(|| {
+        let known: Vec<&str> = known.iter().map(|phase| phase.as_str()).collect();
+        let name = crate::base::text::cut(name, 40);
+        Error::usage(format!("unknown status '{name}' of {}; one of {}", entity.with_article(), known.join(", ")))
+    })
 }
 
 /// What hf-project can show: the entities of a type, or the idempotency keys.
@@ -114,6 +122,8 @@ pub struct ListRequest {
     pub phases: Vec<machine::Phase>,
     /// Only entities that were created for this one: its reference and type.
     pub made_for: Option<(String, EntityType)>,
+    /// Only tasks that this actor holds.
+    pub held_by: Option<String>,
     /// At most this many.
     pub limit: usize,
     /// Only those after this id.
@@ -124,7 +134,7 @@ impl ListRequest {
     /// The first page, unfiltered.
     pub fn first_page(projection: Projection) -> Self {
         let limit = limits::PAGE_DEFAULT_COUNT;
-        ListRequest { projection, phases: Vec::new(), made_for: None, limit, cursor: None }
+        ListRequest { projection, phases: Vec::new(), made_for: None, held_by: None, limit, cursor: None }
     }
 }
 
@@ -139,6 +149,8 @@ pub struct ListOutcome {
     pub entries: Vec<ListEntry>,
     /// Why entries differ from the log: what is due, by subject.
     pub due: BTreeMap<String, String>,
+    /// When claims on tasks expire, by subject.
+    pub held_until: BTreeMap<String, Timestamp>,
     /// The cursor of the next page, if there is one.
     pub next_cursor: Option<EntityId>,
     pub more: bool,
@@ -190,12 +202,17 @@ pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
             key => key,
         })
         .collect();
-    let entities = entries.iter().filter_map(|entry| match entry {
-        ListEntry::Entity(entity) => Some(&**entity),
-        ListEntry::Key(..) => None,
-    });
-    let (due, head) = (view.due_among(entities), view.log().head());
-    Ok(ListOutcome { entries, due, next_cursor, more, head, request, now: ctx.now.timestamp() })
+    let entities = || {
+        entries.iter().filter_map(|entry| match entry {
+            ListEntry::Entity(entity) => Some(&**entity),
+            ListEntry::Key(..) => None,
+        })
+    };
+    let tasks = entities().filter(|entity| entity.holder().is_some());
+    let held_until = tasks.filter_map(|task| Some((task.subject.to_string(), view.moment().held_until(task)?)));
+    let held_until = held_until.collect();
+    let (due, head) = (view.due_among(entities()), view.log().head());
+    Ok(ListOutcome { entries, due, held_until, next_cursor, more, head, request, now: ctx.now.timestamp() })
 }
 
 fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<ListEntry>> {
@@ -212,9 +229,13 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         None => None,
     };
     let wanted = |e: &Entity| request.phases.is_empty() || request.phases.contains(&e.phase);
-    if let Some(owner) = made_for {
+    let held = request.held_by.as_ref().map(|holder| state.held_by(holder));
+    let among = made_for.map(|owner| state.made_for(&owner, entity)).or(held);
+    if let Some(mut among) = among {
+        let is_mine = |e: &Entity| request.held_by.is_none() || e.holder() == request.held_by.as_deref();
         let after_cursor = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
-        let found = state.made_for(&owner, entity).into_iter().filter(|e| !e.archived && wanted(e) && after_cursor(e));
+        among.sort_by(|a, b| a.subject.cmp(&b.subject));
+        let found = among.into_iter().filter(|e| !e.archived && wanted(e) && is_mine(e) && after_cursor(e));
         return Ok(found.map(|e| ListEntry::Entity(Box::new(e))).collect());
     }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());

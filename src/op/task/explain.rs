@@ -5,6 +5,7 @@ use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::View;
 use crate::policy::rules::{Blocker, blockers};
+use crate::policy::standing::{Obstacle, Standing};
 use crate::policy::{approval, project};
 use crate::state::{Entity, State};
 
@@ -28,22 +29,15 @@ pub struct ExplainRequest {
 /// Explains why a task is in its current state.
 pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome> {
     let vault = ctx.open()?;
-    let flag = vault.stop_flag()?;
     let view = View::open(ctx, &vault)?;
     let state = view.state();
     let subject = state.find(&request.reference, EntityType::Task)?;
     let task = state.entity(&subject).expect("it was resolved").into_owned();
     let mut chain = Chain { view: &view, state, steps: Vec::new(), seen: Vec::new() };
-    match (view.recorded().entity(&Subject::SYSTEM).filter(|system| system.phase == Phase::Stopped), flag) {
-        (Some(system), _) => {
-            let system = system.as_system();
-            let (by, why) = (system.stopped_by().unwrap_or_default(), system.stop_reason().unwrap_or_default());
-            chain.push(format!("everything was stopped at {} by {by}: {why}", time_text(system.stopped_at())));
-        }
-        (None, Some(flag)) => chain.push(format!("everything was stopped by {}: {}", flag.by, flag.reason)),
-        (None, None) => {}
+    // What has ended does not wait for anything.
+    if !is_ended(&task) {
+        chain.standing(&task);
     }
-    chain.project(&task);
     chain.task(&task)?;
     let mut because = chain.steps;
     if because.len() > CHAIN_MAX {
@@ -51,6 +45,11 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
         because.push("… (chain cut)".to_owned());
     }
     Ok(ExplainOutcome { task, because })
+}
+
+/// Whether a task has ended.
+fn is_ended(task: &Entity) -> bool {
+    task.as_task().succeeded_at().is_some() || task.as_task().aborted_at().is_some()
 }
 
 /// A time as text; empty if it is unknown.
@@ -80,22 +79,19 @@ impl Chain<'_> {
         })
     }
 
-    /// Adds why its project is paused or archived.
-    fn project(&mut self, task: &Entity) {
-        let project = project::project_of(task).and_then(|project| self.state.entity(&project));
-        let Some(project) = project.filter(|project| project.phase != Phase::Active) else { return };
-        let (name, project) = (project.subject.id(), project.as_project());
-        self.steps.push(match project.phase {
-            Phase::Archived => format!("project {name} was archived at {}", time_text(project.archived_at())),
-            _ => {
-                let (since, by, why) = (time_text(project.paused_at()), project.paused_by(), project.pause_reason());
-                format!(
-                    "project {name} was paused at {since} by {}: {}",
-                    by.unwrap_or_default(),
-                    why.unwrap_or_default()
-                )
-            }
-        });
+    /// Adds why no work goes on: a stop, or its project's pause or end.
+    fn standing(&mut self, task: &Entity) {
+        let project = project::project_of(task).unwrap_or_else(project::main);
+        let Some(standing) = Standing::of_project(self.state, &project) else { return };
+        let (since, project) = (time_text(standing.since), project.id());
+        let what = match standing.obstacle {
+            Obstacle::Stopped => "everything was stopped".to_owned(),
+            Obstacle::Archived => format!("project {project} was archived"),
+            Obstacle::Paused | Obstacle::SessionOver => format!("project {project} was paused"),
+        };
+        let by = standing.by.map(|by| format!(" by {by}")).unwrap_or_default();
+        let why = if standing.why.is_empty() { String::new() } else { format!(": {}", standing.why) };
+        self.push(format!("{what} at {since}{by}{why}"));
     }
 
     fn task(&mut self, task: &Entity) -> Result<()> {
@@ -112,6 +108,7 @@ impl Chain<'_> {
                 if blockers.is_empty() && task.phase == Phase::Ready {
                     self.push(format!("{name} has not been claimed"));
                 }
+                self.earlier_failure(task);
                 for blocker in blockers {
                     self.blocker(task, blocker)?;
                 }
@@ -122,10 +119,14 @@ impl Chain<'_> {
                     "{name} is claimed by {}{until}, but not started",
                     known.recorded_holder().unwrap_or("nobody")
                 ));
+                self.priority(task);
+                self.earlier_failure(task);
             }
             Phase::Running => {
                 let until = self.until(task);
                 self.push(format!("{name} is claimed by {}{until}", known.recorded_holder().unwrap_or("nobody")));
+                self.priority(task);
+                self.earlier_failure(task);
                 let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
                 if let Some(run) = run {
                     let step = format!(
@@ -139,26 +140,50 @@ impl Chain<'_> {
             }
             phase => {
                 let why = known.abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
-                self.push(match phase {
-                    Phase::Succeeded => format!("{name} succeeded at {since}"),
-                    Phase::Aborted => format!("{name} was aborted at {since}{why}"),
-                    Phase::Archived => format!("{name} was archived at {since}"),
-                    _ => format!("{name} has been {phase} since {since}{why}"),
-                });
-                if let Some(failure) = known.failure() {
-                    let class = known.error_class().unwrap_or_default();
-                    let retries = match known.retry_count() {
-                        0 => "not retried".to_owned(),
-                        1 => "retried once".to_owned(),
-                        retries => format!("retried {retries} times"),
-                    };
-                    let what = if phase == Phase::Succeeded { "an earlier attempt" } else { "it" };
-                    self.push(format!("{what} failed ({class}): {failure}; {retries}"));
+                let by = known.aborted_by().filter(|by| !by.starts_with("core:"));
+                let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+                let ended = |what: &str, at: Option<Timestamp>| format!("{name} {what} at {}", time_text(at));
+                match phase {
+                    Phase::Succeeded => self.push(ended("succeeded", known.succeeded_at())),
+                    Phase::Aborted => self.push(ended("was aborted", known.aborted_at()) + &by + &why),
+                    Phase::Archived => {
+                        self.push(format!("{name} was archived at {since}"));
+                        match known.succeeded_at() {
+                            Some(at) => self.push(ended("succeeded", Some(at))),
+                            None => self.push(ended("was aborted", known.aborted_at()) + &by + &why),
+                        }
+                    }
+                    _ => self.push(format!("{name} has been {phase} since {since}")),
                 }
+                self.earlier_failure(task);
                 self.successor(task);
             }
         }
         Ok(())
+    }
+
+    /// Adds the constraint that put the task first when it was claimed.
+    fn priority(&mut self, task: &Entity) {
+        let constraint = task.as_task().constraint().and_then(|constraint| self.state.entity(&constraint));
+        if let Some(constraint) = constraint {
+            let text = text::cut(constraint.as_constraint().text().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+            self.push(format!("{} put it first: {text}", constraint.name()));
+        }
+    }
+
+    /// Adds the last failure, and how often the task was retried.
+    fn earlier_failure(&mut self, task: &Entity) {
+        let known = task.as_task();
+        let Some(failure) = known.failure() else { return };
+        let class = known.error_class().unwrap_or_default();
+        let retries = match known.retry_count() {
+            0 => "not retried".to_owned(),
+            1 => "retried once".to_owned(),
+            retries => format!("retried {retries} times"),
+        };
+        // A task that failed for good was aborted because of it.
+        let what = if known.aborted_at().is_some() || task.phase == Phase::Failed { "it" } else { "an earlier attempt" };
+        self.push(format!("{what} failed ({class}): {failure}; {retries}"));
     }
 
     fn until(&self, task: &Entity) -> String {
@@ -177,7 +202,7 @@ impl Chain<'_> {
     /// Adds the task that replaces this one because its result was rejected.
     fn successor(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
-        if let Some(next) = made.iter().find(|next| next.as_task().rework_of().as_ref() == Some(&task.subject)) {
+        if let Some(next) = made.iter().rev().find(|next| next.as_task().rework_of().as_ref() == Some(&task.subject)) {
             self.push(format!("{} repeats the work and is {}", next.name(), next.phase));
         }
     }

@@ -4,9 +4,10 @@ mod explain;
 
 use serde_json::{Value, json};
 
+use super::constraint::{self, ActiveConstraints};
 use super::{Context, Recorded, require};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Result};
+use crate::base::{EntityId, EntityType, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::record_one;
@@ -21,10 +22,12 @@ pub use explain::{ExplainOutcome, ExplainRequest, explain};
 /// A task to propose.
 #[derive(Clone, Debug, Default)]
 pub struct ProposeTaskRequest {
-    /// A one-line title.
-    pub title: String,
+    /// A one-line title; default: that of the task it repeats.
+    pub title: Option<String>,
     /// The requirement that it is for.
     pub requirement: Option<String>,
+    /// The task that it repeats.
+    pub rework_of: Option<String>,
     /// Tasks that have to succeed first.
     pub after: Vec<String>,
     /// Whether it requires approval by an operator.
@@ -37,13 +40,20 @@ pub struct ProposeTaskRequest {
 
 /// Proposes a task.
 pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
-    let ProposeTaskRequest { title, requirement, after, destructive, max_retries, key } = request;
+    let ProposeTaskRequest { title, requirement, rework_of, after, destructive, max_retries, key } = request;
+    let reworked = rework_of.map(|task| {
+        with_view(&ctx.open()?, |_, state| {
+            let subject = state.find(&task, EntityType::Task)?;
+            Ok(state.entity(&subject).expect("it was resolved").into_owned())
+        })
+    });
+    let reworked = reworked.transpose()?;
     let requirement = requirement.map(|r| require::find(ctx, &r, EntityType::Requirement)).transpose()?;
     if let Some(requirement) = &requirement {
         with_view(&ctx.open()?, |_, state| super::pause::check_same_project(ctx, state, requirement))?;
     }
     let after = after.iter().map(|task| require::find(ctx, task, EntityType::Task)).collect::<Result<Vec<_>>>()?;
-    let payload = json!({
+    let mut payload = json!({
         "title": title,
         "requirement_id": requirement,
         "project_id": super::pause::project_member(ctx.project.as_ref().filter(|_| requirement.is_none())),
@@ -51,6 +61,13 @@ pub fn propose(ctx: &Context, request: ProposeTaskRequest) -> Result<Recorded> {
         "destructive": destructive.then_some(true),
         "max_retries": max_retries,
     });
+    if let Some(reworked) = &reworked {
+        // What the caller does not say is as it was.
+        for (member, value) in payload.as_object_mut().into_iter().flatten().filter(|(_, value)| value.is_null()) {
+            *value = reworked.facts().get(member).cloned().unwrap_or(Value::Null);
+        }
+        payload["rework_of"] = reworked.subject.id().into();
+    }
     record_one(ctx, Kind::TaskProposed, None, payload, key)
 }
 
@@ -117,10 +134,18 @@ pub struct ClaimRequest {
 
 #[derive(Debug)]
 pub enum ClaimOutcome {
-    Claimed(Box<Recorded>),
+    Claimed {
+        recorded: Box<Recorded>,
+        /// When the claim expires; none if it does not.
+        held_until: Option<Timestamp>,
+        /// The constraints on the work.
+        constraints: ActiveConstraints,
+    },
     /// No task is ready; `waiting` tasks are blocked.
     NoTask {
         waiting: u64,
+        /// A task that the caller holds.
+        held: Option<Box<Entity>>,
     },
 }
 
@@ -133,7 +158,9 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     let payload = json!({"holder": ctx.caller.actor.to_string(), "lease_seconds": lease});
     let mut request = Request { key, ..ctx.request(Kind::TaskAssigned, reference.as_deref(), payload) };
     if let Some(first) = tx.repeated(&request)? {
-        return Ok(ClaimOutcome::Claimed(Box::new(first)));
+        let held_until = first.entity.as_ref().and_then(|task| tx.moment().held_until(task));
+        let constraints = constraint::active(tx.state());
+        return Ok(ClaimOutcome::Claimed { recorded: Box::new(first), held_until, constraints });
     }
     if is_stopped(tx.state()) {
         return Err(rules::stopped(tx.state()));
@@ -146,15 +173,25 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         let project = ctx.project.as_ref().map(project::subject);
         // Tasks with an expired lease are free now, without waiting for the watchdog.
         tx.settle_claims(project.as_ref())?;
-        let Some((task, constraint)) = ready::next(tx.state(), project.as_ref()) else {
+        let Some(choice) = ready::next(tx.state(), project.as_ref()) else {
             let waiting = tx.state().tally().in_phase(EntityType::Task, Phase::Proposed);
-            return Ok(ClaimOutcome::NoTask { waiting });
+            let held = tx.state().held_by(&ctx.caller.actor.to_string()).into_iter().find(|task| !task.is_job());
+            return Ok(ClaimOutcome::NoTask { waiting, held: held.map(Box::new) });
         };
-        request.subject = Some(task.subject.to_string());
-        request.parents = [Some(task.last_event), constraint.map(|c| c.last_event)].into_iter().flatten().collect();
+        request.subject = Some(choice.task.subject.to_string());
+        request.parents.push(choice.task.last_event);
+        if let Some(constraint) = choice.constraint {
+            request.parents.push(constraint.last_event);
+            request.payload.insert("constraint_id".to_owned(), constraint.subject.id().into());
+        }
     }
     let asked = tx.ask(request)?;
-    tx.finish(&[asked]).map(|done| ClaimOutcome::Claimed(Box::new(done)))
+    let subject = tx.batch().event(asked.id).and_then(|event| Subject::parse(&event.subject).ok());
+    let task = subject.and_then(|subject| tx.state().entity(&subject).map(|task| task.into_owned()));
+    let held_until = task.and_then(|task| tx.moment().held_until(&task));
+    let constraints = constraint::active(tx.state());
+    let recorded = Box::new(tx.finish(&[asked])?);
+    Ok(ClaimOutcome::Claimed { recorded, held_until, constraints })
 }
 
 /// A task to assign.
@@ -195,10 +232,20 @@ pub struct StartTaskRequest {
     pub key: Option<String>,
 }
 
+/// A started task.
+#[derive(Debug)]
+pub struct StartTaskOutcome {
+    pub recorded: Recorded,
+    /// How many constraints apply to the work.
+    pub constraints: u64,
+}
+
 /// Starts a claimed task. Starting a running task again has no effect.
-pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
+pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<StartTaskOutcome> {
     let StartTaskRequest { reference, timeout_seconds, key } = request;
-    on_task(ctx, &reference, |tx, task| {
+    let mut constraints = 0;
+    let recorded = on_task(ctx, &reference, |tx, task| {
+        constraints = constraint::active(tx.state()).total;
         let run = task.as_task().last_run().and_then(|run| tx.state().entity(&run));
         let mine = task.as_task().recorded_holder().is_none_or(|holder| holder == ctx.caller.actor.to_string());
         if let Some(run) = run.filter(|run| run.phase == Phase::Running && mine && key.is_none()) {
@@ -213,7 +260,8 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<Recorded> {
             Some(first) => Ok(vec![Added { id: first.asked.id, already: true }]),
             None => Ok(vec![tx.ask(request)?]),
         }
-    })
+    })?;
+    Ok(StartTaskOutcome { recorded, constraints })
 }
 
 /// A task that its holder still works on.

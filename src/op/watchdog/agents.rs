@@ -96,6 +96,7 @@ fn check_one(
         expire(tick, tx, agent, writable)?;
     }
     tick.findings.extend(found);
+    tick.agents.push(signs);
     if let Some(dir) = writable {
         or_warn(tick, agent, dir.put_current_id(&tick.heartbeat_id));
     }

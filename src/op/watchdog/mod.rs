@@ -20,7 +20,7 @@ use crate::machine::{self, Phase};
 use crate::op::kernel::{Mode, Transaction};
 use crate::policy::code::Code;
 use crate::policy::due::{MachineFacts, Moment, SupervisorState, WATCHDOG};
-use crate::policy::liveness::{self, Finding, Level};
+use crate::policy::liveness::{self, Finding, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::{Entity, Timer};
@@ -58,6 +58,10 @@ pub struct WatchdogOutcome {
     pub warnings: Vec<String>,
     /// The short references of the findings' subjects.
     pub references: References,
+    /// The jobs in progress that have no supervisor.
+    pub jobs: Vec<(Entity, JobLiveness)>,
+    /// The signs of life of every active agent.
+    pub agents: Vec<SignsOfLife>,
 }
 
 /// After this many events the batch is recorded; the rest follows in the next pass of the same tick.
@@ -119,6 +123,8 @@ struct TickRun<'a> {
     paused: bool,
     heartbeat_id: HeartbeatId,
     warnings: Vec<String>,
+    jobs: Vec<(Entity, JobLiveness)>,
+    agents: Vec<SignsOfLife>,
 }
 
 impl<'a> TickRun<'a> {
@@ -138,6 +144,8 @@ impl<'a> TickRun<'a> {
             paused: false,
             heartbeat_id,
             warnings: Vec::new(),
+            jobs: Vec::new(),
+            agents: Vec::new(),
         })
     }
 
@@ -172,6 +180,9 @@ impl<'a> TickRun<'a> {
             let supervised = matches!(liveness, Ok(Some(JobLiveness::Supervised)));
             let supervisor = if supervised { SupervisorState::Supervised } else { SupervisorState::Unsupervised };
             self.machine.jobs.insert(EntityId::parse(task.subject.id())?, supervisor);
+            if let Ok(Some(found @ (JobLiveness::Lost | JobLiveness::Orphaned(_)))) = &liveness {
+                self.jobs.push((task.clone(), found.clone()));
+            }
             match liveness {
                 Ok(Some(JobLiveness::Lost)) => self.report(Code::JobLost, task.subject.clone(), Level::Error, 0),
                 Ok(_) => {}
@@ -190,6 +201,7 @@ impl<'a> TickRun<'a> {
     fn pass(&mut self, tx: &mut Transaction<'_>) -> Result<(Vec<hooks::HookCall>, bool)> {
         self.stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         self.paused = ProjectActivity::read(tx.state()).all_paused();
+        self.agents.clear();
         // Overdue items of the previous pass are settled; agents are checked again.
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
@@ -399,6 +411,8 @@ impl<'a> TickRun<'a> {
             heartbeat_id: self.heartbeat_id,
             tick_ms: took.as_millis() as u64,
             warnings,
+            jobs: self.jobs,
+            agents: self.agents,
         }
     }
 }

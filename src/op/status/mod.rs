@@ -1,4 +1,6 @@
-//! hf-status: the state of the whole system on one screen, and metrics.
+//! hf-status: the state of the whole system on one screen: its agents, and everything that needs somebody. And metrics.
+
+mod problems;
 
 use super::pause::{ProjectView, views};
 use super::project;
@@ -9,10 +11,12 @@ use crate::event::Kind;
 use crate::machine::{self, Phase};
 use crate::op::kernel::View;
 use crate::policy::approval;
-use crate::policy::liveness::Level;
+use crate::policy::liveness::{DeepWorkMode, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
 use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
+
+pub use problems::Problem;
 
 names! {
     /// Whether work is in progress.
@@ -25,56 +29,68 @@ names! {
 
 #[derive(Debug)]
 pub struct StatusOutcome {
+    /// The name of the hive.
+    pub hive: String,
     pub system: SystemState,
     pub tasks: Vec<(machine::Phase, u64)>,
     /// Every project; empty if there is only `main` and it was never paused.
     pub projects: Vec<ProjectView>,
+    /// Every agent that was not stopped.
+    pub agents: Vec<AgentView>,
     pub pending_approvals: u64,
     pub last_event: Option<(Ulid, Timestamp)>,
     /// The watchdog's last tick.
     pub watchdog: Option<Timestamp>,
     pub uptime_seconds: u64,
     pub now: Timestamp,
-    /// What needs attention, oldest first: since when, and what.
-    pub problems: Vec<(Timestamp, String)>,
+    /// What needs somebody, most urgent first.
+    pub problems: Vec<Problem>,
+    /// Remarks that are not problems.
+    pub notices: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
-/// After this many intervals without a tick the watchdog counts as dead.
-const WATCHDOG_LATE_INTERVALS: u64 = 3;
-/// How many problems of one sort are listed at most.
-const PROBLEMS_MAX: usize = 1000;
+names! {
+    /// What an agent last did that shows that it is alive.
+    pub enum Sign {
+        Started = "started",
+        Checkpoint = "checkpoint",
+        Activity = "activity",
+        Heartbeat = "heartbeat",
+    }
+}
+
+/// An agent as hf-status shows it.
+#[derive(Debug)]
+pub struct AgentView {
+    pub name: String,
+    /// The codes of the rules that it breaks now.
+    pub anomalies: Vec<String>,
+    pub last_sign: (Timestamp, Sign),
+    /// The tasks that it holds, by name.
+    pub holds: Vec<String>,
+    /// The deep work that it declared, in words.
+    pub deep_work: Option<String>,
+}
 
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
-    let flag = vault.stop_flag()?;
     let now = ctx.now.timestamp();
+    // What the watchdog would report now, whether or not one is running.
     let tick = watchdog::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
-    let (snapshot, state, config) = (view.log(), view.state(), view.config());
+    let (snapshot, state) = (view.log(), view.state());
     let system = state.entity(&Subject::SYSTEM);
-    let stopped = flag.is_some() || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
-    let mut problems = problems(view.recorded());
-    // What the watchdog would report now, whether or not one is running.
-    let failing = tick.findings.iter().filter(|finding| finding.level == Level::Error);
-    problems.extend(failing.map(|finding| {
-        let name = state.entity(&finding.subject).map_or(finding.subject.to_string(), |entity| entity.name());
-        (Timestamp(now.0.saturating_sub_unsigned(finding.seconds)), format!("{} {name}", finding.code))
-    }));
-    if stopped {
-        let recorded = system.as_ref().filter(|system| system.phase == Phase::Stopped);
-        let reason = recorded.and_then(|system| system.as_system().stop_reason().map(str::to_owned));
-        let reason = reason.or_else(|| flag.map(|flag| flag.reason)).unwrap_or_default();
-        let since = recorded.and_then(|system| system.as_system().stopped_at()).unwrap_or(now);
-        problems.push((since, format!("everything is stopped: {reason}")));
-    }
-    let silent_after = config.count(Setting::WatchdogIntervalSeconds).saturating_mul(WATCHDOG_LATE_INTERVALS);
-    if let Some(tick) = vault.last_tick()?.filter(|tick| now.0.saturating_sub(tick.0) > silent_after as i64) {
-        problems.push((tick, "the watchdog has not run".to_owned()));
-    }
-    problems.sort();
+    let stopped = state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let last = snapshot.head().map(|head| snapshot.find(head.id)).transpose()?.flatten();
     let from = system.as_ref().and_then(|system| system.as_system().running_since()).unwrap_or(now);
+    let (problems, notices) = problems::find(ctx, &vault, &view, &tick)?;
+    let signs = tick.agents.iter().map(|signs| {
+        let failing = tick.findings.iter().filter(|f| f.subject == signs.agent && f.level == Level::Error);
+        agent_view(state, signs, failing.map(|finding| finding.code.to_string()).collect())
+    });
     Ok(StatusOutcome {
+        hive: view.config().text(Setting::HiveName),
         system: match stopped {
             true => SystemState::Stopped,
             false if ProjectActivity::read(state).all_paused() => SystemState::Paused,
@@ -82,6 +98,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         },
         projects: views(state),
         tasks: state.tally().phases(EntityType::Task).collect(),
+        agents: signs.collect(),
         pending_approvals: approval::OPEN
             .iter()
             .map(|phase| state.tally().in_phase(EntityType::Decision, *phase))
@@ -91,27 +108,32 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
         uptime_seconds: if stopped { 0 } else { now.0.saturating_sub(from.0).max(0) as u64 },
         now,
         problems,
+        notices,
+        warnings: tick.warnings,
     })
 }
 
-/// Problems that do not depend on the time.
-fn problems(state: &State) -> Vec<(Timestamp, String)> {
-    let mut all = Vec::new();
-    let mut collect = |entity: EntityType, phase: Phase, since: fn(&Entity) -> Option<Timestamp>, what: &str| {
-        for found in state.in_phase(entity, phase, PROBLEMS_MAX) {
-            let since = since(&found).unwrap_or(found.created_at);
-            all.push((since, format!("{} {what}", found.name())));
-        }
-    };
-    collect(
-        EntityType::Requirement,
-        Phase::Blocked,
-        |r| r.as_requirement().blocked_at(),
-        "is Blocked: it failed verification too many times",
-    );
-    collect(EntityType::Decision, Phase::Escalated, |d| d.as_decision().timed_out_at(), "was not decided in time");
-    collect(EntityType::Artifact, Phase::Corrupted, |a| a.as_artifact().corrupted_at(), "is Corrupted");
-    all
+fn agent_view(state: &State, signs: &SignsOfLife, anomalies: Vec<String>) -> AgentView {
+    let held = state.held_by(&signs.agent.to_string());
+    let beats = held.iter().filter_map(|task| state.entity(&task.as_task().last_run()?)?.as_run().last_heartbeat_at());
+    let shown = [
+        (Some(signs.started_at), Sign::Started),
+        (signs.last_checkpoint, Sign::Checkpoint),
+        (signs.last_activity, Sign::Activity),
+        (beats.max(), Sign::Heartbeat),
+    ];
+    let last = shown.into_iter().filter_map(|(at, sign)| Some((at?, sign))).max_by_key(|(at, _)| *at);
+    let deep_work = signs.deep_work.as_ref().map(|work| match (work.mode, work.until) {
+        (DeepWorkMode::Strict, Some(until)) => format!("strict until {until}"),
+        (mode, _) => mode.to_string(),
+    });
+    AgentView {
+        name: signs.agent.id().to_owned(),
+        anomalies,
+        last_sign: last.unwrap_or((signs.started_at, Sign::Started)),
+        holds: held.iter().map(Entity::name).collect(),
+        deep_work,
+    }
 }
 
 /// One metric of the system.

@@ -1,0 +1,280 @@
+//! Everything that needs somebody, most urgent first, each with the command that deals with it.
+
+use super::super::Context;
+use super::super::watchdog::WatchdogOutcome;
+use crate::base::{EntityType, Result, ShortRef, Timestamp, limits, names, text};
+use crate::job::JobLiveness;
+use crate::machine::Phase;
+use crate::op::kernel::View;
+use crate::policy::code::Code;
+use crate::policy::liveness::Level;
+use crate::policy::settings::Setting;
+use crate::policy::standing::Standing;
+use crate::policy::{project, rules};
+use crate::state::{Entity, State};
+use crate::vault::Vault;
+
+/// After this many intervals without a tick the watchdog counts as dead.
+const WATCHDOG_LATE_INTERVALS: u64 = 3;
+/// How many problems of one sort are listed at most.
+const PROBLEMS_MAX: usize = 1000;
+
+names! {
+    /// The sorts of problems, most urgent first.
+    pub enum ProblemKind {
+        Stopped = "stopped",
+        Escalation = "escalation",
+        Job = "job",
+        Artifact = "artifact",
+        OverdueDecision = "overdue_decision",
+        Anomaly = "anomaly",
+        Decision = "decision",
+        Overdue = "overdue",
+        Stranded = "stranded",
+        Hook = "hook",
+        Settings = "settings",
+        Paused = "paused",
+        Watchdog = "watchdog",
+    }
+}
+
+/// Something that needs somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    /// Since when; none if that is unknown.
+    pub since: Option<Timestamp>,
+    /// What it is about, by name.
+    pub subject: String,
+    pub what: String,
+    pub remedy: Remedy,
+}
+
+/// The command that deals with a problem. Words in capitals are for the operator to fill in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// Fixed words; `{}` stands for the reference or the name.
+    template: &'static str,
+    /// The reference of an entity, or the name of an agent or a project.
+    about: String,
+}
+
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.template.replace("{}", &self.about))
+    }
+}
+
+impl Remedy {
+    const fn fixed(template: &'static str) -> Remedy {
+        Remedy { template, about: String::new() }
+    }
+
+    fn about(template: &'static str, entity: &Entity) -> Remedy {
+        let reference: Option<ShortRef> = entity.short_reference();
+        let about = reference.map_or_else(|| entity.subject.id().to_owned(), |reference| reference.to_string());
+        Remedy { template, about }
+    }
+}
+
+/// Finds every problem, and remarks that are not problems.
+pub(super) fn find(
+    ctx: &Context,
+    vault: &Vault,
+    view: &View<'_>,
+    tick: &WatchdogOutcome,
+) -> Result<(Vec<Problem>, Vec<String>)> {
+    let mut found = Finder { view, state: view.state(), now: ctx.now.timestamp(), problems: Vec::new() };
+    found.stop();
+    found.escalations();
+    found.jobs(tick);
+    found.artifacts();
+    found.decisions();
+    found.anomalies(tick);
+    found.overdue();
+    found.stranded();
+    found.hooks();
+    found.settings(vault);
+    found.pauses();
+    let notice = found.watchdog(vault)?;
+    let unknown = Timestamp(i64::MAX);
+    found.problems.sort_by_key(|problem| (problem.kind, problem.since.unwrap_or(unknown), problem.subject.clone()));
+    Ok((found.problems, notice.into_iter().collect()))
+}
+
+struct Finder<'a> {
+    view: &'a View<'a>,
+    /// With what is due applied.
+    state: &'a State,
+    now: Timestamp,
+    problems: Vec<Problem>,
+}
+
+impl Finder<'_> {
+    fn add(&mut self, kind: ProblemKind, since: Option<Timestamp>, subject: String, what: String, remedy: Remedy) {
+        self.problems.push(Problem { kind, since, subject, what, remedy });
+    }
+
+    fn stop(&mut self) {
+        if let Some(stop) = Standing::of_system(self.state) {
+            let by = stop.by.map(|by| format!(" by {by}")).unwrap_or_default();
+            let what = format!("everything is stopped{by}: {}", stop.why);
+            self.add(ProblemKind::Stopped, stop.since, "system".to_owned(), what, Remedy::fixed("hf-resume --system"));
+        }
+    }
+
+    fn escalations(&mut self) {
+        for escalation in self.state.in_phase(EntityType::Escalation, Phase::Open, PROBLEMS_MAX) {
+            let known = escalation.as_escalation();
+            let about = known.about().and_then(|about| self.state.entity(&about));
+            let about = about.map(|about| about.spoken_name()).unwrap_or_default();
+            let what = match known.reason() {
+                Some(reason) => format!("{about}: {}", text::cut(reason, limits::SUMMARY_MAX_CHARS)),
+                None => about,
+            };
+            let remedy = Remedy::about("hf-decide acknowledge {} --reason TEXT", &escalation);
+            self.add(ProblemKind::Escalation, known.raised_at(), escalation.name(), what, remedy);
+        }
+    }
+
+    fn jobs(&mut self, tick: &WatchdogOutcome) {
+        for (task, liveness) in &tick.jobs {
+            let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
+            let since = run.as_ref().and_then(|run| run.as_run().last_heartbeat_at()).unwrap_or(task.created_at);
+            let (what, remedy) = match liveness {
+                JobLiveness::Lost => {
+                    ("its supervisor is gone, and its result is unknown", Remedy::about("hf-job check {}", task))
+                }
+                JobLiveness::Orphaned(_) => {
+                    ("it runs without its supervisor", Remedy::about("hf-job cancel {}", task))
+                }
+                JobLiveness::Supervised | JobLiveness::Ended(_) => continue,
+            };
+            self.add(ProblemKind::Job, Some(since), task.name(), what.to_owned(), remedy);
+        }
+    }
+
+    fn artifacts(&mut self) {
+        for artifact in self.state.in_phase(EntityType::Artifact, Phase::Corrupted, PROBLEMS_MAX) {
+            let since = artifact.as_artifact().corrupted_at();
+            let what = "its content differs from what was stored".to_owned();
+            let remedy = Remedy::fixed("hf-verify --artifacts");
+            self.add(ProblemKind::Artifact, since, artifact.name(), what, remedy);
+        }
+    }
+
+    /// Open decisions. One whose time is up is overdue, whether or not that is recorded.
+    fn decisions(&mut self) {
+        let recorded = self.view.recorded();
+        for phase in [Phase::Requested, Phase::Escalated] {
+            for decision in recorded.in_phase(EntityType::Decision, phase, PROBLEMS_MAX) {
+                let known = decision.as_decision();
+                let due = self.view.due_of(&decision.subject).map(|due| due.at);
+                let (kind, since) = match known.timed_out_at().or(due) {
+                    Some(timed_out) => (ProblemKind::OverdueDecision, Some(timed_out)),
+                    None => (ProblemKind::Decision, known.requested_at()),
+                };
+                let what = text::cut(known.summary().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+                self.add(kind, since, decision.name(), what, Remedy::about("hf-decide show {}", &decision));
+            }
+        }
+    }
+
+    /// The rules that agents break now. What the tick found about jobs and deadlines is listed elsewhere.
+    fn anomalies(&mut self, tick: &WatchdogOutcome) {
+        let failing = tick.findings.iter().filter(|finding| finding.level == Level::Error);
+        for finding in failing.filter(|finding| matches!(finding.subject.entity, EntityType::Agent | EntityType::System)) {
+            let since = match finding.code {
+                // An id in the future says nothing about when it began.
+                Code::ClockSkew => None,
+                _ => Some(Timestamp(self.now.0.saturating_sub_unsigned(finding.seconds))),
+            };
+            let entity = self.state.entity(&finding.subject);
+            let name = entity.as_ref().map_or_else(|| finding.subject.to_string(), |entity| entity.name());
+            let about = finding.subject.id().to_owned();
+            let remedy = Remedy { template: finding.code.remedy(), about };
+            self.add(ProblemKind::Anomaly, since, name, finding.code.to_string(), remedy);
+        }
+    }
+
+    /// Claims, runs and sessions whose time is up.
+    fn overdue(&mut self) {
+        let elsewhere = |code: Code| matches!(code, Code::ApprovalOverdue | Code::DeepworkExpired);
+        for due in self.view.due.iter().filter(|due| !elsewhere(due.code)) {
+            let entity = self.state.entity(&due.subject);
+            let task = entity.as_ref().filter(|run| run.subject.entity == EntityType::Run);
+            let task = task.and_then(|run| self.state.entity(&run.as_run().task()?));
+            let name = task.map_or_else(|| due.name.clone(), |task| task.name());
+            let remedy = Remedy::fixed("hf-watchdog");
+            self.add(ProblemKind::Overdue, Some(due.at), name, due.why(), remedy);
+        }
+    }
+
+    /// Work that a stop aborted and that something waits for.
+    fn stranded(&mut self) {
+        for task in self.state.in_phase(EntityType::Task, Phase::Aborted, PROBLEMS_MAX) {
+            if !rules::was_stopped(&task) || task.as_task().rework().is_some() {
+                continue;
+            }
+            let depends = |other: &Entity| other.as_task().after().any(|id| id == task.subject.id());
+            let waiting = self.state.made_for(&task.subject, EntityType::Task).into_iter();
+            let mut waiting: Vec<String> =
+                waiting.filter(|other| other.phase == Phase::Proposed && depends(other)).map(|other| other.name()).collect();
+            let requirement = task.as_task().requirement().and_then(|requirement| self.state.entity(&requirement));
+            let is_waiting = |r: &Entity| r.phase == Phase::Approved && r.as_requirement().open_tasks() == 0;
+            waiting.extend(requirement.filter(|requirement| is_waiting(requirement)).map(|requirement| requirement.name()));
+            let what = match waiting.as_slice() {
+                [] => continue,
+                [one] => format!("a stop aborted it, and {one} waits for it"),
+                [first, others @ ..] => format!("a stop aborted it, and {first} and {} more wait for it", others.len()),
+            };
+            let remedy = Remedy::about("hf-task propose --rework-of {}", &task);
+            self.add(ProblemKind::Stranded, task.as_task().aborted_at(), task.name(), what, remedy);
+        }
+    }
+
+    fn hooks(&mut self) {}
+
+    fn settings(&mut self, vault: &Vault) {
+        if let Err(error) = vault.config_file() {
+            let what = format!("cannot be used; the settings recorded last remain in force: {error}");
+            let remedy = Remedy::fixed("hf-config diff");
+            self.add(ProblemKind::Settings, None, "hiveforge.config.yaml".to_owned(), what, remedy);
+        }
+    }
+
+    fn pauses(&mut self) {
+        for paused in self.state.in_phase(EntityType::Project, Phase::Paused, PROBLEMS_MAX) {
+            let known = paused.as_project();
+            let by = known.paused_by().map(|by| format!(" by {by}")).unwrap_or_default();
+            let why = text::cut(known.pause_reason().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+            let remedy = match paused.subject.id() {
+                project::MAIN => Remedy::fixed("hf-resume"),
+                _ => Remedy::about("hf-resume --project {}", &paused),
+            };
+            self.add(ProblemKind::Paused, known.paused_at(), paused.spoken_name(), format!("paused{by}: {why}"), remedy);
+        }
+    }
+
+    /// A watchdog that is late, or that never ran although there is something to watch. Returns a notice if there is
+    /// nothing to watch yet.
+    fn watchdog(&mut self, vault: &Vault) -> Result<Option<String>> {
+        let remedy = Remedy::fixed("hf-watchdog --every 60");
+        let interval = self.view.config().count(Setting::WatchdogIntervalSeconds);
+        let late_after = interval.saturating_mul(WATCHDOG_LATE_INTERVALS) as i64;
+        let (since, what) = match vault.last_tick()? {
+            Some(tick) if self.now.0.saturating_sub(tick.0) > late_after => (Some(tick), "has not run since then"),
+            Some(_) => return Ok(None),
+            None if self.has_something_to_watch() => (None, "has never run"),
+            None => return Ok(Some(format!("the watchdog has never run; start it with: {remedy}"))),
+        };
+        self.add(ProblemKind::Watchdog, since, "watchdog".to_owned(), what.to_owned(), remedy);
+        Ok(None)
+    }
+
+    fn has_something_to_watch(&self) -> bool {
+        let tally = self.state.tally();
+        let live = [(EntityType::Agent, Phase::Active), (EntityType::Run, Phase::Running)];
+        live.iter().any(|(entity, phase)| tally.in_phase(*entity, *phase) > 0) || tally.waiting_jobs() > 0
+    }
+}
