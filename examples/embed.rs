@@ -32,7 +32,7 @@ fn steps(vault: PathBuf, said: &mut Vec<Reply>) -> Result<()> {
     let operator = Context::new(vault, person, Host::new(now));
     let builder = Context { caller: agent, ..operator.clone() };
     said.push(op::init(&operator)?.reply());
-    let (title, key) = ("Login form".to_owned(), Some("form".to_owned()));
+    let (title, key) = (Some("Login form".to_owned()), Some("form".to_owned()));
     said.push(task::propose(&operator, ProposeTaskRequest { title, key, ..Default::default() })?.reply());
     let claimed = task::claim(&builder, ClaimRequest::default())?.reply();
     // The next step is a value: its last argument is the task.

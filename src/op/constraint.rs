@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{Context, Recorded, random_ulid};
 use crate::base::{EntityType, Error, Result, Subject, limits, text};
 use crate::event::{Kind, parse_ulid};
+use crate::machine::Phase;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
-use crate::machine::Phase;
 use crate::policy::approval::{ConstraintChange, Question};
 use crate::state::State;
 

@@ -45,13 +45,13 @@ use crate::job::Cancel;
 use crate::state::State;
 use kernel::FindFollowUp;
 
+pub use crate::policy::standing::{Obstacle, Standing};
 pub use append::{
     AppendBatchRequest, AppendRequest, AppendStreamRequest, NewEvent, StreamOutcome, append, append_batch,
     append_stream, parse_line,
 };
 pub use backup::{BackupOutcome, BackupRequest, backup};
 pub use init::{InitOutcome, init};
-pub use crate::policy::standing::{Obstacle, Standing};
 pub use kernel::{Caller, Context, Host, Mode, Noticed, Recorded, Shell, SupervisorProgram, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, PageStart, follow, log};

@@ -72,7 +72,9 @@ impl Reactor<'_> {
                 self.ready_tasks_of(&self.subject.clone(), EntityType::Task);
                 self.assign_next();
             }
-            Kind::RequirementRejected | Kind::RequirementSuperseded | Kind::RequirementVerified => self.end_requirement(kind),
+            Kind::RequirementRejected | Kind::RequirementSuperseded | Kind::RequirementVerified => {
+                self.end_requirement(kind)
+            }
             Kind::RequirementImplemented => self.resolve(&self.subject.clone(), None, "was implemented"),
             Kind::DecisionApproved => self.carry_out_approval(),
             Kind::DecisionRejected => self.carry_out_rejection(),

@@ -134,7 +134,10 @@ impl Recorded {
             .with_some(Key::Ref, entity.and_then(Entity::reference))
             .with_some(Key::State, entity.map(|entity| entity.phase.as_str()))
             .with_rows(Key::Entity, self.followed.iter().map(row))
-            .with_texts(Key::Advice, work.filter(|work| work.subject.entity == EntityType::Requirement).and_then(advice))
+            .with_texts(
+                Key::Advice,
+                work.filter(|work| work.subject.entity == EntityType::Requirement).and_then(advice),
+            )
             .warn(self.warnings.clone())
     }
 }

@@ -18,7 +18,13 @@ impl Reply {
             let project = project.as_ref().map(Subject::id);
             return self.with_row(
                 Key::Standing,
-                row![obstacle.as_str(), *since, project, by.as_deref(), Some(why.as_str()).filter(|why| !why.is_empty())],
+                row![
+                    obstacle.as_str(),
+                    *since,
+                    project,
+                    by.as_deref(),
+                    Some(why.as_str()).filter(|why| !why.is_empty())
+                ],
             );
         }
         self.next = match standing.obstacle {

@@ -76,14 +76,7 @@ fn age(then: Timestamp, now: Timestamp) -> i64 {
 
 fn problem_row(problem: &Problem, now: Timestamp) -> Row {
     let Problem { kind, since, subject, what, remedy } = problem;
-    row![
-        *since,
-        since.map(|since| age(since, now)),
-        kind.as_str(),
-        subject.as_str(),
-        what.as_str(),
-        remedy.to_string()
-    ]
+    row![*since, since.map(|since| age(since, now)), kind.as_str(), subject.as_str(), what.as_str(), remedy.to_string()]
 }
 
 fn agent_row(agent: &AgentView, now: Timestamp) -> Row {

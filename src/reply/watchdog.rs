@@ -13,9 +13,11 @@ impl Replies for WatchdogOutcome {
             Health::Paused => Status::Paused,
             Health::Stopped => Status::Stopped,
         };
-        let sum = match self.findings.len() {
-            0 => "nothing is wrong".to_owned(),
-            n => format!("{}, {}", count_noun(n, "finding"), count_noun(self.did.len(), "action")),
+        let sum = match (self.findings.len(), self.health) {
+            (0, Health::Stopped) => "everything is stopped; nothing is expected of anybody".to_owned(),
+            (0, Health::Paused) => "all work is paused; nothing is expected of anybody".to_owned(),
+            (0, _) => "nothing is wrong".to_owned(),
+            (n, _) => format!("{}, {}", count_noun(n, "finding"), count_noun(self.did.len(), "action")),
         };
         let mut advice: Vec<&str> = self.findings.iter().map(|finding| finding.code.advice()).collect();
         advice.dedup();

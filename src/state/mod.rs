@@ -344,7 +344,8 @@ impl State {
         while let Some(next) = last.as_ref().and_then(|task| self.entity(task)?.named(REWORKED_BY, EntityType::Task)) {
             last = Some(next);
         }
-        let Some(mut last) = last.filter(|last| last != rework).and_then(|last| self.entity(&last).map(Cow::into_owned))
+        let Some(mut last) =
+            last.filter(|last| last != rework).and_then(|last| self.entity(&last).map(Cow::into_owned))
         else {
             return;
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{Context, Recorded, artifact};
+use super::super::{Context, Recorded, artifact, constraint};
 use super::{FullMessage, words};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, Ulid, limits, text};
 use crate::event::{Event, parse_ulid};
@@ -67,6 +67,8 @@ pub struct BranchContext {
     root_lines: Vec<ContextLine>,
     elsewhere: Vec<OtherThread>,
     anchor: AnchorMemory,
+    /// The constraints on the work, on a branch for a task.
+    constraints: Vec<String>,
     lines: Vec<ContextLine>,
     /// How many messages were left out.
     pub left_out: usize,
@@ -244,7 +246,12 @@ pub(super) fn without_messages(
     let branch = state.entity(branch).ok_or_else(missing)?.into_owned();
     let root = state.root(persona).ok_or_else(missing)?;
     let thread = thread_of(state, &branch);
+    let constraints = match branch.as_branch().task() {
+        Some(_) => constraint::active(state).texts,
+        None => Vec::new(),
+    };
     let context = BranchContext {
+        constraints,
         elsewhere: Vec::new(),
         anchor: AnchorMemory::default(),
         lines: Vec::new(),
@@ -336,6 +343,10 @@ impl BranchContext {
             }
             write_lines(&mut out, &self.anchor.lines);
         }
+        if !self.constraints.is_empty() {
+            heading(&mut out, "Constraints on the work".to_owned());
+            self.constraints.iter().for_each(|constraint| indented(&mut out, "", constraint));
+        }
         let thread = self.thread.as_ref().map_or(0, |thread| thread.as_thread().number());
         let since = self.thread.as_ref().and_then(|thread| thread.as_thread().opened_at()).unwrap_or("-");
         heading(&mut out, format!("Now {} {label}, thread {thread} since {since}", self.branch.name()));
@@ -376,6 +387,7 @@ impl BranchContext {
             "schema": 1,
             "root": {"ref": self.root.name(), "messages": lines(&self.root_lines), "anchors": elsewhere.collect::<Vec<_>>()},
             "anchor": anchor,
+            "constraints": self.constraints,
             "thread": thread,
             "branch": {
                 "branch_id": self.branch.subject.id(), "ref": self.branch.name(),

@@ -37,10 +37,22 @@ pub struct Context {
 }
 
 /// What stands in the way of all work, as the last transaction or view of a call found it. Every reply tells it.
-#[derive(Clone, Debug, Default)]
+/// A cloned context is another call, which has noticed nothing yet.
+#[derive(Debug, Default)]
 pub struct Noticed(Arc<Mutex<Option<Option<Standing>>>>);
 
+impl Clone for Noticed {
+    fn clone(&self) -> Self {
+        Noticed::default()
+    }
+}
+
 impl Noticed {
+    /// The same, for a context of the same call.
+    pub(super) fn share(&self) -> Noticed {
+        Noticed(Arc::clone(&self.0))
+    }
+
     /// What was found; none if nothing looked.
     pub fn get(&self) -> Option<Option<Standing>> {
         self.0.lock().map(|found| found.clone()).unwrap_or_default()
@@ -108,17 +120,17 @@ impl Caller {
 impl Context {
     /// The same call with the current time.
     pub fn at_this_moment(&self) -> Context {
-        Context { now: (self.host.clock)(), ..self.clone() }
+        Context { now: (self.host.clock)(), noticed: self.noticed.share(), ..self.clone() }
     }
 
     /// The same call by another actor.
     pub fn acting_as(&self, actor: Actor) -> Context {
-        Context { caller: Caller { actor, ..self.caller.clone() }, ..self.clone() }
+        Context { caller: Caller { actor, ..self.caller.clone() }, noticed: self.noticed.share(), ..self.clone() }
     }
 
     /// The same call with another way to cancel it.
     pub fn with_cancel(&self, cancel: Cancel) -> Context {
-        Context { cancel, ..self.clone() }
+        Context { cancel, noticed: self.noticed.share(), ..self.clone() }
     }
 
     /// The project of the call; `main` if none was named.

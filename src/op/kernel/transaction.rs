@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::context::{Context, Noticed};
 use super::membership::membership;
-use crate::base::actor::ActorKind;
 use super::recorded::is_stopped;
+use crate::base::actor::ActorKind;
 use crate::base::{Clocks, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
 use crate::chain::Head;
 use crate::event::kind::Claim;
@@ -162,7 +162,7 @@ impl<'v> Transaction<'v> {
             warnings,
             project: ctx.project(),
             about: None,
-            noticed: ctx.noticed.clone(),
+            noticed: ctx.noticed.share(),
         };
         if let Some(writer) = &mut tx.writer {
             tx.warnings.append(&mut writer.take_warnings());

@@ -145,9 +145,7 @@ impl Finder<'_> {
                 JobLiveness::Lost => {
                     ("its supervisor is gone, and its result is unknown", Remedy::about("hf-job check {}", task))
                 }
-                JobLiveness::Orphaned(_) => {
-                    ("it runs without its supervisor", Remedy::about("hf-job cancel {}", task))
-                }
+                JobLiveness::Orphaned(_) => ("it runs without its supervisor", Remedy::about("hf-job cancel {}", task)),
                 JobLiveness::Supervised | JobLiveness::Ended(_) => continue,
             };
             self.add(ProblemKind::Job, Some(since), task.name(), what.to_owned(), remedy);
@@ -183,7 +181,9 @@ impl Finder<'_> {
     /// The rules that agents break now. What the tick found about jobs and deadlines is listed elsewhere.
     fn anomalies(&mut self, tick: &WatchdogOutcome) {
         let failing = tick.findings.iter().filter(|finding| finding.level == Level::Error);
-        for finding in failing.filter(|finding| matches!(finding.subject.entity, EntityType::Agent | EntityType::System)) {
+        for finding in
+            failing.filter(|finding| matches!(finding.subject.entity, EntityType::Agent | EntityType::System))
+        {
             let since = match finding.code {
                 // An id in the future says nothing about when it began.
                 Code::ClockSkew => None,
@@ -218,11 +218,15 @@ impl Finder<'_> {
             }
             let depends = |other: &Entity| other.as_task().after().any(|id| id == task.subject.id());
             let waiting = self.state.made_for(&task.subject, EntityType::Task).into_iter();
-            let mut waiting: Vec<String> =
-                waiting.filter(|other| other.phase == Phase::Proposed && depends(other)).map(|other| other.name()).collect();
+            let mut waiting: Vec<String> = waiting
+                .filter(|other| other.phase == Phase::Proposed && depends(other))
+                .map(|other| other.name())
+                .collect();
             let requirement = task.as_task().requirement().and_then(|requirement| self.state.entity(&requirement));
             let is_waiting = |r: &Entity| r.phase == Phase::Approved && r.as_requirement().open_tasks() == 0;
-            waiting.extend(requirement.filter(|requirement| is_waiting(requirement)).map(|requirement| requirement.name()));
+            waiting.extend(
+                requirement.filter(|requirement| is_waiting(requirement)).map(|requirement| requirement.name()),
+            );
             let what = match waiting.as_slice() {
                 [] => continue,
                 [one] => format!("a stop aborted it, and {one} waits for it"),
@@ -252,7 +256,13 @@ impl Finder<'_> {
                 project::MAIN => Remedy::fixed("hf-resume"),
                 _ => Remedy::about("hf-resume --project {}", &paused),
             };
-            self.add(ProblemKind::Paused, known.paused_at(), paused.spoken_name(), format!("paused{by}: {why}"), remedy);
+            self.add(
+                ProblemKind::Paused,
+                known.paused_at(),
+                paused.spoken_name(),
+                format!("paused{by}: {why}"),
+                remedy,
+            );
         }
     }
 

@@ -182,7 +182,8 @@ impl Chain<'_> {
             retries => format!("retried {retries} times"),
         };
         // A task that failed for good was aborted because of it.
-        let what = if known.aborted_at().is_some() || task.phase == Phase::Failed { "it" } else { "an earlier attempt" };
+        let what =
+            if known.aborted_at().is_some() || task.phase == Phase::Failed { "it" } else { "an earlier attempt" };
         self.push(format!("{what} failed ({class}): {failure}; {retries}"));
     }
 

@@ -410,7 +410,7 @@ fn for_agents() -> Vec<Part> {
         Reply("STATUS:CLAIM_LOST", "Another agent has your task now. Stop working on it."),
         Reply("STATUS:STOPPED", "All work is stopped. End what you are doing and ask the operator."),
         Heading("TASKS"),
-        Run("hf-task claim", format!("Claim the next task. It is yours for {lease}; every heartbeat and every checkpoint renews the claim.")),
+        Run("hf-task claim", format!("Claim the next task. It is yours for {lease}; every heartbeat and every checkpoint renews the claim. The CONSTRAINT lines of the reply apply to everything you do.")),
         Run("hf-task start T-0001", "Before you start to work on it.".into()),
         Run("hf-task heartbeat T-0001", "While you work on it.".into()),
         Run("hf-artifact put form.py --for T-0001", "Store a file that you produced.".into()),

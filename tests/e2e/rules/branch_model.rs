@@ -467,7 +467,7 @@ fn random_operations_keep_the_branch_rules_on_a_real_vault() {
             9 => branch::decide(&ctx).map(drop),
             10 => branch::note(&ctx, NoteRequest { text: "hm".to_owned(), key: None }).map(drop),
             _ => {
-                let propose = task::ProposeTaskRequest { title: "work".to_owned(), ..Default::default() };
+                let propose = task::ProposeTaskRequest { title: Some("work".to_owned()), ..Default::default() };
                 task::propose(&user, propose).unwrap();
                 task::claim(&ctx, task::ClaimRequest::default()).map(drop)
             }

@@ -143,7 +143,7 @@ fn life(person: &Context) -> Vec<String> {
     let a = Context { caller: caller("a"), ..person.clone() };
     let mut said = Vec::new();
     for title in ["One", "Two"] {
-        let request = ProposeTaskRequest { title: title.to_owned(), ..ProposeTaskRequest::default() };
+        let request = ProposeTaskRequest { title: Some(title.to_owned()), ..ProposeTaskRequest::default() };
         said.push(task::propose(person, request).unwrap().entity.unwrap().name());
     }
     session::login(&a, LoginRequest::default()).unwrap();

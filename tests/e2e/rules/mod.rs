@@ -17,4 +17,5 @@ mod older_vault;
 mod policy_audit;
 mod refusals;
 mod timeouts;
+mod truth;
 mod verification_methods;

@@ -125,14 +125,14 @@ impl Hand<'_> {
 
     /// A task that can be claimed.
     fn task(&self, title: &str) -> String {
-        let request = ProposeTaskRequest { title: title.to_owned(), ..Default::default() };
+        let request = ProposeTaskRequest { title: Some(title.to_owned()), ..Default::default() };
         self.told(&task::propose(&self.person, request).unwrap())
     }
 
     fn claimed(&self, reference: &str) {
         let request = ClaimRequest { reference: Some(reference.to_owned()), ..Default::default() };
         match task::claim(&self.agent, request).unwrap() {
-            ClaimOutcome::Claimed(done) => drop(self.told(&done)),
+            ClaimOutcome::Claimed { recorded, .. } => drop(self.told(&recorded)),
             ClaimOutcome::NoTask { .. } => panic!("{reference} cannot be claimed"),
         }
     }

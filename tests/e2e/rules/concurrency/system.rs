@@ -36,7 +36,7 @@ pub(super) fn sessions(hand: &Hand, round: usize) {
     let name = format!("seat-{}", hand.number);
     let project = format!("seats-{}", hand.number);
     let person = hand.within(&project);
-    let request = ProposeTaskRequest { title: hand.text("seat", round), ..Default::default() };
+    let request = ProposeTaskRequest { title: Some(hand.text("seat", round)), ..Default::default() };
     let task = hand.told(&task::propose(&person, request).unwrap());
     let actor = Actor::parse(&format!("agent:{name}")).unwrap();
     let seat = Context { caller: Caller { actor, shell: Shell::Agents(name) }, ..person };
@@ -55,7 +55,7 @@ pub(super) fn sessions(hand: &Hand, round: usize) {
 
 pub(super) fn pauses(hand: &Hand, round: usize) {
     let ctx = &hand.within(&format!("rests-{}-{round}", hand.number));
-    let request = ProposeTaskRequest { title: hand.text("rest", round), ..Default::default() };
+    let request = ProposeTaskRequest { title: Some(hand.text("rest", round)), ..Default::default() };
     hand.told(&task::propose(ctx, request).unwrap());
     let why = || "to look".to_owned();
     hand.told(&pause::pause(ctx, PauseRequest { reason: why() }).unwrap().recorded.unwrap());
@@ -115,7 +115,7 @@ pub(super) fn logs(hand: &Hand, round: usize) {
     let request = LineageRequest { reference: event.id.to_string(), up: true, down: true, depth: 5 };
     assert_eq!(op::lineage(ctx, request).unwrap().root, event.id);
     let reference = requirement(hand, hand.text("shown", round));
-    let request = ShowRequest { reference: reference.clone(), wanted: EntityType::Requirement };
+    let request = ShowRequest { reference: reference.clone(), wanted: &[EntityType::Requirement] };
     assert_eq!(op::show(ctx, request).unwrap().entity.subject.to_string(), reference);
     let mut seen = Vec::new();
     op::follow(ctx, page(PageStart::Oldest), &mut |followed| {

@@ -28,7 +28,7 @@ use hiveforge::policy::approval::Question;
 use super::{Hand, approved, contended, decision};
 
 pub(super) fn tasks(hand: &Hand, round: usize) {
-    let (title, key) = (hand.text("task", round), hand.key("task", round));
+    let (title, key) = (Some(hand.text("task", round)), hand.key("task", round));
     let request = ProposeTaskRequest { title, key, ..Default::default() };
     let first = task::propose(&hand.person, request.clone()).unwrap();
     let reference = hand.told(&first);
@@ -38,7 +38,7 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
     assert!(task::ready(&hand.person, ready).unwrap().duplicate);
     hand.claimed(&reference);
     let start = StartTaskRequest { reference: reference.clone(), ..Default::default() };
-    hand.told(&task::start(&hand.agent, start).unwrap());
+    hand.told(&task::start(&hand.agent, start).unwrap().recorded);
     for _ in 0..2 {
         let beat = HeartbeatRequest { reference: reference.clone(), key: None };
         hand.told(&task::heartbeat(&hand.agent, beat).unwrap());
@@ -52,7 +52,7 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
     let assign = AssignRequest { reference: reference.clone(), agent, key: None };
     hand.told(&task::assign(&hand.person, assign).unwrap());
     let start = StartTaskRequest { reference: reference.clone(), timeout_seconds: Some(60), key: None };
-    hand.told(&task::start(&hand.agent, start).unwrap());
+    hand.told(&task::start(&hand.agent, start).unwrap().recorded);
     let (class, reason) = ("permanent".to_owned(), "no power".to_owned());
     hand.told(&task::fail(&hand.agent, FailRequest { reference, class, reason, key: None }).unwrap());
     // Ended without having been begun.
@@ -81,13 +81,14 @@ pub(super) fn approved_requirement(hand: &Hand, title: String) -> String {
 
 pub(super) fn requirements(hand: &Hand, round: usize) {
     let reference = approved_requirement(hand, hand.text("requirement", round));
-    let work = ProposeTaskRequest { title: "work".into(), requirement: Some(reference.clone()), ..Default::default() };
+    let work =
+        ProposeTaskRequest { title: Some("work".into()), requirement: Some(reference.clone()), ..Default::default() };
     let work = hand.told(&task::propose(&hand.person, work).unwrap());
     hand.claimed(&work);
     let end = TaskEnd::Succeeded { summary: None };
     hand.told(&task::end(&hand.agent, EndTaskRequest { reference: work, end, start_first: true, key: None }).unwrap());
     let verify = VerifyRequirementRequest { reference: reference.clone(), key: None };
-    hand.told(&require::verify(&hand.agent, verify).unwrap());
+    hand.told(&require::verify(&hand.person, verify).unwrap());
     let older = approved_requirement(hand, "older".to_owned());
     let request = SupersedeRequest { reference: older, by: Some(reference), key: None };
     hand.told(&require::supersede(&hand.person, request).unwrap());
@@ -97,12 +98,13 @@ pub(super) fn requirements(hand: &Hand, round: usize) {
 }
 
 pub(super) fn decisions(hand: &Hand, round: usize) {
-    let request = ProposeTaskRequest { title: hand.text("deletion", round), destructive: true, ..Default::default() };
+    let request =
+        ProposeTaskRequest { title: Some(hand.text("deletion", round)), destructive: true, ..Default::default() };
     let asked = task::propose(&hand.person, request).unwrap();
     let target = hand.told(&asked);
     let rejects = RejectDecisionRequest { reference: decision(&asked), reason: "not yet".to_owned(), key: None };
     hand.told(&decide::reject(&hand.person, rejects).unwrap());
-    let request = ProposeTaskRequest { title: "another".to_owned(), destructive: true, ..Default::default() };
+    let request = ProposeTaskRequest { title: Some("another".to_owned()), destructive: true, ..Default::default() };
     let asked = task::propose(&hand.person, request).unwrap();
     let other = hand.told(&asked);
     approved(hand, decision(&asked));
