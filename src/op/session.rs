@@ -261,9 +261,11 @@ pub struct MyTaskOutcome {
 /// The task that the agent holds, or claims if it holds none, with what it needs to continue.
 pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     let vault = ctx.open()?;
-    let tx = Transaction::begin(ctx, &vault)?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
     let session = own_session(ctx, tx.state())?;
     let ctx = &as_agent(ctx, &session)?;
+    // A task whose lease has expired is no longer held.
+    tx.settle_agent(&ctx.caller.actor)?;
     // A session that has ended, or whose project is paused, gets no task.
     tx.membership.check(tx.state(), Kind::TaskAssigned, None)?;
     let (agent, project) = (agent_of(ctx)?, ctx.project());

@@ -76,7 +76,7 @@ impl DeclaredDeepWork {
 pub struct SignsOfLife {
     pub agent: Subject,
     pub started_at: Timestamp,
-    /// Whether signs of life are expected: it holds a task, or was started explicitly.
+    /// Whether signs of life are expected: it was started explicitly, holds a task, or lost one because it fell silent.
     pub expected: bool,
     pub last_activity: Option<Timestamp>,
     pub last_checkpoint: Option<Timestamp>,
@@ -99,7 +99,9 @@ impl SignsOfLife {
         SignsOfLife {
             agent: agent.subject.clone(),
             started_at: agent.as_agent().started_at().unwrap_or(agent.created_at),
-            expected: !announced || held.iter().any(|task| task.as_task().recorded_holder() == Some(&actor)),
+            expected: !announced
+                || agent.as_agent().has_lost_claim()
+                || held.iter().any(|task| task.as_task().recorded_holder() == Some(&actor)),
             last_activity: agent.as_agent().last_activity_at(),
             last_checkpoint: agent.as_agent().last_checkpoint_at(),
             last_introspection: agent.as_agent().last_introspection_at(),

@@ -100,8 +100,7 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
             Err(Error::refused(Reason::ProjectPaused, paused_message(state, &project)))
         }
         Phase::Archived if !is_automatic_end(state, step) && !is_consequence_of_end(step) => {
-            let why = format!("project {} is archived and read-only, which is final", project.id());
-            Err(Error::refused(Reason::ProjectArchived, why))
+            Err(archived(&project))
         }
         _ => Ok(()),
     }
@@ -133,6 +132,20 @@ fn paused_message(state: &State, project: &Subject) -> String {
 fn exit_requested(state: &State, project: &Subject) -> Error {
     let why = format!("{}; finish up and leave", paused_message(state, project));
     Error::new(ErrorKind::ExitRequested(Reason::ProjectPaused), why)
+}
+
+/// Refuses to start something in a project that is not active.
+pub fn check_may_start(state: &State, project: &Subject) -> Result<()> {
+    match phase(state, project) {
+        Phase::Paused => Err(Error::refused(Reason::ProjectPaused, paused_message(state, project))),
+        Phase::Archived => Err(archived(project)),
+        _ => Ok(()),
+    }
+}
+
+fn archived(project: &Subject) -> Error {
+    let why = format!("project {} is archived and read-only, which is final", project.id());
+    Error::refused(Reason::ProjectArchived, why)
 }
 
 /// Refuses to let an agent continue with something that belongs to a paused project.

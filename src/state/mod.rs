@@ -326,11 +326,16 @@ impl State {
         self.changes.entities.insert(subject, requirement);
     }
 
-    /// Notes when an agent last gave up a task, or lost it.
+    /// Notes when an agent last gave up a task, and whether it lost one because it fell silent.
     fn release(&mut self, holder: &str, event: &Event) {
         let agent = Subject::parse(holder).ok().filter(|holder| holder.entity == EntityType::Agent);
+        let is_lost = event.event_type.known() == Some(Kind::ClaimExpired)
+            || event.payload.get("released") == Some(&Value::Bool(true));
         if let Some(mut agent) = agent.and_then(|agent| self.entity(&agent).map(Cow::into_owned)) {
             agent.facts.insert("_released_at".to_owned(), event.timestamp.to_string().into());
+            if is_lost {
+                agent.facts.insert("_lost_claim".to_owned(), true.into());
+            }
             self.changes.entities.insert(agent.subject.clone(), agent);
         }
     }

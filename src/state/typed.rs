@@ -261,6 +261,8 @@ views! {
         last_recovery_at: time = "_tried_at",
         /// When it last gave up a task, or lost it.
         released_at: time = "_released_at",
+        /// Whether it ever lost a task because it fell silent.
+        has_lost_claim: flag = "_lost_claim",
         /// The anomaly for which recovery was given up.
         gave_up_on: text = "_gave_up",
     }
@@ -451,7 +453,7 @@ mod tests {
     const OTHER_FACTS: &[(EntityType, &[&str])] = &[
         (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
         (EntityType::Task, &["reworked_by"]),
-        (EntityType::Agent, &["anomalies", "_gave_up", "_released_at"]),
+        (EntityType::Agent, &["anomalies", "_gave_up", "_released_at", "_lost_claim"]),
         (EntityType::Branch, &["interrupt_id", "anchors"]),
         (EntityType::Thread, &["number"]),
     ];

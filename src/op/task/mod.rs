@@ -171,6 +171,9 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     }
     if reference.is_none() {
         let project = ctx.project.as_ref().map(project::subject);
+        if let Some(project) = &project {
+            project::check_may_start(tx.state(), project)?;
+        }
         // Tasks with an expired lease are free now, without waiting for the watchdog.
         tx.settle_claims(project.as_ref())?;
         let Some(choice) = ready::next(tx.state(), project.as_ref()) else {

@@ -268,3 +268,43 @@ fn a_log_of_the_first_version_keeps_its_consequences() {
     assert_eq!(crate::support::steps::found_in(&hive, events), [""; 0]);
     assert_eq!(kinds(&hive).last().unwrap(), "TaskAborted");
 }
+
+#[test]
+fn the_audit_finds_what_the_commands_would_have_refused() {
+    use hiveforge::event::Kind;
+    let hive = TestVault::new();
+    approved(&hive);
+    ok(&hive, "hf-task propose Form --requirement REQ-0001");
+    let id = crate::support::steps::id(&hive, "require", "REQ-0001");
+    let requirement = format!("requirement:{id}");
+    let found = crate::support::steps::found_after(
+        &hive,
+        vec![
+            ("agent:a", Kind::RequirementImplemented, &requirement, json!({})),
+            ("agent:a", Kind::RequirementVerified, &requirement, json!({})),
+            ("user:jo", Kind::TaskProposed, "task:late", json!({"title": "x", "requirement_id": id})),
+        ],
+    );
+    let expected = [
+        "RequirementImplemented is recorded only as the consequence of another event",
+        "RequirementVerified requires an operator; agent:a is not one",
+        "TaskAborted of task:",
+        "REQ-0001 is Verified, which is final; propose a new requirement",
+    ];
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}");
+    }
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+}
+
+#[test]
+fn the_audit_misses_consequences_that_are_left_out() {
+    use hiveforge::event::Kind;
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task propose Page --after T-0001");
+    let task = ok(&hive, "hf-task show T-0001").get("SUBJECT").to_owned();
+    let found = crate::support::steps::found_after(&hive, vec![("user:jo", Kind::TaskAborted, &task, json!({}))]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("TaskAborted of task:") && found[0].ends_with("must follow, but is missing"));
+}

@@ -89,3 +89,42 @@ fn t30_status_the_watchdog_and_a_claim_agree_on_what_is_overdue() {
     refuses(&hive, &line, 3, "");
     keeps_the_rules(&hive);
 }
+
+#[test]
+fn an_agent_that_lost_its_task_by_silence_is_missed_until_it_is_heard() {
+    let mut hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --actor agent:a");
+    // Whether one tick frees the task and judges the agent, or two do, makes no difference.
+    for seconds in [901, 902] {
+        at(&mut hive, seconds, "hf-watchdog").expect_exit(1);
+        assert_eq!(sh(&hive, "hf-status").all("AGENT")[0].split(' ').nth(1), Some("NEVER_SEEN"));
+    }
+    assert_eq!(crate::support::steps::count(&hive, "AnomalyCleared"), 0);
+    at(&mut hive, 903, "hf-checkpoint --agent a back").expect_exit(0);
+    at(&mut hive, 904, "hf-watchdog").expect_exit(0);
+    assert_eq!(problems(&hive), [""; 0]);
+}
+
+#[test]
+fn a_session_does_not_hand_out_a_task_whose_lease_has_expired() {
+    let mut hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    let session = crate::support::session_fixture::logged_in(&hive, "a", "main");
+    let seated: &[(&str, &str)] = &[("HF_AGENT", "a"), ("HF_SESSION", &session)];
+    let task = crate::support::session_fixture::within(&hive, seated, "hf-session task").expect_exit(0);
+    assert_eq!(task.get("STATUS"), "CLAIMED");
+    hive.at(&moment(901).to_string());
+    let again = crate::support::session_fixture::within(&hive, seated, "hf-session task").expect_exit(0);
+    assert_eq!(again.get("STATUS"), "CLAIMED", "the old claim has expired: {again:#?}");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn an_operator_who_claims_in_a_paused_project_is_told_of_the_pause() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose Form --project brand");
+    ok(&hive, "hf-pause --project brand questions");
+    let reply = refuses(&hive, "hf-task claim --project brand", 3, "project brand has been paused since");
+    assert_eq!(reply.get("REASON"), "project_paused");
+}
