@@ -163,6 +163,8 @@ fn block(field: &Field, screen: &Screen) -> String {
 
 /// Columns that tables do not show.
 const FOR_PROGRAMS: &[&str] = &["event_id", "run_id", "logref"];
+/// Columns whose value has a line of its own below the row: a command is of no use if it is cut.
+const BELOW: &[&str] = &["do"];
 /// Facts that tables do not show.
 const FACTS_FOR_PROGRAMS: &[&str] = &["last_event_id", "content", "target_hash"];
 
@@ -173,13 +175,16 @@ fn is_for_programs(columns: &[Column], row: &Row) -> bool {
 }
 
 /// The columns to show, in order: the short ones first, the free text last. Subject and reference share a column,
-/// which shows the reference if there is one.
+/// which shows the reference if there is one; of a time and its age, only the age is shown.
 fn shown_columns(columns: &'static [Column], rows: &[&Row]) -> Vec<usize> {
     let has = |name: &str| columns.iter().any(|column| column.name == name);
     let is_shown = |n: &usize| {
         let name = columns[*n].name;
-        let is_merged = (name == "ref" && has("subject")) || (name == "is" && has("value"));
-        !FOR_PROGRAMS.contains(&name) && !is_merged && rows.iter().any(|row| cell(columns, row, *n).is_some())
+        let is_merged = (name == "ref" && has("subject"))
+            || (name == "is" && has("value"))
+            || (columns[*n].kind == CellKind::Time && has("age"));
+        let is_apart = FOR_PROGRAMS.contains(&name) || BELOW.contains(&name);
+        !is_apart && !is_merged && rows.iter().any(|row| cell(columns, row, *n).is_some())
     };
     let last = columns.iter().rposition(|column| column.in_text == InText::Value).unwrap_or(0);
     (0..columns.len()).filter(|n| *n != last).chain([last]).filter(is_shown).collect()
@@ -213,13 +218,17 @@ fn table(columns: &'static [Column], rows: &[Row], screen: &Screen) -> String {
     fit(&mut widths, screen.width());
     let paint_head = |_: usize, text: &str| screen.paint(DIM, text);
     let mut out = row_line(&heads, &widths, &paint_head);
-    for line in &lines {
+    for (row, line) in rows.iter().zip(&lines) {
         let paint = |n: usize, text: &str| match columns[order[n]].name {
             "status" | "level" => screen.paint(colour_of_state(&line[n]), text),
             "ref" | "subject" | "task" => screen.paint(BOLD, text),
             _ => text.to_owned(),
         };
         out += &row_line(line, &widths, &paint);
+        let below = (0..columns.len()).filter(|n| BELOW.contains(&columns[*n].name)).map(|n| cell(columns, row, n));
+        for cell in below.filter(|cell| cell.is_some()) {
+            out += &format!("  {}\n", screen.paint(DIM, &format!("→ {}", plain::escape(&cell.plain()))));
+        }
     }
     out
 }
