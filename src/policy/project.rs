@@ -99,9 +99,7 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
         Phase::Paused if starts_work(state, step) => {
             Err(Error::refused(Reason::ProjectPaused, paused_message(state, &project)))
         }
-        Phase::Archived if !is_automatic_end(state, step) && !is_consequence_of_end(step) => {
-            Err(archived(&project))
-        }
+        Phase::Archived if !is_automatic_end(state, step) && !is_consequence_of_end(step) => Err(archived(&project)),
         _ => Ok(()),
     }
 }

@@ -433,7 +433,12 @@ pub fn binary(name: &str) -> PathBuf {
 }
 
 /// A directory with a link to the binary for every command. Concurrent test processes create the same links.
+/// HF_TEST_BINARIES names another directory of commands: a test that holds a finding must fail with those of the
+/// version that it was found in.
 fn links() -> PathBuf {
+    if let Some(folder) = std::env::var_os("HF_TEST_BINARIES") {
+        return PathBuf::from(folder);
+    }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands");
     fs::create_dir_all(&folder).expect("a directory");
     let binary = assert_cmd::cargo::cargo_bin!("hf");
