@@ -12,7 +12,7 @@ use crate::job::Cancel;
 use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
 use crate::policy::settings::Setting;
 use crate::vault::config;
-use crate::vault::{AKASHIC, CONFIG_FILE};
+use crate::vault::{AKASHIC, CONFIG_FILE, Notices};
 
 /// The directory name that is searched for in the current directory and above.
 pub const VAULT_NAME: &str = "Vault";
@@ -152,6 +152,7 @@ impl Environment {
                 clocks,
                 ..Host::new(clock)
             }),
+            notices: Notices::default(),
         })
     }
 

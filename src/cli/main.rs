@@ -19,6 +19,7 @@ use crate::job::{Cancel, Signals};
 use crate::op::Context;
 use crate::reply::table::{self, Screen};
 use crate::reply::{self, Replies, Reply, Status};
+use crate::vault::Notices;
 
 /// EXIT of hf-poll for an invalid request; its 2 means that the job is still running.
 const POLL_USAGE_EXIT: u8 = 64;
@@ -88,6 +89,7 @@ impl StdoutWriter {
 
     /// Writes one of several replies.
     pub fn reply(self, reply: &Reply) -> Result<ControlFlow<()>> {
+        warn(&reply.warnings);
         self.write(if self.is_json() { reply.json() } else { reply.text() }.as_bytes())
     }
 
@@ -128,13 +130,15 @@ pub fn run<A: Command>(argv: Vec<OsString>, invocation: Invocation) -> ExitCode 
     };
     let flags = Flags::from_matches::<A>(&matches);
     let format = format_for(&environment, &flags, invocation);
+    let mut notices = Notices::default();
     let result = A::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|args| {
-        args.run(
-            &environment.context(&flags)?,
-            StdoutWriter { format, screen: (format == Format::Table).then(|| screen(&environment)), command: A::NAME },
-        )
+        let ctx = environment.context(&flags)?;
+        notices = ctx.notices.clone();
+        let screen = (format == Format::Table).then(|| screen(&environment));
+        args.run(&ctx, StdoutWriter { format, screen, command: A::NAME })
     });
     let output = result.unwrap_or_else(|error| error_output::<A>(&flags, reply::of_failure(&error, A::NAME)));
+    warn(&notices.take());
     emit::<A>(&environment, format, &flags, output)
 }
 
@@ -259,9 +263,7 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
     };
     flags.add_to_next(&mut reply);
     save_for_schema_tests(environment, &reply);
-    for warning in &reply.warnings {
-        write_all(io::stderr(), format!("warning: {}\n", text::escape(warning)).as_bytes());
-    }
+    warn(&reply.warnings);
     let rendered = match format {
         Format::Json => reply.json(),
         Format::KeyValue => reply.text(),
@@ -281,6 +283,13 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
         (false, _) => ExitCode::from(Status::SystemError.exit()),
         (true, true) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(reply.exit),
+    }
+}
+
+/// Writes warnings to standard error.
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        write_all(io::stderr(), format!("warning: {}\n", text::escape(warning)).as_bytes());
     }
 }
 

@@ -43,6 +43,7 @@ use std::time::Duration;
 use crate::base::{Error, Now, Result, Subject, Ulid, limits};
 use crate::job::Cancel;
 use crate::state::State;
+use crate::vault::Notices;
 use kernel::FindFollowUp;
 
 pub use append::{
@@ -91,6 +92,7 @@ impl Context {
             now: (host.clock)(),
             cancel: Cancel::never(),
             host: Arc::new(host),
+            notices: Notices::default(),
         }
     }
 }

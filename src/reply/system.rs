@@ -15,7 +15,7 @@ impl Replies for InitOutcome {
                 .with(Key::Hash, first.hash)
                 .with_some(Key::VaultId, first.payload["vault_id"].as_str()),
         };
-        reply.with(Key::Vault, self.vault.display().to_string())
+        reply.with(Key::Hive, self.hive.as_str()).with(Key::Vault, self.vault.display().to_string())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::{Request, project, rules};
-use crate::vault::{LogStore, Vault, WriteOptions};
+use crate::vault::{LogStore, Notices, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -32,6 +32,8 @@ pub struct Context {
     /// Whether the caller has stopped waiting for an answer.
     pub cancel: Cancel,
     pub host: Arc<Host>,
+    /// What there is to say besides the reply, such as what is wrong with the settings file; the front end takes it.
+    pub notices: Notices,
 }
 
 /// The actor that calls, and the owner of its shell.
@@ -109,7 +111,7 @@ impl Context {
 
     pub(in crate::op) fn open(&self) -> Result<Vault> {
         let vault = Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout);
-        Ok(vault.with_store(self.store.clone()))
+        Ok(vault.with_store(self.store.clone()).with_notices(self.notices.clone()))
     }
 
     pub(in crate::op) fn write_options(&self, settings: &Settings) -> WriteOptions {

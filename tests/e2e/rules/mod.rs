@@ -16,5 +16,6 @@ mod machine_clock;
 mod older_vault;
 mod policy_audit;
 mod refusals;
+mod settings;
 mod timeouts;
 mod verification_methods;

@@ -1,0 +1,3 @@
+//! Every setting works, or is named as unused.
+
+mod file;
