@@ -12,6 +12,8 @@ pub fn run(data: &[u8]) {
                 for setting in Setting::ALL {
                     match setting.fallback() {
                         Fallback::Count(_) => assert!(config.count(*setting) > 0, "{setting}"),
+                        Fallback::CountOrZero(_) | Fallback::PartOf(..) => drop(config.count(*setting)),
+                        Fallback::NoLimit => assert_ne!(config.limit(*setting), Some(0), "{setting}"),
                         Fallback::Flag(_) => drop(config.flag(*setting)),
                         Fallback::Text(_) => drop(config.text(*setting)),
                         Fallback::Choice(names) => assert!(names.contains(&config.text(*setting).as_str())),

@@ -21,7 +21,8 @@ use crate::op::Context;
 Settings come from hiveforge.config.yaml in the vault, or else next to it. Changes are recorded: the next command that \
 writes to the log also records SettingsChanged, and hf-verify --policy checks each event against the settings of its \
 time. If the file cannot be read, or other users can write to it, only this command fails; all others use the settings \
-recorded last."
+recorded last, and say so. A key that nothing reads is named in a warning by every command that reads the settings. \
+hf-format(5) lists all settings."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -12,7 +12,7 @@ use crate::job::Cancel;
 use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
 use crate::policy::settings::Setting;
 use crate::vault::config;
-use crate::vault::{AKASHIC, CONFIG_FILE};
+use crate::vault::{AKASHIC, CONFIG_FILE, Notices};
 
 /// The directory name that is searched for in the current directory and above.
 pub const VAULT_NAME: &str = "Vault";
@@ -142,7 +142,7 @@ impl Environment {
             },
             session: flags.session.clone().or_else(|| self.session.clone()),
             cancel: Cancel::never(),
-            noticed: op::Noticed::default(),
+            standing: op::SeenStanding::default(),
             host: Arc::new(Host {
                 supervisor: self.supervisor.clone().map(|program| SupervisorProgram { program }),
                 check_cmd: self.check_cmd.clone(),
@@ -153,6 +153,7 @@ impl Environment {
                 clocks,
                 ..Host::new(clock)
             }),
+            notices: Notices::default(),
         })
     }
 

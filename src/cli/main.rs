@@ -88,6 +88,7 @@ impl StdoutWriter {
 
     /// Writes one of several replies.
     pub fn reply(self, reply: &Reply) -> Result<ControlFlow<()>> {
+        warn(&reply.warnings);
         self.write(if self.is_json() { reply.json() } else { reply.text() }.as_bytes())
     }
 
@@ -138,6 +139,7 @@ pub fn run<A: Command>(argv: Vec<OsString>, invocation: Invocation) -> ExitCode 
         Err(error) => (Err(error.into()), None),
     };
     let output = result.unwrap_or_else(|error| error_output::<A>(&flags, reply::of_failure(&error, A::NAME)));
+    warn(&context.as_ref().map(|context| context.notices.take()).unwrap_or_default());
     let output = match context {
         // hf-poll has its own format, and waits during a pause because the job may end.
         Some(context) if !A::EXITS_ZERO => with_standing(&context, output),
@@ -278,9 +280,7 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
     };
     flags.add_to_next(&mut reply);
     save_for_schema_tests(environment, &reply);
-    for warning in &reply.warnings {
-        write_all(io::stderr(), format!("warning: {}\n", text::escape(warning)).as_bytes());
-    }
+    warn(&reply.warnings);
     let rendered = match format {
         Format::Json => reply.json(),
         Format::KeyValue => reply.text(),
@@ -300,6 +300,13 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
         (false, _) => ExitCode::from(Status::SystemError.exit()),
         (true, true) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(reply.exit),
+    }
+}
+
+/// Writes warnings to standard error.
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        write_all(io::stderr(), format!("warning: {}\n", text::escape(warning)).as_bytes());
     }
 }
 

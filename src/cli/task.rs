@@ -89,7 +89,7 @@ enum Verb {
     Start {
         /// The task, such as T-0001
         reference: String,
-        /// The run times out after this time, such as 2h [default: no limit]
+        /// The run times out after this time, such as 2h [default: governance.task_timeout_seconds, else no limit]
         #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
         timeout: Option<u64>,
         #[command(flatten)]

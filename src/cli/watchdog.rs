@@ -60,6 +60,8 @@ fn watch(ctx: &Context, every: Duration, out: StdoutWriter) -> anyhow::Result<Ou
             Ok(done) => done.reply(),
             Err(error) => out.error_reply(&error),
         };
+        // What is wrong all the time is said once.
+        let reply = reply.warn(ctx.notices.take());
         if out.reply(&reply)?.is_break() {
             break;
         }

@@ -35,7 +35,6 @@ pub struct ConfigOutcome {
     pub recorded: bool,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
-    pub warnings: Vec<String>,
 }
 
 /// Which settings to show.
@@ -49,14 +48,15 @@ pub struct ShowConfigRequest {
 pub fn show(ctx: &Context, request: ShowConfigRequest) -> Result<ConfigOutcome> {
     let vault = ctx.open()?;
     // Unlike everywhere else, a file that cannot be read is an error.
-    let (config, warnings) = vault.config_file()?;
-    let recorded = View::open(ctx, &vault)?.recorded_settings().is_some_and(|r| r.to_json() == config.to_json());
+    let config = vault.config_file()?;
+    let recorded = View::open(ctx, &vault)?.recorded().settings().is_some_and(|recorded| recorded == config.to_json());
     let mut settings = flat(&config.settings);
     if let Some(name) = &request.name {
         let section = format!("{name}.");
         settings.retain(|known, _| known == name || known.starts_with(&section));
         if settings.is_empty() {
-            return Err(Error::not_found(format!("unknown setting '{}'", text::cut(name, 60))));
+            let meant = Setting::meant_by(name).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+            return Err(Error::not_found(format!("unknown setting '{}'{meant}", text::cut(name, 60))));
         }
     }
     let source = |name: &str| match Setting::parse(name) {
@@ -65,7 +65,7 @@ pub fn show(ctx: &Context, request: ShowConfigRequest) -> Result<ConfigOutcome> 
     };
     let settings =
         settings.into_iter().map(|(name, value)| SettingView { source: source(&name), name, value }).collect();
-    Ok(ConfigOutcome { settings, recorded, file: config.file.clone(), warnings })
+    Ok(ConfigOutcome { settings, recorded, file: config.file.clone() })
 }
 
 /// One setting that differs between the file and the log.
@@ -81,37 +81,28 @@ pub struct ConfigDiffOutcome {
     /// Whether any settings are recorded.
     pub recorded: bool,
     pub differences: Vec<SettingDifference>,
-    pub warnings: Vec<String>,
 }
 
 /// Returns how the file differs from the log. The next command that writes records the file's settings.
 pub fn diff(ctx: &Context) -> Result<ConfigDiffOutcome> {
     let vault = ctx.open()?;
-    let (config, warnings) = vault.config_file()?;
+    let config = vault.config_file()?;
     let recorded = View::open(ctx, &vault)?.recorded_settings();
     let (before, after) = (recorded.as_ref().map(flat).unwrap_or_default(), flat(&config.settings));
     let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differences = names.into_iter().filter(|name| before.get(*name) != after.get(*name)).map(|name| {
         SettingDifference { name: name.clone(), recorded: before.get(name).cloned(), file: after.get(name).cloned() }
     });
-    Ok(ConfigDiffOutcome { recorded: recorded.is_some(), differences: differences.collect(), warnings })
+    Ok(ConfigDiffOutcome { recorded: recorded.is_some(), differences: differences.collect() })
 }
 
-/// Every setting by its full name, including those of single agents and reviewers.
+/// Every setting by its full name, including those of single agents and reviewers. Null if it has no value.
 fn flat(settings: &Settings) -> BTreeMap<String, Value> {
-    let mut all: BTreeMap<String, Value> = BTreeMap::new();
-    let Value::Object(members) = settings.to_json() else { return all };
-    for (name, value) in members {
-        match value {
-            Value::Object(nested) => all.extend(nested.into_iter().flat_map(|(inner, value)| match value {
-                Value::Object(deep) => {
-                    let named = |(setting, value)| (format!("{name}.{inner}.{setting}"), value);
-                    deep.into_iter().map(named).collect::<Vec<_>>()
-                }
-                value => vec![(format!("{name}.{inner}.command"), value)],
-            })),
-            value => drop(all.insert(name, value)),
-        }
-    }
-    all
+    let global = Setting::ALL.iter().map(|setting| (setting.to_string(), settings.value(*setting)));
+    let agents = settings.agents.iter().flat_map(|(agent, own)| {
+        own.iter().map(move |(setting, value)| (format!("agents.{agent}.{}", setting.name()), value.clone()))
+    });
+    let reviewers = settings.reviewers.iter();
+    let reviewers = reviewers.map(|(name, command)| (format!("reviewers.{name}.command"), command.as_str().into()));
+    global.chain(agents).chain(reviewers).collect()
 }

@@ -30,7 +30,7 @@ pub(super) fn run(ctx: &Context, vault: &Vault, hook: Setting, subject: &str, in
 }
 
 fn try_run(vault: &Vault, hook: Setting, input: &str, env: &[(&str, String)]) -> Result<()> {
-    let (config, _) = vault.config()?;
+    let config = vault.config();
     let Some(line) = config.command(hook)? else { return Ok(()) };
     let max = Duration::from_secs(config.count(Setting::HooksTimeoutSeconds));
     shell("the hook", &line, vault.path(), env, input, max).map(drop)

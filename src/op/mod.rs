@@ -43,6 +43,7 @@ use std::time::Duration;
 use crate::base::{Error, Now, Result, Subject, Ulid, limits};
 use crate::job::Cancel;
 use crate::state::State;
+use crate::vault::Notices;
 use kernel::FindFollowUp;
 
 pub use crate::policy::standing::{Obstacle, Standing};
@@ -52,12 +53,14 @@ pub use append::{
 };
 pub use backup::{BackupOutcome, BackupRequest, backup};
 pub use init::{InitOutcome, init};
-pub use kernel::{Caller, Context, Host, Mode, Noticed, Recorded, Shell, SupervisorProgram, check_actor};
+pub use kernel::{Caller, Context, Host, Mode, Recorded, SeenStanding, Shell, SupervisorProgram, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, PageStart, follow, log};
 pub use project::{ListEntry, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
-pub use status::{AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, metrics, status};
+pub use status::{
+    AgentView, Metric, MetricsOutcome, Problem, StatusOutcome, SystemState, WATCHDOG_LOOP, metrics, status,
+};
 pub use stop::{ResumeOutcome, ResumeSystemRequest, StopOutcome, StopRequest, resume_system, stop};
 pub use verify::{RecoverOutcome, RecoverRequest, VerifyOutcome, VerifyRequest, recover, verify};
 pub use watchdog::{Health, WatchdogOutcome, WatchdogRequest, watchdog};
@@ -92,15 +95,16 @@ impl Context {
             now: (host.clock)(),
             cancel: Cancel::never(),
             host: Arc::new(host),
-            noticed: kernel::Noticed::default(),
+            notices: Notices::default(),
+            standing: kernel::SeenStanding::default(),
         }
     }
 }
 
 /// What stands in the way of the caller's work. An operation that opened the vault has found out already.
 pub fn standing(ctx: &Context) -> Result<Option<Standing>> {
-    if let Some(noticed) = ctx.noticed.get() {
-        return Ok(noticed);
+    if let Some(standing) = ctx.standing.get() {
+        return Ok(standing);
     }
     let vault = ctx.open()?;
     // A long log without an index is not read for this alone.
@@ -108,7 +112,7 @@ pub fn standing(ctx: &Context) -> Result<Option<Standing>> {
         return Ok(None);
     }
     kernel::Transaction::read_only(ctx, &vault)?;
-    Ok(ctx.noticed.get().flatten())
+    Ok(ctx.standing.get().flatten())
 }
 
 /// How many events are folded only to find out what stands in the way.

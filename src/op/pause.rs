@@ -56,8 +56,7 @@ pub fn pause(ctx: &Context, request: PauseRequest) -> Result<PauseOutcome> {
     if reason.is_empty() {
         return Err(Error::usage("missing reason; a pause must have one"));
     }
-    let (config, _) = ctx.open()?.config()?;
-    let grace = config.count(Setting::PauseGraceSeconds);
+    let grace = ctx.open()?.config().count(Setting::PauseGraceSeconds);
     change(ctx, Kind::ProjectPaused, json!({"reason": reason, "grace_seconds": grace}))
 }
 

@@ -49,7 +49,7 @@ fn fails_of(review: &Entity) -> Vec<String> {
 
 pub fn status(ctx: &Context) -> Result<DebateView> {
     let vault = ctx.open()?;
-    let (config, _) = vault.config()?;
+    let config = vault.config();
     with_view(&vault, |snapshot, state| {
         let view = debate_view(state, &config);
         view.newest.iter().for_each(|review| restore_file(&vault, snapshot, review));
@@ -108,7 +108,7 @@ pub fn prompt(ctx: &Context, request: PromptRequest) -> Result<PromptOutcome> {
 
 fn prompt_for(ctx: &Context, spec: &str, reviewer: Option<&str>) -> Result<PromptOutcome> {
     let vault = ctx.open()?;
-    let (config, _) = vault.config()?;
+    let config = vault.config();
     with_view(&vault, |_, state| {
         if let Some(reviewer) = reviewer {
             check_known(state, &config, reviewer)?;
@@ -257,7 +257,7 @@ pub struct FailsOutcome {
 /// Returns the FAIL lines of a review.
 pub fn fails(ctx: &Context, request: FailsRequest) -> Result<FailsOutcome> {
     let vault = ctx.open()?;
-    let (config, _) = vault.config()?;
+    let config = vault.config();
     with_view(&vault, |snapshot, state| {
         let review = match &request.reference {
             Some(reference) => {
@@ -284,7 +284,7 @@ pub struct RunReviewRequest {
 pub fn run(ctx: &Context, request: RunReviewRequest, on_reviewer: &mut dyn FnMut(&str)) -> Result<ReviewOutcome> {
     let vault = ctx.open()?;
     loop {
-        let (config, _) = vault.config()?;
+        let config = vault.config();
         let view = with_view(&vault, |_, state| Ok(debate_view(state, &config)))?;
         let reviewer = match view.turn {
             Some(reviewer) => reviewer,

@@ -103,7 +103,7 @@ pub fn recover(ctx: &Context, request: RecoverRequest) -> Result<RecoverOutcome>
     }
     let vault = ctx.open()?;
     // Only the size of a segment is needed from the settings, so an invalid file does not matter.
-    let settings = vault.config_file().map(|(config, _)| config.settings).unwrap_or_default();
+    let settings = vault.config();
     let options = ctx.write_options(&settings);
     vault.recover(ctx.caller.actor.clone(), &random_id()?, options)
 }

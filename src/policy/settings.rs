@@ -73,7 +73,15 @@ const WHOLE_MAX: u64 = (1 << 53) - 1;
 /// The type and default of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
+    /// A number, 1 or more.
     Count(u64),
+    /// A number; 0 has a meaning too: never, or at once.
+    CountOrZero(u64),
+    /// A number, 1 or more. The default is this part of another setting: its value times the first number, divided by
+    /// the second.
+    PartOf(Setting, u64, u64),
+    /// A number, 1 or more, that limits something. By default there is no limit.
+    NoLimit,
     Text(&'static str),
     Flag(bool),
     /// One of these strings; the first is the default.
@@ -88,7 +96,10 @@ impl Fallback {
     /// Whether a value has the right type and range.
     pub fn fits(self, value: &Value) -> bool {
         match self {
-            Fallback::Count(_) => value.as_u64().is_some_and(|n| (1..=WHOLE_MAX).contains(&n)),
+            Fallback::Count(_) | Fallback::PartOf(..) | Fallback::NoLimit => {
+                value.as_u64().is_some_and(|n| (1..=WHOLE_MAX).contains(&n))
+            }
+            Fallback::CountOrZero(_) => value.as_u64().is_some_and(|n| n <= WHOLE_MAX),
             Fallback::Text(_) => value.is_string(),
             Fallback::Flag(_) => value.is_boolean(),
             Fallback::Choice(names) => value.as_str().is_some_and(|name| names.contains(&name)),
@@ -102,7 +113,8 @@ impl Fallback {
     /// Describes the valid values, as in `must be …`.
     pub fn wants(self) -> String {
         match self {
-            Fallback::Count(_) => "a whole number, 1 or more".to_owned(),
+            Fallback::Count(_) | Fallback::PartOf(..) | Fallback::NoLimit => "a whole number, 1 or more".to_owned(),
+            Fallback::CountOrZero(_) => "a whole number, 0 or more".to_owned(),
             Fallback::Text(_) => "a string".to_owned(),
             Fallback::Flag(_) => "true or false".to_owned(),
             Fallback::Choice(names) => format!("one of {}", names.join(", ")),
@@ -111,10 +123,12 @@ impl Fallback {
         }
     }
 
-    /// The default as JSON, which is also valid YAML.
+    /// The default as JSON, which is also valid YAML; null if there is none.
     pub fn value(self) -> Value {
         match self {
-            Fallback::Count(n) => n.into(),
+            Fallback::Count(n) | Fallback::CountOrZero(n) => n.into(),
+            Fallback::PartOf(whole, part, of) => share(Settings::default().count(whole), part, of),
+            Fallback::NoLimit => Value::Null,
             Fallback::Text(text) => text.into(),
             Fallback::Flag(flag) => flag.into(),
             Fallback::Choice(names) => names[0].into(),
@@ -124,66 +138,79 @@ impl Fallback {
     }
 }
 
+/// The default of a setting that is a part of another one.
+fn share(whole: u64, part: u64, of: u64) -> Value {
+    (whole.saturating_mul(part) / of).into()
+}
+
 /// A row of the table.
 #[derive(Debug)]
 pub struct SettingRow {
     pub setting: Setting,
     pub fallback: Fallback,
     pub meaning: &'static str,
+    /// Whether an agent can have a value of its own. Default: no.
+    pub per_agent: bool,
 }
 
 const fn row(setting: Setting, fallback: Fallback, meaning: &'static str) -> SettingRow {
-    SettingRow { setting, fallback, meaning }
+    SettingRow { setting, fallback, meaning, per_agent: false }
+}
+
+impl SettingRow {
+    const fn per_agent(self) -> SettingRow {
+        SettingRow { per_agent: true, ..self }
+    }
 }
 
 /// All settings, in the order of `Setting`.
 #[rustfmt::skip]
 pub const TABLE: &[SettingRow] = &[
-    row(Setting::HiveName, Fallback::Text("hive"), "a name for this hive"),
+    row(Setting::HiveName, Fallback::Text("hive"), "name of this hive, shown by hf-status and hf-init"),
     row(Setting::HiveVaultPath, Fallback::Text("./Vault"), "path of the vault; used only in a file next to the vault"),
-    row(Setting::MaxRetries, Fallback::Count(3), "how often a task is retried after a transient failure"),
-    row(Setting::MaxOscillations, Fallback::Count(5), "how often verification may send work back before the requirement is blocked"),
+    row(Setting::MaxRetries, Fallback::CountOrZero(3), "how often a task is retried after a transient failure"),
+    row(Setting::MaxOscillations, Fallback::CountOrZero(5), "how often verification may send work back before the requirement is blocked"),
     row(Setting::MaxConcurrentTasks, Fallback::Count(10), "maximum number of tasks in progress"),
-    row(Setting::TaskTimeoutSeconds, Fallback::Count(300), "time limit of a run, in seconds; not used yet"),
+    row(Setting::TaskTimeoutSeconds, Fallback::NoLimit, "time limit of a run started with hf-task start, in seconds; no limit if not set"),
     row(Setting::HeartbeatIntervalSeconds, Fallback::Count(30), "seconds between the heartbeats of a run"),
     row(Setting::ApprovalTimeoutHours, Fallback::Count(24), "hours after which an open decision times out"),
-    row(Setting::ArchiveAfterDays, Fallback::Count(7), "days after which a finished task is archived"),
+    row(Setting::ArchiveAfterDays, Fallback::CountOrZero(7), "days after which a finished task is archived"),
     row(Setting::LeaseSeconds, Fallback::Count(900), "seconds after which a claim without a heartbeat expires"),
     row(Setting::AutoAssign, Fallback::Flag(false), "whether ready tasks are assigned without being claimed"),
     row(Setting::ApprovalTimeoutPolicy, Fallback::Choice(&["escalate", "reject"]), "what happens to a decision that timed out: escalate or reject"),
     row(Setting::DestructiveCommands, Fallback::Texts(&[]), "commands that require approval; * matches anything"),
-    row(Setting::JobsMaxParallel, Fallback::Count(10), "maximum number of running jobs; max_concurrent_tasks if not set"),
+    row(Setting::JobsMaxParallel, Fallback::PartOf(Setting::MaxConcurrentTasks, 1, 1), "maximum number of running jobs; max_concurrent_tasks if not set"),
     row(Setting::JobsLogMaxBytes, Fallback::Count(10 * 1024 * 1024), "maximum size of a job's log; of a longer output the beginning and the end are kept"),
-    row(Setting::JobsKillGrace, Fallback::Count(5), "seconds between asking a job to end and killing it"),
+    row(Setting::JobsKillGrace, Fallback::CountOrZero(5), "seconds between asking a job to end and killing it"),
     row(Setting::JobsTransientExitCodes, Fallback::Counts(&[75]), "exit codes after which a job may be retried"),
     row(Setting::JobsTransientSignals, Fallback::Counts(&[]), "signals after which a job may be retried"),
     row(Setting::JobsOnFinish, Fallback::Text(""), "command that receives the report of every finished job on standard input"),
     row(Setting::JobsCheckCmd, Fallback::Text(""), "command that reports the state of a foreign job; {} is replaced by its id"),
     row(Setting::HooksTimeoutSeconds, Fallback::Count(30), "seconds after which a hook is killed"),
-    row(Setting::NeverSeenSeconds, Fallback::Count(300), "seconds without any sign of life after which a started agent is an anomaly"),
-    row(Setting::InactiveWarnSeconds, Fallback::Count(300), "seconds without an activity log or checkpoint that cause a warning"),
-    row(Setting::InactiveErrorSeconds, Fallback::Count(600), "seconds without an activity log or checkpoint that are an anomaly"),
-    row(Setting::IntrospectionNoticeSeconds, Fallback::Count(900), "seconds without an introspection that cause a notice"),
-    row(Setting::IntrospectionWarnSeconds, Fallback::Count(1200), "seconds without an introspection that cause a warning"),
-    row(Setting::IntrospectionErrorSeconds, Fallback::Count(1800), "seconds without an introspection that are an anomaly"),
-    row(Setting::DeepworkCheckpointSeconds, Fallback::Count(600), "maximum number of seconds between checkpoints in flexible deep work"),
-    row(Setting::ClockSkewSeconds, Fallback::Count(120), "an id further in the future than this, in seconds, is an anomaly"),
-    row(Setting::StrictMaxMinutes, Fallback::Count(240), "maximum length of strict deep work, in minutes"),
-    row(Setting::DeepworkExtendMax, Fallback::Count(2), "how often strict deep work can be extended"),
-    row(Setting::SuggestDeepworkSeconds, Fallback::Count(480), "seconds without an activity log after which a checkpoint suggests deep work"),
+    row(Setting::NeverSeenSeconds, Fallback::Count(300), "seconds without any sign of life after which a started agent is an anomaly").per_agent(),
+    row(Setting::InactiveWarnSeconds, Fallback::Count(300), "seconds without an activity log or checkpoint that cause a warning").per_agent(),
+    row(Setting::InactiveErrorSeconds, Fallback::Count(600), "seconds without an activity log or checkpoint that are an anomaly").per_agent(),
+    row(Setting::IntrospectionNoticeSeconds, Fallback::PartOf(Setting::IntrospectionErrorSeconds, 1, 2), "seconds without an introspection that cause a notice; half of introspection_error_seconds if not set").per_agent(),
+    row(Setting::IntrospectionWarnSeconds, Fallback::PartOf(Setting::IntrospectionErrorSeconds, 2, 3), "seconds without an introspection that cause a warning; two thirds of introspection_error_seconds if not set").per_agent(),
+    row(Setting::IntrospectionErrorSeconds, Fallback::Count(1800), "seconds without an introspection that are an anomaly").per_agent(),
+    row(Setting::DeepworkCheckpointSeconds, Fallback::Count(600), "maximum number of seconds between checkpoints in flexible deep work").per_agent(),
+    row(Setting::ClockSkewSeconds, Fallback::Count(120), "an id further in the future than this, in seconds, is an anomaly").per_agent(),
+    row(Setting::StrictMaxMinutes, Fallback::CountOrZero(240), "maximum length of strict deep work, in minutes; 0 forbids it").per_agent(),
+    row(Setting::DeepworkExtendMax, Fallback::CountOrZero(2), "how often strict deep work can be extended").per_agent(),
+    row(Setting::SuggestDeepworkSeconds, Fallback::Count(480), "seconds without an activity log after which a checkpoint suggests deep work").per_agent(),
     row(Setting::RunawayEvents, Fallback::Count(50), "number of events by one actor above which there is a warning"),
     row(Setting::RunawaySeconds, Fallback::Count(60), "seconds within which these events are counted"),
-    row(Setting::LivenessTimezone, Fallback::Choice(&["utc", "local"]), "time zone of heartbeat ids: utc or local"),
-    row(Setting::LivenessWorksDir, Fallback::Text(""), "path of an existing ai-works tree to use in place"),
+    row(Setting::LivenessTimezone, Fallback::Choice(&["utc", "local"]), "time zone of heartbeat ids: utc or local").per_agent(),
+    row(Setting::LivenessWorksDir, Fallback::Text(""), "path of an existing ai-works tree to use in place").per_agent(),
     row(Setting::WatchdogIntervalSeconds, Fallback::Count(60), "seconds between two ticks of the watchdog"),
-    row(Setting::RemindEvery, Fallback::Count(3600), "seconds between two reminders of the same anomaly"),
-    row(Setting::MaxRecoveryAttempts, Fallback::Count(3), "how often the watchdog tries to wake a silent agent"),
-    row(Setting::RecoveryWaitCycles, Fallback::Count(5), "wait between two attempts to wake an agent, as a multiple of watchdog.interval_seconds"),
+    row(Setting::RemindEvery, Fallback::CountOrZero(3600), "seconds between two reminders of the same anomaly; 0 is every tick"),
+    row(Setting::MaxRecoveryAttempts, Fallback::CountOrZero(3), "how often the watchdog tries to wake a silent agent"),
+    row(Setting::RecoveryWaitCycles, Fallback::CountOrZero(5), "wait between two attempts to wake an agent, as a multiple of watchdog.interval_seconds"),
     row(Setting::OnBeat, Fallback::Text(""), "command that receives every report of the watchdog on standard input"),
     row(Setting::OnWarning, Fallback::Text(""), "the same, for reports with a warning"),
     row(Setting::OnAnomaly, Fallback::Text(""), "the same, for new anomalies, reminders and attempts to wake an agent"),
     row(Setting::OnCleared, Fallback::Text(""), "the same, for anomalies that were cleared"),
-    row(Setting::PauseGraceSeconds, Fallback::Count(300), "seconds that agents have to leave a paused project"),
+    row(Setting::PauseGraceSeconds, Fallback::CountOrZero(300), "seconds that agents have to leave a paused project"),
     row(Setting::SessionTtlSeconds, Fallback::Count(3600), "seconds after which a session expires unless it is renewed"),
     row(Setting::ReviewersOrder, Fallback::Texts(&["gpt", "gem"]), "the reviewers, in turn; reviewers.NAME.command reads a prompt and prints a reply"),
     row(Setting::ReviewersTimeoutSeconds, Fallback::Count(120), "seconds after which a reviewer is killed"),
@@ -204,11 +231,40 @@ impl Setting {
     pub fn meaning(self) -> &'static str {
         self.row().meaning
     }
+
+    /// Its name without the section.
+    pub fn name(self) -> &'static str {
+        last_name(self.as_str())
+    }
+
+    /// The setting that was probably meant by an unknown path: the most similar one, if it is similar enough, else one of
+    /// the same name in another section.
+    pub fn meant_by(path: &str) -> Option<Setting> {
+        let similarity = |setting: &Setting| strsim::normalized_damerau_levenshtein(path, setting.as_str());
+        let best = Setting::ALL.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+        let best = best.filter(|best| similarity(best) >= MIN_SIMILARITY);
+        let namesake = || Setting::ALL.iter().find(|setting| setting.name() == last_name(path));
+        best.or_else(namesake).copied()
+    }
 }
+
+/// The part of a path after its last dot.
+fn last_name(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+/// The similarity from which on a path is taken for a misspelled one.
+const MIN_SIMILARITY: f64 = 0.75;
 
 /// The members of a recorded settings object that contain the settings of single agents and the commands of reviewers.
 const AGENTS: &str = "agents";
 const REVIEWERS: &str = "reviewers";
+/// The member with the version of the record.
+const VERSION: &str = "version";
+/// The current version. A record without one has 300 as `governance.task_timeout_seconds` whether or not it was set,
+/// because at that time nothing applied it; that value says nothing about what anybody wanted, so it is not used. Since
+/// version 2, a setting without a value is recorded as null.
+const RECORD_VERSION: u64 = 2;
 
 /// The settings of a vault. A setting without a value has its default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -222,11 +278,12 @@ pub struct Settings {
 
 impl Settings {
     pub fn count(&self, setting: Setting) -> u64 {
-        match (self.values.get(&setting), setting.fallback()) {
-            (Some(value), _) => value.as_u64().unwrap_or_else(|| unreachable!("{setting} is a number")),
-            (None, Fallback::Count(count)) => count,
-            _ => unreachable!("{setting} is a number"),
-        }
+        self.limit(setting).unwrap_or_else(|| unreachable!("{setting} is a number"))
+    }
+
+    /// The value of a setting that limits something; none if there is no limit.
+    pub fn limit(&self, setting: Setting) -> Option<u64> {
+        self.value(setting).as_u64()
     }
 
     pub fn flag(&self, setting: Setting) -> bool {
@@ -247,9 +304,13 @@ impl Settings {
         self.value(setting).as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
     }
 
-    /// The value of a setting, or its default.
+    /// The value of a setting, or its default; null if it has neither.
     pub fn value(&self, setting: Setting) -> Value {
-        self.values.get(&setting).cloned().unwrap_or_else(|| setting.fallback().value())
+        match (self.values.get(&setting), setting.fallback()) {
+            (Some(value), _) => value.clone(),
+            (None, Fallback::PartOf(whole, part, of)) => share(self.count(whole), part, of),
+            (None, fallback) => fallback.value(),
+        }
     }
 
     /// The settings that apply to one agent.
@@ -266,10 +327,7 @@ impl Settings {
 
     /// The maximum number of running jobs.
     pub fn max_parallel_jobs(&self) -> u64 {
-        match self.values.contains_key(&Setting::JobsMaxParallel) {
-            true => self.count(Setting::JobsMaxParallel),
-            false => self.max_concurrent_tasks(),
-        }
+        self.count(Setting::JobsMaxParallel)
     }
 
     /// Whether a decision that timed out is rejected; otherwise it stays open, escalated.
@@ -280,14 +338,15 @@ impl Settings {
 
 /// The settings as an event records them.
 impl Settings {
-    /// All settings, including defaults: a later version may have different defaults.
+    /// All settings, including defaults: a later version may have different defaults. A default that is a part of
+    /// another setting is null: that setting may differ from agent to agent.
     pub fn to_json(&self) -> Value {
-        let mut all: Map<String, Value> = Map::new();
-        for row in TABLE {
-            all.insert(row.setting.as_str().to_owned(), self.value(row.setting));
+        let mut all: Map<String, Value> = Map::from_iter([(VERSION.to_owned(), RECORD_VERSION.into())]);
+        for SettingRow { setting, fallback, .. } in TABLE {
+            let is_derived = matches!(fallback, Fallback::PartOf(..)) && !self.values.contains_key(setting);
+            let value = if is_derived { Value::Null } else { self.value(*setting) };
+            all.insert(setting.as_str().to_owned(), value);
         }
-        // Its default depends on another setting, so the resulting value is recorded.
-        all.insert(Setting::JobsMaxParallel.as_str().to_owned(), self.max_parallel_jobs().into());
         let agents = self.agents.iter().map(|(name, values)| {
             let values: Map<String, Value> = values.iter().map(|(s, value)| (s.to_string(), value.clone())).collect();
             (name.clone(), values.into())
@@ -311,8 +370,12 @@ impl Settings {
         let agents = section(AGENTS).into_iter().flatten();
         let reviewers = section(REVIEWERS).into_iter().flatten();
         let command = |(name, command): (&String, &Value)| Some((name.clone(), command.as_str()?.to_owned()));
+        let mut values = known(value.as_object());
+        if value.get(VERSION).and_then(Value::as_u64).is_none_or(|version| version < RECORD_VERSION) {
+            values.remove(&Setting::TaskTimeoutSeconds);
+        }
         Settings {
-            values: known(value.as_object()),
+            values,
             agents: agents.map(|(name, values)| (name.clone(), known(values.as_object()))).collect(),
             reviewers: reviewers.filter_map(command).collect(),
         }
@@ -350,5 +413,29 @@ mod tests {
         assert!(Setting::ALL.iter().all(|setting| recorded.get(setting.as_str()).is_some()));
         let odd = json!({"governance.max_retries": "many", "governance.unheard_of": 1, "agents": 5});
         assert_eq!(Settings::from_json(&odd), Settings::default());
+    }
+
+    #[test]
+    fn a_time_limit_counts_only_if_it_was_recorded_by_a_version_that_applies_it() {
+        let limit = |recorded: Value| Settings::from_json(&recorded).limit(Setting::TaskTimeoutSeconds);
+        assert_eq!(limit(json!({"governance.task_timeout_seconds": 300})), None);
+        assert_eq!(limit(json!({"governance.task_timeout_seconds": 300, "version": 2})), Some(300));
+        assert_eq!(limit(Settings::default().to_json()), None);
+    }
+
+    #[test]
+    fn a_default_that_is_a_part_follows_the_whole_even_for_one_agent_and_when_recorded() {
+        let mut settings = Settings::default();
+        let own = BTreeMap::from([(Setting::IntrospectionErrorSeconds, 60.into())]);
+        settings.agents.insert("a".to_owned(), own);
+        settings.values.insert(Setting::MaxConcurrentTasks, 3.into());
+        for settings in [settings.clone(), Settings::from_json(&settings.to_json())] {
+            let limits = |settings: &Settings| {
+                [Setting::IntrospectionNoticeSeconds, Setting::IntrospectionWarnSeconds].map(|s| settings.count(s))
+            };
+            assert_eq!(limits(&settings), [900, 1200]);
+            assert_eq!(limits(&settings.for_agent("a")), [30, 40]);
+            assert_eq!(settings.max_parallel_jobs(), 3);
+        }
     }
 }

@@ -6,9 +6,10 @@ use super::{Key, Replies, Reply, Status, row};
 use crate::base::text::count_noun;
 use crate::op::config::{ConfigDiffOutcome, ConfigOutcome};
 
-/// A value as it would appear in the file.
+/// A value as it would appear in the file; a dash if there is none.
 fn value_text(value: &Value) -> String {
     match value {
+        Value::Null => "-".to_owned(),
         Value::String(text) if !text.is_empty() => text.clone(),
         value => value.to_string(),
     }
@@ -29,7 +30,6 @@ impl Replies for ConfigOutcome {
         Reply::new(Status::Ok, format!("{}, {given} from {from}", count_noun(self.settings.len(), "setting")))
             .with(Key::Settings, verdict(self.recorded))
             .with_rows(Key::Setting, rows)
-            .warn(self.warnings.clone())
     }
 }
 
@@ -53,9 +53,6 @@ impl Replies for ConfigDiffOutcome {
                 "no settings recorded yet; the next command that records an event adds them".to_owned(),
             ),
         };
-        Reply::new(status, sum)
-            .with(Key::Settings, verdict(self.recorded))
-            .with_rows(Key::SettingDiffers, rows)
-            .warn(self.warnings.clone())
+        Reply::new(status, sum).with(Key::Settings, verdict(self.recorded)).with_rows(Key::SettingDiffers, rows)
     }
 }

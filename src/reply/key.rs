@@ -182,6 +182,7 @@ keys! {
     IdempotencyKey = "KEY", "key", Shape::Text, "the idempotency key; repeating the request with it is safe";
     Recorded = "RECORDED", "recorded", Shape::Number, "how many events of a stream were recorded";
     Duplicates = "DUPLICATES", "duplicates", Shape::Number, "how many events of a stream had been recorded before";
+    Hive = "HIVE", "hive", Shape::Text, "the name of the hive, hive.name in the settings";
     Vault = "VAULT", "vault", Shape::Text, "the vault's path";
     VaultId = "VAULT_ID", "vault_id", Shape::Text, "the vault's random id, recorded in its first event", for programs;
     Event = "EVENT", "events", Shape::Objects(EVENT, "event"), "an event: id, time, type, subject, actor, and a short text if it has one";

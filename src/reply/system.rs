@@ -5,7 +5,7 @@ use crate::base::Timestamp;
 use crate::base::text::count_noun;
 use crate::machine::Phase;
 use crate::op::pause::ProjectView;
-use crate::op::{AgentView, BackupOutcome, InitOutcome, Metric, MetricsOutcome, Problem, StatusOutcome};
+use crate::op::{AgentView, BackupOutcome, InitOutcome, Metric, MetricsOutcome, Problem, StatusOutcome, WATCHDOG_LOOP};
 
 impl Replies for InitOutcome {
     fn reply(&self) -> Reply {
@@ -16,7 +16,10 @@ impl Replies for InitOutcome {
                 .with(Key::Hash, first.hash)
                 .with_some(Key::VaultId, first.payload["vault_id"].as_str()),
         };
-        reply.with(Key::Vault, self.vault.display().to_string())
+        reply.with(Key::Hive, self.hive.as_str()).with(Key::Vault, self.vault.display().to_string()).with(
+            Key::Advice,
+            format!("let a watchdog run: {WATCHDOG_LOOP}, or see hf-watchdog(1) for cron and systemd"),
+        )
     }
 }
 
@@ -54,6 +57,7 @@ impl Replies for StatusOutcome {
         Reply::new(status, sum)
             .next(next)
             .with(Key::SystemState, self.system.as_str())
+            .with(Key::Hive, self.hive.as_str())
             .with_counts(Key::Tasks, tasks(&self.tasks))
             .with_rows(Key::Project, self.projects.iter().map(project_row))
             .with_rows(Key::Agent, self.agents.iter().map(|agent| agent_row(agent, self.now)))

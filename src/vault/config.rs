@@ -1,10 +1,11 @@
 //! `hiveforge.config.yaml`: the settings file.
 //!
 //! The table of settings drives the parser, the commented file that `hf-init` writes, and the warnings about unknown
-//! keys.
+//! keys. Nothing in the file is ignored in silence: a key that nothing reads is a warning, and a file that cannot be used
+//! is said by every command that would need it, which goes on with the settings recorded last.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -12,9 +13,8 @@ use serde_json::{Map, Value};
 
 use super::files::Dir;
 use super::layout::CONFIG_FILE;
-use crate::base::{Error, Reason, Result, limits};
+use crate::base::{Error, ErrorKind, Reason, Result, limits};
 use crate::policy::settings::{Setting, Settings};
-use crate::state::State;
 
 /// The section whose members are agents, each with its own `liveness` settings.
 const AGENTS: &str = "agents";
@@ -24,8 +24,8 @@ const LIVENESS: &str = "liveness";
 const REVIEWERS: &str = "reviewers";
 const COMMAND: &str = "command";
 
-/// Sections that belong to related programs.
-const FOREIGN_SECTIONS: &[&str] = &["llm", "auth", "server"];
+/// Sections of the file in seed 004, appendix C, that nothing reads.
+pub const UNUSED_SECTIONS: &[&str] = &["llm", "auth", "server"];
 
 /// The settings in force, and whether the commands in them may be run.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,10 @@ pub struct Config {
     pub settings: Settings,
     /// The file they come from, if there is one.
     pub file: Option<PathBuf>,
+    /// What to tell the user about the file.
+    pub warnings: Vec<String>,
+    /// Why the file cannot be used.
+    fault: Option<String>,
     /// Why its commands must not be run, if the file is not trusted.
     foreign: Option<String>,
 }
@@ -46,6 +50,29 @@ impl Deref for Config {
 }
 
 impl Config {
+    /// The settings in force if the file cannot be used: those recorded last, in a log that is private or not.
+    pub fn instead_of_file(error: &Error, recorded: Option<Settings>, log_is_private: Result<()>) -> Config {
+        let instead = match recorded {
+            Some(_) => "the settings recorded last remain in force",
+            None => "no settings are recorded, so the defaults apply",
+        };
+        // A mistake in the text must not silence hooks that were recorded before. But if others may have written the
+        // file or the log, no command is run.
+        let trusted = if error.kind == ErrorKind::Usage { log_is_private } else { Err(error.clone()) };
+        Config {
+            warnings: vec![format!("cannot use the settings file; {instead}: {error}")],
+            settings: recorded.unwrap_or_default(),
+            file: None,
+            fault: Some(error.message.clone()),
+            foreign: trusted.err().map(|why| why.message),
+        }
+    }
+
+    /// Why the settings file cannot be used; the settings are then those recorded last. None if it can be used.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
     /// A command to run. Refused if the file is not trusted.
     pub fn command(&self, setting: Setting) -> Result<Option<String>> {
         self.own(setting.as_str(), &self.settings.text(setting))
@@ -68,39 +95,36 @@ impl Config {
     }
 }
 
-/// The settings in force if the file cannot be used: those recorded last.
-pub fn instead_of(error: &Error, state: &State) -> (Config, Vec<String>) {
-    let settings = Settings::recorded(state).unwrap_or_default();
-    let why = format!("cannot use the settings file; the settings recorded last remain in force: {error}");
-    (Config { settings, file: None, foreign: Some(error.message.clone()) }, vec![why])
-}
-
 /// Reads the file in the vault, or else the one next to the vault. A missing file is an empty one; a file that others can
 /// write to is an error.
-pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
-    let beside = || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(Path::to_owned));
-    let (text, file, private) = match root.read(CONFIG_FILE)? {
+pub fn load(root: &Dir, path: &Path) -> Result<Config> {
+    let beside =
+        || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(|directory| directory.join(CONFIG_FILE)));
+    let (bytes, file, private, is_inside) = match root.read(CONFIG_FILE)? {
         Some(bytes) => {
-            (bytes, path.join(CONFIG_FILE), root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE)))
+            let private = root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE));
+            (bytes, path.join(CONFIG_FILE), private, true)
         }
-        None => match beside()
-            .filter(|directory| directory.join(CONFIG_FILE).is_file())
-            .map(|directory| (std::fs::read(directory.join(CONFIG_FILE)), directory))
-        {
-            Some((Ok(bytes), directory)) => {
-                let private = Dir::open_root(&directory).and_then(|dir| match dir {
+        None => match beside().filter(|file| file.is_file()) {
+            Some(file) => {
+                let bytes = std::fs::read(&file).map_err(|e| Error::system(format!("cannot read {CONFIG_FILE}"), e))?;
+                let private = Dir::open_root(file.parent().unwrap_or(Path::new("/"))).and_then(|dir| match dir {
                     Some(dir) => dir.check_file_private(CONFIG_FILE),
                     None => Ok(()),
                 });
-                (bytes, directory.join(CONFIG_FILE), private)
+                (bytes, file, private, false)
             }
-            _ => return Ok((Config::default(), Vec::new())),
+            None => return Ok(Config::default()),
         },
     };
-    let text = String::from_utf8(text).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
     // Settings that others can write must not be used.
     private?;
-    let (settings, warnings) = parse(&text)?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
+    let (settings, mut warnings) = parse(&text)?;
+    let elsewhere = settings.value(Setting::HiveVaultPath) != Setting::HiveVaultPath.fallback().value();
+    if is_inside && elsewhere {
+        warnings.push(format!("{CONFIG_FILE}: {} is used only in a file next to the vault", Setting::HiveVaultPath));
+    }
     // Settings are recorded in an event, which has a limited size.
     let size = settings.to_json().to_string().len();
     if size > limits::SETTINGS_MAX_BYTES {
@@ -109,7 +133,7 @@ pub fn load(root: &Dir, path: &Path) -> Result<(Config, Vec<String>)> {
             "{CONFIG_FILE}: settings of {size} bytes are too large; at most {max} are allowed"
         )));
     }
-    Ok((Config { settings, file: Some(file), foreign: None }, warnings))
+    Ok(Config { settings, file: Some(file), warnings, ..Config::default() })
 }
 
 /// Parses the text of a file. Returns the settings and the warnings.
@@ -129,25 +153,45 @@ pub fn parse(text: &str) -> Result<(Settings, Vec<String>)> {
     let file: Value = serde_saphyr::from_str(text).map_err(|e| wrong(e.to_string()))?;
     let Value::Object(sections) = file else { return Err(wrong("must be a map of sections".to_owned())) };
     for (section, members) in sections {
-        if FOREIGN_SECTIONS.contains(&section.as_str()) || members.is_null() {
+        if UNUSED_SECTIONS.contains(&section.as_str()) {
+            warnings.push(format!("{CONFIG_FILE}: {section} is not used by this version"));
             continue;
         }
-        let Value::Object(mut members) = members else { return Err(wrong(format!("{section} must be a section"))) };
+        let mut members = match members {
+            Value::Object(members) if is_section(&section) || !members.is_empty() => members,
+            _ if !is_section(&section) => {
+                warnings.push(unknown(&section, Setting::meant_by(&section)));
+                continue;
+            }
+            Value::Null => continue,
+            _ => return Err(wrong(format!("{section} must be a section"))),
+        };
         if section == REVIEWERS {
             config.reviewers = reviewers(&mut members, &mut warnings).map_err(wrong)?;
         }
         match section == AGENTS {
             true => config.agents = agents(members, &mut warnings).map_err(wrong)?,
-            false => walk(&section, "", members, &mut config.values, &mut warnings).map_err(wrong)?,
+            false => walk(&section, members, &mut config.values, &mut warnings).map_err(wrong)?,
         }
     }
     Ok((config, warnings))
 }
 
-/// Takes the settings of a section and its subsections. `shown` is put before a path in messages.
+/// Whether this is the path of a section.
+fn is_section(path: &str) -> bool {
+    let starts = |setting: &&Setting| setting.as_str().strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+    path == AGENTS || Setting::ALL.iter().any(|setting| starts(&setting))
+}
+
+/// The warning about a setting that does not exist, with the one that was probably meant.
+fn unknown(path: &str, meant: Option<impl Display>) -> String {
+    let hint = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    format!("{CONFIG_FILE}: unknown setting {path}{hint}")
+}
+
+/// Takes the settings of a section and its subsections.
 fn walk(
     section: &str,
-    shown: &str,
     members: Map<String, Value>,
     values: &mut BTreeMap<Setting, Value>,
     warnings: &mut Vec<String>,
@@ -155,12 +199,22 @@ fn walk(
     for (name, value) in members {
         let path = format!("{section}.{name}");
         match (Setting::parse(&path), value) {
-            (Some(setting), value) if setting.fallback().fits(&value) => drop(values.insert(setting, value)),
-            (Some(_), Value::Null) => {}
-            (Some(setting), _) => return Err(format!("{shown}{path} must be {}", setting.fallback().wants())),
-            (None, Value::Object(nested)) => walk(&path, shown, nested, values, warnings)?,
-            (None, _) => warnings.push(format!("{CONFIG_FILE}: unknown setting {shown}{path}")),
+            (Some(setting), value) => take(setting, &path, value, values)?,
+            (None, Value::Object(nested)) if is_section(&path) || !nested.is_empty() => {
+                walk(&path, nested, values, warnings)?;
+            }
+            (None, _) => warnings.push(unknown(&path, Setting::meant_by(&path))),
         }
+    }
+    Ok(())
+}
+
+/// Takes the value of a setting. `path` is its name in messages.
+fn take(setting: Setting, path: &str, value: Value, values: &mut BTreeMap<Setting, Value>) -> Result<(), String> {
+    match value {
+        value if setting.fallback().fits(&value) => drop(values.insert(setting, value)),
+        Value::Null => {}
+        _ => return Err(format!("{path} must be {}", setting.fallback().wants())),
     }
     Ok(())
 }
@@ -178,7 +232,20 @@ fn agents(
             _ => return Err(format!("{AGENTS}.{name} must be a section")),
         };
         let mut values = BTreeMap::new();
-        walk(LIVENESS, &format!("{AGENTS}.{name}: "), settings, &mut values, warnings)?;
+        for (key, value) in settings {
+            let (path, global) = (format!("{AGENTS}.{name}.{key}"), format!("{LIVENESS}.{key}"));
+            match Setting::parse(&global) {
+                Some(setting) if setting.row().per_agent => take(setting, &path, value, &mut values)?,
+                Some(setting) => {
+                    warnings.push(unknown(&path, Some(format!("{setting}, which applies to all agents"))));
+                }
+                None => {
+                    let meant = Setting::meant_by(&global).filter(|setting| setting.row().per_agent);
+                    let own = meant.map(|setting| format!("{AGENTS}.{name}.{}", setting.name()));
+                    warnings.push(unknown(&path, own));
+                }
+            }
+        }
         all.insert(name, values);
     }
     Ok(all)
@@ -195,7 +262,10 @@ fn reviewers(members: &mut Map<String, Value>, warnings: &mut Vec<String>) -> Re
                 (COMMAND, Value::String(command)) => drop(all.insert(name.clone(), command)),
                 (COMMAND, Value::Null) => {}
                 (COMMAND, _) => return Err(format!("{REVIEWERS}.{name}.{COMMAND} must be a string")),
-                _ => warnings.push(format!("{CONFIG_FILE}: unknown setting {REVIEWERS}.{name}.{setting}")),
+                _ => {
+                    let section = format!("{REVIEWERS}.{name}");
+                    warnings.push(unknown(&format!("{section}.{setting}"), Some(format!("{section}.{COMMAND}"))));
+                }
             }
         }
     }
@@ -237,22 +307,27 @@ mod tests {
         assert_eq!(parse(&active).unwrap().0.for_agent("NAME").count(Setting::InactiveErrorSeconds), 600);
         let (config, warnings) = parse(&active).unwrap();
         assert_eq!(warnings, Vec::<String>::new());
-        assert_eq!(config.values.len(), Setting::ALL.len());
         for setting in Setting::ALL {
-            assert_eq!(config.values[setting], setting.fallback().value(), "{setting}");
+            let value = config.values.get(setting).cloned().unwrap_or_default();
+            assert_eq!(value, setting.fallback().value(), "{setting}");
         }
     }
 
     #[test]
     fn unknown_keys_warn_and_wrong_values_are_refused() {
-        let (config, warnings) = parse("governance:\n  max_retries: 7\n  max_retires: 8\nllm:\n  model: x\n").unwrap();
-        assert_eq!(config.count(Setting::MaxRetries), 7);
+        let (config, warnings) = parse("governance:\n  max_retries: 0\n  max_retires: 8\nllm:\n  model: x\n").unwrap();
+        assert_eq!(config.count(Setting::MaxRetries), 0);
         assert_eq!(config.count(Setting::MaxOscillations), 5);
-        assert_eq!(warnings, ["hiveforge.config.yaml: unknown setting governance.max_retires"]);
+        let said = [
+            "hiveforge.config.yaml: unknown setting governance.max_retires; did you mean governance.max_retries?",
+            "hiveforge.config.yaml: llm is not used by this version",
+        ];
+        assert_eq!(warnings, said);
         for wrong in [
             "governance: 3\n",
             "governance:\n  max_retries: -1\n",
             "governance:\n  max_retries: soon\n",
+            "governance:\n  lease_seconds: 0\n",
             "- a\n",
             "a: [\n",
         ] {

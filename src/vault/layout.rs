@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::files::{self, Dir, failed};
-use super::{Vault, WriteOptions, Writer, config};
+use super::{Notices, Vault, WriteOptions, Writer, config};
 use crate::base::{Actor, Error, Reason, Result, Subject};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, schema};
 use crate::policy::Settings;
@@ -43,7 +43,14 @@ impl Vault {
             root.make_private()?;
             root.sync()?;
         }
-        let vault = Vault { path: path.to_owned(), root, akashic, lock_timeout: options.lock_timeout, store: None };
+        let vault = Vault {
+            path: path.to_owned(),
+            root,
+            akashic,
+            lock_timeout: options.lock_timeout,
+            store: None,
+            notices: Notices::default(),
+        };
         // Opened as a reader: a writer would repair a torn tail, but nothing must be changed.
         if vault.snapshot()?.head.is_some() {
             return Ok((vault, Created::Existed));
@@ -69,8 +76,8 @@ impl Vault {
         vault.akashic.sync()?;
         vault.root.sync()?;
         files::sync_parent(path)?;
-        // The first command that needs the settings file reports it if it cannot be read.
-        let settings = vault.config_file().map(|(config, _)| config.settings).unwrap_or_default();
+        // The next command that needs the settings says whether the file can be used.
+        let settings = vault.config_file().unwrap_or_default();
         let event = writer.append_one(first_event(actor, vault_id, &settings))?;
         drop(writer);
         Ok((vault, Created::New(Box::new(event))))

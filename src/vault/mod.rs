@@ -19,6 +19,7 @@
 //! | `verify`, `backup` | check and copy the vault |
 //! | `layout`, `config` | what `hf-init` creates, and the settings file |
 //! | `sabotage` | what a debug build can be told to skip, to test the tests |
+//! | `notices` | what a command has to say besides its reply |
 //! | `control`, `tick` | the stop flag, and the watchdog's last tick |
 //! | `clock` | the machine's clocks at the last write |
 //! | `watch` | waits for the log to grow |
@@ -37,6 +38,7 @@ mod index;
 mod layout;
 pub(crate) mod lock;
 mod log;
+mod notices;
 pub mod projections;
 mod recover;
 mod sabotage;
@@ -52,7 +54,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{Error, ErrorKind, Result, limits};
+use crate::policy::Settings;
 use crate::state::State;
+use config::Config;
 
 pub use agents::{AgentDir, DeclarationEnd, LogFile};
 pub use artifacts::{ARTIFACTS, Incoming, hash_content};
@@ -62,6 +66,7 @@ pub use batch::Batch;
 pub use control::StopFlag;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
+pub use notices::Notices;
 pub use recover::Recovered;
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;
@@ -82,6 +87,8 @@ pub struct Vault {
     lock_timeout: Duration,
     /// Where the log is stored, if not in this directory.
     store: Option<Arc<dyn LogStore>>,
+    /// Where to say what is wrong with the settings file.
+    notices: Notices,
 }
 
 impl Vault {
@@ -91,7 +98,7 @@ impl Vault {
         let root = Dir::open_root(path)?.ok_or_else(none)?;
         let akashic = root.dir(AKASHIC)?.ok_or_else(none)?;
         let lock_timeout = Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS);
-        Ok(Vault { path: path.to_owned(), root, akashic, lock_timeout, store: None })
+        Ok(Vault { path: path.to_owned(), root, akashic, lock_timeout, store: None, notices: Notices::default() })
     }
 
     pub fn with_lock_timeout(self, lock_timeout: Duration) -> Vault {
@@ -103,21 +110,39 @@ impl Vault {
         Vault { store, ..self }
     }
 
+    /// The same vault for a command with these notices.
+    pub fn with_notices(self, notices: Notices) -> Vault {
+        Vault { notices, ..self }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The settings in the file, with a warning for each unknown setting.
-    pub fn config_file(&self) -> Result<(config::Config, Vec<String>)> {
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
+    /// The settings in the file, for a command about the file. All others use `config`.
+    pub fn config_file(&self) -> Result<Config> {
         config::load(&self.root, &self.path)
     }
 
-    /// The settings in force: those in the file, or if it cannot be used, those recorded last, with a warning.
-    pub fn config(&self) -> Result<(config::Config, Vec<String>)> {
-        match self.config_file() {
-            Ok(loaded) => Ok(loaded),
-            Err(error) => Ok(config::instead_of(&error, &self.view()?.1)),
-        }
+    /// The settings in force: those in the file or, if it cannot be used, those recorded last.
+    pub fn config(&self) -> Config {
+        self.config_or(|| self.view().ok().and_then(|(_, state)| Settings::recorded(&state)))
+    }
+
+    /// The same for a caller that has read the log.
+    pub fn config_with(&self, state: &State) -> Config {
+        self.config_or(|| Settings::recorded(state))
+    }
+
+    fn config_or(&self, recorded: impl FnOnce() -> Option<Settings>) -> Config {
+        let instead = |error: Error| Config::instead_of_file(&error, recorded(), self.check_log_private());
+        let config = self.config_file().unwrap_or_else(instead);
+        self.notices.add(config.warnings.iter().cloned());
+        config
     }
 
     /// Opens a file by its path inside the vault, without following links; `None` if it does not exist.

@@ -102,7 +102,7 @@ impl Vault {
         }
         let mut batch = writer.begin(Default::default());
         if good.head.is_none() {
-            let settings = self.config_file().map(|(config, _)| config.settings).unwrap_or_default();
+            let settings = self.config_file().unwrap_or_default();
             batch.push(layout::first_event(actor.clone(), vault_id, &settings))?;
         }
         let asked = batch.push(Draft { actor, ..note(Kind::VaultRecovered, good.head, payload) })?;

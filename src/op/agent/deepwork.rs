@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Declaration, Wording, current_id, dir_of, me, one_line, open_work, request_about, subject};
-use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp};
+use crate::base::{Error, HeartbeatId, Reason, Result, Timestamp, text};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::View;
@@ -51,7 +51,8 @@ pub fn start(ctx: &Context, request: StartDeepWorkRequest) -> Result<DeepWorkOut
     let config = tx.config.for_agent(name.as_str());
     let max = config.count(Setting::StrictMaxMinutes);
     if let Some(minutes) = request.strict_minutes.filter(|minutes| *minutes > max) {
-        return Err(Error::usage(format!("{minutes} minutes is too long; strict deep work has at most {max}")));
+        let (minutes, max) = (text::count_noun(minutes, "minute"), text::count_noun(max, "minute"));
+        return Err(Error::usage(format!("{minutes} is too long; strict deep work can last at most {max}")));
     }
     let dir = dir_of(ctx, &vault, &config, &name)?;
     let (id, id_warning) = current_id(ctx, &config, &dir)?;
@@ -187,6 +188,6 @@ pub struct MigrateOutcome {
 /// Renames files and directories of an older version.
 pub fn migrate(ctx: &Context) -> Result<MigrateOutcome> {
     let (name, vault) = (me(ctx)?, ctx.open()?);
-    let (config, _) = vault.config()?;
+    let config = vault.config();
     Ok(MigrateOutcome { renamed: dir_of(ctx, &vault, &config, &name)?.migrate()? })
 }

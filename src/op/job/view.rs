@@ -236,7 +236,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let Some(job) = JobDir::open(vault.path(), &id_of(&view.task))? else {
         return Err(Error::not_found(format!("{} is not a job", view.task.name())));
     };
-    let (config, _) = vault.config()?;
+    let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     job.cancel(CancelReason::Cancelled)?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
@@ -271,7 +271,7 @@ fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration
 
 /// After a stop: waits until every job has ended, at most the kill grace and a margin. Returns the jobs that are left.
 pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
-    let (config, _) = vault.config()?;
+    let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     // The stop is recorded: a directory that cannot be read is not an error, but its job may be left.
     let (mut jobs, mut left) = (Vec::new(), Vec::new());

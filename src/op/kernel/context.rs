@@ -14,7 +14,7 @@ use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::{Request, Standing, project, rules};
-use crate::vault::{LogStore, Vault, WriteOptions};
+use crate::vault::{LogStore, Notices, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -32,25 +32,27 @@ pub struct Context {
     /// Whether the caller has stopped waiting for an answer.
     pub cancel: Cancel,
     pub host: Arc<Host>,
+    /// What there is to say besides the reply, such as what is wrong with the settings file; the front end takes it.
+    pub notices: Notices,
     /// What the call found in the way of all work.
-    pub noticed: Noticed,
+    pub standing: SeenStanding,
 }
 
 /// What stands in the way of all work, as the last transaction or view of a call found it. Every reply tells it.
-/// A cloned context is another call, which has noticed nothing yet.
+/// A cloned context is another call, which has seen nothing yet.
 #[derive(Debug, Default)]
-pub struct Noticed(Arc<Mutex<Option<Option<Standing>>>>);
+pub struct SeenStanding(Arc<Mutex<Option<Option<Standing>>>>);
 
-impl Clone for Noticed {
+impl Clone for SeenStanding {
     fn clone(&self) -> Self {
-        Noticed::default()
+        SeenStanding::default()
     }
 }
 
-impl Noticed {
+impl SeenStanding {
     /// The same, for a context of the same call.
-    pub(super) fn share(&self) -> Noticed {
-        Noticed(Arc::clone(&self.0))
+    pub(super) fn share(&self) -> SeenStanding {
+        SeenStanding(Arc::clone(&self.0))
     }
 
     /// What was found; none if nothing looked.
@@ -120,17 +122,17 @@ impl Caller {
 impl Context {
     /// The same call with the current time.
     pub fn at_this_moment(&self) -> Context {
-        Context { now: (self.host.clock)(), noticed: self.noticed.share(), ..self.clone() }
+        Context { now: (self.host.clock)(), standing: self.standing.share(), ..self.clone() }
     }
 
     /// The same call by another actor.
     pub fn acting_as(&self, actor: Actor) -> Context {
-        Context { caller: Caller { actor, ..self.caller.clone() }, noticed: self.noticed.share(), ..self.clone() }
+        Context { caller: Caller { actor, ..self.caller.clone() }, standing: self.standing.share(), ..self.clone() }
     }
 
     /// The same call with another way to cancel it.
     pub fn with_cancel(&self, cancel: Cancel) -> Context {
-        Context { cancel, noticed: self.noticed.share(), ..self.clone() }
+        Context { cancel, standing: self.standing.share(), ..self.clone() }
     }
 
     /// The project of the call; `main` if none was named.
@@ -140,7 +142,7 @@ impl Context {
 
     pub(in crate::op) fn open(&self) -> Result<Vault> {
         let vault = Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout);
-        Ok(vault.with_store(self.store.clone()))
+        Ok(vault.with_store(self.store.clone()).with_notices(self.notices.clone()))
     }
 
     pub(in crate::op) fn write_options(&self, settings: &Settings) -> WriteOptions {

@@ -20,7 +20,7 @@ mod settle;
 mod transaction;
 mod view;
 
-pub use context::{Caller, Context, Host, Noticed, Shell, SupervisorProgram, check_actor};
+pub use context::{Caller, Context, Host, SeenStanding, Shell, SupervisorProgram, check_actor};
 pub use recorded::{Recorded, is_stopped, record_one};
 pub use repeat::{LineNumber, with_line};
 pub use transaction::{Added, Committing, FindFollowUp, FollowUp, Mode, Transaction};

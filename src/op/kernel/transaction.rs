@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::context::{Context, Noticed};
+use super::context::{Context, SeenStanding};
 use super::membership::membership;
 use super::recorded::is_stopped;
 use crate::base::actor::ActorKind;
@@ -22,7 +22,7 @@ use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
 use crate::state::State;
-use crate::vault::config::{self, Config};
+use crate::vault::config::Config;
 use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
 
 /// Called before each commit. Returns what has to be done after it, once the lock is released.
@@ -65,7 +65,7 @@ pub struct Transaction<'v> {
     project: Subject,
     /// The project of what is requested, if that is known.
     pub(super) about: Option<Subject>,
-    noticed: Noticed,
+    standing: SeenStanding,
 }
 
 impl fmt::Debug for Transaction<'_> {
@@ -105,15 +105,11 @@ impl<'v> Transaction<'v> {
     }
 
     pub fn open(ctx: &Context, vault: &'v Vault, mode: Mode) -> Result<Self> {
-        let mut file = vault.config_file();
         let (writer, view) = match mode {
             Mode::DryRun => (None, vault.view()?),
             Mode::Write => {
-                let options = ctx.write_options(file.as_ref().map_or(&Settings::default(), |(config, _)| config));
-                let mut writer = vault.append(options)?;
+                let mut writer = vault.append(ctx.write_options(&vault.config()))?;
                 let view = writer.view()?;
-                // The file may have changed while this command waited for the lock.
-                file = vault.config_file();
                 (Some(writer), view)
             }
         };
@@ -123,14 +119,14 @@ impl<'v> Transaction<'v> {
                 "the vault has events of a newer version than this program can write; upgrade the program",
             ));
         }
-        Self::start(ctx, vault, writer, view, file)
+        Self::start(ctx, vault, writer, view)
     }
 
     /// Opens a dry run on a log of any version. Also returns the state without what is due.
     pub fn read_only(ctx: &Context, vault: &'v Vault) -> Result<(State, Self)> {
         let (log, state) = vault.view()?;
         let recorded = state.clone();
-        Ok((recorded, Self::start(ctx, vault, None, (log, state), vault.config_file())?))
+        Ok((recorded, Self::start(ctx, vault, None, (log, state))?))
     }
 
     /// Builds the transaction and settles what is independent of a request.
@@ -139,10 +135,10 @@ impl<'v> Transaction<'v> {
         vault: &'v Vault,
         writer: Option<Box<dyn Append + 'v>>,
         (log, state): LogView,
-        file: Result<(Config, Vec<String>)>,
     ) -> Result<Self> {
-        let (config, mut warnings) = file.unwrap_or_else(|error| config::instead_of(&error, &state));
-        warnings.extend(clock_skew_warning(log.head(), ctx.now, &config));
+        // Read now: the file may have changed while this command waited for the lock.
+        let config = vault.config_with(&state);
+        vault.notices().add(clock_skew_warning(log.head(), ctx.now, &config));
         // A command that had to wait for the lock acts at the time it got it.
         let now = if writer.is_some() { ctx.now.max((ctx.host.clock)()) } else { ctx.now };
         let batch = Batch::new(state, log.head(), now);
@@ -159,10 +155,10 @@ impl<'v> Transaction<'v> {
             machine: MachineFacts::default(),
             clocks: None,
             config,
-            warnings,
+            warnings: Vec::new(),
             project: ctx.project(),
             about: None,
-            noticed: ctx.noticed.share(),
+            standing: ctx.standing.share(),
         };
         if let Some(writer) = &mut tx.writer {
             tx.warnings.append(&mut writer.take_warnings());
@@ -182,13 +178,13 @@ impl<'v> Transaction<'v> {
         let project = match &self.membership {
             Membership::InvalidSession(why) => {
                 let standing = Standing::of_system(self.state()).or_else(|| Some(Standing::session_over(why)));
-                return self.noticed.set(standing);
+                return self.standing.set(standing);
             }
             Membership::Session(project) => project,
             Membership::Agent(project) => about.unwrap_or(project),
             Membership::Unrestricted | Membership::OtherAgentsSession(_) => about.unwrap_or(&self.project),
         };
-        self.noticed.set(Standing::of_project(self.state(), project));
+        self.standing.set(Standing::of_project(self.state(), project));
     }
 
     /// The state after all requests so far.

@@ -21,7 +21,7 @@ pub(super) fn settle(ctx: &Context, vault: &Vault, warnings: &mut Vec<String>) -
     if vault.look_at_m1(Some(&wanted_now))? == M1File::Current {
         return Ok(());
     }
-    let mut writer = vault.write(ctx.write_options(&vault.config()?.0))?;
+    let mut writer = vault.write(ctx.write_options(&vault.config()))?;
     let (_, state) = writer.view()?;
     rewrite(vault, wanted(&state), ctx.now.timestamp(), warnings)
 }

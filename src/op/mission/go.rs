@@ -294,7 +294,7 @@ impl MissionDriver<'_> {
 
     /// The command of a step, if it is set.
     fn configured_command(&self, step: RoundStep) -> Result<Option<String>> {
-        self.vault.config()?.0.command(step.setting())
+        self.vault.config().command(step.setting())
     }
 
     fn command(&self, step: RoundStep) -> Result<String> {

@@ -285,8 +285,7 @@ pub struct RebuildOutcome {
 /// Rebuilds index and projections from the events.
 pub fn rebuild(ctx: &Context) -> Result<RebuildOutcome> {
     let vault = ctx.open()?;
-    let (config, _) = vault.config()?;
-    let (snapshot, _) = vault.write(ctx.write_options(&config))?.rebuild()?;
+    let (snapshot, _) = vault.write(ctx.write_options(&vault.config()))?.rebuild()?;
     Ok(RebuildOutcome { events: snapshot.count, head: snapshot.head })
 }
 
@@ -312,8 +311,7 @@ pub fn snapshot(ctx: &Context, request: SnapshotRequest) -> Result<SnapshotOutco
         None => ctx.now.timestamp().to_string().replace([':', '-'], ""),
     };
     let vault = ctx.open()?;
-    let (config, _) = vault.config()?;
-    let mut writer = vault.write(ctx.write_options(&config))?;
+    let mut writer = vault.write(ctx.write_options(&vault.config()))?;
     let (snapshot, state) = writer.view()?;
     let document = json!({
         "schema": 1,

@@ -16,7 +16,7 @@ use crate::policy::project::ProjectActivity;
 use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
 
-pub use problems::Problem;
+pub use problems::{Problem, WATCHDOG_LOOP};
 
 names! {
     /// Whether work is in progress.

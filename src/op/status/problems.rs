@@ -16,6 +16,8 @@ use crate::vault::Vault;
 
 /// After this many intervals without a tick the watchdog counts as dead.
 const WATCHDOG_LATE_INTERVALS: u64 = 3;
+/// The command that starts a watchdog.
+pub const WATCHDOG_LOOP: &str = "hf-watchdog --every 60";
 /// How many problems of one sort are listed at most.
 const PROBLEMS_MAX: usize = 1000;
 
@@ -94,7 +96,7 @@ pub(super) fn find(
     found.overdue();
     found.stranded();
     found.hooks();
-    found.settings(vault);
+    found.settings();
     found.pauses();
     let notice = found.watchdog(vault)?;
     let unknown = Timestamp(i64::MAX);
@@ -239,9 +241,9 @@ impl Finder<'_> {
 
     fn hooks(&mut self) {}
 
-    fn settings(&mut self, vault: &Vault) {
-        if let Err(error) = vault.config_file() {
-            let what = format!("cannot be used; the settings recorded last remain in force: {error}");
+    fn settings(&mut self) {
+        if let Some(fault) = self.view.config().fault() {
+            let what = format!("cannot be used; the settings recorded last remain in force: {fault}");
             let remedy = Remedy::fixed("hf-config diff");
             self.add(ProblemKind::Settings, None, "hiveforge.config.yaml".to_owned(), what, remedy);
         }
@@ -269,7 +271,7 @@ impl Finder<'_> {
     /// A watchdog that is late, or that never ran although there is something to watch. Returns a notice if there is
     /// nothing to watch yet.
     fn watchdog(&mut self, vault: &Vault) -> Result<Option<String>> {
-        let remedy = Remedy::fixed("hf-watchdog --every 60");
+        let remedy = Remedy::fixed(WATCHDOG_LOOP);
         let interval = self.view.config().count(Setting::WatchdogIntervalSeconds);
         let late_after = interval.saturating_mul(WATCHDOG_LATE_INTERVALS) as i64;
         let (since, what) = match vault.last_tick()? {

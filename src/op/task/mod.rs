@@ -229,7 +229,7 @@ pub fn assign(ctx: &Context, request: AssignRequest) -> Result<Recorded> {
 pub struct StartTaskRequest {
     /// The task.
     pub reference: String,
-    /// How long the run may take.
+    /// How long the run may take; default: from the settings.
     pub timeout_seconds: Option<u64>,
     /// Idempotency key.
     pub key: Option<String>,
@@ -257,7 +257,9 @@ pub fn start(ctx: &Context, request: StartTaskRequest) -> Result<StartTaskOutcom
             }
             return Ok(vec![Added { id: run.first_event, already: true }]);
         }
-        let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
+        // Recorded with the run, so that a later change of the settings does not change what was promised.
+        let limit = timeout_seconds.or_else(|| tx.config.limit(Setting::TaskTimeoutSeconds));
+        let payload = json!({"task_id": task.subject.id(), "timeout_seconds": limit});
         let request = Request { key: key.clone(), ..ctx.request(Kind::RunStarted, None, payload) };
         match tx.repeated(&request)? {
             Some(first) => Ok(vec![Added { id: first.asked.id, already: true }]),

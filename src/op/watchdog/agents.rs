@@ -98,7 +98,8 @@ fn check_one(
     tick.findings.extend(found);
     tick.agents.push(signs);
     if let Some(dir) = writable {
-        or_warn(tick, agent, dir.put_current_id(&tick.heartbeat_id));
+        // In the agent's own time zone.
+        or_warn(tick, agent, dir.put_current_id(&HeartbeatId::from_time(tick.now, offset)));
     }
     Ok(())
 }

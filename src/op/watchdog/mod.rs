@@ -129,7 +129,7 @@ struct TickRun<'a> {
 
 impl<'a> TickRun<'a> {
     fn new(ctx: &'a Context, vault: &'a Vault, mode: Mode) -> Result<Self> {
-        let (config, _) = vault.config()?;
+        let config = vault.config();
         let now = ctx.now.timestamp();
         let heartbeat_id = HeartbeatId::from_time(now, agent::offset(ctx, &config));
         Ok(TickRun {

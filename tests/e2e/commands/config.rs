@@ -38,7 +38,7 @@ fn a_changed_settings_file_is_recorded_before_it_takes_effect() {
     let diff = sh(&hive, "hf-config diff").expect_exit(1);
     assert_eq!(
         diff.all("SETTING_DIFFERS"),
-        ["agents.a.liveness.inactive_warn_seconds recorded=- file=5", "governance.lease_seconds recorded=900 file=60"]
+        ["agents.a.inactive_warn_seconds recorded=- file=5", "governance.lease_seconds recorded=900 file=60"]
     );
     // A reader judges by what the next writer would record.
     assert_eq!(

@@ -69,7 +69,10 @@ fn deepwork_refuses_invalid_declarations() {
         ("hf-deepwork start Long", "required"),
         ("hf-deepwork start --flexible --strict 5 Long", "cannot be used with"),
         ("hf-deepwork start --strict 0 Long", "0"),
-        ("hf-deepwork start --strict 241 Long", "241 minutes is too long; strict deep work has at most 240"),
+        (
+            "hf-deepwork start --strict 241 Long",
+            "241 minutes is too long; strict deep work can last at most 240 minutes",
+        ),
         ("hf-deepwork start --strict 5", "ACTIVITY"),
         ("hf-deepwork start --flexible Long --agent a/b", "an agent name"),
     ] {

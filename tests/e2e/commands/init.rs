@@ -12,7 +12,7 @@ fn init_makes_a_private_vault_with_its_first_event() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:INITIALIZED\nNEXT:NONE\nSUM:created a new vault with its first event\n\
-         EVENT_ID:<ulid>\nHASH:sha256:<digest>\nVAULT_ID:<random>\nVAULT:<dir>/Vault\n"
+         EVENT_ID:<ulid>\nHASH:sha256:<digest>\nVAULT_ID:<random>\nHIVE:hive\nVAULT:<dir>/Vault\n"
     );
     assert_eq!(reply.stderr, "");
     for (path, _) in hive.contents() {
@@ -29,7 +29,7 @@ fn a_second_init_changes_nothing() {
     let reply = hive.run("init", &[]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:EXISTS\nNEXT:NONE\nSUM:the vault already exists; nothing was changed\nVAULT:<dir>/Vault\n"
+        "EXIT:0\nSTATUS:EXISTS\nNEXT:NONE\nSUM:the vault already exists; nothing was changed\nHIVE:hive\nVAULT:<dir>/Vault\n"
     );
     assert_eq!(hive.contents(), before);
 }

@@ -13,6 +13,8 @@ use hiveforge::machine;
 use hiveforge::policy::settings::{Fallback, Setting};
 use hiveforge::reply::value::{Column, InText, Shape};
 use hiveforge::reply::{Key, Status, key, schema};
+use hiveforge::vault::config::UNUSED_SECTIONS;
+use serde_json::Value;
 
 use crate::support::test_vault::{Reply, TestVault, binary};
 
@@ -339,11 +341,18 @@ fn the_page_of_the_format_is_current() {
     out += ".SH SETTINGS\n";
     for setting in Setting::ALL {
         let default = match setting.fallback().value() {
-            serde_json::Value::String(text) => text,
-            other => other.to_string(),
+            Value::Null => "not set by default".to_owned(),
+            Value::String(text) if text.is_empty() => "not set by default".to_owned(),
+            Value::String(text) => format!("default {text}"),
+            other => format!("default {other}"),
         };
-        item(&mut out, setting.as_str(), &format!("{} (default {default})", setting.meaning()));
+        item(&mut out, setting.as_str(), &format!("{} ({default})", setting.meaning()));
     }
+    let own: Vec<&str> = Setting::ALL.iter().filter(|s| s.row().per_agent).map(|s| s.name()).collect();
+    item(&mut out, "agents.NAME", &format!("for this agent only, the liveness settings {}", own.join(", ")));
+    let reviewer = "command of this reviewer: reads a prompt and prints a reply (not set by default)";
+    item(&mut out, "reviewers.NAME.command", reviewer);
+    item(&mut out, &UNUSED_SECTIONS.join(", "), "accepted with a warning, but not used by this version");
     is_current(&man().join("hf-format.5"), &out);
 }
 

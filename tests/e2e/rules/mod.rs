@@ -16,6 +16,7 @@ mod machine_clock;
 mod older_vault;
 mod policy_audit;
 mod refusals;
+mod settings;
 mod timeouts;
 mod truth;
 mod verification_methods;

@@ -337,7 +337,10 @@ fn an_unknown_setting_is_a_warning() {
     let hive = TestVault::new();
     fs::write(hive.vault().join("hiveforge.config.yaml"), "governance:\n  max_retires: 8\n").unwrap();
     let reply = hive.propose("x");
-    assert_eq!(reply.stderr, "warning: hiveforge.config.yaml: unknown setting governance.max_retires\n");
+    assert_eq!(
+        reply.stderr,
+        "warning: hiveforge.config.yaml: unknown setting governance.max_retires; did you mean governance.max_retries?\n"
+    );
 }
 
 #[test]
