@@ -238,8 +238,7 @@ impl JobDir {
         self.dir.remove(WORD)
     }
 
-    /// Announces the directory of a job whose task is not recorded yet, so that `sweep` finds it if this process dies in
-    /// between.
+    /// Announces the directory of a job that is not recorded yet, so that `sweep` finds it if this process dies in between.
     pub fn announce(vault: &Path, task: &EntityId) -> Result<()> {
         let (akashic, _) = open_vault(vault)?.make_dir(AKASHIC)?;
         let (firing, _) = akashic.make_dir(FIRING)?;
@@ -247,7 +246,7 @@ impl JobDir {
         firing.make_file(task.as_str()).map(drop)
     }
 
-    /// Withdraws the announcement, because the task is recorded or the directory is gone. If this fails, `sweep` finds out.
+    /// Withdraws the announcement, because the job is recorded or the directory is gone. If this fails, `sweep` finds out.
     pub fn settle(vault: &Path, task: &EntityId) {
         let _ = announced(vault).and_then(|firing| firing.map_or(Ok(()), |firing| firing.remove(task.as_str())));
     }

@@ -119,7 +119,7 @@ pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &Exit
 /// Records an end that was missed: the exit record exists, or the supervisor is gone. Returns the state of the
 /// processes; none if the job has no directory.
 pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
-    let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
+    let Some(job) = JobDir::open(vault.path(), &id_of(task))?.filter(|_| task.is_job()) else { return Ok(None) };
     let run = run_of(task);
     let liveness = probe(&job, run.as_ref())?;
     let in_progress =

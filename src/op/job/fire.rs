@@ -14,11 +14,11 @@ use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result
 use crate::event::Kind;
 use crate::job::{Beat, JobDir, JobLock, RawText, Spec, SupervisorProgram, start_supervisor};
 use crate::machine::Phase;
-use crate::op::kernel::{Added, Transaction};
+use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::op::{Context, Recorded, random_ulid};
-use crate::policy::Request;
-use crate::policy::rules::{Blocker, blockers};
+use crate::policy::rules::{self, Blocker, blockers};
 use crate::policy::settings::Setting;
+use crate::policy::{Request, project};
 use crate::state::Entity;
 use crate::vault::Vault;
 
@@ -115,7 +115,8 @@ struct Firing<'a> {
 
 impl Firing<'_> {
     fn fire(mut self, mut tx: Transaction<'_>) -> Result<FireOutcome> {
-        let is_recorded = |task: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some();
+        let task = |id: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, id.clone()));
+        let is_recorded = |id: &EntityId| task(id).is_some_and(|task| task.is_job());
         JobDir::sweep(self.vault.path(), &is_recorded)?;
         let destructive = self.request.destructive || self.matches(&tx.config.texts(Setting::DestructiveCommands));
         if destructive {
@@ -129,9 +130,11 @@ impl Firing<'_> {
         if let Some(first) = tx.repeated(&Request { subject: None, ..asked.clone() })? {
             return self.outcome(first);
         }
+        self.check_may_queue(&tx, &asked)?;
         let subject = asked.subject.clone().unwrap_or_default();
         let id = EntityId::parse(subject.split_once(':').map_or("", |(_, id)| id))?;
-        let (path, is_new) = (self.vault.path(), self.request.task.is_none());
+        let path = self.vault.path();
+        let is_new = JobDir::open(path, &id)?.is_none();
         if is_new {
             JobDir::announce(path, &id)?;
         }
@@ -140,7 +143,7 @@ impl Firing<'_> {
         let (lock, first) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                // The task of a new job was not recorded, so its directory is removed. An existing task keeps its own.
+                // The job was not recorded, so its directory is removed. An earlier job of the same task keeps its own.
                 if is_new {
                     job.discard()?;
                     JobDir::settle(path, &id);
@@ -170,6 +173,18 @@ impl Firing<'_> {
         outcome.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
     }
 
+    /// Refuses a job while everything is stopped or its project is paused: it would start by itself when an operator
+    /// resumes the work.
+    fn check_may_queue(&self, tx: &Transaction<'_>, asked: &Request) -> Result<()> {
+        if is_stopped(tx.state()) {
+            return Err(rules::stopped(tx.state()));
+        }
+        match project::of_request(tx.state(), asked) {
+            Some(project) => project::check_may_queue(tx.state(), &project, &self.ctx.caller.actor),
+            None => Ok(()),
+        }
+    }
+
     /// Everything but the commit: lock, events, and the spec of the command.
     fn prepare(&self, tx: &mut Transaction<'_>, job: &JobDir, asked: Request) -> Result<(JobLock, Added)> {
         let lock = job.take_lock(LOCK_WAIT)?;
@@ -178,13 +193,11 @@ impl Firing<'_> {
         let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
         let task = tx.state().entity(&subject).expect("it was just created").into_owned();
         let turn = task.phase == Phase::Ready && queue::has_turn(tx.state(), &tx.config, &task);
-        let stopped =
-            tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped || queue::is_project_inactive(tx.state(), &task);
-        if turn && !stopped {
+        if turn {
             let holder = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
             tx.ask(self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
         }
-        if turn && !stopped || task.phase == Phase::Assigned {
+        if turn || task.phase == Phase::Assigned {
             tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds))?;
         }
         job.put_spec(&self.spec(tx, &run))?;

@@ -32,8 +32,8 @@ pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
 pub(super) use queue::wake;
 pub use supervise::{SuperviseRequest, supervise};
 pub use view::{
-    CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobsOutcome, ListJobsRequest, cancel, check,
-    list,
+    CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobWait, JobsOutcome, ListJobsRequest, cancel,
+    check, list,
 };
 pub(super) use view::{drain, liveness};
 

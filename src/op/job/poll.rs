@@ -38,9 +38,13 @@ pub enum PollOutcome {
         id: String,
         /// The name that hf-poll was called by, if it is a different one.
         called: Option<String>,
+        /// Whether only an operator can let it go on.
+        needs_operator: bool,
     },
     Fail {
         summary: String,
+        /// Whether an operator ended it, so that there is nothing to fix.
+        needs_operator: bool,
         last5: Vec<String>,
         logref: Option<String>,
     },
@@ -110,12 +114,13 @@ fn block(ctx: &Context, view: &JobView) -> PollOutcome {
         JobStanding::Done => PollOutcome::Done { summary, logref },
         JobStanding::Fail | JobStanding::Lost => {
             let last5 = view.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
-            PollOutcome::Fail { summary, last5, logref }
+            PollOutcome::Fail { summary, needs_operator: view.needs_operator(), last5, logref }
         }
         JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned => {
             let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
             let id = reference.unwrap_or_else(|| view.task.subject.to_string());
-            PollOutcome::Running { summary, id, called: ctx.host.poll_as.clone() }
+            let needs_operator = view.needs_operator();
+            PollOutcome::Running { summary, id, called: ctx.host.poll_as.clone(), needs_operator }
         }
     }
 }
@@ -139,12 +144,12 @@ fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &S
             }
             ForeignStatus::Failed { summary, last5 } => {
                 let summary = summary.unwrap_or_else(|| "Job failed".to_owned());
-                return Ok(PollOutcome::Fail { summary, last5, logref: None });
+                return Ok(PollOutcome::Fail { summary, needs_operator: false, last5, logref: None });
             }
             ForeignStatus::NotFound => return Ok(PollOutcome::NotFound),
             ForeignStatus::Running if left.is_zero() || signals.asked().is_some() => {
                 let (summary, called) = ("Still running".to_owned(), ctx.host.poll_as.clone());
-                return Ok(PollOutcome::Running { summary, id, called });
+                return Ok(PollOutcome::Running { summary, id, called, needs_operator: false });
             }
             ForeignStatus::Running => {
                 let pause = left.min(request.interval);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::supervise::STOPPED;
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
@@ -13,9 +14,11 @@ use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, k
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
+use crate::op::kernel::is_stopped;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::policy::project;
+use crate::policy::rules::{self, Blocker};
 use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
@@ -32,11 +35,74 @@ names! {
     }
 }
 
+/// What a queued job waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobWait {
+    /// A stop, with its reason.
+    Stop(String),
+    /// The pause of its project, with its time and reason.
+    Pause(String),
+    Approval,
+    Requirement,
+    Dependency,
+    Retry {
+        attempt: u64,
+        of: u64,
+    },
+    Turn,
+}
+
+impl JobWait {
+    fn of_task(state: &State, task: &Entity) -> JobWait {
+        if is_stopped(state) {
+            return JobWait::Stop(rules::stopped(state).message);
+        }
+        if let Some(why) = project::project_of(task).and_then(|project| project::why_paused(state, &project)) {
+            return JobWait::Pause(why);
+        }
+        let blockers = match task.phase {
+            Phase::Proposed => rules::blockers(state, task),
+            _ => Vec::new(),
+        };
+        if blockers.contains(&Blocker::Approval) {
+            return JobWait::Approval;
+        }
+        match blockers.first() {
+            Some(Blocker::Requirement(_)) => JobWait::Requirement,
+            Some(_) => JobWait::Dependency,
+            None if matches!(task.phase, Phase::Retrying | Phase::Assigned) => JobWait::Retry {
+                attempt: task.as_task().retry_count(),
+                of: task.as_task().max_retries().unwrap_or_default(),
+            },
+            None => JobWait::Turn,
+        }
+    }
+
+    /// Whether only an operator can let the job go on, so that waiting for it is not enough. A pause asks its agents to
+    /// leave by itself, and waiting through one is allowed.
+    pub fn needs_operator(&self) -> bool {
+        matches!(self, JobWait::Stop(_) | JobWait::Approval | JobWait::Requirement)
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            JobWait::Stop(why) | JobWait::Pause(why) => format!("Waiting: {why}"),
+            JobWait::Approval => "Waiting for an operator's approval".to_owned(),
+            JobWait::Requirement => "Waiting for its requirement to be approved".to_owned(),
+            JobWait::Dependency => "Waiting for another task".to_owned(),
+            JobWait::Retry { attempt, of } => format!("Waiting for retry {attempt} of {of}"),
+            JobWait::Turn => "Waiting for its turn".to_owned(),
+        }
+    }
+}
+
 /// One job.
 #[derive(Debug)]
 pub struct JobView {
     pub task: Entity,
     pub standing: JobStanding,
+    /// What it waits for, if it is queued.
+    pub waits_for: Option<JobWait>,
     pub run_id: Option<String>,
     pub logref: String,
     /// How its newest run ended, if it did.
@@ -52,16 +118,21 @@ impl JobView {
         matches!(self.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
     }
 
+    /// Whether only an operator can do something about it: it waits for one, or a stop ended it.
+    pub fn needs_operator(&self) -> bool {
+        match self.standing {
+            JobStanding::Queued => self.waits_for.as_ref().is_some_and(JobWait::needs_operator),
+            JobStanding::Fail => self.task.as_task().abort_reason() == Some(STOPPED),
+            _ => false,
+        }
+    }
+
     /// One sentence: the job's own last line, or its state.
     pub fn summary(&self) -> String {
         let own = self.record.as_ref().and_then(end::summary);
         let reason = || self.task.as_task().abort_reason().or(self.task.as_task().failure()).map(str::to_owned);
         match self.standing {
-            JobStanding::Queued => match (self.task.phase, self.task.as_task().is_destructive()) {
-                (Phase::Proposed, true) => "Waiting for an operator's approval".to_owned(),
-                (Phase::Proposed, false) => "Waiting for another task".to_owned(),
-                _ => "Waiting for its turn".to_owned(),
-            },
+            JobStanding::Queued => self.waits_for.as_ref().unwrap_or(&JobWait::Turn).sentence(),
             JobStanding::Running => "Still running".to_owned(),
             JobStanding::Orphaned => "Still running, without its supervisor".to_owned(),
             JobStanding::Done => own.unwrap_or_else(|| "Job finished".to_owned()),
@@ -96,18 +167,20 @@ struct RecordedJob {
     task: Entity,
     logref: String,
     started_at: Option<Timestamp>,
+    waits_for: JobWait,
 }
 
 impl RecordedJob {
     fn of_task(state: &State, task: Entity) -> Self {
         let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
         let started_at = run.and_then(|run| run.as_run().started_at());
-        RecordedJob { logref: newest_log(state, &task), task, started_at }
+        let waits_for = JobWait::of_task(state, &task);
+        RecordedJob { logref: newest_log(state, &task), task, started_at, waits_for }
     }
 }
 
 fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLiveness>) -> JobView {
-    let RecordedJob { task, logref, started_at } = known;
+    let RecordedJob { task, logref, started_at, waits_for } = known;
     let standing = match (task.phase, liveness) {
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
@@ -127,7 +200,8 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
         (None, _) => None,
     };
     let seconds = started_at.zip(until).map(|(from, until)| until.0.saturating_sub(from.0).max(0) as u64);
-    JobView { task, standing, run_id: run.map(|run| run.to_string()), logref, record, started_at, seconds }
+    let waits_for = Some(waits_for).filter(|_| standing == JobStanding::Queued);
+    JobView { task, standing, waits_for, run_id: run.map(|run| run.to_string()), logref, record, started_at, seconds }
 }
 
 /// The state of a job's processes, without recording anything; none if it has no directory.

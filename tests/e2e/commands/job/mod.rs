@@ -4,6 +4,7 @@ mod approval;
 mod detached;
 mod end;
 mod fire;
+mod held;
 mod hooks;
 mod lost;
 mod order;
