@@ -116,7 +116,7 @@ enum Verb {
         #[command(flatten)]
         actor: ActorArgs,
     },
-    /// Wait for jobs to end
+    /// Wait for jobs to end, or for other tasks
     Wait {
         /// The tasks of the jobs, such as T-0001 T-0002
         #[arg(required = true)]

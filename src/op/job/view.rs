@@ -103,6 +103,8 @@ pub struct JobView {
     pub standing: JobStanding,
     /// What it waits for, if it is queued.
     pub waits_for: Option<JobWait>,
+    /// Whether a supervisor takes care of it.
+    pub is_supervised: bool,
     pub run_id: Option<String>,
     pub logref: String,
     /// How its newest run ended, if it did.
@@ -142,8 +144,21 @@ impl JobView {
     }
 }
 
-/// The job of a task; records its end first if that was missed.
+/// A job; records its end first if that was missed. Refuses any other task.
 pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
+    let view = task_of(ctx, vault, reference)?;
+    match view.task.is_job() {
+        true => Ok(view),
+        false => {
+            let name = view.task.name();
+            let why = format!("{name} is a task, but not a job; hf-task show {name} shows its state");
+            Err(Error::usage(why).about(view.task.short_reference()))
+        }
+    }
+}
+
+/// A job or another task, with the state of its processes if it has any.
+pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let find = || {
         with_view(vault, |_, state| {
             let subject = state.find(reference, EntityType::Task)?;
@@ -181,6 +196,7 @@ impl RecordedJob {
 
 fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLiveness>) -> JobView {
     let RecordedJob { task, logref, started_at, waits_for } = known;
+    let is_supervised = liveness == Some(JobLiveness::Supervised);
     let standing = match (task.phase, liveness) {
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
@@ -201,7 +217,8 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
     };
     let seconds = started_at.zip(until).map(|(from, until)| until.0.saturating_sub(from.0).max(0) as u64);
     let waits_for = Some(waits_for).filter(|_| standing == JobStanding::Queued);
-    JobView { task, standing, waits_for, run_id: run.map(|run| run.to_string()), logref, record, started_at, seconds }
+    let run_id = run.map(|run| run.to_string());
+    JobView { task, standing, waits_for, is_supervised, run_id, logref, record, started_at, seconds }
 }
 
 /// The state of a job's processes, without recording anything; none if it has no directory.
@@ -307,9 +324,8 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
         return Ok(CancelOutcome { view, already_ended: true });
     }
-    let Some(job) = JobDir::open(vault.path(), &id_of(&view.task))? else {
-        return Err(Error::not_found(format!("{} is not a job", view.task.name())));
-    };
+    let missing = || Error::not_found(format!("the directory of {} is missing", view.task.name()));
+    let job = JobDir::open(vault.path(), &id_of(&view.task))?.ok_or_else(missing)?;
     let (config, _) = vault.config()?;
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     job.cancel(CancelReason::Cancelled)?;
