@@ -13,7 +13,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -144,6 +144,13 @@ impl JobDir {
     /// The lock file, not locked; `None` if the job never started.
     pub(super) fn lock_file(&self) -> Result<Option<File>> {
         self.dir.open_file(LOCK)
+    }
+
+    /// The number of the lock's file; none if there is no such file.
+    pub fn lock_inode(&self) -> Result<Option<u64>> {
+        let inode = |file: File| file.metadata().map(|found| found.ino());
+        let failed = |e| Error::system(format!("cannot read {}", self.dir.path().join(LOCK).display()), e);
+        self.lock_file()?.map(inode).transpose().map_err(failed)
     }
 
     /// Whether the vault still contains this job, with the lock that is held. If the job or the log is gone, nobody can

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{log_reference, queue};
 use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{Beat, JobDir, JobLock, RawText, Spec, SupervisorProgram, start_supervisor};
+use crate::job::{Beat, JobDir, JobLock, RawText, Spec, StartWith, SupervisorProgram, start_supervisor};
 use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::op::{Context, Recorded, random_ulid};
@@ -22,8 +22,8 @@ use crate::policy::{Request, project};
 use crate::state::Entity;
 use crate::vault::Vault;
 
-/// How long `fire` waits for the lock of a directory that no other process knows yet.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// How long to wait for a job's lock that no supervisor holds: somebody may be checking the job.
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Enough for a thread that makes one system call.
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -164,12 +164,9 @@ impl Firing<'_> {
         };
         JobDir::settle(path, &id);
         let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
-        let started = self.arguments(&id).and_then(|arguments| start_supervisor(&self.supervisor, lock, &arguments));
+        let started = start(&self.supervisor, self.vault, &id, lock, StartWith::CallersVariables);
         // The events are recorded, so an error is no longer a refusal: the job exists, and is lost at worst.
-        let outcome = started.and_then(|supervisor| {
-            reap_when_ended(supervisor);
-            self.outcome(done)
-        });
+        let outcome = started.and_then(|()| self.outcome(done));
         outcome.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
     }
 
@@ -200,7 +197,7 @@ impl Firing<'_> {
         if turn || task.phase == Phase::Assigned {
             tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds))?;
         }
-        job.put_spec(&self.spec(tx, &run))?;
+        job.put_spec(&Spec { lock_inode: job.lock_inode()?, ..self.spec(tx, &run) })?;
         Ok((lock, first))
     }
 
@@ -298,21 +295,16 @@ impl Firing<'_> {
         Spec {
             argv: argv.iter().cloned().map(RawText).collect(),
             cwd: RawText(cwd.clone().into_os_string()),
-            env: env.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect(),
+            env: raw(env),
             timeout: timeout_seconds.map(Duration::from_secs),
             kill_grace: Duration::from_secs(tx.config.count(Setting::JobsKillGrace)),
             log_max_bytes: tx.config.count(Setting::JobsLogMaxBytes),
             heartbeat: Some(Duration::from_secs(tx.config.count(Setting::HeartbeatIntervalSeconds))),
             beat: *beat,
             extra,
+            kept_env: raw(&self.ctx.host.kept_env),
+            lock_inode: None,
         }
-    }
-
-    /// The arguments of the supervisor. Paths are absolute, because it starts in another directory.
-    fn arguments(&self, id: &EntityId) -> Result<Vec<OsString>> {
-        let vault = std::path::absolute(self.vault.path())
-            .map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
-        Ok(vec!["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()])
     }
 
     fn outcome(&self, recorded: Recorded) -> Result<FireOutcome> {
@@ -329,11 +321,31 @@ impl Firing<'_> {
     }
 }
 
+/// Starts the supervisor of a job, which takes over the job's lock.
+pub(super) fn start(
+    supervisor: &SupervisorProgram,
+    vault: &Vault,
+    id: &EntityId,
+    lock: JobLock,
+    with: StartWith<'_>,
+) -> Result<()> {
+    // Absolute, because it starts in another directory.
+    let vault =
+        std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
+    let arguments = ["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()];
+    start_supervisor(supervisor, lock, &arguments, with).map(reap_when_ended)
+}
+
 /// Reaps a supervisor when it ends, so that a program that fires many jobs does not collect zombies. Best effort: a
 /// command exits long before that, and then init reaps its supervisor.
 fn reap_when_ended(mut supervisor: Child) {
     let reap = move || drop(supervisor.wait());
     let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(reap);
+}
+
+/// Variables as a spec has them.
+fn raw(variables: &[(OsString, OsString)]) -> Vec<(RawText, RawText)> {
+    variables.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect()
 }
 
 fn is_program(path: &Path) -> bool {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::settle::{LOST, is_in_progress, settle};
 use super::supervise::STOPPED;
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
@@ -13,10 +14,7 @@ use crate::event::Kind;
 use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, wait_for_end};
 use crate::machine::Phase;
 use crate::op::Context;
-use crate::op::kernel::Transaction;
-use crate::op::kernel::is_stopped;
-use crate::op::kernel::record_one;
-use crate::op::kernel::with_view;
+use crate::op::kernel::{Mode, Transaction, is_stopped, record_one, with_view};
 use crate::policy::project;
 use crate::policy::rules::{self, Blocker};
 use crate::policy::settings::Setting;
@@ -138,7 +136,9 @@ impl JobView {
             JobStanding::Running => "Still running".to_owned(),
             JobStanding::Orphaned => "Still running, without its supervisor".to_owned(),
             JobStanding::Done => own.unwrap_or_else(|| "Job finished".to_owned()),
-            JobStanding::Lost => "Job was lost with its supervisor".to_owned(),
+            JobStanding::Lost => {
+                format!("Job was lost with its supervisor{}", gave_up(&self.task).unwrap_or_default())
+            }
             JobStanding::Fail => own.or_else(reason).unwrap_or_else(|| "Job failed".to_owned()),
         }
     }
@@ -168,8 +168,8 @@ pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<J
     };
     let task = find()?.task;
     // In a read-only vault the end cannot be recorded, but the job can be shown.
-    let liveness = match end::settle(ctx, vault, &task) {
-        Ok(liveness) => liveness,
+    let liveness = match settle(ctx, vault, &task, Mode::Write) {
+        Ok(settled) => settled.liveness,
         Err(_) => {
             JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
         }
@@ -201,7 +201,7 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
         (Phase::Archived, _) if task.as_task().succeeded_at().is_some() => JobStanding::Done,
-        (Phase::Aborted, _) if task.as_task().abort_reason() == Some("lost") => JobStanding::Lost,
+        (Phase::Aborted, _) if gave_up(&task).is_some() => JobStanding::Lost,
         (Phase::Aborted | Phase::Archived | Phase::Failed, _) => JobStanding::Fail,
         (_, Some(JobLiveness::Lost)) => JobStanding::Lost,
         (Phase::Running, _) => JobStanding::Running,
@@ -221,9 +221,10 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
     JobView { task, standing, waits_for, is_supervised, run_id, logref, record, started_at, seconds }
 }
 
-/// The state of a job's processes, without recording anything; none if it has no directory.
-pub fn liveness(vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
-    JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
+/// What follows `lost` in the reason for the end of a lost job: nothing, or after how many retries it was given up.
+fn gave_up(task: &Entity) -> Option<&str> {
+    let rest = task.as_task().abort_reason()?.strip_prefix(LOST)?;
+    (rest.is_empty() || rest.starts_with("; gave up")).then_some(rest)
 }
 
 /// A job to check.
@@ -315,31 +316,38 @@ pub struct CancelOutcome {
 pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let CancelRequest { reference } = request;
     let vault = ctx.open()?;
-    let view = job_of(ctx, &vault, &reference)?;
-    check_membership(ctx, &vault, &view.task)?;
-    let holder = view.task.as_task().recorded_holder().unwrap_or_default();
+    let found = with_view(&vault, |_, state| {
+        let subject = state.find(&reference, EntityType::Task)?;
+        Ok(state.entity(&subject).expect("it was resolved").into_owned())
+    })?;
+    if !found.is_job() {
+        return job_of(ctx, &vault, &reference).map(|view| CancelOutcome { view, already_ended: true });
+    }
+    check_membership(ctx, &vault, &found)?;
+    let holder = found.as_task().recorded_holder().unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
-        return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
+        return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", found.name())));
     }
-    if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
-        return Ok(CancelOutcome { view, already_ended: true });
+    if !is_in_progress(&found) {
+        return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true });
     }
-    let missing = || Error::not_found(format!("the directory of {} is missing", view.task.name()));
-    let job = JobDir::open(vault.path(), &id_of(&view.task))?.ok_or_else(missing)?;
+    let missing = || Error::not_found(format!("the directory of {} is missing", found.name()));
+    let job = JobDir::open(vault.path(), &id_of(&found))?.ok_or_else(missing)?;
     let (config, _) = vault.config()?;
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
+    // First, so that a job without a supervisor is not retried by whoever looks at it, even by this command.
     job.cancel(CancelReason::Cancelled)?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
-    end_orphan(&job, run_of(&view.task).as_ref(), grace)?;
-    let view = job_of(ctx, &vault, &reference)?;
-    if matches!(view.task.phase, Phase::Running | Phase::Assigned | Phase::Ready | Phase::Proposed | Phase::Retrying)
-        && view.standing != JobStanding::Orphaned
-    {
+    end_orphan(&job, run_of(&found).as_ref(), grace)?;
+    let mut view = job_of(ctx, &vault, &reference)?;
+    if is_in_progress(&view.task) && view.standing != JobStanding::Orphaned {
         // No supervisor is left to record the end.
         let reason = json!({"reason": CancelReason::Cancelled.as_str()});
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
+        view = job_of(ctx, &vault, &reference)?;
     }
-    Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: false })
+    let was_cancelled = view.task.as_task().abort_reason() == Some(CancelReason::Cancelled.as_str());
+    Ok(CancelOutcome { already_ended: view.is_over() && !was_cancelled, view })
 }
 
 /// Checks the caller's session and project. Needed here because processes are ended before anything is recorded.

@@ -9,4 +9,5 @@ mod hooks;
 mod lost;
 mod order;
 mod output;
+mod retry;
 mod vault_gone;
