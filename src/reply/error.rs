@@ -23,6 +23,9 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
         ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),
+        ErrorKind::Corrupt if error.about.as_ref().is_some_and(|about| about.entity == EntityType::Artifact) => {
+            Next::run("hf-verify").word("--artifacts")
+        }
         ErrorKind::Corrupt => Next::run("hf-verify"),
         ErrorKind::NotFound => Next::run("hf-log").word("--last 20"),
         ErrorKind::Busy | ErrorKind::Uncertain { .. } => Next::None,

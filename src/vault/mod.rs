@@ -55,7 +55,7 @@ use crate::base::{Error, ErrorKind, Result, limits};
 use crate::state::State;
 
 pub use agents::{AgentDir, DeclarationEnd, LogFile};
-pub use artifacts::{ARTIFACTS, Incoming, hash_content};
+pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, hash_content, read_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
 pub use batch::Batch;
