@@ -335,7 +335,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let job = JobDir::open(vault.path(), &id_of(&found))?.ok_or_else(missing)?;
     let (config, _) = vault.config()?;
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
-    // First, so that a job without a supervisor is not retried by whoever looks at it, even by this command.
+    // First, so that no command retries a job without a supervisor, not even this one.
     job.cancel(CancelReason::Cancelled)?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&found).as_ref(), grace)?;
