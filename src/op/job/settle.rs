@@ -10,8 +10,8 @@
 //! If the task goes on after that, because a retry is left, a new supervisor runs it.
 //!
 //! Invariant: the job's lock is held from the last check until the new supervisor has it, so that the command never runs
-//! twice at a time (`a_lost_job_is_retried_once_however_many_notice`). A copy of a vault starts
-//! nothing (`a_copy_of_a_vault_runs_nothing`).
+//! twice at a time (`a_lost_job_is_retried_once_however_many_notice`). A copy of a vault starts nothing
+//! (`a_copy_of_a_vault_runs_nothing`).
 
 use std::ffi::OsString;
 

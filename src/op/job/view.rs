@@ -43,10 +43,8 @@ pub enum JobWait {
     Approval,
     Requirement,
     Dependency,
-    Retry {
-        attempt: u64,
-        of: u64,
-    },
+    /// The start of its nth retry.
+    Retry(u64),
     Turn,
 }
 
@@ -68,11 +66,10 @@ impl JobWait {
         match blockers.first() {
             Some(Blocker::Requirement(_)) => JobWait::Requirement,
             Some(_) => JobWait::Dependency,
-            None if matches!(task.phase, Phase::Retrying | Phase::Assigned) => JobWait::Retry {
-                attempt: task.as_task().retry_count(),
-                of: task.as_task().max_retries().unwrap_or_default(),
+            None => match task.as_task().retry_count() {
+                0 => JobWait::Turn,
+                retry => JobWait::Retry(retry),
             },
-            None => JobWait::Turn,
         }
     }
 
@@ -88,7 +85,7 @@ impl JobWait {
             JobWait::Approval => "Waiting for an operator's approval".to_owned(),
             JobWait::Requirement => "Waiting for its requirement to be approved".to_owned(),
             JobWait::Dependency => "Waiting for another task".to_owned(),
-            JobWait::Retry { attempt, of } => format!("Waiting for retry {attempt} of {of}"),
+            JobWait::Retry(retry) => format!("Waiting for retry {retry}"),
             JobWait::Turn => "Waiting for its turn".to_owned(),
         }
     }

@@ -178,9 +178,14 @@ impl<'a> TickRun<'a> {
                     (None, None)
                 }
             };
-            let supervised = liveness == Some(JobLiveness::Supervised);
-            let supervisor = if supervised { SupervisorState::Supervised } else { SupervisorState::Unsupervised };
-            self.machine.jobs.insert(EntityId::parse(task.subject.id())?, supervisor);
+            let supervisor = match liveness {
+                Some(JobLiveness::Supervised) => SupervisorState::Supervised,
+                _ => SupervisorState::Unsupervised,
+            };
+            // What is settled here, or would be, is not due as well.
+            if lost.is_none() && !matches!(liveness, Some(JobLiveness::Ended(_))) {
+                self.machine.jobs.insert(EntityId::parse(task.subject.id())?, supervisor);
+            }
             match lost {
                 Some(LostJob::ForGood) => self.report(Code::JobLost, task.subject.clone(), Level::Error, 0),
                 // Somebody should know, but it goes on.
