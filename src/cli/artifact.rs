@@ -11,7 +11,9 @@ use super::main::{has_subcommand, has_out_file};
 use super::{Command, Output, StdoutWriter};
 use crate::base::{EntityType, Error};
 use crate::event::kind::ARTIFACT_KINDS;
-use crate::op::artifact::{self, GetOutcome, GetRequest, InvalidateRequest, PutRequest, ValidateRequest};
+use crate::op::artifact::{
+    self, DeclareRequest, GetOutcome, GetRequest, InvalidateRequest, PutRequest, RepairRequest, ValidateRequest,
+};
 use crate::op::{self, Context, ListRequest, ShowRequest, project};
 use crate::reply::Replies;
 
@@ -22,12 +24,16 @@ use crate::reply::Replies;
     version,
     after_help = "Examples:
   hf-artifact put form.py --for T-0001
+  hf-artifact declare spec.md --for T-0001
+  hf-artifact put spec.md --declared ART-0003
   hf-artifact get ART-0001 > form.py
   hf-artifact validate ART-0001
   hf-artifact invalidate ART-0002 --reason 'The tests fail'
   hf-artifact list
 
-The hash is checked on every read; get fails with exit code 4 if the stored file is damaged."
+The hash is checked on every read; get fails with exit code 4 if the stored file is damaged. The manifest beside it \
+follows from the log: get and hf-verify --artifacts compare the two, and repair writes the manifest again and moves \
+the wrong one to Akashic/quarantine/."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -48,6 +54,22 @@ enum Verb {
         /// The task that produced the file, such as T-0001
         #[arg(long = "for", value_name = "REF")]
         task: Option<String>,
+        /// The artifact that was declared for this file, such as ART-0001 [default: a new one]
+        #[arg(long, value_name = "REF", conflicts_with_all = ["kind", "task"])]
+        declared: Option<String>,
+        #[command(flatten)]
+        write: WriteArgs,
+    },
+    /// Declare an artifact that does not exist yet; put --declared stores it
+    Declare {
+        /// The name of the file, such as form.py
+        name: String,
+        /// The kind of content [default: guessed from the name]
+        #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(ARTIFACT_KINDS))]
+        kind: Option<String>,
+        /// The task that will produce the file, such as T-0001
+        #[arg(long = "for", value_name = "REF")]
+        task: Option<String>,
         #[command(flatten)]
         write: WriteArgs,
     },
@@ -61,6 +83,11 @@ enum Verb {
     },
     /// Show what is recorded about an artifact
     Show {
+        /// The artifact, such as ART-0001
+        reference: String,
+    },
+    /// Restore the manifest of an artifact from the log, if it is missing or wrong
+    Repair {
         /// The artifact, such as ART-0001
         reference: String,
     },
@@ -100,11 +127,15 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
         Ok(match self.verb {
-            Verb::Put { file, kind, task, write } => {
-                return put(ctx, &file, PutRequest { kind, task, key: write.key, ..PutRequest::default() });
+            Verb::Put { file, kind, task, declared, write } => {
+                return put(ctx, &file, PutRequest { kind, task, declared, key: write.key, ..PutRequest::default() });
+            }
+            Verb::Declare { name, kind, task, write } => {
+                artifact::declare(ctx, DeclareRequest { name, kind, task, key: write.key })?.into()
             }
             Verb::Get { reference, out: file } => return get(ctx, GetRequest { reference }, file.as_deref(), out),
             Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Artifact] })?.into(),
+            Verb::Repair { reference } => artifact::repair(ctx, RepairRequest { reference })?.into(),
             Verb::Validate { reference, write } => {
                 artifact::validate(ctx, ValidateRequest { reference, key: write.key })?.into()
             }

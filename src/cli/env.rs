@@ -1,6 +1,7 @@
 //! The environment and the clock. Nothing else reads environment variables; commands that wait read the clock again,
 //! through the functions in `Host`.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,7 +52,9 @@ pub struct Environment {
     vault: Option<PathBuf>,
     check_cmd: Option<String>,
     poll_as: Option<String>,
-    search_path: Option<std::ffi::OsString>,
+    search_path: Option<OsString>,
+    kept: Vec<(OsString, OsString)>,
+    clock_variables: Vec<(OsString, OsString)>,
     works: Option<PathBuf>,
     project: Option<String>,
     login: String,
@@ -61,6 +64,14 @@ pub struct Environment {
     /// Where a debug build also writes every reply as JSON, for tests that validate it against the schema.
     pub replies: Option<PathBuf>,
 }
+
+/// Variables that a job keeps if its supervisor is lost and another one runs it: where programs, files and the vault
+/// are, who runs it, and how it prints. The others may be secrets, and are not written to a file.
+const KEPT_VARIABLES: &[&str] =
+    &["HOME", "HIVEFORGE_VAULT_PATH", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
+const KEPT_PREFIXES: &[&str] = &["HF_", "LC_"];
+/// Variables that set the clock in a debug build.
+const CLOCK_VARIABLES: &[&str] = &["HF_NOW", "HF_STEPPED", "HF_SLEPT", "HF_BOOT"];
 
 /// Variables that only the shell of an agent or a job has.
 const AGENT_VARIABLES: &[&str] = &["HF_AGENT", "HF_SESSION", "HF_RUN_ID", "HF_TASK_ID"];
@@ -89,6 +100,8 @@ impl Environment {
             check_cmd: var("HF_CHECK_CMD"),
             poll_as: var("HF_POLL_AS"),
             search_path: std::env::var_os("PATH"),
+            kept: std::env::vars_os().filter(|(name, _)| is_kept(name)).collect(),
+            clock_variables: std::env::vars_os().filter(|(name, _)| is_one_of(name, CLOCK_VARIABLES)).collect(),
             works: path("HF_WORKS"),
             project: path("HF_PROJECT").map(|name| name.to_string_lossy().into_owned()),
             login: var("LOGNAME")
@@ -148,6 +161,8 @@ impl Environment {
                 check_cmd: self.check_cmd.clone(),
                 poll_as: self.poll_as.clone(),
                 search_path: self.search_path.clone(),
+                kept_env: self.kept.clone(),
+                clock_env: self.clock_variables.clone(),
                 works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.directory.join(works)),
                 utc_offset_seconds: local_offset_seconds(self.now),
                 clocks,
@@ -189,6 +204,16 @@ impl Environment {
             ))
         })
     }
+}
+
+fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
+    name.to_str().is_some_and(|name| names.contains(&name))
+}
+
+fn is_kept(name: &OsStr) -> bool {
+    let has_prefix = |name: &str| KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let is_named = is_one_of(name, KEPT_VARIABLES) || name.to_str().is_some_and(has_prefix);
+    is_named && !is_one_of(name, CLOCK_VARIABLES)
 }
 
 /// The running program, even if its file was replaced or deleted.

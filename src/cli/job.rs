@@ -31,7 +31,12 @@ use crate::reply::Replies;
   hf-job list --running
   hf-job cancel T-0002
 
-A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit."
+A job is a task whose work is a command. hf-poll also waits for one, for callers with a time limit.
+
+A job whose supervisor was killed is lost. If it has retries left, the next hf-poll, hf-job or hf-watchdog starts it \
+again, never while a process of it is alive. It then has the variables given with --env, and of the caller's only \
+PATH, HOME, USER, LOGNAME, SHELL, LANG, TZ, TMPDIR and those whose names begin with LC_ or HF_: others may be \
+secrets, and are not stored."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -58,7 +63,7 @@ struct FireArgs {
     /// Stop the command after this time, such as 90s or 2h [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
     timeout: Option<u64>,
-    /// Retry up to N times after a transient failure
+    /// Retry up to N times: after an exit code in jobs.transient_exit_codes, a signal, or the loss of the supervisor
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u64,
     /// Run the command in this directory [default: the current directory]
@@ -116,7 +121,7 @@ enum Verb {
         #[command(flatten)]
         actor: ActorArgs,
     },
-    /// Wait for jobs to end
+    /// Wait for jobs to end, or for other tasks
     Wait {
         /// The tasks of the jobs, such as T-0001 T-0002
         #[arg(required = true)]

@@ -20,8 +20,8 @@ use crate::op::job::{self, PollRequest};
   hf-poll T-0001 15 60               wait up to a minute
 
 The process always exits 0. EXIT in the reply is 0 if the job is done, 1 if it failed, 2 if it is still running (run \
-NEXT as printed), 99 if it was not found, 64 if the request is invalid. NEXT:PATCH means: fix the problem, then \
-run it again."
+NEXT as printed), 99 if it was not found, 64 if the request is invalid or the task is not a job. NEXT:PATCH means: \
+fix the problem, then run it again. NEXT:ASK operator means: it waits for an operator, or a stop ended it."
 )]
 pub struct Args {
     /// The task of the job, such as T-0001, or the id of a job in another system (jobs.check_cmd)

@@ -7,7 +7,7 @@ use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::machine::Phase;
 use crate::op::task::{
-    self, AbortRequest, AssignRequest, ClaimRequest, ExplainRequest, FailRequest, HeartbeatRequest,
+    self, AbortRequest, ArchiveTaskRequest, AssignRequest, ClaimRequest, ExplainRequest, FailRequest, HeartbeatRequest,
     ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest,
 };
 use crate::op::{self, Context, ListRequest, ShowRequest, project};
@@ -135,6 +135,13 @@ enum Verb {
         #[command(flatten)]
         work: WorkArgs,
     },
+    /// Archive a task that has ended; it leaves the lists and can still be shown
+    Archive {
+        /// The task, such as T-0001
+        reference: String,
+        #[command(flatten)]
+        work: WorkArgs,
+    },
     /// List tasks
     List {
         /// Only tasks that can be claimed
@@ -143,7 +150,7 @@ enum Verb {
         /// Only tasks that you hold
         #[arg(long)]
         mine: bool,
-        /// Only tasks in this state, such as Running
+        /// Only tasks in this state, such as Running; Archived lists archived tasks, oldest first
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
         /// Only tasks of this requirement
@@ -201,6 +208,9 @@ impl Command for Args {
             Verb::Abort { reference, reason, work } => {
                 task::abort(ctx, AbortRequest { reference, reason, key: work.write.key })?.into()
             }
+            Verb::Archive { reference, work } => {
+                task::archive(ctx, ArchiveTaskRequest { reference, key: work.write.key })?.into()
+            }
             Verb::List { ready, mine, status, requirement, page } => {
                 let state = match ready {
                     true => Some(Phase::Ready),
@@ -209,10 +219,10 @@ impl Command for Args {
                     }
                 };
                 let made_for = requirement.map(|reference| (reference, EntityType::Requirement));
+                let archived = state == Some(Phase::Archived);
                 let held_by = mine.then(|| ctx.caller.actor.to_string());
                 let page = page.list_request(EntityType::Task, state.into_iter().collect());
-                let request = ListRequest { made_for, held_by, ..page };
-                project::list(ctx, request)?.into()
+                project::list(ctx, ListRequest { made_for, held_by, archived, ..page })?.into()
             }
             Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Task] })?.into(),
             Verb::Explain { reference } => task::explain(ctx, ExplainRequest { reference })?.into(),

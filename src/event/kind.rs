@@ -336,7 +336,7 @@ pub const TABLE: &[KindRow] = &[
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::ArtifactDeclared, ARTIFACT, &[required("kind", FieldType::OneOf(ARTIFACT_KINDS)), optional("filename", FieldType::Text), optional("task_id", FieldType::Id(EntityType::Task))], "an artifact will be made")
         .leaving(WhenLeaving::Paused).cause(Cause::Named(EntityType::Task, "task_id")),
-    row(Kind::ArtifactMaterialized, ARTIFACT, &[required("sha256", FieldType::Text), required("size_bytes", FieldType::Count), optional("path", FieldType::Text)], "its content was stored")
+    row(Kind::ArtifactMaterialized, ARTIFACT, &[required("sha256", FieldType::Text), required("size_bytes", FieldType::Count), optional("path", FieldType::Text), optional("mime_type", FieldType::Text), optional("language", FieldType::Text), optional("line_count", FieldType::Count)], "its content was stored")
         .leaving(WhenLeaving::Paused),
     row(Kind::ArtifactValidated, ARTIFACT, &[], "its content was checked and is good"),
     row(Kind::ArtifactInvalidated, ARTIFACT, &[optional("reason", FieldType::Text)], "its content was checked and is bad"),

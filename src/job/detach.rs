@@ -24,16 +24,33 @@ pub struct SupervisorProgram {
     pub program: PathBuf,
 }
 
+/// The variables that a supervisor starts with, and its command after it.
+#[derive(Clone, Copy, Debug)]
+pub enum StartWith<'a> {
+    /// Those of the caller, who fired the job.
+    CallersVariables,
+    /// Only these: the caller has nothing to do with the job.
+    Variables(&'a [(OsString, OsString)]),
+}
+
 /// The name of a supervisor in a list of processes.
 const SUPERVISOR_NAME: &str = "hf-job";
 
 /// Starts the supervisor of the job whose lock is given. The arguments must contain absolute paths only, because it starts
 /// in `/`. The caller has to wait for the child or exit: otherwise it stays a zombie after its end.
-pub fn start_supervisor(supervisor: &SupervisorProgram, lock: JobLock, arguments: &[OsString]) -> Result<Child> {
+pub fn start_supervisor(
+    supervisor: &SupervisorProgram,
+    lock: JobLock,
+    arguments: &[OsString],
+    with: StartWith<'_>,
+) -> Result<Child> {
     let failed = |e| Error::system("cannot start a supervisor", e);
     let stdin = lock.file().try_clone().map_err(failed)?;
     let mut command = Command::new(&supervisor.program);
     command.arg0(SUPERVISOR_NAME).args(arguments).current_dir("/");
+    if let StartWith::Variables(variables) = with {
+        command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+    }
     command.stdin(Stdio::from(stdin)).stdout(Stdio::null()).stderr(Stdio::null());
     birth::prepare(&mut command, Birth::Supervisor).map_err(failed)?;
     command.spawn().map_err(failed)

@@ -13,7 +13,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -146,6 +146,13 @@ impl JobDir {
         self.dir.open_file(LOCK)
     }
 
+    /// The number of the lock's file; none if there is no such file.
+    pub fn lock_inode(&self) -> Result<Option<u64>> {
+        let inode = |file: File| file.metadata().map(|found| found.ino());
+        let failed = |e| Error::system(format!("cannot read {}", self.dir.path().join(LOCK).display()), e);
+        self.lock_file()?.map(inode).transpose().map_err(failed)
+    }
+
     /// Whether the vault still contains this job, with the lock that is held. If the job or the log is gone, nobody can
     /// find the job, ask it to end, or record its result. Checked from the opened directory, because a vault that is moved
     /// takes its jobs along. If it cannot be checked, the job counts as kept.
@@ -238,8 +245,7 @@ impl JobDir {
         self.dir.remove(WORD)
     }
 
-    /// Announces the directory of a job whose task is not recorded yet, so that `sweep` finds it if this process dies in
-    /// between.
+    /// Announces the directory of a job that is not recorded yet, so that `sweep` finds it if this process dies in between.
     pub fn announce(vault: &Path, task: &EntityId) -> Result<()> {
         let (akashic, _) = open_vault(vault)?.make_dir(AKASHIC)?;
         let (firing, _) = akashic.make_dir(FIRING)?;
@@ -247,7 +253,7 @@ impl JobDir {
         firing.make_file(task.as_str()).map(drop)
     }
 
-    /// Withdraws the announcement, because the task is recorded or the directory is gone. If this fails, `sweep` finds out.
+    /// Withdraws the announcement, because the job is recorded or the directory is gone. If this fails, `sweep` finds out.
     pub fn settle(vault: &Path, task: &EntityId) {
         let _ = announced(vault).and_then(|firing| firing.map_or(Ok(()), |firing| firing.remove(task.as_str())));
     }

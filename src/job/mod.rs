@@ -56,13 +56,13 @@ mod wait;
 
 pub use ask::{Answer, ask};
 pub use clock::now as moment;
-pub use detach::{SupervisorProgram, start_supervisor, take_over};
+pub use detach::{StartWith, SupervisorProgram, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
 pub use files::{CancelReason, JobDir};
 pub use identity::Identity;
 pub use lock::JobLock;
 pub use orphan::kill_orphan;
-pub use probe::{JobLiveness, probe};
+pub use probe::{JobLiveness, probe, probe_locked};
 pub use run::{Halt, JobRun, Observer, RunOutcome};
 pub use signals::{Cancel, Signals};
 pub use spec::{Beat, RawText, Spec};

@@ -3,6 +3,7 @@
 use super::exit::ExitRecord;
 use super::files::JobDir;
 use super::identity::Identity;
+use super::lock::JobLock;
 use crate::base::{EntityId, Error, ErrorKind, Result};
 use crate::vault::lock::{self, LockMode};
 
@@ -24,9 +25,18 @@ pub fn probe(job: &JobDir, run_id: Option<&EntityId>) -> Result<JobLiveness> {
     let failed = |e| Error::system("cannot check a job's lock", e);
     let Some(lock) = job.lock_file()? else { return Ok(JobLiveness::Lost) };
     // Shared, so that probes do not block each other. Held to the end, so that no run starts in the meantime.
-    if !lock::try_acquire(&lock, LockMode::Shared).map_err(failed)? {
-        return Ok(JobLiveness::Supervised);
+    match lock::try_acquire(&lock, LockMode::Shared).map_err(failed)? {
+        true => unsupervised(job, run_id),
+        false => Ok(JobLiveness::Supervised),
     }
+}
+
+/// Checks a job whose lock the caller holds, so that it has no supervisor.
+pub fn probe_locked(job: &JobDir, _: &JobLock, run_id: Option<&EntityId>) -> Result<JobLiveness> {
+    unsupervised(job, run_id)
+}
+
+fn unsupervised(job: &JobDir, run_id: Option<&EntityId>) -> Result<JobLiveness> {
     let identity = whole(job.identity())?;
     let newest = identity.as_ref().map(|identity| EntityId::parse(&identity.run_id)).transpose()?;
     let Some(run_id) = run_id.or(newest.as_ref()) else { return Ok(JobLiveness::Lost) };

@@ -104,6 +104,13 @@ pub struct Spec {
     /// Data of the caller for the supervisor.
     #[serde(default)]
     pub extra: Map<String, Value>,
+    /// The variables that another supervisor starts with if the first one is lost. Not all of the caller's: some are
+    /// secrets, and this is a file.
+    #[serde(default)]
+    pub kept_env: Vec<(RawText, RawText)>,
+    /// The number of the lock's file, which a copy of the vault does not have: a copy runs nothing.
+    #[serde(default)]
+    pub lock_inode: Option<u64>,
 }
 
 #[cfg(test)]
@@ -124,6 +131,8 @@ mod tests {
             heartbeat: None,
             beat: Beat::Output,
             extra: serde_json::from_str(r#"{"retries":2}"#).unwrap(),
+            kept_env: vec![("PATH".into(), "/bin".into())],
+            lock_inode: Some(7),
         };
         assert_eq!(seal::open::<Spec>(&seal::seal(&spec)).unwrap(), spec);
     }

@@ -57,6 +57,8 @@ impl Fixture {
             heartbeat: None,
             beat: Beat::Timer,
             extra: Default::default(),
+            kept_env: Vec::new(),
+            lock_inode: None,
         }
     }
 
@@ -103,7 +105,7 @@ impl Fixture {
         let words: [OsString; 4] =
             ["job::tests::as_supervisor".into(), "--exact".into(), "--ignored".into(), self.vault().into()];
         let supervisor = SupervisorProgram { program: "/proc/self/exe".into() };
-        Pid::from_child(&start_supervisor(&supervisor, lock, &words).unwrap())
+        Pid::from_child(&start_supervisor(&supervisor, lock, &words, StartWith::CallersVariables).unwrap())
     }
 
     /// Waits until it is no longer supervised.

@@ -75,6 +75,8 @@ impl Host {
             check_cmd: None,
             poll_as: None,
             search_path: None,
+            kept_env: Vec::new(),
+            clock_env: Vec::new(),
             works: None,
             utc_offset_seconds: 0,
             find_follow_ups: FIND_FOLLOW_UPS,

@@ -8,7 +8,7 @@ use super::{Context, Recorded, job};
 use crate::base::{EntityId, EntityType, Error, Result, Subject};
 use crate::event::Kind;
 use crate::machine::Phase;
-use crate::op::kernel::{Transaction, View, is_stopped, with_view};
+use crate::op::kernel::{Mode, Transaction, View, is_stopped, with_view};
 use crate::policy::code::Code;
 use crate::policy::settings::Setting;
 use crate::policy::{project, rules};
@@ -180,7 +180,7 @@ fn settle(ctx: &Context, vault: &Vault, project: &Subject) -> Result<()> {
     // The view keeps the index in use, which a process that has the vault's lock may wait for.
     drop(view);
     for task in jobs {
-        job::settle(ctx, vault, &task)?;
+        job::settle(ctx, vault, &task, Mode::Write)?;
     }
     match sessions_due {
         true => Transaction::begin(ctx, vault)?.settle(std::slice::from_ref(project)),

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::artifact::ArtifactFindings;
 use super::kernel::View;
 use super::{Context, artifact, project, random_id};
 use crate::base::{Error, Reason, Result, Ulid};
@@ -22,7 +23,7 @@ pub struct VerifyRequest {
     pub projections: bool,
     /// Also replay the log against the rules.
     pub policy: bool,
-    /// Also check the content of every artifact.
+    /// Also check the content and the manifest of every artifact.
     pub artifacts: bool,
 }
 
@@ -36,8 +37,8 @@ pub struct VerifyOutcome {
     pub differences: Option<Vec<String>>,
     /// Events that break the rules; none if not checked.
     pub violations: Option<Vec<String>>,
-    /// Artifacts with damaged content; none if not checked.
-    pub damaged: Option<Vec<String>>,
+    /// What is wrong with artifacts; none if not checked.
+    pub artifacts: Option<ArtifactFindings>,
     /// Whether settings are recorded; none if the log is damaged or too long.
     pub settings: Option<bool>,
     /// How much is due and not recorded yet; none if the log is damaged or too long.
@@ -49,7 +50,9 @@ impl VerifyOutcome {
     /// Whether all checks passed.
     pub fn passed(&self) -> bool {
         let none = |found: &Option<Vec<String>>| found.as_ref().is_none_or(Vec::is_empty);
-        self.verified.passed() && none(&self.differences) && none(&self.violations) && none(&self.damaged)
+        let intact = |found: &ArtifactFindings| found.contents.is_empty() && found.manifests.is_empty();
+        let artifacts = self.artifacts.as_ref().is_none_or(intact);
+        self.verified.passed() && none(&self.differences) && none(&self.violations) && artifacts
     }
 }
 
@@ -65,13 +68,13 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     let differences =
         (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
-    let damaged = (request.artifacts && good).then(|| artifact::damaged_contents(&vault)).transpose()?;
+    let artifacts = (request.artifacts && good).then(|| artifact::check_all(&vault)).transpose()?;
     // A long log without an index is not read once more only for these two.
     let cheap = request.policy || verified.count < FOLD_MAX_EVENTS || vault.has_index();
     let view = (good && cheap).then(|| View::open(ctx, &vault).ok()).flatten();
     let settings = view.as_ref().map(|view| view.recorded_settings().is_some());
     let due = view.as_ref().map(|view| view.due.len());
-    Ok(VerifyOutcome { verified, differences, violations, damaged, settings, due, warnings })
+    Ok(VerifyOutcome { verified, differences, violations, artifacts, settings, due, warnings })
 }
 
 fn replay(vault: &Vault) -> Result<Vec<String>> {

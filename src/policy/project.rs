@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::rules::Step;
 use super::{Request, rules};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, Timestamp, text};
+use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, Timestamp, text};
 use crate::event::kind::{Ending, Opens, Starts, WhenLeaving};
 use crate::event::{Draft, Kind};
 use crate::machine::Phase;
@@ -152,6 +152,20 @@ pub fn check_may_continue(state: &State, entity: &Entity) -> Result<()> {
         Some(project) => Err(exit_requested(state, &project)),
         None => Ok(()),
     }
+}
+
+/// Refuses to queue a job in a paused project, where nothing may start; an agent is asked to leave.
+pub fn check_may_queue(state: &State, project: &Subject, actor: &Actor) -> Result<()> {
+    match why_paused(state, project) {
+        Some(_) if actor.kind == ActorKind::Agent => Err(exit_requested(state, project)),
+        Some(why) => Err(Error::refused(Reason::ProjectPaused, why)),
+        None => Ok(()),
+    }
+}
+
+/// Which project is paused, since when and why; none if it is not.
+pub fn why_paused(state: &State, project: &Subject) -> Option<String> {
+    (phase(state, project) == Phase::Paused).then(|| paused_message(state, project))
 }
 
 /// The project that a request is about. None while no project was ever recorded.

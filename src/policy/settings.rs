@@ -183,7 +183,7 @@ pub const TABLE: &[SettingRow] = &[
     row(Setting::JobsLogMaxBytes, Fallback::Count(10 * 1024 * 1024), "maximum size of a job's log; of a longer output the beginning and the end are kept"),
     row(Setting::JobsKillGrace, Fallback::CountOrZero(5), "seconds between asking a job to end and killing it"),
     row(Setting::JobsTransientExitCodes, Fallback::Counts(&[75]), "exit codes after which a job may be retried"),
-    row(Setting::JobsTransientSignals, Fallback::Counts(&[]), "signals after which a job may be retried"),
+    row(Setting::JobsTransientSignals, Fallback::Counts(&[]), "signals after which a job may be retried; all of them if the list is empty"),
     row(Setting::JobsOnFinish, Fallback::Text(""), "command that receives the report of every finished job on standard input"),
     row(Setting::JobsCheckCmd, Fallback::Text(""), "command that reports the state of a foreign job; {} is replaced by its id"),
     row(Setting::HooksTimeoutSeconds, Fallback::Count(30), "seconds after which a hook is killed"),

@@ -2,11 +2,15 @@
 //! error is about, never from its message: text from a log cannot influence them.
 
 use super::{Key, Next, Reply, Status};
-use crate::base::{Error, ErrorKind, Reason};
+use crate::base::{EntityType, Error, ErrorKind, Reason};
 
 /// The reply of `command` for an error of the library.
 pub fn of_error(error: &Error, command: &'static str) -> Reply {
     let next = match &error.kind {
+        // It exists, but is of another kind than the command is for.
+        ErrorKind::Usage if error.about.as_ref().is_some_and(|about| about.entity == EntityType::Task) => {
+            error.about.iter().fold(Next::run("hf-task").word("show"), |next, task| next.value(task))
+        }
         ErrorKind::Usage | ErrorKind::InvalidCursor | ErrorKind::LimitExceeded => Next::run(command).word("--help"),
         ErrorKind::Refused(Reason::NotYourTurn) => Next::run("hf-review").word("status"),
         ErrorKind::Refused(
@@ -19,6 +23,9 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
         ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),
+        ErrorKind::Corrupt if error.about.as_ref().is_some_and(|about| about.entity == EntityType::Artifact) => {
+            Next::run("hf-verify").word("--artifacts")
+        }
         ErrorKind::Corrupt => Next::run("hf-verify"),
         ErrorKind::NotFound => Next::run("hf-log").word("--last 20"),
         ErrorKind::Busy | ErrorKind::Uncertain { .. } => Next::None,

@@ -5,7 +5,7 @@ use crate::base::limits;
 use crate::base::text::{self, count_noun};
 use crate::job::{Ended, Need};
 use crate::op::job::{
-    CancelOutcome, FireOutcome, JobLogOutcome, JobStanding, JobView, JobsOutcome, PollOutcome, WaitOutcome,
+    CancelOutcome, FireOutcome, JobLogOutcome, JobStanding, JobView, JobWait, JobsOutcome, PollOutcome, WaitOutcome,
 };
 
 fn title(task: &crate::state::Entity) -> String {
@@ -59,10 +59,15 @@ impl Replies for JobView {
     fn reply(&self) -> Reply {
         let reply = about(status_of(self), self).with_json(Key::Job, Value::Rows(vec![job(self)]));
         let last5 = self.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
+        let next = match self.standing {
+            JobStanding::Done => Next::None,
+            _ if self.needs_operator() => Next::OPERATOR,
+            JobStanding::Fail | JobStanding::Lost => Next::Patch,
+            _ => poll(&self.task).unwrap_or(Next::None),
+        };
         match self.standing {
-            JobStanding::Fail | JobStanding::Lost => reply.next(Next::Patch).with_lines(Key::Last5, last5),
-            JobStanding::Done => reply,
-            _ => reply.next(poll(&self.task).unwrap_or(Next::None)),
+            JobStanding::Fail | JobStanding::Lost => reply.next(next).with_lines(Key::Last5, last5),
+            _ => reply.next(next),
         }
     }
 }
@@ -101,7 +106,17 @@ fn job(view: &JobView) -> Row {
 
 impl Replies for JobsOutcome {
     fn reply(&self) -> Reply {
-        Reply::new(Status::Ok, count_noun(self.jobs.len(), "job"))
+        let count = count_noun(self.jobs.len(), "job");
+        let stops = self.jobs.iter().filter_map(|view| match &view.waits_for {
+            Some(JobWait::Stop(why)) => Some(why),
+            _ => None,
+        });
+        let (sum, next) = match stops.clone().next() {
+            Some(why) => (format!("{count}; {} waiting: {why}", stops.count()), Next::OPERATOR),
+            None => (count, Next::None),
+        };
+        Reply::new(Status::Ok, sum)
+            .next(next)
             .with(Key::Count, self.jobs.len())
             .with_rows(Key::Job, self.jobs.iter().map(job))
     }
@@ -110,12 +125,15 @@ impl Replies for JobsOutcome {
 impl Replies for WaitOutcome {
     fn reply(&self) -> Reply {
         let is = |view: &&JobView, standing: &[JobStanding]| standing.contains(&view.standing);
-        let failed = self.jobs.iter().filter(|view| is(view, &[JobStanding::Fail, JobStanding::Lost])).count();
+        let failures = || self.jobs.iter().filter(|view| is(view, &[JobStanding::Fail, JobStanding::Lost]));
+        let failed = failures().count();
         let over = self.jobs.iter().filter(|view| is(view, &[JobStanding::Done])).count() + failed;
         let sum = format!("{over} of {} ended, {failed} failed", count_noun(self.jobs.len(), "job"));
         let (status, next) = match (self.fulfilled, failed) {
             (true, 0) => (Status::Done, Next::None),
+            (true, _) if failures().all(JobView::needs_operator) => (Status::Fail, Next::OPERATOR),
             (true, _) => (Status::Fail, Next::Patch),
+            (false, _) if self.jobs.iter().any(JobView::needs_operator) => (Status::Running, Next::OPERATOR),
             (false, _) => (Status::Running, again(self)),
         };
         Reply::new(status, sum).next(next).with_rows(Key::Job, self.jobs.iter().map(job))
@@ -145,11 +163,13 @@ impl Replies for PollOutcome {
             PollOutcome::Done { summary, logref } => {
                 Reply::new(Status::Done, summary).with_some(Key::Logref, logref.as_deref())
             }
-            PollOutcome::Running { summary, id, called } => {
-                Reply::new(Status::Running, summary).exit(POLL_RUNNING).next(Next::poll(called.as_deref(), id))
+            PollOutcome::Running { summary, id, called, needs_operator } => {
+                let again = Next::poll(called.as_deref(), id);
+                let next = if *needs_operator { Next::OPERATOR } else { again };
+                Reply::new(Status::Running, summary).exit(POLL_RUNNING).next(next)
             }
-            PollOutcome::Fail { summary, last5, logref } => Reply::new(Status::Fail, summary)
-                .next(Next::Patch)
+            PollOutcome::Fail { summary, needs_operator, last5, logref } => Reply::new(Status::Fail, summary)
+                .next(if *needs_operator { Next::OPERATOR } else { Next::Patch })
                 .with_lines(Key::Last5, last5.clone())
                 .with_some(Key::Logref, logref.as_deref()),
             PollOutcome::NotFound => Reply::new(Status::NotFound, "Job does not exist").exit(POLL_NOT_FOUND),

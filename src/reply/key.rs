@@ -236,7 +236,7 @@ keys! {
     Problem = "PROBLEM", "problems", Shape::Rows(PROBLEM), "a problem, most urgent first: since when, seconds since then, its kind, what it is about, what is wrong, and the command that deals with it";
     Metric = "METRIC", "metrics", Shape::Rows(METRIC), "a metric: name, value, how it is computed, and its target";
     Drained = "DRAINED", "drained", Shape::Flag, "whether no work is in progress any more: yes or no";
-    Artifacts = "ARTIFACTS", "artifacts", Shape::Text, "stored contents compared with their hashes: OK, CORRUPT or NOT_CHECKED";
+    Artifacts = "ARTIFACTS", "artifacts", Shape::Text, "stored contents and manifests compared with the log: OK, CORRUPT (a content), MANIFEST (only manifests; hf-artifact repair restores them) or NOT_CHECKED";
     Anomaly = "ANOMALY", "anomalies", Shape::Rows(ANOMALY), "a finding: code, subject, level, seconds";
     Did = "DID", "did", Shape::Rows(DID), "an action taken: event type and subject; for hf-deepwork migrate, the old and the new name";
     HeartbeatId = "HEARTBEAT_ID", "heartbeat_id", Shape::Text, "the current heartbeat id; use it from now on";

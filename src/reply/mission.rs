@@ -27,10 +27,13 @@ pub fn round(number: u64) -> Cell {
     Cell::NumberOf(number, limits::ROUNDS_MAX_COUNT)
 }
 
-/// Polls the task in progress; else the next step from the state file, if it is a safe command.
+/// Polls the job in progress, or shows the task; else the next step from the state file, if it is a safe command.
 fn next(view: &MissionView) -> Next {
-    if let Some(reference) = view.busy.as_ref().and_then(entity::plain_reference) {
-        return Next::run("hf-poll").value(&reference);
+    if let Some((task, reference)) = view.busy.as_ref().and_then(|task| Some((task, entity::plain_reference(task)?))) {
+        return match task.is_job() {
+            true => Next::run("hf-poll").value(&reference),
+            false => Next::run("hf-task").word("show").value(&reference),
+        };
     }
     match view.mission.phase {
         Phase::Running => Next::repeated(&view.m1.next_action),

@@ -40,9 +40,9 @@ statuses! {
     Recovered = "RECOVERED", 0, "damaged bytes were moved to quarantine";
     Intact = "INTACT", 0, "there was nothing to recover";
     BackedUp = "BACKED_UP", 0, "the copy is complete and verified";
-    Rebuilt = "REBUILT", 0, "the caches were rebuilt from the events";
+    Rebuilt = "REBUILT", 0, "the caches, or a manifest, were rebuilt from the events";
     Snapshot = "SNAPSHOT", 0, "the whole state was written to a file";
-    Consistent = "CONSISTENT", 0, "the caches match the events";
+    Consistent = "CONSISTENT", 0, "the caches, or a manifest, match the events";
     Recorded = "RECORDED", 0, "the event is recorded and durable";
     Claimed = "CLAIMED", 0, "the task is yours";
     Stored = "STORED", 0, "the content is stored";
@@ -50,7 +50,7 @@ statuses! {
     StoppedUnrecorded = "STOPPED_UNRECORDED", 0, "everything is stopped; the next command records it";
     Resumed = "RESUMED", 0, "work may continue";
     Healthy = "HEALTHY", 0, "nothing is wrong";
-    Warning = "WARNING", 0, "something may become a problem; nothing was recorded about it";
+    Warning = "WARNING", 0, "something may become a problem; no anomaly was recorded";
     Fired = "FIRED", 0, "the job was started or queued";
     Done = "DONE", 0, "the work succeeded";
     Queued = "QUEUED", 0, "the job is waiting for its turn";

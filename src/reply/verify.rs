@@ -2,6 +2,7 @@
 
 use super::{Key, Next, Replies, Reply, Status, project};
 use crate::base::text::count_noun;
+use crate::op::artifact::ArtifactFindings;
 use crate::op::{RecoverOutcome, VerifyOutcome};
 use crate::vault::{ChainVerdict, HeadVerdict};
 
@@ -23,7 +24,10 @@ impl VerifyOutcome {
         findings.extend(verified.tail_why.iter().map(|why| format!("after the published head: {why}")));
         let missing = verified.anchors.iter().filter(|anchor| !anchor.1);
         findings.extend(missing.map(|(head, _)| format!("the log has no event {head}")));
-        findings.extend([&self.differences, &self.damaged, &self.violations].into_iter().flatten().flatten().cloned());
+        findings.extend(self.differences.iter().flatten().cloned());
+        let artifacts = self.artifacts.iter().flat_map(|found| [&found.contents, &found.manifests]);
+        findings.extend(artifacts.flatten().cloned());
+        findings.extend(self.violations.iter().flatten().cloned());
         findings
     }
 }
@@ -34,6 +38,16 @@ fn verdict(found: &Option<Vec<String>>, bad: &'static str) -> &'static str {
         None => "NOT_CHECKED",
         Some(found) if found.is_empty() => "OK",
         Some(_) => bad,
+    }
+}
+
+/// The verdict on artifacts. A damaged content is worse than a manifest, which can be restored.
+fn artifacts(found: Option<&ArtifactFindings>) -> &'static str {
+    match found {
+        None => "NOT_CHECKED",
+        Some(found) if !found.contents.is_empty() => "CORRUPT",
+        Some(found) if !found.manifests.is_empty() => "MANIFEST",
+        Some(_) => "OK",
     }
 }
 
@@ -59,7 +73,7 @@ impl Replies for VerifyOutcome {
             .with(Key::Head, verified.head_verdict.as_str())
             .with(Key::Anchor, anchor)
             .with(Key::Projections, verdict(&self.differences, "DIFFERENT"))
-            .with(Key::Artifacts, verdict(&self.damaged, "CORRUPT"))
+            .with(Key::Artifacts, artifacts(self.artifacts.as_ref()))
             .with(Key::Policy, verdict(&self.violations, "VIOLATED"))
             .with_some(Key::Settings, self.settings.map(|recorded| if recorded { "RECORDED" } else { "UNRECORDED" }))
             .with_some(Key::Due, self.due)

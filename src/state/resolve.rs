@@ -85,6 +85,16 @@ impl State {
         found.into_values().take(limit).collect()
     }
 
+    /// The archived entities of a type that were created after the `after`th of it, in order of creation. Only lists
+    /// need them, so they have no index of their own: their numbers are tried in turn.
+    pub fn archived(&self, entity: EntityType, after: u64, limit: usize) -> Vec<Entity> {
+        let made = self.tally().made(entity);
+        let all = made.saturating_sub(self.tally().live(entity));
+        let numbered = (after.saturating_add(1)..=made).filter_map(|ordinal| self.nth(entity, ordinal));
+        let entities = numbered.filter_map(|subject| self.entity(&subject).map(Cow::into_owned));
+        entities.filter(|entity| entity.archived).take(limit.min(all as usize)).collect()
+    }
+
     /// The entities of a type that are in a phase and not archived, in order of creation.
     pub fn in_phase(&self, entity: EntityType, phase: machine::Phase, limit: usize) -> Vec<Entity> {
         let changed = || self.changes.entities.values().filter(|e| e.subject.entity == entity);

@@ -8,20 +8,23 @@
 //! log does not mention it.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::Vault;
 use super::files::{Dir, failed};
+use super::layout::{AKASHIC, QUARANTINE};
 use crate::base::{Digest, Error, Result};
 
 pub const ARTIFACTS: &str = "Artifacts";
-const MANIFEST: &str = "manifest.json";
+pub const MANIFEST: &str = "manifest.json";
 const INCOMING: &str = ".incoming";
 /// The future directory of the artifact, inside the directory of an incoming content.
 const NEW: &str = "new";
+/// A longer manifest is not one of ours, and is not read to its end.
+const MANIFEST_MAX_BYTES: u64 = 64 * 1024;
 /// Bytes in memory at a time.
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -110,18 +113,14 @@ impl Vault {
     fn write_content(&self, dir: &Dir, name: &str, from: &mut dyn Read) -> Result<(Digest, u64, Option<u64>)> {
         let (mut file, _) = dir.make_file(name)?;
         let wrong = |doing: &str, e| failed(doing, &dir.path().join(name), e);
-        let mut text = TextCheck { text: true, lines: 0, rest: Vec::new() };
-        let (sha256, size) = pump(from, &mut |piece| {
-            text.see(piece);
-            file.write_all(piece).map_err(|e| wrong("write", e))
-        })?;
+        let read = examine(from, &mut |piece| file.write_all(piece).map_err(|e| wrong("write", e)))?;
         file.sync_all().map_err(|e| wrong("sync", e))?;
-        Ok((sha256, size, text.lines()))
+        Ok(read)
     }
 
-    /// Gives a content its final name, with its manifest. `same` is an artifact with the same bytes, so that they are
-    /// stored once.
-    pub fn keep(&self, incoming: &Incoming, manifest: &Value, same: Option<(&str, &str)>) -> Result<()> {
+    /// Gives a content its final name, with its manifest. `id` is its artifact, which the log has no content for, and
+    /// `same` is an artifact with the same bytes, so that they are stored once.
+    pub fn keep(&self, incoming: &Incoming, id: &str, manifest: &Value, same: Option<(&str, &str)>) -> Result<()> {
         let artifacts = self.artifacts()?;
         let missing = || Error::system("cannot store the content", "it was removed");
         let dir = incoming.dir.dir(NEW)?.ok_or_else(missing)?;
@@ -131,11 +130,41 @@ impl Vault {
             // A file system without hard links stores two copies.
             let _ = dir.replace_by_link(&other, filename, &incoming.filename);
         }
-        let mut text = serde_json::to_string_pretty(manifest).expect("a JSON value");
-        text.push('\n');
-        dir.put(MANIFEST, text.as_bytes())?;
-        incoming.dir.move_to(NEW, &artifacts, &incoming.id)?;
+        dir.put(MANIFEST, &manifest_bytes(manifest))?;
+        // A process that died before it could record its content may have left it there.
+        forget(&artifacts, id)?;
+        incoming.dir.move_to(NEW, &artifacts, id)?;
         artifacts.sync()
+    }
+
+    /// The manifest of an artifact; none if it is missing.
+    pub fn manifest(&self, id: &str) -> Result<Option<Vec<u8>>> {
+        let Some(dir) = self.root.dir(ARTIFACTS)?.map(|dir| dir.dir(id)).transpose()?.flatten() else {
+            return Ok(None);
+        };
+        let Some(file) = dir.open_file(MANIFEST)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = file.take(MANIFEST_MAX_BYTES).read_to_end(&mut bytes);
+        read.map_err(|e| failed("read", &dir.path().join(MANIFEST), e))?;
+        Ok(Some(bytes))
+    }
+
+    /// Writes the manifest of an artifact again. What was in its place is moved to quarantine; returns its path there.
+    pub fn restore_manifest(&self, id: &str, manifest: &Value, unique: &str) -> Result<Option<String>> {
+        self.check_private()?;
+        let missing = || Error::not_found(format!("{ARTIFACTS}/{id} is missing"));
+        let dir = self.artifacts()?.dir(id)?.ok_or_else(missing)?;
+        dir.check_private()?;
+        let mut kept = None;
+        if dir.list()?.iter().any(|(name, _)| name == MANIFEST) {
+            let (quarantine, _) = self.akashic.make_dir(QUARANTINE)?;
+            let name = format!("manifest-{id}-{unique}.json");
+            dir.move_to(MANIFEST, &quarantine, &name)?;
+            quarantine.sync()?;
+            kept = Some(format!("{AKASHIC}/{QUARANTINE}/{name}"));
+        }
+        dir.put(MANIFEST, &manifest_bytes(manifest))?;
+        Ok(kept)
     }
 
     /// Marks the event of a content as recorded. If this fails, the next sweep finds out.
@@ -182,6 +211,12 @@ impl Vault {
     }
 }
 
+fn manifest_bytes(manifest: &Value) -> Vec<u8> {
+    let mut text = serde_json::to_string_pretty(manifest).expect("a JSON value");
+    text.push('\n');
+    text.into_bytes()
+}
+
 /// Removes a directory and the files in it.
 fn forget(parent: &Dir, name: &str) -> Result<()> {
     let Some(dir) = parent.dir(name)? else { return Ok(()) };
@@ -196,6 +231,22 @@ fn forget_incoming(incoming: &Dir, id: &str) -> Result<()> {
         forget(&dir, NEW)?;
     }
     incoming.remove_dir(id)
+}
+
+/// Passes a reader's bytes on. Returns their hash, their number, and the number of lines if they are text.
+fn examine(from: &mut dyn Read, to: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(Digest, u64, Option<u64>)> {
+    let mut text = TextCheck { text: true, lines: 0, rest: Vec::new() };
+    let (sha256, size) = pump(from, &mut |piece| {
+        text.see(piece);
+        to(piece)
+    })?;
+    Ok((sha256, size, text.lines()))
+}
+
+/// Reads a content from its beginning. Returns its hash, its size, and the number of lines if it is text.
+pub fn read_content(file: &mut File) -> Result<(Digest, u64, Option<u64>)> {
+    file.rewind().map_err(|e| Error::system("cannot read the content", e))?;
+    examine(file, &mut |_| Ok(()))
 }
 
 /// Reads a content and passes its bytes on. Returns their hash.

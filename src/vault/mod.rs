@@ -59,7 +59,7 @@ use crate::state::State;
 use config::Config;
 
 pub use agents::{AgentDir, DeclarationEnd, LogFile};
-pub use artifacts::{ARTIFACTS, Incoming, hash_content};
+pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, hash_content, read_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
 pub use batch::Batch;

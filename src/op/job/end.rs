@@ -1,12 +1,11 @@
-//! The end of a run: what it means for its task, and recording an end that was missed.
+//! The end of a run: what it means for its task.
 
 use serde_json::{Value, json};
 
 use super::supervise::STOPPED;
-use super::{id_of, run_of};
-use crate::base::{Actor, EntityId, EntityType, Result, Subject, text};
-use crate::event::Kind;
-use crate::job::{CancelReason, Ended, ExitRecord, JobDir, JobLiveness, probe};
+use crate::base::{EntityId, EntityType, Result, Subject, text};
+use crate::event::{Event, Kind};
+use crate::job::{CancelReason, Ended, ExitRecord};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
@@ -49,7 +48,6 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
     let failed = |class: &str| json!({"error_class": class, "reason": reason, "escalate": false});
     let finished =
         |success: bool, code: Option<i32>| json!({"success": success, "exit_code": code, "summary": summary(record)});
-    let listed = |setting, number: i32| config.counts(setting).contains(&(number as u64));
     match &record.ended {
         Ended::Exited { code: 0 } => {
             vec![
@@ -58,7 +56,8 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
             ]
         }
         Ended::Exited { code } => {
-            let class = if listed(Setting::JobsTransientExitCodes, *code) { "transient" } else { "permanent" };
+            let transient = config.counts(Setting::JobsTransientExitCodes).contains(&(*code as u64));
+            let class = if transient { "transient" } else { "permanent" };
             vec![
                 (About::Run, Kind::RunFinished, finished(false, Some(*code))),
                 (About::Task, Kind::TaskFailed, failed(class)),
@@ -71,7 +70,8 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
             ]
         }
         Ended::Signalled { signal } => {
-            let transient = listed(Setting::JobsTransientSignals, *signal);
+            let only = config.counts(Setting::JobsTransientSignals);
+            let transient = only.is_empty() || only.contains(&(*signal as u64));
             vec![(About::Run, Kind::RunCrashed, json!({"reason": reason, "transient": transient, "escalate": false}))]
         }
         Ended::TimedOut => vec![(About::Run, Kind::RunTimedOut, json!({"reason": "overtime"}))],
@@ -87,13 +87,13 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
     }
 }
 
-/// Records the end of a run, once.
-pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<()> {
+/// Records the end of a run, once. Returns what was recorded.
+pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<Vec<Event>> {
     let mut tx = Transaction::begin(ctx, vault)?;
     let run = Subject::new(EntityType::Run, EntityId::parse(&record.run_id)?);
     // A stop, or a watchdog, may have been first.
     if tx.state().phase_of(&run) != Phase::Running {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let steps = closing(record, &tx.config);
     let mut first = None;
@@ -105,51 +105,15 @@ pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &Exit
         let key = (n == 0).then(|| format!("{}:end", record.run_id));
         let request = Request { key, ..ctx.request(kind, Some(&subject), payload) };
         if n == 0 && tx.repeated(&request)?.is_some() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let asked = tx.ask(request)?;
         first.get_or_insert(asked.id);
     }
     match first {
-        Some(first) => tx.commit(first).map(drop),
-        None => Ok(()),
+        Some(first) => tx.commit(first).map(|done| done.events),
+        None => Ok(Vec::new()),
     }
-}
-
-/// Records an end that was missed: the exit record exists, or the supervisor is gone. Returns the state of the
-/// processes; none if the job has no directory.
-pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
-    let Some(job) = JobDir::open(vault.path(), &id_of(task))? else { return Ok(None) };
-    let run = run_of(task);
-    let liveness = probe(&job, run.as_ref())?;
-    let in_progress =
-        matches!(task.phase, Phase::Proposed | Phase::Ready | Phase::Assigned | Phase::Running | Phase::Retrying);
-    // The toolkit records this, not the actor that happens to run the command.
-    let ctx = &ctx.acting_as(Actor::core("jobs"));
-    match &liveness {
-        JobLiveness::Ended(found) if task.phase == Phase::Running => record(ctx, vault, &task.subject, found)?,
-        JobLiveness::Lost if in_progress => record_lost(ctx, vault, task)?,
-        // The run has ended and is recorded, but no supervisor is left to start the next one.
-        JobLiveness::Ended(_) if in_progress => record_lost(ctx, vault, task)?,
-        _ => {}
-    }
-    Ok(Some(liveness))
-}
-
-fn record_lost(ctx: &Context, vault: &Vault, task: &Entity) -> Result<()> {
-    let mut tx = Transaction::begin(ctx, vault)?;
-    let now = tx.state().entity(&task.subject).map(|task| task.into_owned());
-    // Another process may have recorded it first.
-    let Some(task) = now.filter(|now| now.last_event == task.last_event) else { return Ok(()) };
-    let run = run_of(&task).map(|run| Subject::new(EntityType::Run, run));
-    let asked = match run.filter(|run| tx.state().phase_of(run) == Phase::Running) {
-        Some(run) => {
-            let payload = json!({"reason": "lost", "transient": false});
-            tx.ask(ctx.request(Kind::RunCrashed, Some(&run.to_string()), payload))?
-        }
-        None => tx.ask(ctx.request(Kind::TaskAborted, Some(&task.subject.to_string()), json!({"reason": "lost"})))?,
-    };
-    tx.commit(asked.id).map(drop)
 }
 
 /// The input of a hook about a finished job.

@@ -12,18 +12,18 @@ use serde_json::{Map, Value, json};
 use super::{log_reference, queue};
 use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
-use crate::job::{Beat, JobDir, JobLock, RawText, Spec, SupervisorProgram, start_supervisor};
+use crate::job::{Beat, JobDir, JobLock, RawText, Spec, StartWith, SupervisorProgram, start_supervisor};
 use crate::machine::Phase;
-use crate::op::kernel::{Added, Transaction};
+use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::op::{Context, Recorded, random_ulid};
-use crate::policy::Request;
-use crate::policy::rules::{Blocker, blockers};
+use crate::policy::rules::{self, Blocker, blockers};
 use crate::policy::settings::Setting;
+use crate::policy::{Request, project};
 use crate::state::Entity;
 use crate::vault::Vault;
 
-/// How long `fire` waits for the lock of a directory that no other process knows yet.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// How long to wait for a job's lock that no supervisor holds: somebody may be checking the job.
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Enough for a thread that makes one system call.
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -115,7 +115,8 @@ struct Firing<'a> {
 
 impl Firing<'_> {
     fn fire(mut self, mut tx: Transaction<'_>) -> Result<FireOutcome> {
-        let is_recorded = |task: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, task.clone())).is_some();
+        let task = |id: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, id.clone()));
+        let is_recorded = |id: &EntityId| task(id).is_some_and(|task| task.is_job());
         JobDir::sweep(self.vault.path(), &is_recorded)?;
         let destructive = self.request.destructive || self.matches(&tx.config.texts(Setting::DestructiveCommands));
         if destructive {
@@ -129,9 +130,11 @@ impl Firing<'_> {
         if let Some(first) = tx.repeated(&Request { subject: None, ..asked.clone() })? {
             return self.outcome(first);
         }
+        self.check_may_queue(&tx, &asked)?;
         let subject = asked.subject.clone().unwrap_or_default();
         let id = EntityId::parse(subject.split_once(':').map_or("", |(_, id)| id))?;
-        let (path, is_new) = (self.vault.path(), self.request.task.is_none());
+        let path = self.vault.path();
+        let is_new = JobDir::open(path, &id)?.is_none();
         if is_new {
             JobDir::announce(path, &id)?;
         }
@@ -140,7 +143,7 @@ impl Firing<'_> {
         let (lock, first) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                // The task of a new job was not recorded, so its directory is removed. An existing task keeps its own.
+                // The job was not recorded, so its directory is removed. An earlier job of the same task keeps its own.
                 if is_new {
                     job.discard()?;
                     JobDir::settle(path, &id);
@@ -161,13 +164,22 @@ impl Firing<'_> {
         };
         JobDir::settle(path, &id);
         let key = done.asked.key.clone().unwrap_or_else(|| done.asked.id.to_string());
-        let started = self.arguments(&id).and_then(|arguments| start_supervisor(&self.supervisor, lock, &arguments));
+        let started = start(&self.supervisor, self.vault, &id, lock, StartWith::CallersVariables);
         // The events are recorded, so an error is no longer a refusal: the job exists, and is lost at worst.
-        let outcome = started.and_then(|supervisor| {
-            reap_when_ended(supervisor);
-            self.outcome(done)
-        });
+        let outcome = started.and_then(|()| self.outcome(done));
         outcome.map_err(|error| Error::new(ErrorKind::Uncertain { key }, error.message))
+    }
+
+    /// Refuses a job while everything is stopped or its project is paused: it would start by itself when an operator
+    /// resumes the work.
+    fn check_may_queue(&self, tx: &Transaction<'_>, asked: &Request) -> Result<()> {
+        if is_stopped(tx.state()) {
+            return Err(rules::stopped(tx.state()));
+        }
+        match project::of_request(tx.state(), asked) {
+            Some(project) => project::check_may_queue(tx.state(), &project, &self.ctx.caller.actor),
+            None => Ok(()),
+        }
     }
 
     /// Everything but the commit: lock, events, and the spec of the command.
@@ -178,16 +190,14 @@ impl Firing<'_> {
         let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
         let task = tx.state().entity(&subject).expect("it was just created").into_owned();
         let turn = task.phase == Phase::Ready && queue::has_turn(tx.state(), &tx.config, &task);
-        let stopped =
-            tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped || queue::is_project_inactive(tx.state(), &task);
-        if turn && !stopped {
+        if turn {
             let holder = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
             tx.ask(self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
         }
-        if turn && !stopped || task.phase == Phase::Assigned {
+        if turn || task.phase == Phase::Assigned {
             tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds))?;
         }
-        job.put_spec(&self.spec(tx, &run))?;
+        job.put_spec(&Spec { lock_inode: job.lock_inode()?, ..self.spec(tx, &run) })?;
         Ok((lock, first))
     }
 
@@ -285,21 +295,16 @@ impl Firing<'_> {
         Spec {
             argv: argv.iter().cloned().map(RawText).collect(),
             cwd: RawText(cwd.clone().into_os_string()),
-            env: env.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect(),
+            env: raw(env),
             timeout: timeout_seconds.map(Duration::from_secs),
             kill_grace: Duration::from_secs(tx.config.count(Setting::JobsKillGrace)),
             log_max_bytes: tx.config.count(Setting::JobsLogMaxBytes),
             heartbeat: Some(Duration::from_secs(tx.config.count(Setting::HeartbeatIntervalSeconds))),
             beat: *beat,
             extra,
+            kept_env: raw(&self.ctx.host.kept_env),
+            lock_inode: None,
         }
-    }
-
-    /// The arguments of the supervisor. Paths are absolute, because it starts in another directory.
-    fn arguments(&self, id: &EntityId) -> Result<Vec<OsString>> {
-        let vault = std::path::absolute(self.vault.path())
-            .map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
-        Ok(vec!["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()])
     }
 
     fn outcome(&self, recorded: Recorded) -> Result<FireOutcome> {
@@ -316,11 +321,31 @@ impl Firing<'_> {
     }
 }
 
+/// Starts the supervisor of a job, which takes over the job's lock.
+pub(super) fn start(
+    supervisor: &SupervisorProgram,
+    vault: &Vault,
+    id: &EntityId,
+    lock: JobLock,
+    with: StartWith<'_>,
+) -> Result<()> {
+    // Absolute, because it starts in another directory.
+    let vault =
+        std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;
+    let arguments = ["supervise".into(), id.as_str().into(), "--vault".into(), vault.into_os_string()];
+    start_supervisor(supervisor, lock, &arguments, with).map(reap_when_ended)
+}
+
 /// Reaps a supervisor when it ends, so that a program that fires many jobs does not collect zombies. Best effort: a
 /// command exits long before that, and then init reaps its supervisor.
 fn reap_when_ended(mut supervisor: Child) {
     let reap = move || drop(supervisor.wait());
     let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(reap);
+}
+
+/// Variables as a spec has them.
+fn raw(variables: &[(OsString, OsString)]) -> Vec<(RawText, RawText)> {
+    variables.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect()
 }
 
 fn is_program(path: &Path) -> bool {

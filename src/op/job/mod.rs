@@ -5,7 +5,8 @@
 //! | `fire` | a new job: its task, its supervisor |
 //! | `queue` | whose turn it is, and waking supervisors |
 //! | `supervise` | the supervisor: waiting for its turn, running, retrying |
-//! | `end` | what the end of a run means for its task; recording an end that was missed |
+//! | `end` | what the end of a run means for its task |
+//! | `settle` | a job without a supervisor: recording its end, or retrying it |
 //! | `view`, `log` | the state of a job, and its output |
 //! | `poll` | waiting for a limited time |
 //! | `foreign` | jobs of another system |
@@ -16,6 +17,7 @@ mod foreign;
 mod log;
 mod poll;
 mod queue;
+mod settle;
 mod supervise;
 mod view;
 
@@ -24,18 +26,18 @@ use std::path::PathBuf;
 use crate::base::{EntityId, EntityType};
 use crate::state::{Entity, State};
 
-pub(super) use end::settle;
 pub use fire::{FireOutcome, FireRequest, fire};
 pub use log::{JobLogOutcome, JobLogRequest, log};
 pub(super) use poll::wait_for_job;
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
 pub(super) use queue::wake;
+pub(super) use settle::{LostJob, settle};
 pub use supervise::{SuperviseRequest, supervise};
+pub(super) use view::drain;
 pub use view::{
-    CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobsOutcome, ListJobsRequest, cancel, check,
-    list,
+    CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobWait, JobsOutcome, ListJobsRequest, cancel,
+    check, list,
 };
-pub(super) use view::{drain, liveness};
 
 /// The directory in the vault that log references are relative to.
 const AUTONOMOUS: &str = "Autonomous";

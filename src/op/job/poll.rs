@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::foreign::{self, ForeignStatus};
 use super::id_of;
-use super::view::{JobStanding, JobView, job_of};
+use super::view::{JobStanding, JobView, job_of, task_of};
 use crate::base::{ErrorKind, Result, ShortRef};
-use crate::job::{JobDir, Need, Signals, wait_for_end};
+use crate::job::{JobDir, Need, Signals, moment, wait_for_end};
 use crate::op::Context;
 use crate::policy::settings::Setting;
 use crate::vault::Vault;
@@ -38,9 +38,13 @@ pub enum PollOutcome {
         id: String,
         /// The name that hf-poll was called by, if it is a different one.
         called: Option<String>,
+        /// Whether only an operator can let it go on.
+        needs_operator: bool,
     },
     Fail {
         summary: String,
+        /// Whether an operator ended it, so that there is nothing to fix.
+        needs_operator: bool,
         last5: Vec<String>,
         logref: Option<String>,
     },
@@ -51,10 +55,10 @@ pub enum PollOutcome {
 pub fn poll(ctx: &Context, request: PollRequest) -> Result<PollOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
-    match job_of(ctx, &vault, &request.id) {
-        Ok(view) => Ok(block(ctx, &wait_for(ctx, &vault, view, request.max, &signals)?)),
+    match wait_for_job(ctx, &vault, &request.id, request.max, &signals) {
+        Ok(view) => Ok(block(ctx, &view)),
         // An id that is unknown here may belong to the other system.
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) => {
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) && error.about.is_none() => {
             match check_command(ctx, &vault)? {
                 Some(command) if foreign::is_id(&request.id) => poll_foreign(ctx, &command, &request, &signals),
                 _ if error.kind == ErrorKind::NotFound => Ok(PollOutcome::NotFound),
@@ -73,34 +77,44 @@ pub(in crate::op) fn wait_for_job(
     max: Duration,
     signals: &Signals,
 ) -> Result<JobView> {
-    wait_for(ctx, vault, job_of(ctx, vault, reference)?, max, signals)
+    let look = || Ok(vec![job_of(ctx, vault, reference)?]);
+    wait_until_over(vault, &look, Need::All, max, signals).map(|mut jobs| jobs.remove(0))
 }
 
-fn wait_for(ctx: &Context, vault: &Vault, view: JobView, max: Duration, signals: &Signals) -> Result<JobView> {
-    if view.is_over() {
-        return Ok(view);
-    }
-    let name = view.task.subject.to_string();
-    match JobDir::open(vault.path(), &id_of(&view.task))?.filter(|_| view.standing != JobStanding::Orphaned) {
-        Some(job) => {
-            wait_for_end(&[&job], Need::All, max, signals)?;
-            job_of(ctx, vault, &name)
-        }
-        None => poll_until_over(ctx, vault, &name, max, signals),
+/// Whether any or all of these jobs have ended.
+fn enough(jobs: &[JobView], need: Need) -> bool {
+    match need {
+        Need::Any => jobs.iter().any(JobView::is_over),
+        Need::All => jobs.iter().all(JobView::is_over),
     }
 }
 
-/// Waits for a task without a supervisor, by polling.
-fn poll_until_over(ctx: &Context, vault: &Vault, name: &str, max: Duration, signals: &Signals) -> Result<JobView> {
-    let mut left = max;
+/// Waits until any or all of the jobs have ended, at most `max`, and returns their state.
+fn wait_until_over(
+    vault: &Vault,
+    look: &dyn Fn() -> Result<Vec<JobView>>,
+    need: Need,
+    max: Duration,
+    signals: &Signals,
+) -> Result<Vec<JobView>> {
+    let until = moment().checked_add(max);
     loop {
-        let view = job_of(ctx, vault, name)?;
-        if view.is_over() || left.is_zero() || signals.asked().is_some() {
-            return Ok(view);
+        let jobs = look()?;
+        let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(moment()));
+        if enough(&jobs, need) || left.is_zero() || signals.asked().is_some() {
+            return Ok(jobs);
         }
-        let pause = left.min(CHECK_EVERY);
-        signals.pause(pause)?;
-        left -= pause;
+        let (mut dirs, mut alone) = (Vec::new(), false);
+        for view in jobs.iter().filter(|view| !view.is_over()) {
+            let dir = JobDir::open(vault.path(), &id_of(&view.task))?.filter(|_| view.is_supervised);
+            alone |= dir.is_none();
+            dirs.extend(dir);
+        }
+        match alone {
+            // Some have no supervisor whose lock could be waited for.
+            true => signals.pause(left.min(CHECK_EVERY))?,
+            false => drop(wait_for_end(&dirs.iter().collect::<Vec<_>>(), need, left, signals)?),
+        }
     }
 }
 
@@ -110,12 +124,13 @@ fn block(ctx: &Context, view: &JobView) -> PollOutcome {
         JobStanding::Done => PollOutcome::Done { summary, logref },
         JobStanding::Fail | JobStanding::Lost => {
             let last5 = view.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
-            PollOutcome::Fail { summary, last5, logref }
+            PollOutcome::Fail { summary, needs_operator: view.needs_operator(), last5, logref }
         }
         JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned => {
             let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
             let id = reference.unwrap_or_else(|| view.task.subject.to_string());
-            PollOutcome::Running { summary, id, called: ctx.host.poll_as.clone() }
+            let needs_operator = view.needs_operator();
+            PollOutcome::Running { summary, id, called: ctx.host.poll_as.clone(), needs_operator }
         }
     }
 }
@@ -139,12 +154,12 @@ fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &S
             }
             ForeignStatus::Failed { summary, last5 } => {
                 let summary = summary.unwrap_or_else(|| "Job failed".to_owned());
-                return Ok(PollOutcome::Fail { summary, last5, logref: None });
+                return Ok(PollOutcome::Fail { summary, needs_operator: false, last5, logref: None });
             }
             ForeignStatus::NotFound => return Ok(PollOutcome::NotFound),
             ForeignStatus::Running if left.is_zero() || signals.asked().is_some() => {
                 let (summary, called) = ("Still running".to_owned(), ctx.host.poll_as.clone());
-                return Ok(PollOutcome::Running { summary, id, called });
+                return Ok(PollOutcome::Running { summary, id, called, needs_operator: false });
             }
             ForeignStatus::Running => {
                 let pause = left.min(request.interval);
@@ -175,38 +190,12 @@ pub struct WaitOutcome {
     pub need: Need,
 }
 
-/// Waits for several jobs: for any of them, or for all.
+/// Waits for several jobs, or other tasks: for any of them, or for all.
 pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
     let WaitRequest { references, need, max } = request;
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
-    let views = |references: &[String]| -> Result<Vec<JobView>> {
-        references.iter().map(|reference| job_of(ctx, &vault, reference)).collect()
-    };
-    let enough = |jobs: &[JobView]| match need {
-        Need::Any => jobs.iter().any(JobView::is_over),
-        Need::All => jobs.iter().all(JobView::is_over),
-    };
-    let mut left = max;
-    loop {
-        let jobs = views(&references)?;
-        if enough(&jobs) || left.is_zero() || signals.asked().is_some() {
-            return Ok(WaitOutcome { fulfilled: enough(&jobs), jobs, need });
-        }
-        let unfinished: Vec<&JobView> = jobs.iter().filter(|view| !view.is_over()).collect();
-        let mut dirs = Vec::new();
-        for view in unfinished.iter().filter(|view| view.standing != JobStanding::Orphaned) {
-            dirs.extend(JobDir::open(vault.path(), &id_of(&view.task))?);
-        }
-        if dirs.len() == unfinished.len() {
-            let dirs: Vec<&JobDir> = dirs.iter().collect();
-            wait_for_end(&dirs, need, left, &signals)?;
-            let jobs = views(&references)?;
-            return Ok(WaitOutcome { fulfilled: enough(&jobs), jobs, need });
-        }
-        // Some have no supervisor whose lock could be waited for: poll.
-        let pause = left.min(CHECK_EVERY);
-        signals.pause(pause)?;
-        left -= pause;
-    }
+    let look = || references.iter().map(|reference| task_of(ctx, &vault, reference)).collect();
+    let jobs = wait_until_over(&vault, &look, need, max, &signals)?;
+    Ok(WaitOutcome { fulfilled: enough(&jobs, need), jobs, need })
 }

@@ -208,7 +208,7 @@ impl Supervision<'_> {
         }
         // If this fails the exit record remains.
         let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &outcome.record);
-        Ok((outcome.record, logref, recorded))
+        Ok((outcome.record, logref, recorded.map(drop)))
     }
 
     /// Checks that the command is the one that was recorded and approved: files in the directory can be changed, the

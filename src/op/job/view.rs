@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::settle::{LOST, is_in_progress, settle};
+use super::supervise::STOPPED;
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
@@ -12,10 +14,9 @@ use crate::event::Kind;
 use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, wait_for_end};
 use crate::machine::Phase;
 use crate::op::Context;
-use crate::op::kernel::Transaction;
-use crate::op::kernel::record_one;
-use crate::op::kernel::with_view;
+use crate::op::kernel::{Mode, Transaction, is_stopped, record_one, with_view};
 use crate::policy::project;
+use crate::policy::rules::{self, Blocker};
 use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
 use crate::vault::Vault;
@@ -32,11 +33,73 @@ names! {
     }
 }
 
+/// What a queued job waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobWait {
+    /// A stop, with its reason.
+    Stop(String),
+    /// The pause of its project, with its time and reason.
+    Pause(String),
+    Approval,
+    Requirement,
+    Dependency,
+    /// The start of its nth retry.
+    Retry(u64),
+    Turn,
+}
+
+impl JobWait {
+    fn of_task(state: &State, task: &Entity) -> JobWait {
+        if is_stopped(state) {
+            return JobWait::Stop(rules::stopped(state).message);
+        }
+        if let Some(why) = project::project_of(task).and_then(|project| project::why_paused(state, &project)) {
+            return JobWait::Pause(why);
+        }
+        let blockers = match task.phase {
+            Phase::Proposed => rules::blockers(state, task),
+            _ => Vec::new(),
+        };
+        if blockers.contains(&Blocker::Approval) {
+            return JobWait::Approval;
+        }
+        match blockers.first() {
+            Some(Blocker::Requirement(_)) => JobWait::Requirement,
+            Some(_) => JobWait::Dependency,
+            None => match task.as_task().retry_count() {
+                0 => JobWait::Turn,
+                retry => JobWait::Retry(retry),
+            },
+        }
+    }
+
+    /// Whether only an operator can let the job go on, so that waiting for it is not enough. A pause asks its agents to
+    /// leave by itself, and waiting through one is allowed.
+    pub fn needs_operator(&self) -> bool {
+        matches!(self, JobWait::Stop(_) | JobWait::Approval | JobWait::Requirement)
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            JobWait::Stop(why) | JobWait::Pause(why) => format!("Waiting: {why}"),
+            JobWait::Approval => "Waiting for an operator's approval".to_owned(),
+            JobWait::Requirement => "Waiting for its requirement to be approved".to_owned(),
+            JobWait::Dependency => "Waiting for another task".to_owned(),
+            JobWait::Retry(retry) => format!("Waiting for retry {retry}"),
+            JobWait::Turn => "Waiting for its turn".to_owned(),
+        }
+    }
+}
+
 /// One job.
 #[derive(Debug)]
 pub struct JobView {
     pub task: Entity,
     pub standing: JobStanding,
+    /// What it waits for, if it is queued.
+    pub waits_for: Option<JobWait>,
+    /// Whether a supervisor takes care of it.
+    pub is_supervised: bool,
     pub run_id: Option<String>,
     pub logref: String,
     /// How its newest run ended, if it did.
@@ -52,27 +115,47 @@ impl JobView {
         matches!(self.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
     }
 
+    /// Whether only an operator can do something about it: it waits for one, or a stop ended it.
+    pub fn needs_operator(&self) -> bool {
+        match self.standing {
+            JobStanding::Queued => self.waits_for.as_ref().is_some_and(JobWait::needs_operator),
+            JobStanding::Fail => self.task.as_task().abort_reason() == Some(STOPPED),
+            _ => false,
+        }
+    }
+
     /// One sentence: the job's own last line, or its state.
     pub fn summary(&self) -> String {
         let own = self.record.as_ref().and_then(end::summary);
         let reason = || self.task.as_task().abort_reason().or(self.task.as_task().failure()).map(str::to_owned);
         match self.standing {
-            JobStanding::Queued => match (self.task.phase, self.task.as_task().is_destructive()) {
-                (Phase::Proposed, true) => "Waiting for an operator's approval".to_owned(),
-                (Phase::Proposed, false) => "Waiting for another task".to_owned(),
-                _ => "Waiting for its turn".to_owned(),
-            },
+            JobStanding::Queued => self.waits_for.as_ref().unwrap_or(&JobWait::Turn).sentence(),
             JobStanding::Running => "Still running".to_owned(),
             JobStanding::Orphaned => "Still running, without its supervisor".to_owned(),
             JobStanding::Done => own.unwrap_or_else(|| "Job finished".to_owned()),
-            JobStanding::Lost => "Job was lost with its supervisor".to_owned(),
+            JobStanding::Lost => {
+                format!("Job was lost with its supervisor{}", gave_up(&self.task).unwrap_or_default())
+            }
             JobStanding::Fail => own.or_else(reason).unwrap_or_else(|| "Job failed".to_owned()),
         }
     }
 }
 
-/// The job of a task; records its end first if that was missed.
+/// A job; records its end first if that was missed. Refuses any other task.
 pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
+    let view = task_of(ctx, vault, reference)?;
+    match view.task.is_job() {
+        true => Ok(view),
+        false => {
+            let name = view.task.name();
+            let why = format!("{name} is a task, but not a job; hf-task show {name} shows its state");
+            Err(Error::usage(why).about(view.task.short_reference()))
+        }
+    }
+}
+
+/// A job or another task, with the state of its processes if it has any.
+pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let find = || {
         with_view(vault, |_, state| {
             let subject = state.find(reference, EntityType::Task)?;
@@ -82,8 +165,8 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
     };
     let task = find()?.task;
     // In a read-only vault the end cannot be recorded, but the job can be shown.
-    let liveness = match end::settle(ctx, vault, &task) {
-        Ok(liveness) => liveness,
+    let liveness = match settle(ctx, vault, &task, Mode::Write) {
+        Ok(settled) => settled.liveness,
         Err(_) => {
             JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
         }
@@ -96,23 +179,26 @@ struct RecordedJob {
     task: Entity,
     logref: String,
     started_at: Option<Timestamp>,
+    waits_for: JobWait,
 }
 
 impl RecordedJob {
     fn of_task(state: &State, task: Entity) -> Self {
         let run = task.as_task().last_run().and_then(|run| state.entity(&run).map(Cow::into_owned));
         let started_at = run.and_then(|run| run.as_run().started_at());
-        RecordedJob { logref: newest_log(state, &task), task, started_at }
+        let waits_for = JobWait::of_task(state, &task);
+        RecordedJob { logref: newest_log(state, &task), task, started_at, waits_for }
     }
 }
 
 fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLiveness>) -> JobView {
-    let RecordedJob { task, logref, started_at } = known;
+    let RecordedJob { task, logref, started_at, waits_for } = known;
+    let is_supervised = liveness == Some(JobLiveness::Supervised);
     let standing = match (task.phase, liveness) {
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
         (Phase::Archived, _) if task.as_task().succeeded_at().is_some() => JobStanding::Done,
-        (Phase::Aborted, _) if task.as_task().abort_reason() == Some("lost") => JobStanding::Lost,
+        (Phase::Aborted, _) if gave_up(&task).is_some() => JobStanding::Lost,
         (Phase::Aborted | Phase::Archived | Phase::Failed, _) => JobStanding::Fail,
         (_, Some(JobLiveness::Lost)) => JobStanding::Lost,
         (Phase::Running, _) => JobStanding::Running,
@@ -127,12 +213,15 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
         (None, _) => None,
     };
     let seconds = started_at.zip(until).map(|(from, until)| until.0.saturating_sub(from.0).max(0) as u64);
-    JobView { task, standing, run_id: run.map(|run| run.to_string()), logref, record, started_at, seconds }
+    let waits_for = Some(waits_for).filter(|_| standing == JobStanding::Queued);
+    let run_id = run.map(|run| run.to_string());
+    JobView { task, standing, waits_for, is_supervised, run_id, logref, record, started_at, seconds }
 }
 
-/// The state of a job's processes, without recording anything; none if it has no directory.
-pub fn liveness(vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
-    JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
+/// What follows `lost` in the reason for the end of a lost job: nothing, or after how many retries it was given up.
+fn gave_up(task: &Entity) -> Option<&str> {
+    let rest = task.as_task().abort_reason()?.strip_prefix(LOST)?;
+    (rest.is_empty() || rest.starts_with("; gave up")).then_some(rest)
 }
 
 /// A job to check.
@@ -224,32 +313,38 @@ pub struct CancelOutcome {
 pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let CancelRequest { reference } = request;
     let vault = ctx.open()?;
-    let view = job_of(ctx, &vault, &reference)?;
-    check_membership(ctx, &vault, &view.task)?;
-    let holder = view.task.as_task().recorded_holder().unwrap_or_default();
+    let found = with_view(&vault, |_, state| {
+        let subject = state.find(&reference, EntityType::Task)?;
+        Ok(state.entity(&subject).expect("it was resolved").into_owned())
+    })?;
+    if !found.is_job() {
+        return job_of(ctx, &vault, &reference).map(|view| CancelOutcome { view, already_ended: true });
+    }
+    check_membership(ctx, &vault, &found)?;
+    let holder = found.as_task().recorded_holder().unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
-        return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", view.task.name())));
+        return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", found.name())));
     }
-    if !matches!(view.standing, JobStanding::Queued | JobStanding::Running | JobStanding::Orphaned) {
-        return Ok(CancelOutcome { view, already_ended: true });
+    if !is_in_progress(&found) {
+        return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true });
     }
-    let Some(job) = JobDir::open(vault.path(), &id_of(&view.task))? else {
-        return Err(Error::not_found(format!("{} is not a job", view.task.name())));
-    };
+    let missing = || Error::not_found(format!("the directory of {} is missing", found.name()));
+    let job = JobDir::open(vault.path(), &id_of(&found))?.ok_or_else(missing)?;
     let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
+    // First, so that no command retries a job without a supervisor, not even this one.
     job.cancel(CancelReason::Cancelled)?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
-    end_orphan(&job, run_of(&view.task).as_ref(), grace)?;
-    let view = job_of(ctx, &vault, &reference)?;
-    if matches!(view.task.phase, Phase::Running | Phase::Assigned | Phase::Ready | Phase::Proposed | Phase::Retrying)
-        && view.standing != JobStanding::Orphaned
-    {
+    end_orphan(&job, run_of(&found).as_ref(), grace)?;
+    let mut view = job_of(ctx, &vault, &reference)?;
+    if is_in_progress(&view.task) && view.standing != JobStanding::Orphaned {
         // No supervisor is left to record the end.
         let reason = json!({"reason": CancelReason::Cancelled.as_str()});
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
+        view = job_of(ctx, &vault, &reference)?;
     }
-    Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: false })
+    let was_cancelled = view.task.as_task().abort_reason() == Some(CancelReason::Cancelled.as_str());
+    Ok(CancelOutcome { already_ended: view.is_over() && !was_cancelled, view })
 }
 
 /// Checks the caller's session and project. Needed here because processes are ended before anything is recorded.

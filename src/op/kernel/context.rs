@@ -102,6 +102,10 @@ pub struct Host {
     pub poll_as: Option<String>,
     /// The directories that are searched for programs.
     pub search_path: Option<OsString>,
+    /// The caller's variables that a job keeps if its supervisor is lost and another one runs it.
+    pub kept_env: Vec<(OsString, OsString)>,
+    /// Variables that set the clock of a supervisor, in debug builds.
+    pub clock_env: Vec<(OsString, OsString)>,
     /// An ai-works tree to use for agents' files; default: from the settings.
     pub works: Option<PathBuf>,
     /// How far local time is ahead of UTC.

@@ -25,7 +25,7 @@ use crate::op::kernel::with_view;
 use crate::policy::Request;
 use crate::policy::approval::{self, Question};
 use crate::policy::settings::Setting;
-use crate::policy::{mission, rules};
+use crate::policy::{mission, project, rules};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
@@ -153,8 +153,9 @@ impl MissionDriver<'_> {
         let bound = with_view(self.vault, |_, state| requirement(state, &mission))?;
         let round = mission.as_mission().round();
         if round == 0 {
-            // Without a command nothing is recorded.
+            // Without a command, or in a paused project, nothing is recorded.
             self.command(RoundStep::Run)?;
+            self.check_not_paused(Some(&bound))?;
         }
         if mission.as_mission().requirement_id() != Some(bound.id()) {
             return self.bind(&mission, &bound).map(|()| None);
@@ -191,6 +192,16 @@ impl MissionDriver<'_> {
         with_view(self.vault, |_, state| match is_stopped(state) {
             true => Err(rules::stopped(state)),
             false => Ok(()),
+        })
+    }
+
+    /// Refuses a round whose job could not be fired, because the project of the requirement is paused.
+    fn check_not_paused(&self, requirement: Option<&Subject>) -> Result<()> {
+        with_view(self.vault, |_, state| {
+            let requirement = requirement.and_then(|requirement| state.entity(requirement));
+            let project = requirement.and_then(|requirement| project::project_of(&requirement));
+            let project = project.unwrap_or_else(|| self.ctx.project());
+            project::check_may_queue(state, &project, &self.ctx.caller.actor)
         })
     }
 
@@ -302,6 +313,7 @@ impl MissionDriver<'_> {
     }
 
     fn begin_round(&mut self, mission: &Entity) -> Result<()> {
+        self.check_not_paused(mission.as_mission().requirement().as_ref())?;
         let key = Some(key(mission, "round", mission.as_mission().round() + 1, 1));
         self.record(Request { key, ..next_round(&self.ctx, mission) })
     }

@@ -124,6 +124,8 @@ pub struct ListRequest {
     pub made_for: Option<(String, EntityType)>,
     /// Only tasks that this actor holds.
     pub held_by: Option<String>,
+    /// Archived entities, in order of creation, instead of those in the projection.
+    pub archived: bool,
     /// At most this many.
     pub limit: usize,
     /// Only those after this id.
@@ -134,7 +136,15 @@ impl ListRequest {
     /// The first page, unfiltered.
     pub fn first_page(projection: Projection) -> Self {
         let limit = limits::PAGE_DEFAULT_COUNT;
-        ListRequest { projection, phases: Vec::new(), made_for: None, held_by: None, limit, cursor: None }
+        ListRequest {
+            projection,
+            phases: Vec::new(),
+            made_for: None,
+            held_by: None,
+            archived: false,
+            limit,
+            cursor: None,
+        }
     }
 }
 
@@ -171,7 +181,7 @@ impl ListOutcome {
     }
 }
 
-/// Returns one page of a projection, ordered by id.
+/// Returns one page of a projection, ordered by id; one of archived entities is in order of creation.
 pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
     let max = limits::PAGE_MAX_COUNT;
     if request.limit == 0 || request.limit > max {
@@ -216,11 +226,11 @@ pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
 }
 
 fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Result<Vec<ListEntry>> {
+    let mut after_number = 0;
     if let Some(cursor) = &request.cursor {
-        let known = EntityId::parse(cursor).is_ok_and(|id| state.entity(&Subject::new(entity, id)).is_some());
-        if !known {
-            return Err(Error::new(ErrorKind::InvalidCursor, "unknown cursor; it must be an id of this projection"));
-        }
+        let known = EntityId::parse(cursor).ok().and_then(|id| state.entity(&Subject::new(entity, id)));
+        let unknown = || Error::new(ErrorKind::InvalidCursor, "unknown cursor; it must be an id of this projection");
+        after_number = known.ok_or_else(unknown)?.ordinal;
     }
     let made_for = match &request.made_for {
         // An agent that has not started yet has nothing.
@@ -233,10 +243,20 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
     let among = made_for.map(|owner| state.made_for(&owner, entity)).or(held);
     if let Some(mut among) = among {
         let is_mine = |e: &Entity| request.held_by.is_none() || e.holder() == request.held_by.as_deref();
-        let after_cursor = |e: &Entity| request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor);
-        among.sort_by(|a, b| a.subject.cmp(&b.subject));
-        let found = among.into_iter().filter(|e| !e.archived && wanted(e) && is_mine(e) && after_cursor(e));
-        return Ok(found.map(|e| ListEntry::Entity(Box::new(e))).collect());
+        let after_cursor = |e: &Entity| match request.archived {
+            true => e.ordinal > after_number,
+            false => request.cursor.as_deref().is_none_or(|cursor| e.subject.id() > cursor),
+        };
+        among.retain(|e| e.archived == request.archived && wanted(e) && is_mine(e) && after_cursor(e));
+        match request.archived {
+            true => among.sort_by_key(|e| e.ordinal),
+            false => among.sort_by(|a, b| a.subject.cmp(&b.subject)),
+        }
+        return Ok(among.into_iter().map(|e| ListEntry::Entity(Box::new(e))).collect());
+    }
+    if request.archived {
+        let page = state.archived(entity, after_number, request.limit + 1);
+        return Ok(page.into_iter().map(|e| ListEntry::Entity(Box::new(e))).collect());
     }
     let (mut entries, mut after) = (Vec::new(), request.cursor.clone());
     loop {

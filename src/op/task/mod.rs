@@ -379,3 +379,19 @@ fn on_task(
     let asked = act(&mut tx, &task)?;
     tx.finish(&asked)
 }
+
+/// A task to archive.
+#[derive(Clone, Debug, Default)]
+pub struct ArchiveTaskRequest {
+    /// The task.
+    pub reference: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// Archives a task that has ended: it leaves the projections, with its runs, and can still be shown. For an operator;
+/// the watchdog does the same after a while.
+pub fn archive(ctx: &Context, request: ArchiveTaskRequest) -> Result<Recorded> {
+    ctx.check_operator("archiving a task")?;
+    record_one(ctx, Kind::TaskArchived, Some(&request.reference), json!({}), request.key)
+}

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::job::LostJob;
 use super::{Context, References, agent, job, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
-use crate::event::{Draft, Kind};
+use crate::event::{Draft, Event, Kind};
 use crate::job::{CancelReason, JobDir, JobLiveness};
 use crate::machine::{self, Phase};
 use crate::op::kernel::{Mode, Transaction};
@@ -77,8 +78,8 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
     let began = crate::job::moment();
     let vault = ctx.open()?;
     let mut tick = TickRun::new(ctx, &vault, mode)?;
-    tick.check_jobs()?;
-    let (mut did, mut warnings, mut calls) = (Vec::new(), Vec::new(), Vec::<hooks::HookCall>::new());
+    let mut did = tick.check_jobs()?;
+    let (mut warnings, mut calls) = (Vec::new(), Vec::<hooks::HookCall>::new());
     loop {
         let mut tx = match mode {
             Mode::Write => Transaction::begin(ctx, &vault)?,
@@ -97,7 +98,7 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         vault.put_tick(&tick.tick)?;
         if let Some(first) = tx.batch().events().first().map(|event| event.id) {
             let done = tx.commit(first)?;
-            did.extend(done.events.iter().map(|event| (event.event_type.as_str().to_owned(), event.subject.clone())));
+            did.extend(done.events.iter().map(action));
             warnings.extend(done.warnings);
         }
         if !more {
@@ -158,8 +159,8 @@ impl<'a> TickRun<'a> {
         Ok(())
     }
 
-    /// Finds jobs whose supervisor is gone, before the lock is taken.
-    fn check_jobs(&mut self) -> Result<()> {
+    /// Finds jobs whose supervisor is gone, before the lock is taken, and settles them. Returns what was recorded.
+    fn check_jobs(&mut self) -> Result<Vec<(String, String)>> {
         let queued = [(Phase::Proposed, QUEUED_CHECK_MAX), (Phase::Ready, QUEUED_CHECK_MAX)];
         let in_progress = [Phase::Assigned, Phase::Running, Phase::Retrying].map(|phase| (phase, usize::MAX));
         // The state is dropped before anything is settled: it has the index open, and the holder of the vault's lock
@@ -172,25 +173,41 @@ impl<'a> TickRun<'a> {
                 .filter(Entity::is_job)
                 .collect()
         };
+        let mut did = Vec::new();
         for task in &tasks {
-            let liveness = match self.mode {
-                Mode::DryRun => job::liveness(self.vault, task),
-                Mode::Write => job::settle(self.ctx, self.vault, task),
-            };
-            let supervised = matches!(liveness, Ok(Some(JobLiveness::Supervised)));
-            let supervisor = if supervised { SupervisorState::Supervised } else { SupervisorState::Unsupervised };
-            self.machine.jobs.insert(EntityId::parse(task.subject.id())?, supervisor);
-            if let Ok(Some(found @ (JobLiveness::Lost | JobLiveness::Orphaned(_)))) = &liveness {
-                self.jobs.push((task.clone(), found.clone()));
-            }
-            match liveness {
-                Ok(Some(JobLiveness::Lost)) => self.report(Code::JobLost, task.subject.clone(), Level::Error, 0),
-                Ok(_) => {}
+            let (liveness, lost) = match job::settle(self.ctx, self.vault, task, self.mode) {
+                Ok(settled) => {
+                    did.extend(settled.events.iter().map(action));
+                    (settled.liveness, settled.lost)
+                }
                 // One broken directory must not hide everything else from the watchdog.
-                Err(error) => self.warnings.push(format!("cannot check {}: {error}", task.name())),
+                Err(error) => {
+                    self.warnings.push(format!("cannot check {}: {error}", task.name()));
+                    (None, None)
+                }
+            };
+            let supervisor = match liveness {
+                Some(JobLiveness::Supervised) => SupervisorState::Supervised,
+                _ => SupervisorState::Unsupervised,
+            };
+            // What is settled here, or would be, is not due as well.
+            if lost.is_none() && !matches!(liveness, Some(JobLiveness::Ended(_))) {
+                self.machine.jobs.insert(EntityId::parse(task.subject.id())?, supervisor);
+            }
+            let without_supervisor = match (&lost, liveness) {
+                (Some(LostJob::ForGood), _) => Some(JobLiveness::Lost),
+                (None, Some(orphaned @ JobLiveness::Orphaned(_))) => Some(orphaned),
+                _ => None,
+            };
+            self.jobs.extend(without_supervisor.map(|liveness| (task.clone(), liveness)));
+            match lost {
+                Some(LostJob::ForGood) => self.report(Code::JobLost, task.subject.clone(), Level::Error, 0),
+                // Somebody should know, but it goes on.
+                Some(LostJob::Replaced) => self.report(Code::JobLost, task.subject.clone(), Level::Warn, 0),
+                None => {}
             }
         }
-        Ok(())
+        Ok(did)
     }
 
     fn report(&mut self, code: Code, subject: Subject, level: Level, seconds: u64) {
@@ -415,6 +432,11 @@ impl<'a> TickRun<'a> {
             agents: self.agents,
         }
     }
+}
+
+/// A recorded event, as a reply lists it.
+fn action(event: &Event) -> (String, String) {
+    (event.event_type.as_str().to_owned(), event.subject.clone())
 }
 
 fn anomaly_key(finding: &Finding) -> String {

@@ -2,6 +2,7 @@
 
 mod activity;
 mod append;
+mod archive;
 mod artifact;
 mod backup;
 mod branch;

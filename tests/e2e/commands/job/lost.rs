@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 
 use crate::support::job_fixture::{TestJobVault, kill, lives, waiting};
-use crate::support::steps::{count, id, kinds, ok, sh, state};
+use crate::support::steps::{count, id, ok, sh, state};
 use crate::support::test_vault::Reply;
 
 #[test]
@@ -37,23 +37,6 @@ fn an_unrecorded_end_is_recorded_by_the_next_reader() {
             story.over();
         }
     }
-}
-
-#[test]
-fn a_retry_without_a_supervisor_is_lost_and_not_waited_for() {
-    let story = TestJobVault::new("");
-    let (mut at, mut go) = (story.gate("at"), story.gate("go"));
-    story.fire_with(&["--retries", "3"], "echo up >at; read x <go; exit 75");
-    at.line();
-    let good = story.damage();
-    go.open();
-    story.gone();
-    story.mend(&good);
-    // The first look records the end; later looks find nobody.
-    ok(&story, "hf-job list");
-    let reply = story.run("poll", &["T-0001", "1", "2"]);
-    assert_eq!((reply.get("EXIT"), reply.get("STATUS")), ("1", "FAIL"), "{:#?}", kinds(&story));
-    story.over();
 }
 
 #[test]
@@ -104,7 +87,7 @@ fn an_orphan_is_waited_for_and_ends_as_lost() {
 fn a_job_with_no_processes_left_is_lost() {
     let story = TestJobVault::new("");
     let mut at = story.gate("at");
-    story.fire_with(&["--retries", "3"], "echo up >at; sleep 1000");
+    story.fire("echo up >at; sleep 1000");
     at.line();
     let [supervisor, command] = story.pids("T-0001");
     // The supervisor first, held while its command is killed, so that it sees no end.

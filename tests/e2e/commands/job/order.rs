@@ -3,7 +3,7 @@
 use std::fs::{self};
 
 use crate::support::job_fixture::{TestJobVault, waiting};
-use crate::support::steps::{ok, sh};
+use crate::support::steps::{ok, sh, state};
 use crate::support::test_vault::Reply;
 
 #[test]
@@ -81,16 +81,35 @@ fn a_dependent_job_starts_only_if_the_first_succeeds() {
 }
 
 #[test]
-fn a_task_without_a_job_can_be_waited_for_too() {
+fn a_task_that_is_no_job_can_be_waited_for_too() {
     let story = TestJobVault::new("");
     crate::support::steps::running(&story, "agent:a");
-    assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("STATUS"), "RUNNING");
-    let waiters = [waiting(&story, "poll", &["T-0001"]), waiting(&story, "job", &["wait", "T-0001"])];
+    assert_eq!(ok(&story, "hf-job wait T-0001 --max 1s").get("STATUS"), "RUNNING");
+    let waiter = waiting(&story, "job", &["wait", "T-0001"]);
     ok(&story, "hf-task succeed T-0001 --actor agent:a");
-    for waiter in waiters {
-        assert_eq!(Reply::of(waiter.wait_with_output().unwrap()).get("STATUS"), "DONE");
+    assert_eq!(Reply::of(waiter.wait_with_output().unwrap()).get("STATUS"), "DONE");
+    story.over();
+}
+
+#[test]
+fn a_task_that_is_no_job_is_not_polled_and_has_no_log() {
+    let story = TestJobVault::new("");
+    ok(&story, "hf-task propose Form");
+    // A foreign job system is not asked about a task of this vault.
+    story.settle("jobs:\n  check_cmd: /nonexistent {}\n");
+    let why = "SUM:T-0001 is a task, but not a job; hf-task show T-0001 shows its state\n";
+    assert_eq!(story.poll("T-0001").stdout, format!("EXIT:64\nSTATUS:USAGE\nNEXT:ACTION hf-task show T-0001\n{why}"));
+    for line in ["check", "cancel", "log"] {
+        let reply = sh(&story, &format!("hf-job {line} T-0001"));
+        let said = if line == "log" { &reply.stderr } else { &reply.stdout };
+        assert_eq!(*said, format!("EXIT:2\nSTATUS:USAGE\nNEXT:ACTION hf-task show T-0001\n{why}"), "{line}");
     }
-    assert_eq!(sh(&story, "hf-job cancel T-0001").get("STATUS"), "DUPLICATE");
+    assert_eq!(state(&story, "T-0001"), "Ready");
+    // A mission that names it shows it.
+    ok(&story, "hf-task claim T-0001");
+    story.run("state", &["start", "Login"]).expect_exit(0);
+    story.run("state", &["set", "TASK_ID=T-0001"]).expect_exit(0);
+    assert_eq!(ok(&story, "hf-state show").get("NEXT"), "ACTION hf-task show T-0001");
     story.over();
 }
 

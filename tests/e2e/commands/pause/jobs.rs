@@ -13,20 +13,19 @@ fn a_running_job_finishes_and_no_new_one_starts() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo one");
+    story.fire_with(&["--after", "T-0001"], "echo two");
     let paused = ok(&story, "hf-pause look");
     assert_eq!((paused.get("DRAINED"), paused.get("LEFT")), ("no", "T-0001"));
-    story.fire("echo two");
-    story.fire_with(&["--after", "T-0001"], "echo three");
-    assert_eq!(story.fires(&["--project", "b"], "echo four").get("STATUS"), "FIRED");
-    assert_eq!(story.poll("T-0004").get("STATUS"), "DONE");
+    assert_eq!(story.fires(&["--project", "b"], "echo three").get("STATUS"), "FIRED");
+    assert_eq!(story.poll("T-0003").get("STATUS"), "DONE");
     go.open();
     assert_eq!(story.poll("T-0001").get("SUM"), "one");
     let waited = ok(&story, "hf-pause --wait");
     assert_eq!((waited.get("DRAINED"), count(&story, "PauseDrained")), ("yes", 1));
-    assert_eq!(["T-0002", "T-0003"].map(|t| state(&story, t)), ["Ready", "Ready"]);
+    assert_eq!(state(&story, "T-0002"), "Ready");
     assert_eq!(count(&story, "RunStarted"), 2);
     ok(&story, "hf-resume");
-    assert_eq!(["T-0002", "T-0003"].map(|t| story.poll(t).get("SUM").to_owned()), ["two", "three"]);
+    assert_eq!(story.poll("T-0002").get("SUM"), "two");
     story.over();
 }
 
@@ -132,12 +131,15 @@ fn a_destructive_job_approved_during_a_pause_waits_for_the_resume() {
 
 #[test]
 fn a_job_waiting_in_a_paused_project_can_be_cancelled_by_a_person() {
-    let story = TestJobVault::new("");
-    ok(&story, "hf-pause look");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n");
+    let mut go = story.gate("go");
+    story.fire("read x <go");
     story.fire("touch ran");
-    ok(&story, "hf-job cancel T-0001");
-    assert_eq!(state(&story, "T-0001"), "Aborted");
+    ok(&story, "hf-pause look");
+    ok(&story, "hf-job cancel T-0002");
+    assert_eq!(state(&story, "T-0002"), "Aborted");
     ok(&story, "hf-resume");
+    go.open();
     story.gone();
     assert!(!story.dir().join("ran").exists());
     story.over();
@@ -229,12 +231,12 @@ fn a_stop_ends_the_job_that_a_pause_waits_for() {
 
 #[test]
 fn jobs_waiting_for_a_resume_end_if_the_project_is_archived_instead() {
-    let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
+    let story = TestJobVault::new("jobs:\n  max_parallel: 1\n  transient_exit_codes: [75]\n");
     let (mut at_work, mut go) = (story.gate("at"), story.gate("go"));
     story.fire_with(&["--retries", "1"], "echo x >at; read x <go; exit 75");
+    story.fire("touch ran");
     at_work.line();
     ok(&story, "hf-pause look");
-    story.fire("touch ran");
     go.open();
     ok(&story, "hf-pause --wait --max 30s");
     ok(&story, "hf-pause --archive");
@@ -249,12 +251,12 @@ fn a_poll_continues_through_a_pause() {
     let story = TestJobVault::new("");
     let mut go = story.gate("go");
     story.fire("read x <go; echo done");
+    story.fire_with(&["--after", "T-0001"], "true");
     let poll = crate::support::job_fixture::waiting(&story, "poll", &["T-0001", "60", "60"]);
     ok(&story, "hf-pause look");
     go.open();
     let reply = Reply::of(poll.wait_with_output().unwrap());
     assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("DONE", "done"));
-    story.fire("true");
     assert_eq!(story.run("poll", &["T-0002", "1", "1"]).get("STATUS"), "RUNNING", "it waits");
     ok(&story, "hf-resume");
     assert_eq!(story.poll("T-0002").get("STATUS"), "DONE");

@@ -389,6 +389,19 @@ fn a_stop_ends_the_work_and_nothing_starts_until_it_is_lifted() {
     story.over();
 }
 
+/// T6: the work of a mission is refused like any other job, before anything of the round is recorded.
+#[test]
+fn t6_no_round_begins_in_a_paused_project() {
+    let story = mission("exit 0", "");
+    ok(&story, "hf-pause look");
+    let refused = story.refuses("state", &["go"], 3);
+    assert_eq!((refused.get("REASON"), refused.get("NEXT")), ("project_paused", "ASK operator"));
+    assert_eq!(state(&story, &["show"]).get("ROUND"), "0/4");
+    ok(&story, "hf-resume");
+    assert_eq!(story.run("state", &["go"]).expect_exit(0).get("ROUND"), "1/4");
+    story.over();
+}
+
 #[test]
 fn a_cancelled_run_is_not_sent_to_the_fixer() {
     let story = mission("echo $HF_ROUND >>ran; echo here >told; read x <go", FIX);

@@ -1,4 +1,4 @@
-//! hf-artifact: what work brings forth, stored by content and checked on every read.
+//! Contents: stored by what they are, and checked on every read.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -171,7 +171,7 @@ fn damaged_content_is_never_returned_and_is_recorded_once() {
         assert_eq!((got.stdout.as_str(), got.code), ("", Some(4)), "no byte of it");
         assert_eq!(
             got.stderr,
-            "EXIT:4\nSTATUS:CORRUPT\nNEXT:ACTION hf-verify\nSUM:the content of ART-0001 is damaged\n"
+            "EXIT:4\nSTATUS:CORRUPT\nNEXT:ACTION hf-verify --artifacts\nSUM:the content of ART-0001 is damaged\n"
         );
         let before = fs::read(hive.dir().join("old.txt")).unwrap();
         sh(&hive, "hf-artifact get ART-0001 --out old.txt").expect_exit(4);

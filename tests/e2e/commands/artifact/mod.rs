@@ -1,0 +1,5 @@
+//! hf-artifact: what work brings forth.
+
+mod content;
+mod declare;
+mod manifest;
