@@ -27,6 +27,7 @@ names! {
         SystemResumed = "SystemResumed",
         EscalationRequired = "EscalationRequired",
         HookFailed = "HookFailed",
+        HookRecovered = "HookRecovered",
         AnomalyDetected = "AnomalyDetected",
         AnomalyCleared = "AnomalyCleared",
         AgentStarted = "AgentStarted",
@@ -247,8 +248,10 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::Operator).wakes_jobs(),
     row(Kind::EscalationRequired, SubjectType::Any, &[optional("reason", FieldType::Text), optional("code", FieldType::Text)], "escalated to an operator")
         .ending(Ending::End).leaving(WhenLeaving::Paused),
-    row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook failed")
-        .ending(Ending::End).leaving(WhenLeaving::Paused),
+    row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook began to fail")
+        .ending(Ending::End).leaving(WhenLeaving::Paused).side_effect(SideEffect::MarksHook),
+    row(Kind::HookRecovered, SubjectType::Any, &[required("hook", FieldType::Text)], "a hook that failed works again")
+        .by(RecordedBy::NotAgents).ending(Ending::End).side_effect(SideEffect::MarksHook),
     row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count)], "the watchdog found an anomaly")
         .by(RecordedBy::NotAgents).ending(Ending::End),
     row(Kind::AnomalyCleared, SubjectType::Any, &[required("code", FieldType::Text)], "the anomaly is gone")
@@ -549,6 +552,7 @@ mod tests {
     #[test]
     fn agents_do_not_record_what_the_toolkit_finds() {
         let found = [
+            Kind::HookRecovered,
             Kind::AnomalyDetected,
             Kind::AnomalyCleared,
             Kind::AgentStopped,
