@@ -56,7 +56,7 @@ mod wait;
 
 pub use ask::{Answer, ask};
 pub use clock::now as moment;
-pub use detach::{SupervisorProgram, start_supervisor, take_over};
+pub use detach::{SupervisorProgram, start_detached, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
 pub use files::{CancelReason, JobDir};
 pub use identity::Identity;

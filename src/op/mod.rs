@@ -16,13 +16,14 @@ pub mod config;
 pub mod constraint;
 pub mod decide;
 pub mod document;
-mod hook;
+pub mod hook;
 mod init;
 pub mod job;
 mod kernel;
 mod lineage;
 mod log;
 pub mod mission;
+mod notify;
 pub mod pause;
 pub mod project;
 pub mod require;
@@ -54,6 +55,7 @@ pub use init::{InitOutcome, init};
 pub use kernel::{Caller, Context, Host, Mode, Recorded, Shell, SupervisorProgram, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, PageStart, follow, log};
+pub use notify::{NotifyRequest, notify};
 pub use project::{ListEntry, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
 pub use status::{Metric, MetricsOutcome, StatusOutcome, SystemState, metrics, status};
@@ -96,7 +98,7 @@ impl Context {
 }
 
 /// The functions that find follow-ups of a commit.
-const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake];
+const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake, notify::start];
 
 /// Short references by subject.
 pub type References = BTreeMap<String, String>;

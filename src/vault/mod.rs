@@ -21,6 +21,7 @@
 //! | `sabotage` | what a debug build can be told to skip, to test the tests |
 //! | `control`, `tick` | the stop flag, and the watchdog's last tick |
 //! | `clock` | the machine's clocks at the last write |
+//! | `outbox` | how far hooks were told of events |
 //! | `watch` | waits for the log to grow |
 
 mod agents;
@@ -37,6 +38,7 @@ mod index;
 mod layout;
 pub(crate) mod lock;
 mod log;
+mod outbox;
 pub mod projections;
 mod recover;
 mod sabotage;
@@ -62,6 +64,7 @@ pub use batch::Batch;
 pub use control::StopFlag;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
+pub use outbox::{Cursor, Outbox};
 pub use recover::Recovered;
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;

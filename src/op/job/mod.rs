@@ -25,6 +25,7 @@ use crate::base::{EntityId, EntityType};
 use crate::state::{Entity, State};
 
 pub(super) use end::settle;
+pub(super) use fire::reap_when_ended;
 pub use fire::{FireOutcome, FireRequest, fire};
 pub use log::{JobLogOutcome, JobLogRequest, log};
 pub(super) use poll::wait_for_job;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Context, References, agent, job, references};
+use super::{Context, References, agent, job, notify, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
 use crate::job::{CancelReason, JobDir, JobLiveness};
@@ -101,8 +101,13 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         }
     }
     warnings.append(&mut tick.warnings);
-    let outcome = tick.outcome(did, warnings, began.elapsed());
+    let mut outcome = tick.outcome(did, warnings, began.elapsed());
     hooks::run(ctx, &vault, &calls, &outcome);
+    if mode == Mode::Write
+        && let Err(error) = notify::send_rest(ctx, &vault)
+    {
+        outcome.warnings.push(format!("cannot send notifications: {error}"));
+    }
     Ok(outcome)
 }
 
