@@ -137,6 +137,8 @@ pub enum FieldType {
     Ids(EntityType),
     /// A JSON object.
     Object,
+    /// A JSON object of non-negative integers.
+    Counts,
     /// `YYYY-MM-DDTHH:MM:SSZ`.
     Time,
 }
@@ -322,7 +324,7 @@ pub const TABLE: &[KindRow] = &[
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
         .frequent().claim(Claim::Needs).ending(Ending::End).leaving(WhenLeaving::Paused),
-    row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text)], "the run ended")
+    row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text), optional("prompt_artifact_id", FieldType::Id(EntityType::Artifact)), optional("response_artifact_id", FieldType::Id(EntityType::Artifact)), optional("token_usage", FieldType::Counts)], "the run ended")
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::RunCrashed, RUN, &[optional("reason", FieldType::Text), optional("transient", FieldType::Bool), optional("escalate", FieldType::Bool)], "the run crashed")
         .claim(Claim::Needs).ending(Ending::End),
@@ -471,6 +473,7 @@ impl FieldType {
             (FieldType::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
             (FieldType::Ids(entity), Value::Array(list)) => list.iter().all(|id| FieldType::Id(entity).accepts(id)),
             (FieldType::Object, Value::Object(_)) => true,
+            (FieldType::Counts, Value::Object(counts)) => counts.values().all(|n| FieldType::Count.accepts(n)),
             (FieldType::Time, Value::String(s)) => Timestamp::parse(s).is_some(),
             _ => false,
         }
@@ -489,6 +492,7 @@ impl FieldType {
             FieldType::Texts => "a list of strings".to_owned(),
             FieldType::Ids(entity) => format!("a list of ids of {}", entity.plural()),
             FieldType::Object => "a JSON object".to_owned(),
+            FieldType::Counts => "an object of non-negative integers".to_owned(),
             FieldType::Time => "a time, YYYY-MM-DDTHH:MM:SSZ".to_owned(),
         }
     }
@@ -696,5 +700,7 @@ mod tests {
         assert!(check(Kind::RequirementProposed, json!({"title": "x", "more": [1]})).is_ok());
         assert!(check(Kind::RunStarted, json!({"task_id": "../x"})).is_err());
         assert!(check(Kind::ArtifactMaterialized, json!({"sha256": "x", "size_bytes": -1})).is_err());
+        assert!(check(Kind::RunFinished, json!({"token_usage": {"prompt": 1500, "completion": 2000}})).is_ok());
+        assert!(check(Kind::RunFinished, json!({"token_usage": {"prompt": "many"}})).is_err());
     }
 }
