@@ -97,7 +97,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("HF_HOOK", "the setting of the hook, such as hooks.on_done"),
     ("HF_VAULT", "the path of the vault, so that the hook can run other commands on it"),
     ("HF_EVENT", "EVENT of the report"),
-    ("HF_EVENT_ID", "the id of the event; a hook that is told twice is told the same id"),
+    ("HF_EVENT_ID", "the id of the event; the same id if a hook is notified twice"),
     ("HF_HIVE", "HIVE of the report"),
     ("HF_SUBJECT", "SUBJECT of the report"),
     ("HF_REF", "REF of the report"),

@@ -1,17 +1,18 @@
-//! Notifications: hooks that are told of decisions, escalations and ends, once for each event.
+//! Notifications: hooks that are run for decisions, escalations and ends, once for each event.
 //!
 //! ```text
 //! commit ── an event of interest? ── a detached process ─┐
 //! tick ──── something left to send? ─────────────────────┴─ lock ── log after the cursor ── hook ── cursor
 //! ```
 //!
-//! Whoever commits does not wait for a hook and needs no watchdog; a tick sends what was left over, because a process was
-//! killed or a hook failed. Each hook has its own lock and cursor in the vault, so one that hangs delays no other.
+//! A command that commits does not wait for a hook and needs no watchdog; a tick sends what was left over because a
+//! process was killed or a hook failed. Each hook has its own lock and cursor in the vault, so one that hangs delays no
+//! other.
 //!
-//! Invariant: a hook is told at least once of every event of interest since it was configured, in the order of the log,
-//! unless it fails `limits::HOOK_ATTEMPTS_MAX_COUNT` times for the event (`a_notifier_killed_at_any_point_is_made_good_by_a_tick`). The
-//! cursor moves after the hook was successful. A process that finds the lock taken ends at once, because the one that
-//! holds it looks at the log again after it has released it
+//! Invariant: a hook is notified at least once of every event of interest since it was configured, in the order of the
+//! log, unless it fails for one too often (`a_notifier_killed_at_any_point_is_made_good_by_a_tick`). The cursor moves
+//! after the hook was successful. A process that finds the lock taken ends at once, because the one that holds it looks
+//! at the log again after it has released it
 //! (`a_commit_at_any_moment_is_told_by_its_own_notifier_or_by_the_one_that_is_busy`).
 
 use std::ffi::OsString;
@@ -33,37 +34,37 @@ use crate::vault::{Cursor, Log, Outbox, Vault};
 /// A tick lets a cursor move on that is further behind than this, so that it need not read so much every time.
 const BEHIND_MAX: usize = 1000;
 
-/// An event that a hook is told of.
-struct Told {
+/// An event of interest to a hook.
+struct Interest {
     hook: Setting,
     kind: Kind,
     /// What happened to the subject, as in `T-0001 was aborted`.
     predicate: &'static str,
 }
 
-const fn told(hook: Setting, kind: Kind, predicate: &'static str) -> Told {
-    Told { hook, kind, predicate }
+const fn interest(hook: Setting, kind: Kind, predicate: &'static str) -> Interest {
+    Interest { hook, kind, predicate }
 }
 
-/// Which hook is told of which event.
-const TABLE: &[Told] = &[
-    told(Setting::OnDecision, Kind::DecisionRequested, "needs an answer"),
-    told(Setting::OnEscalation, Kind::EscalationRequired, "needs an operator"),
-    told(Setting::OnEscalation, Kind::ApprovalTimedOut, "was not answered in time"),
-    told(Setting::OnGivingUp, Kind::EscalationRequired, "cannot be woken"),
-    told(Setting::OnDone, Kind::TaskSucceeded, "succeeded"),
-    told(Setting::OnDone, Kind::TaskAborted, "was aborted"),
-    told(Setting::OnDone, Kind::RequirementImplemented, "was implemented"),
-    told(Setting::OnDone, Kind::RequirementVerified, "was verified"),
-    told(Setting::OnDone, Kind::RequirementRejected, "was rejected"),
-    told(Setting::OnDone, Kind::RequirementSuperseded, "was superseded"),
+/// Which hook is notified of which event.
+const TABLE: &[Interest] = &[
+    interest(Setting::OnDecision, Kind::DecisionRequested, "needs an answer"),
+    interest(Setting::OnEscalation, Kind::EscalationRequired, "needs an operator"),
+    interest(Setting::OnEscalation, Kind::ApprovalTimedOut, "was not answered in time"),
+    interest(Setting::OnGivingUp, Kind::EscalationRequired, "cannot be woken"),
+    interest(Setting::OnDone, Kind::TaskSucceeded, "succeeded"),
+    interest(Setting::OnDone, Kind::TaskAborted, "was aborted"),
+    interest(Setting::OnDone, Kind::RequirementImplemented, "was implemented"),
+    interest(Setting::OnDone, Kind::RequirementVerified, "was verified"),
+    interest(Setting::OnDone, Kind::RequirementRejected, "was rejected"),
+    interest(Setting::OnDone, Kind::RequirementSuperseded, "was superseded"),
 ];
 
 /// The hooks in the table.
-pub const HOOKS: &[Setting] = &[Setting::OnDecision, Setting::OnEscalation, Setting::OnGivingUp, Setting::OnDone];
+const HOOKS: &[Setting] = &[Setting::OnDecision, Setting::OnEscalation, Setting::OnGivingUp, Setting::OnDone];
 
-/// Why a hook is told of an event, as far as the event alone decides that; none if it is not.
-fn told_of(hook: Setting, event: &Event) -> Option<&'static Told> {
+/// Why an event is of interest to a hook, as far as the event alone decides that; none if it is not.
+fn interest_in(hook: Setting, event: &Event) -> Option<&'static Interest> {
     let kind = event.event_type.known()?;
     let row = TABLE.iter().find(|row| row.hook == hook && row.kind == kind)?;
     // The watchdog gives up on agents; other escalations are not its own.
@@ -75,12 +76,16 @@ fn is_set(settings: &Settings, hook: Setting) -> bool {
     !settings.text(hook).trim().is_empty()
 }
 
-/// Tells hooks of the events of a commit, in processes of their own. Without a program for that, a tick does it.
+/// Notifies hooks of the events of a commit, in processes of their own. Without a program for that, a tick does it.
 pub(super) fn start(committing: &Committing<'_>) -> Option<FollowUp> {
     let Committing { settings, events, host, .. } = *committing;
-    let is_told = |hook: &Setting| events.iter().any(|event| told_of(*hook, event).is_some());
-    let hooks: Vec<Setting> = HOOKS.iter().copied().filter(|hook| is_told(hook) && is_set(settings, *hook)).collect();
-    let program = host.supervisor.clone().filter(|_| !hooks.is_empty())?;
+    let is_concerned = |hook: &Setting| events.iter().any(|event| interest_in(*hook, event).is_some());
+    let hooks: Vec<Setting> =
+        HOOKS.iter().copied().filter(|hook| is_concerned(hook) && is_set(settings, *hook)).collect();
+    if hooks.is_empty() {
+        return None;
+    }
+    let program = host.supervisor.clone()?;
     Some(Box::new(move |vault| hooks.iter().for_each(|hook| start_notifier(&program, vault, *hook))))
 }
 
@@ -123,19 +128,20 @@ pub struct NotifyRequest {
     pub hook: String,
 }
 
-/// Sends to a hook what it was not told yet; the main function of a notifier process. Does nothing if another process
+/// Sends to a hook what was not sent yet; the main function of a notifier process. Does nothing if another process
 /// sends to it: that one looks at the log again before it ends.
 pub fn notify(ctx: &Context, request: NotifyRequest) -> Result<()> {
     let hook = Setting::parse(&request.hook).filter(|hook| HOOKS.contains(hook));
-    let hook = hook.ok_or_else(|| Error::usage(format!("{} is not a hook that is told of events", request.hook)))?;
-    // The events are already recorded, whoever did it, and whatever has become of its session.
+    let hook =
+        hook.ok_or_else(|| Error::usage(format!("{} is not a hook that is notified of events", request.hook)))?;
+    // The events are already recorded, whatever has become of the session of their author.
     let caller = Caller { actor: Actor::core(hook::ACTOR), shell: Shell::Supervisors };
     let ctx = &Context { caller, session: None, project: None, ..ctx.clone() };
     let vault = ctx.open()?;
     while let Some(outbox) = vault.outbox(hook)? {
         let sent = send(ctx, &vault, hook, &outbox)?;
         drop(outbox);
-        // Whoever committed while the lock was held has found it taken and left.
+        // A notifier of a commit while the lock was held has found it taken and left.
         match sent {
             Sent::All(end) if vault.view()?.0.head().map(|head| head.id) != Some(end) => continue,
             Sent::All(_) | Sent::NotAll => break,
@@ -223,7 +229,7 @@ fn sets(hook: Setting, event: &Event) -> Option<bool> {
     Some(is_set(&settings, hook))
 }
 
-/// The next event that a hook is told of.
+/// The next event of interest to a hook.
 struct Found {
     event: Option<Event>,
     /// The last event that was read.
@@ -232,7 +238,7 @@ struct Found {
     read: usize,
 }
 
-/// Finds the next event after this one that a hook is told of. It is not told of what happened while it was not set.
+/// Finds the next event after this one that is of interest to a hook. What happened while it was not set is not.
 fn find_next(log: &dyn Log, hook: Setting, after: Ulid) -> Result<Found> {
     let (mut found, mut is_on) = (Found { event: None, through: after, read: 0 }, true);
     log.read_from(after, &mut |event| {
@@ -241,7 +247,7 @@ fn find_next(log: &dyn Log, hook: Setting, after: Ulid) -> Result<Found> {
         }
         is_on = sets(hook, &event).unwrap_or(is_on);
         (found.through, found.read) = (event.id, found.read + 1);
-        if is_on && told_of(hook, &event).is_some() && !is_answered_at_once(log, &event)? {
+        if is_on && interest_in(hook, &event).is_some() && !is_answered_at_once(log, &event)? {
             found.event = Some(event);
             return Ok(ControlFlow::Break(()));
         }
@@ -260,7 +266,7 @@ fn is_answered_at_once(log: &dyn Log, event: &Event) -> Result<bool> {
     Ok(log.batch_of(event.id)?.is_some_and(|(batch, _)| batch.iter().any(rejects)))
 }
 
-/// What a hook is told of one event.
+/// What a hook gets for one event.
 struct Notification {
     id: Ulid,
     subject: String,
@@ -270,7 +276,7 @@ struct Notification {
 
 impl Notification {
     fn new(state: &State, hook: Setting, event: &Event, hive: &str) -> Notification {
-        let predicate = told_of(hook, event).map_or("", |row| row.predicate);
+        let predicate = interest_in(hook, event).map_or("", |row| row.predicate);
         let subject = Subject::parse(&event.subject).ok();
         let entity = subject.as_ref().and_then(|subject| state.entity(subject));
         let entity = entity.as_deref();

@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    /// Puts settings in force. A hook whose command changed no longer counts as failed: the new command has not been run.
+    /// Puts settings in force. A hook whose command changed no longer counts as failed: the new one has not been run.
     fn adopt_settings(&mut self, event: &Event) {
         let (before, after) = (self.settings(), event.payload.get(SETTINGS).cloned());
         let command = |settings: &Option<Value>, hook: &str| settings.as_ref().and_then(|all| all.get(hook)).cloned();

@@ -21,7 +21,7 @@
 //! | `sabotage` | what a debug build can be told to skip, to test the tests |
 //! | `control`, `tick` | the stop flag, and the watchdog's last tick |
 //! | `clock` | the machine's clocks at the last write |
-//! | `outbox` | how far hooks were told of events |
+//! | `outbox` | how far hooks were notified of events |
 //! | `watch` | waits for the log to grow |
 
 mod agents;

@@ -1,8 +1,8 @@
-//! `Akashic/notify/HOOK/cursor.json`: how far a hook was told of the events in the log. One process at a time sends to a
+//! `Akashic/notify/HOOK/cursor.json`: how far a hook was notified of events. One process at a time sends to a
 //! hook: it holds a lock on the directory.
 //!
 //! The cursor is part of backups and copies, so that a restored vault does not send its history again. Without it, a
-//! hook is told of everything since it was configured.
+//! hook is notified of everything since it was configured.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::policy::settings::Setting;
 const NOTIFY: &str = "notify";
 const CURSOR_FILE: &str = "cursor.json";
 
-/// How far a hook was told.
+/// How far a hook was notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The last event that was sent, skipped, or of no interest.
@@ -61,7 +61,7 @@ impl Outbox {
 }
 
 impl Vault {
-    /// How far a hook was told, if it ever was; for a process that does not send.
+    /// How far a hook was notified, if it ever was; for a process that does not send.
     pub fn cursor(&self, hook: Setting) -> Result<Option<Cursor>> {
         let dir = self.akashic.dir(NOTIFY)?.map_or(Ok(None), |all| all.dir(hook.as_str()))?;
         dir.map_or(Ok(None), |dir| Outbox { dir }.cursor())

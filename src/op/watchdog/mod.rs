@@ -341,8 +341,8 @@ impl<'a> TickRun<'a> {
     }
 
     /// Tries to wake a silent agent: a limited number of times, with a pause between attempts, then escalates to an
-    /// operator. The attempts are in the log, so that a second watchdog does not start over. Returns the attempt that is
-    /// made now; on giving up there is none, and `notify` tells the hook for that.
+    /// operator. The attempts are in the log, so that a second watchdog does not start over. Returns the attempt that
+    /// is made now; giving up is none, and `notify` runs the hook for that.
     fn recover(
         &mut self,
         tx: &mut Transaction<'_>,

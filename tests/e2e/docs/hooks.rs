@@ -25,7 +25,7 @@ fn d11_the_page_of_hooks_is_current() {
             and scripts/kick\\-tmux type into the tmux pane of an agent.\n.SH HOOKS\n";
     for row in hook::TABLE {
         for setting in row.hooks {
-            let prefixes = ["command that is told on standard input ", "command that receives ", "the same, "];
+            let prefixes = ["command that is notified on standard input ", "command that receives ", "the same, "];
             let text = prefixes.iter().find_map(|prefix| setting.meaning().strip_prefix(prefix));
             item(&mut out, setting.as_str(), text.unwrap_or(setting.meaning()));
         }
@@ -35,11 +35,11 @@ fn d11_the_page_of_hooks_is_current() {
     }
     out += ".SH DELIVERY\n";
     out += &roff(&format!(
-        "A hook that is told of events is run by a process that the command which recorded them starts and does not wait \
-         for. Akashic/notify/ has the last event that each hook was told of. What is left because a process was killed or \
-         a hook failed is sent at the next event or by the next tick of hf-watchdog, so a hook is told at least once and \
-         may be told twice. An event for which it fails {} times, at least {} seconds apart, is skipped. A hook is not \
-         told of what happened while it was not set. Hooks do not wait for each other.",
+        "A hook that is notified of events is run by a process that the command which recorded them starts and does not wait \
+         for. Akashic/notify/ has the last event that was sent to each hook. What is left because a process was killed or \
+         a hook failed is sent at the next event or by the next tick of hf-watchdog, so a hook is notified at least once and \
+         may be notified twice. An event for which it fails {} times, at least {} seconds apart, is skipped. A hook is not \
+         notified of what happened while it was not set. Hooks do not wait for each other.",
         limits::HOOK_ATTEMPTS_MAX_COUNT,
         limits::HOOK_RETRY_SECONDS
     ));

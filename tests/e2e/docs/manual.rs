@@ -303,7 +303,7 @@ fn the_page_of_the_format_is_current() {
         ("Akashic/quarantine/", "incomplete or damaged data that was cut off the log"),
         (
             "Akashic/notify/HOOK/cursor.json",
-            "the last event that a hook was told of; without it, all since it was set are sent",
+            "the last event that a hook was notified of; without it, all since it was set are sent",
         ),
         ("Akashic/schemas/event.v1.schema.json", "the JSON Schema of an event"),
         ("hiveforge.config.yaml", "settings, all of them optional"),

@@ -1,7 +1,7 @@
 //! Hooks that are told of events: which ones, what they are told, and that nothing is missed.
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -500,10 +500,26 @@ fn the_hooks_of_somebody_elses_vault_are_never_run() {
 }
 
 #[test]
+fn a_hook_from_a_file_that_others_can_write_waits_until_the_file_can_be_trusted() {
+    let story = TestJobVault::new(&on_done(KEEP_IDS));
+    propose(&story, 1);
+    let file = story.vault().join("hiveforge.config.yaml");
+    let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o666);
+    ok(&story, "hf-task abort T-0001");
+    (0..5).for_each(|_| drop(ok(&story, "hf-watchdog")));
+    assert_eq!((told(&story).len(), count(&story, "HookFailed")), (0, 1));
+    set_mode(0o600);
+    ok(&story, "hf-watchdog");
+    assert_eq!((told(&story).len(), count(&story, "HookRecovered")), (1, 1));
+    story.over();
+}
+
+#[test]
 fn only_hooks_that_are_told_of_events_can_be_notified() {
     let story = TestJobVault::new("");
     for hook in ["jobs.on_finish", "watchdog.hooks.on_beat", "hive.name", "nothing"] {
         let reply = sh(&story, &format!("hf-job notify {hook}")).expect_exit(2);
-        assert_eq!(reply.get("SUM"), format!("{hook} is not a hook that is told of events"));
+        assert_eq!(reply.get("SUM"), format!("{hook} is not a hook that is notified of events"));
     }
 }
