@@ -41,7 +41,7 @@ fn steps(vault: PathBuf, said: &mut Vec<Reply>) -> Result<()> {
     let begin = StartTaskRequest { reference: reference.clone(), ..Default::default() };
     said.push(task::start(&builder, begin)?.reply());
     let summary = Some("it works".to_owned());
-    said.push(task::succeed(&builder, SucceedRequest { reference, summary, key: None })?.reply());
+    said.push(task::succeed(&builder, SucceedRequest { reference, summary, ..Default::default() })?.reply());
     Ok(())
 }
 

@@ -32,6 +32,10 @@ pub const PAGE_MAX_COUNT: usize = 500;
 pub const PAGE_DEFAULT_COUNT: usize = 100;
 /// How long a command waits for the vault's lock by default.
 pub const LOCK_TIMEOUT_DEFAULT_SECONDS: u64 = 10;
+/// How often an event is sent to a hook that fails, before it is skipped.
+pub const HOOK_ATTEMPTS_MAX_COUNT: u64 = 3;
+/// The shortest time between two attempts, whichever process makes them.
+pub const HOOK_RETRY_SECONDS: i64 = 30;
 /// The longest duration that can be given: ten years.
 pub const DURATION_MAX_SECONDS: u64 = 10 * 365 * 24 * 60 * 60;
 /// The head record, padded to this size and rewritten in place.

@@ -11,11 +11,11 @@ use super::main::{cancel_on_signal, has_subcommand};
 use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, limits};
 use crate::job::{Beat, Need};
-use crate::op::Context;
 use crate::job::{Cancel, Signals};
 use crate::op::job::{
     self, CancelRequest, CheckJobRequest, FireRequest, JobLogRequest, ListJobsRequest, SuperviseRequest, WaitRequest,
 };
+use crate::op::{self, Context, NotifyRequest};
 use crate::reply::Replies;
 
 /// Run commands in the background, independent of the caller, and manage them
@@ -142,6 +142,12 @@ enum Verb {
         /// The id of the task
         task: String,
     },
+    /// Tell a hook of new events; started by the command that records them
+    #[command(hide = true)]
+    Notify {
+        /// The setting of the hook, such as hooks.on_done
+        hook: String,
+    },
 }
 
 impl Command for Args {
@@ -156,6 +162,10 @@ impl Command for Args {
             Verb::Supervise { task } => {
                 let ctx = &ctx.with_cancel(Cancel::on(Signals::of_supervisor()?));
                 job::supervise(ctx, SuperviseRequest { task })?;
+                Output::Streamed
+            }
+            Verb::Notify { hook } => {
+                op::notify(ctx, NotifyRequest { hook })?;
                 Output::Streamed
             }
             Verb::Check { reference } => job::check(ctx, CheckJobRequest { reference })?.into(),

@@ -1,14 +1,14 @@
 //! hf-task: tasks, from proposal to completion.
 
-use clap::{Parser, Subcommand};
+use clap::{Args as Arguments, Parser, Subcommand};
 
 use super::args::{GlobalArgs, PageArgs, WorkArgs, parse_seconds};
 use super::{Command, Output, StdoutWriter};
-use crate::base::EntityType;
+use crate::base::{EntityType, limits};
 use crate::machine::Phase;
 use crate::op::task::{
     self, AbortRequest, ArchiveTaskRequest, AssignRequest, ClaimRequest, ExplainRequest, FailRequest, HeartbeatRequest,
-    ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest,
+    ModelCall, ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TokenUsage,
 };
 use crate::op::{self, Context, ListRequest, ShowRequest, project};
 
@@ -31,6 +31,33 @@ pub struct Args {
     verb: Verb,
     #[command(flatten)]
     global: GlobalArgs,
+}
+
+/// What the run asked a language model.
+#[derive(Arguments, Debug)]
+struct ModelArgs {
+    /// The artifact with the prompt of a language model, such as ART-0001
+    #[arg(long, value_name = "REF")]
+    prompt: Option<String>,
+    /// The artifact with its response, such as ART-0002
+    #[arg(long, value_name = "REF")]
+    response: Option<String>,
+    /// The tokens it used: of the prompt and of the completion, such as 1500,2000
+    #[arg(long, value_name = "PROMPT,COMPLETION", value_parser = parse_usage)]
+    usage: Option<TokenUsage>,
+}
+
+impl ModelArgs {
+    fn call(self) -> ModelCall {
+        ModelCall { prompt: self.prompt, response: self.response, tokens: self.usage }
+    }
+}
+
+fn parse_usage(text: &str) -> Result<TokenUsage, String> {
+    let count = |text: &str| text.trim().parse().ok().filter(|count| *count <= limits::INTEGER_MAX as u64);
+    let both = text.split_once(',').and_then(|(prompt, completion)| Some((count(prompt)?, count(completion)?)));
+    let (prompt, completion) = both.ok_or("must be two whole numbers, such as 1500,2000")?;
+    Ok(TokenUsage { prompt, completion })
 }
 
 #[derive(Subcommand, Debug)]
@@ -110,6 +137,8 @@ enum Verb {
         #[arg(long, value_name = "TEXT")]
         summary: Option<String>,
         #[command(flatten)]
+        model: ModelArgs,
+        #[command(flatten)]
         work: WorkArgs,
     },
     /// Mark a task as failed
@@ -122,6 +151,8 @@ enum Verb {
         /// Why it failed
         #[arg(long, value_name = "TEXT")]
         reason: String,
+        #[command(flatten)]
+        model: ModelArgs,
         #[command(flatten)]
         work: WorkArgs,
     },
@@ -199,11 +230,13 @@ impl Command for Args {
             Verb::Heartbeat { reference, work } => {
                 task::heartbeat(ctx, HeartbeatRequest { reference, key: work.write.key })?.into()
             }
-            Verb::Succeed { reference, summary, work } => {
-                task::succeed(ctx, SucceedRequest { reference, summary, key: work.write.key })?.into()
+            Verb::Succeed { reference, summary, model, work } => {
+                let (model, key) = (model.call(), work.write.key);
+                task::succeed(ctx, SucceedRequest { reference, summary, model, key })?.into()
             }
-            Verb::Fail { reference, class, reason, work } => {
-                task::fail(ctx, FailRequest { reference, class, reason, key: work.write.key })?.into()
+            Verb::Fail { reference, class, reason, model, work } => {
+                let (model, key) = (model.call(), work.write.key);
+                task::fail(ctx, FailRequest { reference, class, reason, model, key })?.into()
             }
             Verb::Abort { reference, reason, work } => {
                 task::abort(ctx, AbortRequest { reference, reason, key: work.write.key })?.into()

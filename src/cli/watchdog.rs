@@ -21,7 +21,7 @@ use crate::reply::Replies;
   hf-watchdog --every 60 --works ../ai-works
 
 Notices and warnings appear only in the report. An error is also recorded: once when it begins, and once when it \
-ends."
+ends. hf-hooks(7) describes the commands that it runs."
 )]
 pub struct Args {
     /// Report what is wrong, but change nothing

@@ -29,6 +29,7 @@ names! {
         EscalationAcknowledged = "EscalationAcknowledged",
         EscalationClosed = "EscalationClosed",
         HookFailed = "HookFailed",
+        HookRecovered = "HookRecovered",
         AnomalyDetected = "AnomalyDetected",
         AnomalyCleared = "AnomalyCleared",
         AgentStarted = "AgentStarted",
@@ -138,6 +139,8 @@ pub enum FieldType {
     Ids(EntityType),
     /// A JSON object.
     Object,
+    /// A JSON object of non-negative integers.
+    Counts,
     /// `YYYY-MM-DDTHH:MM:SSZ`.
     Time,
 }
@@ -254,8 +257,10 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::Operator),
     row(Kind::EscalationClosed, ESCALATION, &[required("reason", FieldType::Text)], "what it was about is resolved")
         .by(RecordedBy::Reactor).ending(Ending::Consequence),
-    row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook failed")
-        .ending(Ending::End).leaving(WhenLeaving::Paused),
+    row(Kind::HookFailed, SubjectType::Any, &[required("hook", FieldType::Text), required("reason", FieldType::Text)], "a hook began to fail")
+        .ending(Ending::End).leaving(WhenLeaving::Paused).side_effect(SideEffect::MarksHook),
+    row(Kind::HookRecovered, SubjectType::Any, &[required("hook", FieldType::Text)], "a hook that failed works again")
+        .by(RecordedBy::NotAgents).ending(Ending::End).side_effect(SideEffect::MarksHook),
     row(Kind::AnomalyDetected, SubjectType::Any, &[required("code", FieldType::Text), optional("seconds", FieldType::Count)], "the watchdog found an anomaly")
         .by(RecordedBy::NotAgents).ending(Ending::End),
     row(Kind::AnomalyCleared, SubjectType::Any, &[required("code", FieldType::Text)], "the anomaly is gone")
@@ -328,7 +333,7 @@ pub const TABLE: &[KindRow] = &[
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
         .frequent().claim(Claim::Needs).ending(Ending::End).leaving(WhenLeaving::Paused),
-    row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text)], "the run ended")
+    row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text), optional("prompt_artifact_id", FieldType::Id(EntityType::Artifact)), optional("response_artifact_id", FieldType::Id(EntityType::Artifact)), optional("token_usage", FieldType::Counts)], "the run ended")
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::RunCrashed, RUN, &[optional("reason", FieldType::Text), optional("transient", FieldType::Bool), optional("escalate", FieldType::Bool)], "the run crashed")
         .claim(Claim::Needs).ending(Ending::End),
@@ -477,6 +482,7 @@ impl FieldType {
             (FieldType::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
             (FieldType::Ids(entity), Value::Array(list)) => list.iter().all(|id| FieldType::Id(entity).accepts(id)),
             (FieldType::Object, Value::Object(_)) => true,
+            (FieldType::Counts, Value::Object(counts)) => counts.values().all(|n| FieldType::Count.accepts(n)),
             (FieldType::Time, Value::String(s)) => Timestamp::parse(s).is_some(),
             _ => false,
         }
@@ -495,6 +501,7 @@ impl FieldType {
             FieldType::Texts => "a list of strings".to_owned(),
             FieldType::Ids(entity) => format!("a list of ids of {}", entity.plural()),
             FieldType::Object => "a JSON object".to_owned(),
+            FieldType::Counts => "an object of non-negative integers".to_owned(),
             FieldType::Time => "a time, YYYY-MM-DDTHH:MM:SSZ".to_owned(),
         }
     }
@@ -561,6 +568,7 @@ mod tests {
     #[test]
     fn agents_do_not_record_what_the_toolkit_finds() {
         let found = [
+            Kind::HookRecovered,
             Kind::AnomalyDetected,
             Kind::AnomalyCleared,
             Kind::AgentStopped,
@@ -704,5 +712,7 @@ mod tests {
         assert!(check(Kind::RequirementProposed, json!({"title": "x", "more": [1]})).is_ok());
         assert!(check(Kind::RunStarted, json!({"task_id": "../x"})).is_err());
         assert!(check(Kind::ArtifactMaterialized, json!({"sha256": "x", "size_bytes": -1})).is_err());
+        assert!(check(Kind::RunFinished, json!({"token_usage": {"prompt": 1500, "completion": 2000}})).is_ok());
+        assert!(check(Kind::RunFinished, json!({"token_usage": {"prompt": "many"}})).is_err());
     }
 }

@@ -168,7 +168,7 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideEffect {
     Nothing,
-    /// Puts the settings in its payload in force.
+    /// Puts the settings in its payload in force. A hook whose command changed does not count as failed.
     AdoptsSettings,
     /// Keeps the run alive with the lease of its task.
     TakesLease,
@@ -188,6 +188,8 @@ pub enum SideEffect {
     OpensEscalation,
     /// Links the new task with the one that it repeats.
     Reworks,
+    /// Changes which hooks fail, a fact of the system.
+    MarksHook,
 }
 
 /// A row with the default in every column.

@@ -72,6 +72,9 @@ fn field(field: &PayloadField) -> Value {
         FieldType::Texts => json!({"type": "array", "items": {"type": "string"}}),
         FieldType::Ids(_) => json!({"type": "array", "items": {"type": "string", "pattern": format!("^{ID}$")}}),
         FieldType::Object => json!({"type": "object"}),
+        FieldType::Counts => {
+            json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}})
+        }
         FieldType::Time => json!({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"}),
     }
 }

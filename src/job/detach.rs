@@ -1,10 +1,11 @@
-//! Starts a supervisor that is independent of its caller: a program chosen by the front end, in its own session, with no
-//! open files except the lock that it takes over.
+//! Starts a process that is independent of its caller: a program chosen by the front end, in its own session, with no
+//! open files. A supervisor is one, with the lock that it takes over.
 //!
 //! The lock is its standard input. A flock belongs to the open file, not to the process, so it passes from the caller to
 //! the supervisor without a gap.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +19,8 @@ use super::lock::JobLock;
 use crate::base::{Error, Result};
 use crate::vault::lock::{self, LockMode};
 
-/// The program that supervises a job; it must understand `supervise TASK --vault DIR`.
+/// The program that supervises jobs and runs hooks; it must understand `supervise TASK --vault DIR` and
+/// `notify HOOK --vault DIR`.
 #[derive(Clone, Debug)]
 pub struct SupervisorProgram {
     pub program: PathBuf,
@@ -46,14 +48,25 @@ pub fn start_supervisor(
 ) -> Result<Child> {
     let failed = |e| Error::system("cannot start a supervisor", e);
     let stdin = lock.file().try_clone().map_err(failed)?;
-    let mut command = Command::new(&supervisor.program);
+    spawn(supervisor, Stdio::from(stdin), arguments, with).map_err(failed)
+}
+
+/// Starts the same program for something else. What is said about the arguments and the child of `start_supervisor`
+/// applies here, too.
+pub fn start_detached(program: &SupervisorProgram, arguments: &[OsString]) -> Result<Child> {
+    spawn(program, Stdio::null(), arguments, StartWith::CallersVariables)
+        .map_err(|e| Error::system("cannot start a process", e))
+}
+
+fn spawn(program: &SupervisorProgram, stdin: Stdio, arguments: &[OsString], with: StartWith<'_>) -> io::Result<Child> {
+    let mut command = Command::new(&program.program);
     command.arg0(SUPERVISOR_NAME).args(arguments).current_dir("/");
     if let StartWith::Variables(variables) = with {
         command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
     }
-    command.stdin(Stdio::from(stdin)).stdout(Stdio::null()).stderr(Stdio::null());
-    birth::prepare(&mut command, Birth::Supervisor).map_err(failed)?;
-    command.spawn().map_err(failed)
+    command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null());
+    birth::prepare(&mut command, Birth::Supervisor)?;
+    command.spawn()
 }
 
 /// The supervisor's side: takes the lock from standard input and makes this process the leader of its session and the

@@ -22,7 +22,7 @@
 //! | `files` | the directory `Jobs/<task id>/` |
 //! | `spec`, `identity`, `exit` | the records in it |
 //! | `lock` | the lock of a job |
-//! | `detach`, `birth` | start a supervisor; what a new process does between fork and exec |
+//! | `detach`, `birth` | start a supervisor, or another detached process; what it does between fork and exec |
 //! | `run`, `processes` | a run and its processes; `notice` watches control files, `signals` catches signals |
 //! | `log`, `lines` | the output of the command |
 //! | `probe`, `orphan` | find out whether a job is alive; end one that lost its supervisor |
@@ -56,7 +56,7 @@ mod wait;
 
 pub use ask::{Answer, ask};
 pub use clock::now as moment;
-pub use detach::{StartWith, SupervisorProgram, start_supervisor, take_over};
+pub use detach::{StartWith, SupervisorProgram, start_detached, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
 pub use files::{CancelReason, JobDir};
 pub use identity::Identity;

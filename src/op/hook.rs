@@ -1,5 +1,8 @@
 //! Hooks: commands from the settings that are run when something happens. They run without any lock, within a time
 //! limit, and only if the settings file belongs to the user.
+//!
+//! A hook that fails is recorded once, when it begins to fail, and once more when it works again; in between the
+//! system's fact `failed_hooks` says since when and why.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,32 +11,190 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Context;
-use crate::base::{Error, Result, text};
+use crate::base::{Actor, Error, Result, Subject, text};
 use crate::event::Kind;
 use crate::job;
-use crate::op::kernel::record_one;
+use crate::op::kernel::{Transaction, with_view};
 use crate::policy::settings::Setting;
+use crate::state::State;
 use crate::vault::Vault;
+
+/// What hooks are given: the keys of the report on standard input and the environment variables. hf-hooks(7) is
+/// generated from these tables, and a test compares them with what hooks get.
+#[derive(Debug)]
+pub struct HookRow {
+    pub hooks: &'static [Setting],
+    pub when: &'static str,
+    /// The keys of every report; more may follow them.
+    pub keys: &'static [&'static str],
+    /// The variables, in addition to those of every hook.
+    pub variables: &'static [&'static str],
+}
+
+/// Every hook.
+pub const TABLE: &[HookRow] = &[
+    HookRow {
+        hooks: &[Setting::OnDecision, Setting::OnEscalation, Setting::OnDone],
+        when: "for each event of interest, at least once, in the order of the log",
+        keys: &["EVENT", "HIVE", "SUBJECT", "REF", "STATUS", "SUM", "WHEN", "DO"],
+        variables: &["HF_EVENT", "HF_EVENT_ID", "HF_HIVE", "HF_SUBJECT", "HF_REF", "HF_STATUS", "HF_DO"],
+    },
+    HookRow {
+        hooks: &[Setting::OnGivingUp],
+        when: "for each such event, at least once",
+        keys: &["EVENT", "HIVE", "SUBJECT", "REF", "STATUS", "SUM", "WHEN", "DO", "AGENT", "CODE"],
+        variables: &[
+            "HF_EVENT",
+            "HF_EVENT_ID",
+            "HF_HIVE",
+            "HF_SUBJECT",
+            "HF_REF",
+            "HF_STATUS",
+            "HF_DO",
+            "HF_ANOMALY_AGENT",
+            "HF_CODE",
+        ],
+    },
+    HookRow {
+        hooks: &[Setting::OnBeat, Setting::OnWarning, Setting::OnAnomaly, Setting::OnCleared],
+        when: "at a tick of the watchdog, for each agent it concerns",
+        keys: &["HEARTBEAT_ID", "STATUS", "AGENT"],
+        variables: &["HF_HEARTBEAT_ID", "HF_STATUS", "HF_ANOMALY_AGENT", "HF_CODE", "HF_TRY", "HF_TRY_LIMIT"],
+    },
+    HookRow {
+        hooks: &[Setting::JobsOnFinish],
+        when: "once, after the last run of a job",
+        keys: &["TASK_ID", "STATUS", "SUM", "LOGREF"],
+        variables: &["HF_TASK_ID", "HF_STATUS", "HF_EXIT_CODE", "HF_LOG"],
+    },
+];
+
+/// The variables of every hook.
+pub const EVERY_HOOK: &[&str] = &["HF_HOOK", "HF_VAULT"];
+
+/// What each key of a report means.
+pub const KEYS: &[(&str, &str)] = &[
+    ("EVENT", "the type of the event"),
+    ("HIVE", "the name of the hive, hive.name"),
+    ("SUBJECT", "what it is about, as TYPE:ID"),
+    ("REF", "its short reference, such as T-0001; SUBJECT if it has none"),
+    ("STATUS", "the state of the subject when the report was made; of the system (watchdog); DONE or FAIL (jobs)"),
+    ("SUM", "what happened, in one sentence"),
+    ("WHEN", "when it happened"),
+    ("DO", "the command that shows what to do about it"),
+    ("AGENT", "the name of the agent"),
+    ("CODE", "the rule that the agent breaks"),
+    ("HEARTBEAT_ID", "the id of the tick"),
+    ("ANOMALY", "a rule that fails, its subject, its level and for how many seconds (may repeat)"),
+    ("ADVICE", "what to do about it (may repeat)"),
+    ("CLEARED", "a rule that holds again, and its subject"),
+    ("TASK_ID", "the task of the job"),
+    ("LOGREF", "the log of the job, relative to Autonomous/"),
+];
+
+/// What each variable means.
+pub const VARIABLES: &[(&str, &str)] = &[
+    ("HF_HOOK", "the setting of the hook, such as hooks.on_done"),
+    ("HF_VAULT", "the path of the vault, so that the hook can run other commands on it"),
+    ("HF_EVENT", "EVENT of the report"),
+    ("HF_EVENT_ID", "the id of the event; the same id if a hook is notified twice"),
+    ("HF_HIVE", "HIVE of the report"),
+    ("HF_SUBJECT", "SUBJECT of the report"),
+    ("HF_REF", "REF of the report"),
+    ("HF_STATUS", "STATUS of the report"),
+    ("HF_DO", "DO of the report"),
+    ("HF_HEARTBEAT_ID", "HEARTBEAT_ID of the report"),
+    ("HF_ANOMALY_AGENT", "AGENT of the report"),
+    ("HF_CODE", "the rule that the hook is run for, such as INACTIVE; empty in on_beat"),
+    ("HF_TRY", "the number of the attempt to wake the agent, from 1; empty in a report or reminder that is none"),
+    ("HF_TRY_LIMIT", "watchdog.max_recovery_attempts, together with HF_TRY"),
+    ("HF_TASK_ID", "TASK_ID of the report"),
+    ("HF_EXIT_CODE", "the exit code of the job; empty if it has none"),
+    ("HF_LOG", "the path of the job's log"),
+];
 
 /// How much of a hook's error message is recorded.
 const MESSAGE_MAX_CHARS: usize = 200;
 
-/// Runs the hook of a setting, if it is set, with these environment variables. A failure is recorded about `subject`
-/// and has no other effect.
-pub(super) fn run(ctx: &Context, vault: &Vault, hook: Setting, subject: &str, input: &str, env: &[(&str, String)]) {
-    let failed = match try_run(vault, hook, input, env) {
-        Ok(()) => return,
-        Err(error) => text::cut(&error.message, MESSAGE_MAX_CHARS),
-    };
-    // Best effort, like the hook itself.
-    let _ = record_one(ctx, Kind::HookFailed, Some(subject), json!({"hook": hook.as_str(), "reason": failed}), None);
+/// The actor that records failures of hooks.
+pub(super) const ACTOR: &str = "hooks";
+
+/// A hook to run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HookInput<'a> {
+    pub hook: Setting,
+    /// What it is about.
+    pub subject: &'a str,
+    /// The report on its standard input.
+    pub report: &'a str,
+    /// Its environment variables, in addition to HF_HOOK and HF_VAULT.
+    pub variables: &'a [(&'a str, String)],
 }
 
-fn try_run(vault: &Vault, hook: Setting, input: &str, env: &[(&str, String)]) -> Result<()> {
+/// What became of a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HookRun {
+    Worked,
+    Failed,
+    /// It is not set, or its command is not trusted.
+    NotRun,
+}
+
+/// Runs a hook, if it is set. Apart from what the command does, the only effect is that the beginning and the end of
+/// its failures are recorded.
+pub(super) fn run(ctx: &Context, vault: &Vault, input: HookInput<'_>) -> HookRun {
+    let (ran, failure) = match command(vault, input.hook) {
+        Ok(None) => return HookRun::NotRun,
+        Err(error) => (HookRun::NotRun, Some(error)),
+        Ok(Some((line, max))) => match start(vault, input, &line, max) {
+            Ok(()) => (HookRun::Worked, None),
+            Err(error) => (HookRun::Failed, Some(error)),
+        },
+    };
+    let reason = failure.map(|error| text::cut(&error.message, MESSAGE_MAX_CHARS));
+    // Best effort, like the hook itself.
+    let _ = record_edge(ctx, vault, input, reason.as_deref());
+    ran
+}
+
+/// The command of a hook and its time limit; none if it is not set.
+fn command(vault: &Vault, hook: Setting) -> Result<Option<(String, Duration)>> {
     let config = vault.config();
-    let Some(line) = config.command(hook)? else { return Ok(()) };
     let max = Duration::from_secs(config.count(Setting::HooksTimeoutSeconds));
-    shell("the hook", &line, vault.path(), env, input, max).map(drop)
+    Ok(config.command(hook)?.map(|line| (line, max)))
+}
+
+fn start(vault: &Vault, input: HookInput<'_>, line: &str, max: Duration) -> Result<()> {
+    let vault_path = vault.path().to_string_lossy().into_owned();
+    let mut variables = vec![("HF_HOOK", input.hook.as_str().to_owned()), ("HF_VAULT", vault_path)];
+    variables.extend_from_slice(input.variables);
+    shell("the hook", line, vault.path(), &variables, input.report, max).map(drop)
+}
+
+/// Whether a hook failed when it was run last.
+fn is_failed(state: &State, hook: Setting) -> bool {
+    let system = state.entity(&Subject::SYSTEM);
+    system.is_some_and(|system| system.as_system().failed_hooks().is_some_and(|all| all.contains_key(hook.as_str())))
+}
+
+/// Records that a hook began to fail, for this reason, or that it works again. Nothing if that is recorded already.
+fn record_edge(ctx: &Context, vault: &Vault, input: HookInput<'_>, reason: Option<&str>) -> Result<()> {
+    let is_recorded = |state: &State| is_failed(state, input.hook) == reason.is_some();
+    // Usually nothing has changed, and that can be found out without the lock.
+    if with_view(vault, |_, state| Ok(is_recorded(state)))? {
+        return Ok(());
+    }
+    let ctx = ctx.acting_as(Actor::core(ACTOR)).at_this_moment();
+    let mut tx = Transaction::begin(&ctx, vault)?;
+    if is_recorded(tx.state()) {
+        return Ok(());
+    }
+    let (kind, payload) = match reason {
+        Some(reason) => (Kind::HookFailed, json!({"hook": input.hook.as_str(), "reason": reason})),
+        None => (Kind::HookRecovered, json!({"hook": input.hook.as_str()})),
+    };
+    let asked = tx.ask(ctx.request(kind, Some(input.subject), payload))?;
+    tx.commit(asked.id).map(drop)
 }
 
 /// Runs a command line from the settings and returns what it printed. A failure is an error with the last line of its

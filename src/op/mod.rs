@@ -16,13 +16,14 @@ pub mod config;
 pub mod constraint;
 pub mod decide;
 pub mod document;
-mod hook;
+pub mod hook;
 mod init;
 pub mod job;
 mod kernel;
 mod lineage;
 mod log;
 pub mod mission;
+mod notify;
 pub mod pause;
 pub mod project;
 pub mod require;
@@ -56,6 +57,7 @@ pub use init::{InitOutcome, init};
 pub use kernel::{Caller, Context, Host, Mode, Recorded, SeenStanding, Shell, SupervisorProgram, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, PageStart, follow, log};
+pub use notify::{NotifyRequest, notify};
 pub use project::{ListEntry, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};
 pub use status::{
@@ -121,7 +123,7 @@ pub fn standing(ctx: &Context) -> Result<Option<Standing>> {
 const STANDING_READ_MAX_EVENTS: u64 = 10_000;
 
 /// The functions that find follow-ups of a commit.
-const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake];
+const FIND_FOLLOW_UPS: &[FindFollowUp] = &[job::wake, notify::start];
 
 /// Short references by subject.
 pub type References = BTreeMap<String, String>;

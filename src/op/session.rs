@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::constraint::{self, ActiveConstraints};
-use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, TaskEnd};
+use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, ModelCall, TaskEnd};
 use super::{Context, Recorded, pause};
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
@@ -385,6 +385,6 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     // A task that was claimed but never started is started now, so that the work has a run.
     let start_first = mine && first.is_none() && tx.state().phase_of(&subject) == Phase::Assigned;
     drop(tx);
-    let request = EndTaskRequest { reference: subject.to_string(), end, start_first, key };
+    let request = EndTaskRequest { reference: subject.to_string(), end, start_first, model: ModelCall::default(), key };
     task::end(ctx, request).map(|recorded| ReportOutcome { recorded })
 }

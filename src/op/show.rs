@@ -61,6 +61,12 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
         facts.extend(covered);
         facts.extend(analysis(snapshot, &target)?);
     }
+    // What the newest run of a task asked a language model.
+    let task = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Task);
+    if let Some(run) = task.and_then(|task| task.as_task().last_run()).and_then(|run| state.entity(&run)) {
+        let of_run = MODEL_CALL.iter().filter_map(|name| Some(((*name).to_owned(), run.facts().get(*name)?.clone())));
+        facts.extend(of_run);
+    }
     let related: Vec<Entity> = EntityType::projected()
         .flat_map(|entity| state.made_for(&subject, entity))
         .map(|entity| view.shown(entity))
@@ -92,7 +98,9 @@ const COVERED: &[&str] = &["title", "description", "command"];
 
 /// The short references of the entities that a fact names; none if it names none.
 fn named_by(state: &State, name: &str, value: &Value) -> Option<String> {
-    let entity_type = match name.strip_suffix("_id").unwrap_or(name).trim_start_matches("last_") {
+    // The noun is the last word, as in `last_run_id` and `prompt_artifact_id`.
+    let name = name.strip_suffix("_id").unwrap_or(name);
+    let entity_type = match name.rsplit('_').next().unwrap_or(name) {
         "after" => Some(EntityType::Task),
         "anchors" | "threads" => Some(EntityType::Thread),
         noun => EntityType::ALL.iter().copied().find(|entity| entity.as_str() == noun),
@@ -112,6 +120,9 @@ fn named_by(state: &State, name: &str, value: &Value) -> Option<String> {
         _ => None,
     }
 }
+
+/// The facts of a run about a language model.
+const MODEL_CALL: &[&str] = &["prompt_artifact_id", "response_artifact_id", "token_usage"];
 
 /// Members that a reply shows before the facts.
 const HEAD: &[&str] = &["id", "status", "ref"];

@@ -58,8 +58,12 @@ pub fn requires_operator(kind: Kind) -> bool {
 
 /// What the payload names must exist, except for a constraint that a decision is about: it may be created later.
 fn names_exist(state: &State, step: &Step<'_>) -> Result<()> {
-    let may_come_later =
-        |named: &Subject| step.kind == Kind::DecisionRequested && named.entity == EntityType::Constraint;
+    let may_come_later = |named: &Subject| match step.kind {
+        Kind::DecisionRequested => named.entity == EntityType::Constraint,
+        // Version 0.1, which recorded no settings, did not check the artifacts of a run.
+        Kind::RunFinished => state.settings().is_none(),
+        _ => false,
+    };
     for named in step.kind.required_references(step.payload) {
         if named == *step.subject {
             return Err(Error::usage(format!("{named} cannot refer to itself")));

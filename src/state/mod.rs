@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
 use crate::event::kind::{SideEffect, SubjectType};
@@ -149,7 +149,7 @@ impl State {
         };
         match effect {
             SideEffect::Nothing => {}
-            SideEffect::AdoptsSettings => self.changes.settings = event.payload.get(SETTINGS).cloned(),
+            SideEffect::AdoptsSettings => self.adopt_settings(event),
             SideEffect::TakesLease => self.take_lease(&subject),
             SideEffect::CountsPersona => self.count_persona(&subject, event),
             SideEffect::OpensThread => {
@@ -176,7 +176,47 @@ impl State {
                 }
             }
             SideEffect::Reworks => self.mark_reworked(&subject, event),
+            SideEffect::MarksHook => self.mark_hook(kind, event),
         }
+    }
+
+    /// Puts settings in force. A hook whose command changed no longer counts as failed: the new one has not been run.
+    fn adopt_settings(&mut self, event: &Event) {
+        let (before, after) = (self.settings(), event.payload.get(SETTINGS).cloned());
+        let command = |settings: &Option<Value>, hook: &str| settings.as_ref().and_then(|all| all.get(hook)).cloned();
+        self.change_failed_hooks(|failed| failed.retain(|hook, _| command(&before, hook) == command(&after, hook)));
+        self.changes.settings = after;
+    }
+
+    /// Records that a hook fails, since when and why, or that it works again.
+    fn mark_hook(&mut self, kind: Kind, event: &Event) {
+        let Some(hook) = event.payload.get("hook").and_then(Value::as_str) else { return };
+        let reason = event.payload.get("reason").cloned().unwrap_or_default();
+        self.change_failed_hooks(|failed| match kind {
+            // Version 0.1 recorded every failure; only the first one in a row counts.
+            Kind::HookFailed if failed.contains_key(hook) => {}
+            Kind::HookFailed => {
+                let since = json!({"at": event.timestamp.to_string(), "reason": reason});
+                drop(failed.insert(hook.to_owned(), since));
+            }
+            _ => drop(failed.remove(hook)),
+        });
+    }
+
+    /// Changes the hooks that fail, which are a fact of the system.
+    fn change_failed_hooks(&mut self, change: impl FnOnce(&mut Map<String, Value>)) {
+        let Some(mut system) = self.entity(&Subject::SYSTEM).map(Cow::into_owned) else { return };
+        let before = system.facts.get(FAILED_HOOKS).and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut failed = before.clone();
+        change(&mut failed);
+        if failed == before {
+            return;
+        }
+        match failed.is_empty() {
+            true => drop(system.facts.remove(FAILED_HOOKS)),
+            false => drop(system.facts.insert(FAILED_HOOKS.to_owned(), failed.into())),
+        }
+        self.changes.entities.insert(Subject::SYSTEM, system);
     }
 
     /// Records facts about an entity without moving it: its anomalies, and whether recovery was given up.
@@ -391,6 +431,9 @@ pub const MAIN_PROJECT: &str = "main";
 /// The fact of a task that names its rework.
 const REWORKED_BY: &str = "reworked_by";
 
+/// The fact of the system that contains the hooks that fail.
+const FAILED_HOOKS: &str = "failed_hooks";
+
 /// The member of a payload that contains the settings.
 const SETTINGS: &str = "settings";
 
@@ -403,8 +446,6 @@ pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::base::{Actor, Digest, Timestamp};
     use crate::event::{Draft, EventType};
@@ -490,6 +531,32 @@ mod tests {
         let before = fold(&legal);
         let after = fold(&[legal[0].clone(), illegal]);
         assert_eq!(before.changes.entities, after.changes.entities);
+    }
+
+    #[test]
+    fn a_hook_counts_as_failed_until_it_works_again_or_its_command_changes() {
+        let settings = |a: &str| json!({"settings": {"hooks.on_done": a, "jobs.on_finish": "x"}});
+        let fails = |hook: &str, reason: &str| (Kind::HookFailed, "system", json!({"hook": hook, "reason": reason}));
+        let mut steps = vec![
+            (Kind::VaultInitialized, "system", json!({"vault_id": "v", "schema_version": 1})),
+            (Kind::SettingsChanged, "system", settings("a")),
+            fails("hooks.on_done", "first"),
+            fails("hooks.on_done", "second"),
+            fails("jobs.on_finish", "third"),
+        ];
+        let failed = |steps: &[(Kind, &str, Value)]| {
+            let state = fold(steps);
+            let system = state.entity(&Subject::SYSTEM).unwrap();
+            system.as_system().failed_hooks().cloned().unwrap_or_default()
+        };
+        let since = json!({"at": "1970-01-01T00:00:02Z", "reason": "first"});
+        assert_eq!(failed(&steps)["hooks.on_done"], since);
+        assert_eq!(failed(&steps).len(), 2);
+        steps.push((Kind::HookRecovered, "system", json!({"hook": "jobs.on_finish"})));
+        steps.push((Kind::SettingsChanged, "system", settings("a")));
+        assert_eq!(failed(&steps).keys().collect::<Vec<_>>(), ["hooks.on_done"]);
+        steps.push((Kind::SettingsChanged, "system", settings("b")));
+        assert!(failed(&steps).is_empty());
     }
 
     #[test]

@@ -128,6 +128,8 @@ views! {
         stopped_at: time = "stopped_at",
         stopped_by: text = "stopped_by",
         stop_reason: text = "stop_reason",
+        /// The hooks that fail, by their setting: since when (`at`) and why (`reason`).
+        failed_hooks: object = "failed_hooks",
     }
 
     /// Something that is wanted.
@@ -451,6 +453,7 @@ mod tests {
 
     /// Facts that the fold writes without a row in `facts`.
     const OTHER_FACTS: &[(EntityType, &[&str])] = &[
+        (EntityType::System, &["failed_hooks"]),
         (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
         (EntityType::Task, &["reworked_by"]),
         (EntityType::Agent, &["anomalies", "_gave_up", "_released_at", "_lost_claim"]),

@@ -22,6 +22,7 @@
 //! | `notices` | what a command has to say besides its reply |
 //! | `control`, `tick` | the stop flag, and the watchdog's last tick |
 //! | `clock` | the machine's clocks at the last write |
+//! | `outbox` | how far hooks were notified of events |
 //! | `watch` | waits for the log to grow |
 
 mod agents;
@@ -39,6 +40,7 @@ mod layout;
 pub(crate) mod lock;
 mod log;
 mod notices;
+mod outbox;
 pub mod projections;
 mod recover;
 mod sabotage;
@@ -67,6 +69,7 @@ pub use control::StopFlag;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use notices::Notices;
+pub use outbox::{Cursor, Outbox};
 pub use recover::Recovered;
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;

@@ -146,6 +146,8 @@ fn what_is_typed_is_text_and_goes_to_the_named_pane_only() {
     for code in ["RUN_SILENT", "INTROSPECTION_OVERDUE", "CLOCK_SKEW", ""] {
         assert_eq!(server.hook("kick-tmux", &[("HF_CODE", code)]).code, Some(0), "{code}");
     }
+    // A reminder: nothing is typed either.
+    assert_eq!(server.hook("kick-tmux", &[("HF_CODE", "INACTIVE"), ("HF_TRY", "")]).code, Some(0));
     // `wor` is a prefix of an existing session; the others do not exist at all.
     for target in ["", "wor", "work:7", "work:0.5", "%77", "elsewhere:0.0"] {
         let told = [("HF_CODE", "INACTIVE"), ("HF_TMUX_TARGET", target)];

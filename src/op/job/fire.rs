@@ -336,10 +336,10 @@ pub(super) fn start(
     start_supervisor(supervisor, lock, &arguments, with).map(reap_when_ended)
 }
 
-/// Reaps a supervisor when it ends, so that a program that fires many jobs does not collect zombies. Best effort: a
-/// command exits long before that, and then init reaps its supervisor.
-fn reap_when_ended(mut supervisor: Child) {
-    let reap = move || drop(supervisor.wait());
+/// Reaps a detached process when it ends, so that a program that starts many does not collect zombies. Best effort: a
+/// command usually exits before that, and then init reaps it.
+pub(in crate::op) fn reap_when_ended(mut child: Child) {
+    let reap = move || drop(child.wait());
     let _ = thread::Builder::new().stack_size(STACK_BYTES).spawn(reap);
 }
 

@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use crate::base::{EntityId, EntityType};
 use crate::state::{Entity, State};
 
+pub(super) use fire::reap_when_ended;
 pub use fire::{FireOutcome, FireRequest, fire};
 pub use log::{JobLogOutcome, JobLogRequest, log};
 pub(super) use poll::wait_for_job;

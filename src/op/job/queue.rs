@@ -69,7 +69,7 @@ pub fn wake(committing: &Committing<'_>) -> Option<FollowUp> {
 
 /// The jobs whose supervisors have to be notified of these events.
 fn wake_ups_for(committing: &Committing<'_>) -> Option<WakeUps> {
-    let Committing { state, settings, events } = *committing;
+    let Committing { state, settings, events, .. } = *committing;
     let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
     if !events.iter().any(may_matter) {
         return None;

@@ -20,8 +20,9 @@ use crate::job::{
     CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, JobRun, Observer, Signals, Spec, take_over,
 };
 use crate::machine::Phase;
+use crate::op::hook::{self, HookInput};
 use crate::op::kernel::Transaction;
-use crate::op::{Caller, Context, Shell, hook};
+use crate::op::{Caller, Context, Shell};
 use crate::policy::Request;
 use crate::policy::settings::Setting;
 use crate::state::Entity;
@@ -84,7 +85,9 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     drop(lock);
     if let Some((task, record, logref)) = last {
         let report = end::report(&vault, &task, &record, &logref);
-        hook::run(&ctx, &vault, Setting::JobsOnFinish, &task.subject.to_string(), &report.text, &report.variables);
+        let subject = task.subject.to_string();
+        let (report, variables) = (&report.text, &report.variables);
+        hook::run(&ctx, &vault, HookInput { hook: Setting::JobsOnFinish, subject: &subject, report, variables });
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ pub struct Host {
     pub clock: fn() -> Now,
     /// The machine's clocks; none if they are unknown.
     pub clocks: fn() -> Option<Clocks>,
-    /// The program that supervises jobs; without it no job can be fired.
+    /// The program that supervises jobs and notifies hooks; without it no job can be fired, and only ticks notify.
     pub supervisor: Option<SupervisorProgram>,
     /// The command that queries a foreign job system; default: from the settings.
     pub check_cmd: Option<String>,

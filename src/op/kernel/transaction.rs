@@ -5,10 +5,11 @@
 //! `commit`.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::context::{Context, SeenStanding};
+use super::context::{Context, Host, SeenStanding};
 use super::membership::membership;
 use super::recorded::is_stopped;
 use crate::base::actor::ActorKind;
@@ -38,13 +39,14 @@ pub struct Committing<'a> {
     pub state: &'a State,
     pub settings: &'a Settings,
     pub events: &'a [Event],
+    pub host: &'a Host,
 }
 
 /// An open transaction, with the lock, or without it for a dry run.
 pub struct Transaction<'v> {
     vault: &'v Vault,
     writer: Option<Box<dyn Append + 'v>>,
-    find_follow_ups: &'static [FindFollowUp],
+    host: Arc<Host>,
     follow_ups: Vec<FollowUp>,
     /// The log before this batch.
     pub log: Box<dyn Log>,
@@ -145,7 +147,7 @@ impl<'v> Transaction<'v> {
         let mut tx = Transaction {
             vault,
             writer,
-            find_follow_ups: ctx.host.find_follow_ups,
+            host: ctx.host.clone(),
             follow_ups: Vec::new(),
             log,
             batch,
@@ -332,8 +334,9 @@ impl<'v> Transaction<'v> {
             self.batch = batch;
             return Ok(Vec::new());
         }
-        let committing = Committing { state: batch.state(), settings: &self.config, events: batch.events() };
-        let follow_ups: Vec<FollowUp> = self.find_follow_ups.iter().filter_map(|find| find(&committing)).collect();
+        let (state, events, host) = (batch.state(), batch.events(), &*self.host);
+        let committing = Committing { state, settings: &self.config, events, host };
+        let follow_ups: Vec<FollowUp> = host.find_follow_ups.iter().filter_map(|find| find(&committing)).collect();
         // The requested event may be an earlier one, while something else is due.
         let index = batch.events().iter().position(|event| event.id == asked).unwrap_or(0);
         match &mut self.writer {

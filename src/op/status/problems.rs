@@ -2,7 +2,9 @@
 
 use super::super::Context;
 use super::super::watchdog::WatchdogOutcome;
-use crate::base::{EntityType, Result, ShortRef, Timestamp, limits, names, text};
+use serde_json::Value;
+
+use crate::base::{EntityType, Result, ShortRef, Subject, Timestamp, limits, names, text};
 use crate::job::JobLiveness;
 use crate::machine::Phase;
 use crate::op::kernel::View;
@@ -239,7 +241,16 @@ impl Finder<'_> {
         }
     }
 
-    fn hooks(&mut self) {}
+    fn hooks(&mut self) {
+        let system = self.state.entity(&Subject::SYSTEM);
+        let failed = system.as_ref().and_then(|system| system.as_system().failed_hooks()).into_iter().flatten();
+        for (hook, failure) in failed {
+            let text = |member: &str| failure.get(member).and_then(Value::as_str).unwrap_or_default();
+            let what = format!("fails: {}", text::cut(text("reason"), limits::SUMMARY_MAX_CHARS));
+            let (since, remedy) = (Timestamp::parse(text("at")), Remedy::fixed("hf-config show"));
+            self.add(ProblemKind::Hook, since, hook.clone(), what, remedy);
+        }
+    }
 
     fn settings(&mut self) {
         if let Some(fault) = self.view.config().fault() {

@@ -2,12 +2,14 @@
 
 mod explain;
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::constraint::{self, ActiveConstraints};
 use super::{Context, Recorded, require};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Result, Subject, Timestamp};
+use crate::base::{EntityId, EntityType, Error, Reason, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::record_one;
@@ -111,14 +113,15 @@ pub struct FailRequest {
     pub class: String,
     /// The reason.
     pub reason: String,
+    pub model: ModelCall,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
 /// Records that a task failed. It is retried if the failure is transient, else aborted.
 pub fn fail(ctx: &Context, request: FailRequest) -> Result<Recorded> {
-    let FailRequest { reference, class, reason, key } = request;
-    end(ctx, EndTaskRequest { reference, end: TaskEnd::Failed { class, reason }, start_first: false, key })
+    let FailRequest { reference, class, reason, model, key } = request;
+    end(ctx, EndTaskRequest { reference, end: TaskEnd::Failed { class, reason }, start_first: false, model, key })
 }
 
 /// A task to claim.
@@ -306,14 +309,32 @@ pub struct SucceedRequest {
     pub reference: String,
     /// The result, in one line.
     pub summary: Option<String>,
+    pub model: ModelCall,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
 /// Records that a task succeeded.
 pub fn succeed(ctx: &Context, request: SucceedRequest) -> Result<Recorded> {
-    let SucceedRequest { reference, summary, key } = request;
-    end(ctx, EndTaskRequest { reference, end: TaskEnd::Succeeded { summary }, start_first: false, key })
+    let SucceedRequest { reference, summary, model, key } = request;
+    end(ctx, EndTaskRequest { reference, end: TaskEnd::Succeeded { summary }, start_first: false, model, key })
+}
+
+/// What a run asked a language model, what came back, and what it cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelCall {
+    /// The artifact with the prompt.
+    pub prompt: Option<String>,
+    /// The artifact with the response.
+    pub response: Option<String>,
+    pub tokens: Option<TokenUsage>,
+}
+
+/// The number of tokens of a prompt and of its completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenUsage {
+    pub prompt: u64,
+    pub completion: u64,
 }
 
 /// How a task ended.
@@ -332,13 +353,14 @@ pub struct EndTaskRequest {
     pub end: TaskEnd,
     /// Whether to start it first, so that the work has a run.
     pub start_first: bool,
+    pub model: ModelCall,
     /// Idempotency key.
     pub key: Option<String>,
 }
 
 /// Records how a task ended.
 pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
-    let EndTaskRequest { reference, end, start_first, key } = request;
+    let EndTaskRequest { reference, end, start_first, model, key } = request;
     on_task(ctx, &reference, |tx, task| {
         let subject = task.subject.to_string();
         let (kind, payload) = match &end {
@@ -352,16 +374,51 @@ pub fn end(ctx: &Context, request: EndTaskRequest) -> Result<Recorded> {
         if start_first {
             tx.ask(ctx.request(Kind::RunStarted, None, json!({"task_id": task.subject.id()})))?;
         }
-        if let TaskEnd::Succeeded { summary } = &end {
-            let now = tx.state().entity(&task.subject).filter(|task| task.phase == Phase::Running);
-            let run = now.and_then(|task| task.as_task().last_run());
-            if let Some(run) = run.filter(|run| tx.state().phase_of(run) == Phase::Running) {
-                let finished = json!({"success": true, "summary": summary});
-                tx.ask(ctx.request(Kind::RunFinished, Some(&run.to_string()), finished))?;
-            }
+        let (success, summary) = match &end {
+            TaskEnd::Succeeded { summary } => (true, summary.as_deref()),
+            TaskEnd::Failed { .. } => (false, None),
+        };
+        let has_model = model != ModelCall::default();
+        // Without anything to add, the end of the run is a consequence of the failure.
+        let finished = (success || has_model)
+            && finish_run(ctx, tx, &task.subject, json!({"success": success, "summary": summary}), &model)?;
+        let ended = tx.ask(done)?;
+        if has_model && !finished && !ended.already {
+            let why = format!("the run of {} has ended; nothing can be added to it", task.name());
+            return Err(Error::refused(Reason::IllegalTransition, why));
         }
-        Ok(vec![tx.ask(done)?])
+        Ok(vec![ended])
     })
+}
+
+/// Ends the run of a task with what is known about it. Returns false if the run has ended, or if there is none.
+fn finish_run(
+    ctx: &Context,
+    tx: &mut Transaction<'_>,
+    task: &Subject,
+    mut finished: Value,
+    model: &ModelCall,
+) -> Result<bool> {
+    let now = tx.state().entity(task).filter(|task| task.phase == Phase::Running);
+    let run = now.and_then(|task| tx.state().entity(&task.as_task().last_run()?).map(Cow::into_owned));
+    let Some(run) = run.filter(|run| run.phase == Phase::Running) else { return Ok(false) };
+    let mut parents = Vec::new();
+    for (member, artifact) in [("prompt_artifact_id", &model.prompt), ("response_artifact_id", &model.response)] {
+        let Some(reference) = artifact else { continue };
+        let subject = tx.state().find(reference, EntityType::Artifact)?;
+        finished[member] = subject.id().into();
+        parents.extend(tx.state().entity(&subject).map(|artifact| artifact.last_event));
+    }
+    if let Some(TokenUsage { prompt, completion }) = model.tokens {
+        finished["token_usage"] = json!({"prompt": prompt, "completion": completion});
+    }
+    // What the run made is among the causes of its end.
+    if !parents.is_empty() {
+        parents.insert(0, run.last_event);
+        parents.dedup();
+    }
+    let request = ctx.request(Kind::RunFinished, Some(&run.subject.to_string()), finished);
+    tx.ask(Request { parents, ..request }).map(|_| true)
 }
 
 /// Opens a transaction, finds the task, and commits what `act` requests for it.

@@ -1,7 +1,8 @@
 //! Hooks of the watchdog. They run after the lock is released.
 
 use super::{WatchdogOutcome, WatchedAgent};
-use crate::op::{Context, hook};
+use crate::op::Context;
+use crate::op::hook::{self, HookInput};
 use crate::policy::code::Code;
 use crate::policy::liveness::Finding;
 use crate::policy::settings::Setting;
@@ -15,6 +16,19 @@ pub struct HookCall {
     /// The lines of the report, after its heading.
     lines: Vec<String>,
     code: Option<String>,
+    /// The attempt to wake the agent that it makes, if any.
+    attempt: Option<Attempt>,
+}
+
+/// An attempt to wake a silent agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// The rule that the agent breaks.
+    pub code: Code,
+    /// Its number, from 1.
+    pub number: u64,
+    /// How many attempts are made at most.
+    pub of: u64,
 }
 
 fn line(finding: &Finding) -> [String; 2] {
@@ -26,11 +40,13 @@ fn line(finding: &Finding) -> [String; 2] {
 
 impl HookCall {
     fn new(hook: Setting, agent: &WatchedAgent, lines: Vec<String>, code: Option<String>) -> HookCall {
-        HookCall { hook, subject: agent.subject.to_string(), lines, code }
+        HookCall { hook, subject: agent.subject.to_string(), lines, code, attempt: None }
     }
 
-    pub fn anomaly(agent: &WatchedAgent, finding: &Finding) -> HookCall {
-        HookCall::new(Setting::OnAnomaly, agent, line(finding).to_vec(), Some(finding.code.to_string()))
+    /// A new anomaly, a reminder of one, or an attempt to wake the agent.
+    pub fn anomaly(agent: &WatchedAgent, finding: &Finding, attempt: Option<Attempt>) -> HookCall {
+        let call = HookCall::new(Setting::OnAnomaly, agent, line(finding).to_vec(), Some(finding.code.to_string()));
+        HookCall { attempt: attempt.filter(|attempt| attempt.code == finding.code), ..call }
     }
 
     pub fn cleared(agent: &WatchedAgent, code: &str) -> HookCall {
@@ -68,7 +84,10 @@ pub(super) fn run(ctx: &Context, vault: &Vault, calls: &[HookCall], outcome: &Wa
             ("HF_STATUS", outcome.health.to_string()),
             ("HF_ANOMALY_AGENT", agent.to_owned()),
             ("HF_CODE", call.code.clone().unwrap_or_default()),
+            ("HF_TRY", call.attempt.map(|attempt| attempt.number.to_string()).unwrap_or_default()),
+            ("HF_TRY_LIMIT", call.attempt.map(|attempt| attempt.of.to_string()).unwrap_or_default()),
         ];
-        hook::run(ctx, vault, call.hook, &call.subject, &text, &env);
+        let input = HookInput { hook: call.hook, subject: &call.subject, report: &text, variables: &env };
+        hook::run(ctx, vault, input);
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::job::LostJob;
-use super::{Context, References, agent, job, references};
+use super::{Context, References, agent, job, notify, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Event, Kind};
 use crate::job::{CancelReason, JobDir, JobLiveness};
@@ -106,8 +106,13 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         }
     }
     warnings.append(&mut tick.warnings);
-    let outcome = tick.outcome(did, warnings, began.elapsed());
+    let mut outcome = tick.outcome(did, warnings, began.elapsed());
     hooks::run(ctx, &vault, &calls, &outcome);
+    if mode == Mode::Write
+        && let Err(error) = notify::send_rest(ctx, &vault)
+    {
+        outcome.warnings.push(format!("cannot send notifications: {error}"));
+    }
     Ok(outcome)
 }
 
@@ -308,23 +313,30 @@ impl<'a> TickRun<'a> {
                 self.findings.iter().filter(|finding| finding.subject == agent.subject).cloned().collect();
             let failing: Vec<&Finding> =
                 mine.iter().filter(|f| f.level == Level::Error && f.code.has_duration()).collect();
-            for finding in &failing {
+            let mut reported: Vec<&Finding> = Vec::new();
+            for &finding in &failing {
                 if !agent.anomalies.iter().any(|code| code == finding.code.as_str()) {
                     let payload = json!({"code": finding.code.as_str(), "seconds": finding.seconds});
                     self.record(tx, Kind::AnomalyDetected, &agent.subject, payload)?;
                     self.tick.reported_at.insert(anomaly_key(finding), self.now.0);
-                    calls.push(hooks::HookCall::anomaly(agent, finding));
+                    reported.push(finding);
                 } else if self.remind(&tx.config, finding) {
-                    calls.push(hooks::HookCall::anomaly(agent, finding));
+                    reported.push(finding);
                 }
             }
+            let attempt = self.recover(tx, agent, &failing)?;
+            // One run of the hook is both a reminder and an attempt.
+            let tried = |finding: &&Finding| attempt.is_some_and(|attempt| attempt.code == finding.code);
+            if !reported.iter().any(tried) {
+                reported.extend(failing.iter().copied().find(tried));
+            }
+            calls.extend(reported.iter().map(|finding| hooks::HookCall::anomaly(agent, finding, attempt)));
             for code in agent.anomalies.iter().filter(|code| !failing.iter().any(|f| f.code.as_str() == code.as_str()))
             {
                 self.record(tx, Kind::AnomalyCleared, &agent.subject, json!({"code": code}))?;
                 self.tick.reported_at.remove(&format!("{code} {}", agent.subject));
                 calls.push(hooks::HookCall::cleared(agent, code));
             }
-            calls.extend(self.recover(tx, agent, &failing)?);
             calls.extend(self.warn(agent, &mine));
             calls.push(hooks::HookCall::beat(agent, &mine));
         }
@@ -358,41 +370,40 @@ impl<'a> TickRun<'a> {
     }
 
     /// Tries to wake a silent agent: a limited number of times, with a pause between attempts, then escalates to an
-    /// operator. The attempts are in the log, so that a second watchdog does not start over.
+    /// operator. The attempts are in the log, so that a second watchdog does not start over. Returns the attempt that
+    /// is made now; giving up is none, and `notify` runs the hook for that.
     fn recover(
         &mut self,
         tx: &mut Transaction<'_>,
         agent: &WatchedAgent,
         failing: &[&Finding],
-    ) -> Result<Vec<hooks::HookCall>> {
-        let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else { return Ok(Vec::new()) };
+    ) -> Result<Option<hooks::Attempt>> {
+        let Some(silence) = failing.iter().find(|finding| finding.code.is_silence()) else { return Ok(None) };
         let config = &tx.config;
         let max = config.count(Setting::MaxRecoveryAttempts);
         let interval = config.count(Setting::WatchdogIntervalSeconds);
         let wait_seconds = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
         // Without a hook nothing could wake it.
         if config.command(Setting::OnAnomaly).ok().flatten().is_none() || self.stopped {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let Some(known) = tx.state().entity(&agent.subject).map(|agent| agent.into_owned()) else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let (tries, tried_at) = (known.as_agent().recovery_attempts(), known.as_agent().last_recovery_at());
         let is_too_early = tried_at.is_some_and(|at| self.now.0.saturating_sub(at.0).max(0) as u64 <= wait_seconds);
         if is_too_early || known.as_agent().gave_up_on().is_some() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         if tries < max {
             let payload = json!({"code": silence.code.as_str(), "attempt": tries + 1});
             self.record(tx, Kind::RecoveryAttempted, &agent.subject, payload)?;
-            // The first attempt is the hook that reports the anomaly.
-            let call = (tries > 0).then(|| hooks::HookCall::anomaly(agent, silence));
-            return Ok(call.into_iter().collect());
+            return Ok(Some(hooks::Attempt { code: silence.code, number: tries + 1, of: max }));
         }
         let reason = format!("{} for {} s; recovery attempts failed: {max}", silence.code, silence.seconds);
         let payload = json!({"reason": reason, "code": silence.code.as_str()});
         self.record(tx, Kind::EscalationRequired, &agent.subject, payload)?;
-        Ok(vec![hooks::HookCall::anomaly(agent, silence)])
+        Ok(None)
     }
 
     /// Findings below an anomaly run a hook when they start, and are never recorded.

@@ -7,9 +7,10 @@ use hiveforge::event::Kind;
 use serde_json::json;
 
 use crate::support::steps::{
-    approved, found_after, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh, state,
+    approved, found_after, found_in, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh,
+    state,
 };
-use crate::support::test_vault::{Reply, TestVault};
+use crate::support::test_vault::{Reply, TestVault, forged};
 
 #[test]
 fn every_reply_from_a_tasks_proposal_to_its_success_is_complete() {
@@ -436,4 +437,121 @@ fn sixteen_claimers_of_a_hundred_tasks_get_one_winner_each_a_hundred_times() {
     for _ in 0..100 {
         has_one_winner_each(&governed("max_concurrent_tasks: 200"));
     }
+}
+
+/// A vault with a running task, and a prompt and a response that belong to it.
+fn prompted() -> TestVault {
+    let hive = TestVault::new();
+    running(&hive, "agent:a");
+    for (kind, text) in [("prompt", "Write a form."), ("response", "<form>")] {
+        hive.pipe("artifact", &["put", "-", "--kind", kind, "--for", "T-0001", "--actor", "agent:a"], text)
+            .expect_exit(0);
+    }
+    hive
+}
+
+#[test]
+fn the_end_of_a_run_names_prompt_response_and_usage() {
+    let hive = prompted();
+    let usage = "--prompt ART-0001 --response ART-0002 --usage 1500,2000 --actor agent:a";
+    ok(&hive, &format!("hf-task succeed T-0001 --summary Done. {usage}"));
+    let [prompt, response] = ["ART-0001", "ART-0002"].map(|reference| id(&hive, "artifact", reference));
+    let tokens = json!({"prompt": 1500, "completion": 2000});
+    let finished = hive.events().into_iter().find(|event| event["event_type"] == "RunFinished").unwrap();
+    assert_eq!(
+        finished["payload"],
+        json!({
+            "success": true, "summary": "Done.", "prompt_artifact_id": prompt, "response_artifact_id": response,
+            "token_usage": tokens,
+        })
+    );
+    let shown = ok(&hive, "hf-task show T-0001");
+    for fact in [
+        format!("prompt_artifact_id {prompt}"),
+        format!("response_artifact_id {response}"),
+        "token_usage {\"completion\":2000,\"prompt\":1500}".to_owned(),
+    ] {
+        assert!(shown.all("FACT").contains(&fact.as_str()), "{fact}: {shown:#?}");
+    }
+    let runs = hive.json("projections/runs.json");
+    assert_eq!(runs.as_object().unwrap().values().next().unwrap()["token_usage"], tokens);
+    // The response leads to the end of the run.
+    let lineage = hive.run("lineage", &["ART-0002", "--down"]).stdout;
+    assert!(lineage.contains("RunFinished"), "{lineage}");
+    // The same again records nothing.
+    assert_eq!(ok(&hive, &format!("hf-task succeed T-0001 {usage}")).get("STATUS"), "DUPLICATE");
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn a_failed_run_names_them_too_and_is_retried_as_always() {
+    let hive = prompted();
+    let before = kinds(&hive).len();
+    ok(&hive, "hf-task fail T-0001 --class transient --reason limit --prompt ART-0001 --usage 1500,0 --actor agent:a");
+    assert_eq!(kinds_since(&hive, before), ["RunFinished", "TaskFailed", "TaskRetrying", "TaskAssigned"]);
+    let finished = &hive.events()[before]["payload"];
+    assert_eq!(
+        *finished,
+        json!({
+            "success": false, "prompt_artifact_id": id(&hive, "artifact", "ART-0001"),
+            "token_usage": {"prompt": 1500, "completion": 0},
+        })
+    );
+    keeps_the_rules(&hive);
+}
+
+#[test]
+fn prompt_response_and_usage_are_checked() {
+    let hive = prompted();
+    let succeed = |options: &str| format!("hf-task succeed T-0001 --actor agent:a {options}");
+    refuses(&hive, &succeed("--prompt ART-0009"), 6, "ART-0009");
+    refuses(&hive, &succeed("--response T-0001"), 2, "T-0001 is a task, not an artifact");
+    for usage in ["1500", "1500,", "1500,-1", "many,few", "1500,2000,1", "9007199254740992,1"] {
+        refuses(&hive, &succeed(&format!("--usage {usage}")), 2, "two whole numbers");
+    }
+    let run = ok(&hive, "hf-task show T-0001").all("ENTITY")[0].split(' ').next().unwrap().to_owned();
+    for (payload, code, sum) in [
+        (json!({"prompt_artifact_id": "nothing"}), 6, "does not exist"),
+        (json!({"token_usage": {"prompt": "many"}}), 2, "an object of non-negative integers"),
+    ] {
+        let payload = payload.to_string();
+        let refused = hive.refuses(
+            "append",
+            &["RunFinished", "--subject", &run, "--payload", &payload, "--actor", "agent:a"],
+            code,
+        );
+        assert!(refused.get("SUM").contains(sum), "{refused:#?}");
+    }
+    // Nothing is dropped in silence.
+    hive.run("append", &["RunFinished", "--subject", &run, "--actor", "agent:a"]).expect_exit(0);
+    refuses(&hive, &succeed("--usage 1,2"), 3, "the run of T-0001 has ended; nothing can be added to it");
+    ok(&hive, &succeed("--summary Done."));
+    keeps_the_rules(&hive);
+}
+
+/// Members that version 0.1 did not know were kept as they were.
+#[test]
+fn an_older_log_may_name_artifacts_that_do_not_exist() {
+    let found = |with_settings: bool| {
+        let hive = TestVault::new();
+        let mut events = hive.recorded();
+        events.truncate(1);
+        if !with_settings {
+            events[0].payload.remove("settings");
+        }
+        let steps = [
+            (Kind::TaskProposed, "task:t", json!({"title": "x"})),
+            (Kind::TaskReady, "task:t", json!({})),
+            (Kind::TaskAssigned, "task:t", json!({})),
+            (Kind::RunStarted, "run:r", json!({"task_id": "t"})),
+            (Kind::RunFinished, "run:r", json!({"prompt_artifact_id": "ART-0001"})),
+        ];
+        for (n, (kind, subject, payload)) in steps.into_iter().enumerate() {
+            events.push(forged(n as u64 + 1, kind, subject, payload));
+        }
+        let about_artifacts = |found: &String| found.contains("artifact:");
+        found_in(&hive, events).into_iter().filter(about_artifacts).collect::<Vec<_>>()
+    };
+    assert_eq!(found(false), [""; 0]);
+    assert_eq!(found(true), ["the payload names artifact:ART-0001, which does not exist"]);
 }

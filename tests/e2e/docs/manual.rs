@@ -25,13 +25,13 @@ fn all() -> Vec<clap::Command> {
         .collect()
 }
 
-fn man() -> PathBuf {
+pub(super) fn man() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("man")
 }
 
 /// Compares a file with the generated text, or writes it if HF_UPDATE is set.
 #[expect(clippy::disallowed_methods, reason = "HF_UPDATE makes the test write instead of compare")]
-fn is_current(file: &Path, text: &str) {
+pub(super) fn is_current(file: &Path, text: &str) {
     if std::env::var_os("HF_UPDATE").is_some() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
@@ -179,7 +179,7 @@ fn help_of(arg: &clap::Arg) -> String {
 }
 
 /// Escapes what groff would interpret.
-fn roff(text: &str) -> String {
+pub(super) fn roff(text: &str) -> String {
     text.replace('\\', "\\e")
         .replace('-', "\\-")
         .lines()
@@ -188,7 +188,7 @@ fn roff(text: &str) -> String {
         .join("\n")
 }
 
-fn page(name: &str, section: u8, about: &str) -> String {
+pub(super) fn page(name: &str, section: u8, about: &str) -> String {
     format!(
         ".TH {} {section} \"\" \"HiveForge\" \"HiveForge\"\n.SH NAME\n{} \\- {}\n",
         roff(name),
@@ -198,7 +198,7 @@ fn page(name: &str, section: u8, about: &str) -> String {
 }
 
 /// A tagged paragraph.
-fn item(out: &mut String, tag: &str, text: &str) {
+pub(super) fn item(out: &mut String, tag: &str, text: &str) {
     writeln!(out, ".TP\n.B {}\n{}", roff(tag), roff(text)).unwrap();
 }
 
@@ -303,6 +303,10 @@ fn the_page_of_the_format_is_current() {
         ),
         ("Akashic/snapshots/", "the whole state as of some event, written by hf-project --snapshot"),
         ("Akashic/quarantine/", "incomplete or damaged data that was cut off the log"),
+        (
+            "Akashic/notify/HOOK/cursor.json",
+            "the last event that a hook was notified of; without it, all since it was set are sent",
+        ),
         ("Akashic/schemas/event.v1.schema.json", "the JSON Schema of an event"),
         ("hiveforge.config.yaml", "settings, all of them optional"),
     ] {

@@ -302,6 +302,9 @@ fn notify_sends_one_line_and_executes_none_of_it() {
     let sent = tell(&hive, "notify", ("HF_NOTIFY", "printf '<%s>'"), report);
     assert_eq!(sent.stdout, "<T-0007 FAIL: $(touch pwned) `touch pwned` \"; touch pwned>");
     assert_eq!(tell(&hive, "notify", ("HF_NOTIFY", "cat #"), report).stdout.lines().count(), 1);
+    let report = "EVENT:TaskAborted\nHIVE:Bees\nSUM:$(touch pwned) `touch pwned` \"; touch pwned\nDO:hf-status\n";
+    let sent = tell(&hive, "notify", ("HF_NOTIFY", "printf '<%s>'"), report);
+    assert_eq!(sent.stdout, "<Bees: $(touch pwned) `touch pwned` \"; touch pwned; hf-status>");
     assert!(!hive.dir().join("pwned").exists());
     let silent = tell(&hive, "notify", ("HF_OTHER", ""), report);
     assert_eq!((silent.code, silent.stderr.lines().count()), (Some(1), 1));

@@ -13,6 +13,7 @@ mod index;
 mod lateness;
 mod log_in_memory;
 mod machine_clock;
+mod notifications;
 mod older_vault;
 mod policy_audit;
 mod refusals;

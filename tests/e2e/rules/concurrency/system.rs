@@ -22,8 +22,8 @@ use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
 use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
     self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter,
-    FollowStep, LineageRequest, LogRequest, Mode, PageStart, RecoverRequest, Shell, ShowRequest, VerifyRequest,
-    WatchdogRequest,
+    FollowStep, LineageRequest, LogRequest, Mode, NotifyRequest, PageStart, RecoverRequest, Shell, ShowRequest,
+    VerifyRequest, WatchdogRequest,
 };
 use hiveforge::vault::Method;
 
@@ -138,6 +138,8 @@ pub(super) fn watchdogs(hand: &Hand, _: usize) {
     let looked = op::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun }).unwrap();
     assert!(looked.did.is_empty());
     op::watchdog(ctx, WatchdogRequest { mode: Mode::Write }).unwrap();
+    // One of several sends, and the others leave it at that.
+    op::notify(ctx, NotifyRequest { hook: "hooks.on_done".to_owned() }).unwrap();
 }
 
 pub(super) fn jobs(hand: &Hand, round: usize) {

@@ -20,7 +20,7 @@ use hiveforge::op::require::{
 };
 use hiveforge::op::review::{self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewRequest};
 use hiveforge::op::task::{
-    self, AbortRequest, AssignRequest, EndTaskRequest, ExplainRequest, FailRequest, HeartbeatRequest,
+    self, AbortRequest, AssignRequest, EndTaskRequest, ExplainRequest, FailRequest, HeartbeatRequest, ModelCall,
     ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TaskEnd,
 };
 use hiveforge::policy::approval::Question;
@@ -43,7 +43,7 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
         let beat = HeartbeatRequest { reference: reference.clone(), key: None };
         hand.told(&task::heartbeat(&hand.agent, beat).unwrap());
     }
-    let done = SucceedRequest { reference: reference.clone(), summary: Some("done".to_owned()), key: None };
+    let done = SucceedRequest { reference: reference.clone(), summary: Some("done".to_owned()), ..Default::default() };
     hand.told(&task::succeed(&hand.agent, done).unwrap());
     assert_eq!(task::explain(&hand.agent, ExplainRequest { reference }).unwrap().task.phase, Phase::Succeeded);
     // Given to somebody, and failed.
@@ -54,12 +54,18 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
     let start = StartTaskRequest { reference: reference.clone(), timeout_seconds: Some(60), key: None };
     hand.told(&task::start(&hand.agent, start).unwrap().recorded);
     let (class, reason) = ("permanent".to_owned(), "no power".to_owned());
-    hand.told(&task::fail(&hand.agent, FailRequest { reference, class, reason, key: None }).unwrap());
+    hand.told(&task::fail(&hand.agent, FailRequest { reference, class, reason, ..Default::default() }).unwrap());
     // Ended without having been begun.
     let reference = hand.task("ended");
     hand.claimed(&reference);
     let end = TaskEnd::Succeeded { summary: None };
-    hand.told(&task::end(&hand.agent, EndTaskRequest { reference, end, start_first: true, key: None }).unwrap());
+    hand.told(
+        &task::end(
+            &hand.agent,
+            EndTaskRequest { reference, end, start_first: true, model: ModelCall::default(), key: None },
+        )
+        .unwrap(),
+    );
     let reference = hand.task("given up");
     hand.told(&task::abort(&hand.person, AbortRequest { reference, ..Default::default() }).unwrap());
 }
@@ -86,7 +92,13 @@ pub(super) fn requirements(hand: &Hand, round: usize) {
     let work = hand.told(&task::propose(&hand.person, work).unwrap());
     hand.claimed(&work);
     let end = TaskEnd::Succeeded { summary: None };
-    hand.told(&task::end(&hand.agent, EndTaskRequest { reference: work, end, start_first: true, key: None }).unwrap());
+    hand.told(
+        &task::end(
+            &hand.agent,
+            EndTaskRequest { reference: work, end, start_first: true, model: ModelCall::default(), key: None },
+        )
+        .unwrap(),
+    );
     let verify = VerifyRequirementRequest { reference: reference.clone(), key: None };
     hand.told(&require::verify(&hand.person, verify).unwrap());
     let older = approved_requirement(hand, "older".to_owned());

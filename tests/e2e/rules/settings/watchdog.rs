@@ -87,3 +87,41 @@ pub fn an_anomaly_is_reported(setting: Setting) {
 pub fn the_end_of_an_anomaly_is_reported(setting: Setting) {
     tells(setting, &["STATUS:HEALTHY", "AGENT:main", "CLEARED:INACTIVE agent:main"]);
 }
+
+/// The first line that a notified hook is told after these steps.
+fn is_notified(setting: Setting, steps: &'static [&'static str], expected: &str) {
+    let steps = |story: &mut TestJobVault| {
+        steps.iter().for_each(|line| drop(ok(story, line)));
+        story.gone();
+        told(story).lines().next().unwrap_or_default().to_owned()
+    };
+    Trial::of(setting, TELL).changes(steps, String::new(), expected.to_owned());
+}
+
+pub fn a_requested_decision_is_reported(setting: Setting) {
+    is_notified(setting, &["hf-task propose Wipe --destructive"], "EVENT:DecisionRequested");
+}
+
+pub fn an_escalation_is_reported(setting: Setting) {
+    const STEPS: &[&str] = &[
+        "hf-task propose Form",
+        "hf-task claim T-0001",
+        "hf-task start T-0001",
+        "hf-task fail T-0001 --class permanent --reason auth",
+    ];
+    is_notified(setting, STEPS, "EVENT:EscalationRequired");
+}
+
+pub fn the_end_of_a_task_is_reported(setting: Setting) {
+    is_notified(setting, &["hf-task propose Form", "hf-task abort T-0001"], "EVENT:TaskAborted");
+}
+
+pub fn giving_up_is_reported(setting: Setting) {
+    let steps = |story: &mut TestJobVault| {
+        silent(story, &[601]);
+        story.gone();
+        told(story).lines().next().unwrap_or_default().to_owned()
+    };
+    let no_attempts = Trial::of(setting, TELL).given(Setting::MaxRecoveryAttempts, 0).given(Setting::OnAnomaly, "true");
+    no_attempts.changes(steps, String::new(), "EVENT:EscalationRequired".to_owned());
+}
