@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use super::kernel::View;
 use super::{Context, artifact, project, random_id};
-use crate::base::{Error, Reason, Result, Ulid};
+use crate::base::{Result, Ulid};
 use crate::chain::Head;
 use crate::policy::audit::Audit;
-use crate::vault::{ChainVerdict, HeadVerdict, Method, Position, Progress, Recovered, Scope, Vault, Verified};
+use crate::vault::{ChainVerdict, HeadVerdict, Method, Position, Progress, Recovery, Scope, Vault, Verified};
 
 /// What to check.
 #[derive(Clone, Debug)]
@@ -83,27 +83,32 @@ fn replay(vault: &Vault) -> Result<Vec<String>> {
     Ok(violations)
 }
 
-pub type RecoverOutcome = Recovered;
-
 /// A damaged log to recover.
 #[derive(Clone, Debug, Default)]
 pub struct RecoverRequest {
-    /// Whether the operator confirmed it, with `--yes`.
+    /// Whether the operator confirmed it, with `--yes`. Otherwise nothing is changed.
     pub confirmed: bool,
 }
 
-/// Moves the first damaged line and everything after it to quarantine.
+#[derive(Debug)]
+pub struct RecoverOutcome {
+    pub recovery: Recovery,
+    /// Whether it was made, or only looked at.
+    pub confirmed: bool,
+}
+
+/// Cuts off the log before its first damaged line, keeps the rest in quarantine, and records what is missing; or returns
+/// what that would do.
 pub fn recover(ctx: &Context, request: RecoverRequest) -> Result<RecoverOutcome> {
     ctx.check_operator("recovering the log")?;
-    if !request.confirmed {
-        return Err(Error::refused(
-            Reason::NotConfirmed,
-            "recovery moves the first damaged line and everything after it to quarantine; confirm with --yes",
-        ));
-    }
     let vault = ctx.open()?;
-    // Only the size of a segment is needed from the settings, so an invalid file does not matter.
-    let settings = vault.config_file().map(|(config, _)| config.settings).unwrap_or_default();
-    let options = ctx.write_options(&settings);
-    vault.recover(ctx.caller.actor.clone(), &random_id()?, options)
+    let recovery = match request.confirmed {
+        false => vault.preview_recovery()?,
+        true => {
+            // Only the size of a segment is needed from the settings, so an invalid file does not matter.
+            let settings = vault.config_file().map(|(config, _)| config.settings).unwrap_or_default();
+            vault.recover(ctx.caller.actor.clone(), &random_id()?, ctx.write_options(&settings))?
+        }
+    };
+    Ok(RecoverOutcome { recovery, confirmed: request.confirmed })
 }

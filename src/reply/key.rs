@@ -179,7 +179,13 @@ keys! {
     HeadId = "HEAD_ID", "head_id", Shape::Text, "the last event", for programs;
     HeadHash = "HEAD_HASH", "head_hash", Shape::Text, "the last event's hash", for programs;
     Finding = "FINDING", "findings", Shape::Texts, "a problem and where it is";
-    Quarantined = "QUARANTINED", "quarantined", Shape::Texts, "a quarantine file with the bytes that were cut off";
+    Quarantined = "QUARANTINED", "quarantined", Shape::Texts, "a file in Akashic/quarantine/: bytes that were cut off the log";
+    CutAt = "CUT_AT", "cut_at", Shape::Text, "where a recovery cuts the log: the segment, and the byte in it";
+    Kept = "KEPT", "kept", Shape::Number, "how many intact events after the damage are kept in quarantine";
+    Missing = "MISSING", "missing", Shape::Number, "how many events are missing from the log, in quarantine or not; absent if that cannot be known";
+    FirstMissing = "FIRST_MISSING", "first_missing", Shape::Text, "the first event that is missing; absent if its id cannot be known", for programs;
+    LastMissing = "LAST_MISSING", "last_missing", Shape::Text, "the last event that is missing; absent if its id cannot be known", for programs;
+    ExpectedHead = "EXPECTED_HEAD", "expected_head", Shape::Text, "the last event that chain.json names, and its hash", for programs;
     Bytes = "BYTES", "bytes", Shape::Number, "how many bytes were copied or moved";
     Files = "FILES", "files", Shape::Number, "how many files were copied";
     Path = "PATH", "path", Shape::Text, "the path of the file or directory";

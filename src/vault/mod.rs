@@ -11,6 +11,7 @@
 //! | `head` | `chain.json` |
 //! | `batch`, `write` | collect events that are recorded together, and append them |
 //! | `recover` | repairs the tail after a crash and cuts off damage |
+//! | `quarantine` | keeps what was cut off |
 //! | `index` | the folded state of an earlier part of the log, in LMDB |
 //! | `agents` | the files of agents |
 //! | `autonomous` | the state file of a mission and the replies of reviewers |
@@ -38,6 +39,7 @@ mod layout;
 pub(crate) mod lock;
 mod log;
 pub mod projections;
+mod quarantine;
 mod recover;
 mod sabotage;
 mod seam;
@@ -62,7 +64,7 @@ pub use batch::Batch;
 pub use control::StopFlag;
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
-pub use recover::Recovered;
+pub use recover::{Loss, Recovery};
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;
 pub use seam::{Append, Log, LogStore, LogView, LogWatch, head_moved};

@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::Vault;
 use super::lock::LockMode;
-use crate::base::{EntityType, Result, Subject, Ulid, limits};
+use super::quarantine::Quarantine;
+use crate::base::{Digest, EntityType, Result, Subject, Ulid, limits};
+use crate::chain::Head;
 use crate::event::{Event, parse_ulid};
 use crate::machine;
 use crate::state::{State, linked};
@@ -160,6 +162,31 @@ fn write(vault: &Vault, files: Vec<(EntityType, Vec<u8>)>, through: Option<Ulid>
         meta.insert(entity.plural().to_owned(), json!({"through": through.map(|id| id.to_string())}));
     }
     dir.replace(META, &render(&meta))
+}
+
+/// Removes every file; the next refresh writes them again.
+pub(super) fn clear(vault: &Vault) -> Result<()> {
+    let Some(dir) = vault.akashic.dir(PROJECTIONS)? else { return Ok(()) };
+    // First what says how old the files are.
+    dir.remove(META)?;
+    EntityType::projected().try_for_each(|entity| dir.remove(&file(entity)))
+}
+
+/// Moves the latest snapshot to quarantine if its head was cut off. Returns its name there.
+pub(super) fn set_snapshot_aside(
+    vault: &Vault,
+    quarantine: &Quarantine,
+    was_cut_off: impl FnOnce(Option<Head>) -> bool,
+) -> Result<Option<String>> {
+    let Some(dir) = vault.akashic.dir(SNAPSHOTS)? else { return Ok(None) };
+    let Some(text) = dir.read(LATEST)? else { return Ok(None) };
+    let document: Value = serde_json::from_slice(&text).unwrap_or_default();
+    if !was_cut_off(document["head"].as_str().and_then(Head::parse)) {
+        return Ok(None);
+    }
+    let name = quarantine.keep(&format!("snapshot-{}", &Digest::of_bytes(&text).hex()[..8]), ".json", &text)?;
+    dir.remove(LATEST)?;
+    Ok(Some(name))
 }
 
 fn read_meta(vault: &Vault) -> Result<Map<String, Value>> {

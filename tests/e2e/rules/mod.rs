@@ -15,6 +15,7 @@ mod log_in_memory;
 mod machine_clock;
 mod older_vault;
 mod policy_audit;
+mod recovery;
 mod refusals;
 mod timeouts;
 mod verification_methods;
