@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::kernel::View;
+use super::project::CheckOutcome;
 use super::{Context, artifact, project, random_id};
 use crate::base::{Result, Ulid};
 use crate::chain::Head;
@@ -32,8 +33,8 @@ const FOLD_MAX_EVENTS: u64 = 100_000;
 #[derive(Debug)]
 pub struct VerifyOutcome {
     pub verified: Verified,
-    /// Where the caches differ from the events; none if not checked.
-    pub differences: Option<Vec<String>>,
+    /// How the caches compare with the events; none if not checked.
+    pub caches: Option<CheckOutcome>,
     /// Events that break the rules; none if not checked.
     pub violations: Option<Vec<String>>,
     /// Artifacts with damaged content; none if not checked.
@@ -49,7 +50,8 @@ impl VerifyOutcome {
     /// Whether all checks passed.
     pub fn passed(&self) -> bool {
         let none = |found: &Option<Vec<String>>| found.as_ref().is_none_or(Vec::is_empty);
-        self.verified.passed() && none(&self.differences) && none(&self.violations) && none(&self.damaged)
+        let caches = self.caches.as_ref().is_none_or(|caches| caches.differences.is_empty());
+        self.verified.passed() && caches && none(&self.violations) && none(&self.damaged)
     }
 }
 
@@ -62,8 +64,7 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     // On a damaged log the other checks would only report the same damage.
     let good = verified.chain == ChainVerdict::Ok
         && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);
-    let differences =
-        (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
+    let caches = (request.projections && good).then(|| project::check_caches(&vault)).transpose()?;
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
     let damaged = (request.artifacts && good).then(|| artifact::damaged_contents(&vault)).transpose()?;
     // A long log without an index is not read once more only for these two.
@@ -71,7 +72,7 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     let view = (good && cheap).then(|| View::open(ctx, &vault).ok()).flatten();
     let settings = view.as_ref().map(|view| view.recorded_settings().is_some());
     let due = view.as_ref().map(|view| view.due.len());
-    Ok(VerifyOutcome { verified, differences, violations, damaged, settings, due, warnings })
+    Ok(VerifyOutcome { verified, caches, violations, damaged, settings, due, warnings })
 }
 
 fn replay(vault: &Vault) -> Result<Vec<String>> {

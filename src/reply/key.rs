@@ -169,7 +169,7 @@ keys! {
     Tail = "TAIL", "tail", Shape::Text, "the log after the published head: CLEAN, UNPUBLISHED, TORN or DAMAGED";
     Head = "HEAD", "head", Shape::Text, "the published head compared with the log: OK, BEHIND, MISSING, INVALID, AHEAD or MISMATCH";
     Anchor = "ANCHOR", "anchor", Shape::Text, "head anchors compared with the log: OK, FAILED, or NONE if none was given";
-    Projections = "PROJECTIONS", "projections", Shape::Text, "index, projection files and newest snapshot compared with the events: OK, DIFFERENT or NOT_CHECKED";
+    Projections = "PROJECTIONS", "projections", Shape::Text, "index, projection files and newest snapshot compared with the events: OK, STALE (a file is not current, which is no failure), BROKEN (a file cannot be read), DIFFERENT or NOT_CHECKED";
     Policy = "POLICY", "policy", Shape::Text, "the log replayed against the rules: OK, VIOLATED or NOT_CHECKED";
     Settings = "SETTINGS", "settings_verdict", Shape::Text, "whether the settings in force are recorded in the log: RECORDED or UNRECORDED";
     Due = "DUE", "due", Shape::Number, "how many overdue items are not recorded yet; not a failure";
@@ -191,7 +191,7 @@ keys! {
     Path = "PATH", "path", Shape::Text, "the path of the file or directory";
     Projection = "PROJECTION", "totals", Shape::Rows(PROJECTION), "an entity type, how many there are, and how many in each state";
     Entity = "ENTITY", "entities", Shape::Objects(ENTITY, "entity"), "an entity: subject, reference, status, and a short text if it has one";
-    Stale = "STALE", "stale", Shape::Texts, "a projection file that is not current and could not be refreshed";
+    Stale = "STALE", "stale", Shape::Texts, "a projection file that is not current; a check says through which event it is";
     Difference = "DIFFERENCE", "differences", Shape::Texts, "a difference between a cache and the events";
     Root = "ROOT", "event_id", Shape::Text, "the event whose lineage is shown", for programs;
     Node = "NODE", "nodes", Shape::Rows(NODE), "an event of the graph: steps from the root, id, time, type, subject, actor, short text";

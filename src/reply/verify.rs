@@ -24,7 +24,8 @@ impl VerifyOutcome {
         findings.extend(verified.tail_why.iter().map(|why| format!("after the published head: {why}")));
         let missing = verified.anchors.iter().filter(|anchor| !anchor.1);
         findings.extend(missing.map(|(head, _)| format!("the log has no event {head}")));
-        findings.extend([&self.differences, &self.damaged, &self.violations].into_iter().flatten().flatten().cloned());
+        findings.extend(self.caches.iter().flat_map(|caches| caches.differences.clone()));
+        findings.extend([&self.damaged, &self.violations].into_iter().flatten().flatten().cloned());
         findings
     }
 }
@@ -59,13 +60,17 @@ impl Replies for VerifyOutcome {
             .with(Key::Tail, verified.tail.as_str())
             .with(Key::Head, verified.head_verdict.as_str())
             .with(Key::Anchor, anchor)
-            .with(Key::Projections, verdict(&self.differences, "DIFFERENT"))
+            .with(Key::Projections, self.caches.as_ref().map_or("NOT_CHECKED", |caches| caches.verdict.as_str()))
             .with(Key::Artifacts, verdict(&self.damaged, "CORRUPT"))
             .with(Key::Policy, verdict(&self.violations, "VIOLATED"))
             .with_some(Key::Settings, self.settings.map(|recorded| if recorded { "RECORDED" } else { "UNRECORDED" }))
             .with_some(Key::Due, self.due)
             .with(Key::Events, verified.count);
-        project::with_head(reply, verified.head).with_texts(Key::Finding, self.findings()).warn(self.warnings.clone())
+        let stale: Vec<String> = self.caches.iter().flat_map(|caches| caches.stale.clone()).collect();
+        project::with_head(reply, verified.head)
+            .with_texts(Key::Stale, &stale)
+            .with_texts(Key::Finding, self.findings())
+            .warn(self.warnings.clone())
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Context, References, agent, job, references};
+use super::{Context, References, agent, job, project, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Kind};
 use crate::job::{CancelReason, JobDir, JobLiveness};
@@ -99,6 +99,9 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         if !more {
             break;
         }
+    }
+    if mode == Mode::Write {
+        project::refresh(ctx, &vault);
     }
     warnings.append(&mut tick.warnings);
     let outcome = tick.outcome(did, warnings, began.elapsed());
