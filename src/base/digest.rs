@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 const PREFIX: &str = "sha256:";
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {

@@ -40,6 +40,23 @@ pub fn cut(value: &str, max: usize) -> String {
     }
 }
 
+/// The similarity from which on a word is taken for another one, misspelled.
+const MIN_SIMILARITY: f64 = 0.8;
+/// How many words are suggested for a misspelled one, and how much less similar than the best they may be.
+const SUGGESTED_MAX: usize = 3;
+const SUGGESTED_WITHIN: f64 = 0.05;
+
+/// The words that a misspelled one may stand for, most similar first.
+pub fn similar<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let lower = word.to_lowercase();
+    let rated = words.map(|known| (strsim::jaro_winkler(&lower, &known.to_lowercase()), known));
+    let mut near: Vec<(f64, &str)> = rated.filter(|(similarity, _)| *similarity >= MIN_SIMILARITY).collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let best = near.first().map_or(0.0, |(similarity, _)| *similarity);
+    near.retain(|(similarity, _)| best - similarity <= SUGGESTED_WITHIN);
+    near.into_iter().take(SUGGESTED_MAX).map(|(_, known)| known).collect()
+}
+
 /// `1 task`, `2 tasks`, `0 branches`.
 pub fn count_noun(count: impl std::fmt::Display, noun: &str) -> String {
     match count.to_string().as_str() {
@@ -104,6 +121,16 @@ mod tests {
     fn cutting_counts_characters() {
         assert_eq!(cut("内省する", 2), "内省…");
         assert_eq!(cut("内省", 2), "内省");
+    }
+
+    #[test]
+    fn misspelled_words_are_recognized() {
+        let words = || ["TaskFailed", "TaskReady", "RunFinished"].into_iter();
+        assert_eq!(similar("TaskFaild", words())[0], "TaskFailed");
+        assert_eq!(similar("taskready", words())[0], "TaskReady");
+        for word in ["", "nonsense", "../x"] {
+            assert_eq!(similar(word, words()), [""; 0], "{word}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod offset;
 pub mod record;
+pub mod salvage;
 pub mod segment;
 pub mod strict;
 pub mod tail;

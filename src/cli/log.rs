@@ -2,16 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use clap::{ArgMatches, Parser};
+use clap::{ArgMatches, Parser, Subcommand};
 
 use super::args::{GlobalArgs, parse_time};
 use super::main::has_flag;
 use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, Timestamp, limits};
-use crate::op::{self, Context, EventFilter, FollowStep, LogRequest, PageStart};
+use crate::op::{self, Context, EventFilter, FollowStep, LogRequest, LogSource, PageStart, ShowEventRequest};
 use crate::reply::{Key, Reply, Status, event_row, list_line};
 
-/// Show events, oldest first
+/// Show events, oldest first, or one event in full
 #[derive(Parser, Debug)]
 #[command(
     name = Self::NAME,
@@ -22,9 +22,13 @@ use crate::reply::{Key, Reply, Status, event_row, list_line};
   hf-log --type TaskFailed --since 2026-01-31
   hf-log --since 2h                              the last two hours
   hf-log --limit 500 --jsonl | jq .payload
-  hf-log --follow                                print new events as they are recorded"
+  hf-log --follow                                print new events as they are recorded
+  hf-log show 01KGC75GK0                         one event with its whole payload, by the start of its id
+  hf-log --quarantined                           intact events that a recovery cut off"
 )]
 pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// Only events of this type, such as TaskFailed
     #[arg(long = "type", value_name = "EVENT_TYPE")]
     event_type: Option<String>,
@@ -55,8 +59,21 @@ pub struct Args {
     /// Print the events as JSON lines, exactly as stored; the reply goes to standard error
     #[arg(long)]
     jsonl: bool,
+    /// Show the intact events that a recovery cut off and kept; they are not part of the log
+    #[arg(long, conflicts_with = "follow")]
+    quarantined: bool,
     #[command(flatten)]
     global: GlobalArgs,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Show one event in full: every member and the whole payload
+    Show {
+        /// The event's id, or the start of it
+        #[arg(value_name = "EVENT_ID")]
+        reference: String,
+    },
 }
 
 /// How many earlier events `--follow` shows first.
@@ -70,6 +87,12 @@ impl Command for Args {
     }
 
     fn run(self, ctx: &Context, out: StdoutWriter) -> anyhow::Result<Output> {
+        if let Some(Verb::Show { reference }) = &self.verb {
+            if let Some(option) = self.list_option() {
+                return Err(Error::usage(format!("{option} selects a list of events; it does not apply to show")).into());
+            }
+            return Ok(op::show_event(ctx, ShowEventRequest { reference: reference.clone() })?.into());
+        }
         let request = self.request(ctx.now.timestamp(), out)?;
         if self.follow {
             return self.follow(ctx, request, out);
@@ -84,6 +107,24 @@ impl Command for Args {
 }
 
 impl Args {
+    /// An option that was given and selects a list of events.
+    fn list_option(&self) -> Option<&'static str> {
+        let given = [
+            ("--type", self.event_type.is_some()),
+            ("--subject", self.subject.is_some()),
+            ("--actor", self.by.is_some()),
+            ("--since", self.since.is_some()),
+            ("--until", self.until.is_some()),
+            ("--limit", self.limit != limits::PAGE_DEFAULT_COUNT),
+            ("--cursor", self.cursor.is_some()),
+            ("--last", self.last.is_some()),
+            ("--follow", self.follow),
+            ("--jsonl", self.jsonl),
+            ("--quarantined", self.quarantined),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     fn request(&self, now: Timestamp, out: StdoutWriter) -> anyhow::Result<LogRequest> {
         let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
         let filter = EventFilter {
@@ -103,7 +144,8 @@ impl Args {
             (None, None) if self.follow => (PageStart::Newest, FOLLOW_FIRST_EVENTS),
             (None, None) => (PageStart::Oldest, self.limit),
         };
-        Ok(LogRequest { filter, start, limit, with_references: out.screen.is_some() })
+        let source = if self.quarantined { LogSource::Quarantine } else { LogSource::Log };
+        Ok(LogRequest { source, filter, start, limit, with_references: out.screen.is_some() })
     }
 
     fn follow(&self, ctx: &Context, request: LogRequest, out: StdoutWriter) -> anyhow::Result<Output> {

@@ -26,6 +26,8 @@ use crate::vault::Method;
   hf-verify --policy --projections --artifacts   also check rules, caches and stored files
   hf-verify --expect-head \"$(cat anchor.txt)\"    check that the log still contains that head
 
+Recovery keeps the intact events after the damage; hf-log --quarantined lists them.
+
 The hash chain alone shows damage and edits. Only an anchor that you keep outside the vault can show that the end of \
 the log was cut off, or that the whole log was rewritten."
 )]
@@ -54,10 +56,10 @@ pub struct Args {
     /// Use N threads [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     jobs: Option<NonZero<usize>>,
-    /// Move the first damaged line and everything after it to quarantine, and record that (operators only)
+    /// Show what a recovery from damage would cut off and keep; with --yes, do it and record it (operators only)
     #[arg(long, conflicts_with_all = ["expect_heads", "since", "anchor"])]
     recover: bool,
-    /// Confirm --recover
+    /// Recover: cut the log before its first damaged line, and move the rest to quarantine
     #[arg(long, requires = "recover")]
     yes: bool,
     /// With --recover, act as user:NAME [default: you]

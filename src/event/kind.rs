@@ -241,7 +241,7 @@ pub const TABLE: &[KindRow] = &[
     reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object)], "the vault was created; binds its random id")
         .side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text)], "an unfinished write was moved to quarantine"),
-    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text)], "an operator cut off a damaged end of the log"),
+    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text), optional("first_missing", FieldType::Text), optional("last_missing", FieldType::Text), optional("missing", FieldType::Count), optional("kept", FieldType::Count)], "an operator cut off a damaged end of the log"),
     reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object)], "these settings apply from here on")
         .side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for this many seconds"),
@@ -409,6 +409,16 @@ pub const TABLE: &[KindRow] = &[
 impl Kind {
     pub const fn row(self) -> &'static KindRow {
         &TABLE[self as usize]
+    }
+
+    /// The error for a name that is no kind, with the kinds that it may stand for.
+    pub fn unknown(name: &str) -> Error {
+        let similar = text::similar(name, Kind::ALL.iter().map(|kind| kind.as_str()));
+        let hint = match similar.as_slice() {
+            [] => "hf-format(5) lists them all".to_owned(),
+            some => format!("did you mean {}?", some.join(" or ")),
+        };
+        Error::usage(format!("unknown event type '{}'; {hint}", text::cut(name, 60)))
     }
 
     /// Whether an event of this kind may have this subject.

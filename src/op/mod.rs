@@ -16,6 +16,7 @@ pub mod config;
 pub mod constraint;
 pub mod decide;
 pub mod document;
+mod event;
 pub mod hook;
 mod init;
 pub mod job;
@@ -53,10 +54,11 @@ pub use append::{
     append_stream, parse_line,
 };
 pub use backup::{BackupOutcome, BackupRequest, backup};
+pub use event::{ShowEventOutcome, ShowEventRequest, show_event};
 pub use init::{InitOutcome, init};
 pub use kernel::{Caller, Context, Host, Mode, Recorded, SeenStanding, Shell, SupervisorProgram, check_actor};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
-pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, PageStart, follow, log};
+pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, LogSource, PageStart, follow, log};
 pub use notify::{NotifyRequest, notify};
 pub use project::{ListEntry, ListOutcome, ListRequest, Projection};
 pub use show::{ShowOutcome, ShowRequest, show};

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 
 use super::artifact::ArtifactFindings;
 use super::kernel::View;
+use super::project::CheckOutcome;
 use super::{Context, artifact, project, random_id};
-use crate::base::{Error, Reason, Result, Ulid};
+use crate::base::{Result, Ulid};
 use crate::chain::Head;
 use crate::policy::audit::Audit;
-use crate::vault::{ChainVerdict, HeadVerdict, Method, Position, Progress, Recovered, Scope, Vault, Verified};
+use crate::vault::{ChainVerdict, HeadVerdict, Method, Position, Progress, Recovery, Scope, Vault, Verified};
 
 /// What to check.
 #[derive(Clone, Debug)]
@@ -33,8 +34,8 @@ const FOLD_MAX_EVENTS: u64 = 100_000;
 #[derive(Debug)]
 pub struct VerifyOutcome {
     pub verified: Verified,
-    /// Where the caches differ from the events; none if not checked.
-    pub differences: Option<Vec<String>>,
+    /// How the caches compare with the events; none if not checked.
+    pub caches: Option<CheckOutcome>,
     /// Events that break the rules; none if not checked.
     pub violations: Option<Vec<String>>,
     /// What is wrong with artifacts; none if not checked.
@@ -50,9 +51,10 @@ impl VerifyOutcome {
     /// Whether all checks passed.
     pub fn passed(&self) -> bool {
         let none = |found: &Option<Vec<String>>| found.as_ref().is_none_or(Vec::is_empty);
+        let caches = self.caches.as_ref().is_none_or(|caches| caches.differences.is_empty());
         let intact = |found: &ArtifactFindings| found.contents.is_empty() && found.manifests.is_empty();
         let artifacts = self.artifacts.as_ref().is_none_or(intact);
-        self.verified.passed() && none(&self.differences) && none(&self.violations) && artifacts
+        self.verified.passed() && caches && none(&self.violations) && artifacts
     }
 }
 
@@ -65,8 +67,7 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     // On a damaged log the other checks would only report the same damage.
     let good = verified.chain == ChainVerdict::Ok
         && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);
-    let differences =
-        (request.projections && good).then(|| project::check_caches(&vault)).transpose()?.map(|c| c.differences);
+    let caches = (request.projections && good).then(|| project::check_caches(&vault)).transpose()?;
     let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
     let artifacts = (request.artifacts && good).then(|| artifact::check_all(&vault)).transpose()?;
     // A long log without an index is not read once more only for these two.
@@ -74,7 +75,7 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     let view = (good && cheap).then(|| View::open(ctx, &vault).ok()).flatten();
     let settings = view.as_ref().map(|view| view.recorded_settings().is_some());
     let due = view.as_ref().map(|view| view.due.len());
-    Ok(VerifyOutcome { verified, differences, violations, artifacts, settings, due, warnings })
+    Ok(VerifyOutcome { verified, caches, violations, artifacts, settings, due, warnings })
 }
 
 fn replay(vault: &Vault) -> Result<Vec<String>> {
@@ -86,27 +87,32 @@ fn replay(vault: &Vault) -> Result<Vec<String>> {
     Ok(violations)
 }
 
-pub type RecoverOutcome = Recovered;
-
 /// A damaged log to recover.
 #[derive(Clone, Debug, Default)]
 pub struct RecoverRequest {
-    /// Whether the operator confirmed it, with `--yes`.
+    /// Whether the operator confirmed it, with `--yes`. Otherwise nothing is changed.
     pub confirmed: bool,
 }
 
-/// Moves the first damaged line and everything after it to quarantine.
+#[derive(Debug)]
+pub struct RecoverOutcome {
+    pub recovery: Recovery,
+    /// Whether it was made, or only looked at.
+    pub confirmed: bool,
+}
+
+/// Cuts off the log before its first damaged line, keeps the rest in quarantine, and records what is missing; or returns
+/// what that would do.
 pub fn recover(ctx: &Context, request: RecoverRequest) -> Result<RecoverOutcome> {
     ctx.check_operator("recovering the log")?;
-    if !request.confirmed {
-        return Err(Error::refused(
-            Reason::NotConfirmed,
-            "recovery moves the first damaged line and everything after it to quarantine; confirm with --yes",
-        ));
-    }
     let vault = ctx.open()?;
-    // Only the size of a segment is needed from the settings, so an invalid file does not matter.
-    let settings = vault.config();
-    let options = ctx.write_options(&settings);
-    vault.recover(ctx.caller.actor.clone(), &random_id()?, options)
+    let recovery = match request.confirmed {
+        false => vault.preview_recovery()?,
+        true => {
+            // Only the size of a segment is needed from the settings, so an invalid file does not matter.
+            let settings = vault.config();
+            vault.recover(ctx.caller.actor.clone(), &random_id()?, ctx.write_options(&settings))?
+        }
+    };
+    Ok(RecoverOutcome { recovery, confirmed: request.confirmed })
 }

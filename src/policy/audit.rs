@@ -76,8 +76,11 @@ impl Audit {
             }
         }
         let set = matches!(event.event_type.known(), Some(Kind::ClockStepped | Kind::MachineBooted));
+        // A repair of the log is recorded before anything else, even a clock change.
+        let repair = matches!(event.event_type.known(), Some(Kind::TailQuarantined | Kind::VaultRecovered));
         if let Some(latest) = self.latest.filter(|latest| !set && !clock::is_in_order(*latest, event.timestamp))
             && self.settings.is_some()
+            && !repair
         {
             report(format!("its time {} is before {latest}, and no clock change was recorded", event.timestamp));
         }

@@ -6,7 +6,7 @@ use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
 use crate::base::text::count_noun;
 use crate::base::{Actor, Subject};
 use crate::event::{Event, Kind, kind};
-use crate::op::{EventFilter, LineageOutcome, LogOutcome};
+use crate::op::{EventFilter, LineageOutcome, LogOutcome, LogSource, ShowEventOutcome};
 
 /// Id, time, type, subject, actor, and a short text if the payload has one. JSON has the envelope instead.
 pub fn row(event: &Event) -> Row {
@@ -62,11 +62,20 @@ impl LogOutcome {
     fn reply_without_events(&self, format: fn(Next) -> Next) -> Reply {
         let count = self.entries.len();
         let next = self.next_cursor.and_then(|cursor| {
-            let next = Next::run("hf-log").arg("--cursor", &cursor).arg("--limit", &self.limit);
+            let next = match self.source {
+                LogSource::Log => Next::run("hf-log"),
+                LogSource::Quarantine => Next::run("hf-log").word("--quarantined"),
+            };
+            let next = next.arg("--cursor", &cursor).arg("--limit", &self.limit);
             repeat_filter(format(next), &self.filter)
         });
-        Reply::new(Status::Ok, count_noun(count, "event"))
+        let sum = match self.source {
+            LogSource::Log => count_noun(count, "event"),
+            LogSource::Quarantine => format!("{} in quarantine, not part of the log", count_noun(count, "event")),
+        };
+        Reply::new(Status::Ok, sum)
             .next(next.unwrap_or(Next::None))
+            .warn(self.warnings.clone())
             .with(Key::Count, count)
             .with(Key::HasMore, self.next_cursor.is_some())
             .with_some(Key::NextCursor, self.next_cursor)
@@ -81,6 +90,44 @@ impl Replies for LogOutcome {
             .map(|(event, _)| row_with_reference(event, self.references.get(&event.subject).map(String::as_str)));
         self.reply_without_events(|next| next).with_rows(Key::Event, rows)
     }
+}
+
+impl Replies for ShowEventOutcome {
+    /// Every member of the event: one line each in text, the envelope in JSON.
+    fn reply(&self) -> Reply {
+        let event = &self.event;
+        let (kind, subject, actor) = (event.event_type.as_str(), &event.subject, &event.actor);
+        let place = if self.quarantined_in.is_some() { "; in quarantine, not part of the log" } else { "" };
+        let facts = members(event).into_iter().map(|(name, value)| {
+            let whole = json!({"name": name, "value": value});
+            row![name, value, None::<&str>].whole(whole)
+        });
+        Reply::new(Status::Ok, format!("{kind} of {subject} by {actor} at {}{place}", event.timestamp))
+            .with_rows(Key::Event, [row_with_reference(event, None)])
+            .with_some(Key::Ref, self.subject_ref.clone())
+            .with_text_rows(Key::Fact, facts)
+            .with_texts(Key::Quarantined, self.quarantined_in.iter())
+    }
+}
+
+/// The members of the envelope and of the payload, each with its whole value.
+fn members(event: &Event) -> Vec<(String, String)> {
+    let text = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut members = vec![
+        ("event_id".to_owned(), event.id.to_string()),
+        ("event_type".to_owned(), event.event_type.as_str().to_owned()),
+        ("version".to_owned(), event.version.to_string()),
+        ("timestamp".to_owned(), event.timestamp.to_string()),
+        ("actor".to_owned(), event.actor.clone()),
+        ("subject".to_owned(), event.subject.clone()),
+    ];
+    members.extend(event.batch.map(|batch| ("batch".to_owned(), format!("{} of {}", batch.no, batch.of))));
+    members.extend(event.parents.iter().map(|id| ("parent".to_owned(), id.to_string())));
+    members.extend(event.key.iter().map(|key| ("idempotency_key".to_owned(), key.clone())));
+    members.extend(event.payload.iter().map(|(name, value)| (format!("payload.{name}"), text(value))));
+    members.push(("prev_hash".to_owned(), event.prev_hash.to_string()));
+    members.push(("hash".to_owned(), event.hash.to_string()));
+    members
 }
 
 /// Adds the same filter for the next page; none if a part of it would need quoting.

@@ -54,12 +54,21 @@ impl Replies for SnapshotOutcome {
 impl Replies for CheckOutcome {
     fn reply(&self) -> Reply {
         let reply = match self.differences.len() {
-            0 => Reply::new(Status::Consistent, "index, projections and snapshot match the events"),
+            0 if self.stale.is_empty() => {
+                Reply::new(Status::Consistent, "index, projections and snapshot match the events")
+            }
+            0 => {
+                let files = count_noun(self.stale.len(), "projection file");
+                let sum = format!("index and snapshot match the events; {files} not current");
+                Reply::new(Status::Stale, sum).next(Next::run("hf-project"))
+            }
             n => {
                 let repair = if self.rebuild_helps { "--rebuild" } else { "--snapshot" };
                 Reply::new(Status::Failed, count_noun(n, "difference")).next(Next::run("hf-project").word(repair))
             }
         };
-        with_head(reply.with(Key::Events, self.events), self.head).with_texts(Key::Difference, &self.differences)
+        with_head(reply.with(Key::Projections, self.verdict.as_str()).with(Key::Events, self.events), self.head)
+            .with_texts(Key::Stale, &self.stale)
+            .with_texts(Key::Difference, &self.differences)
     }
 }

@@ -42,6 +42,7 @@ statuses! {
     BackedUp = "BACKED_UP", 0, "the copy is complete and verified";
     Rebuilt = "REBUILT", 0, "the caches, or a manifest, were rebuilt from the events";
     Snapshot = "SNAPSHOT", 0, "the whole state was written to a file";
+    Stale = "STALE", 0, "a projection file is not current; everything else matches the events";
     Consistent = "CONSISTENT", 0, "the caches, or a manifest, match the events";
     Recorded = "RECORDED", 0, "the event is recorded and durable";
     Claimed = "CLAIMED", 0, "the task is yours";

@@ -40,6 +40,11 @@ impl Batch {
         self.events.iter().find(|event| event.id == id)
     }
 
+    /// Makes the ids that follow greater than this one, too.
+    pub(super) fn mint_after(&mut self, id: Ulid) {
+        self.last_id = self.last_id.max(Some(id));
+    }
+
     /// The next id: for the current time, or right after the last id if the clock stands still or goes back.
     pub fn mint(&mut self) -> Result<Ulid> {
         // Only the first id of a batch must be hard to guess; the others follow it.

@@ -11,6 +11,7 @@
 //! | `head` | `chain.json` |
 //! | `batch`, `write` | collect events that are recorded together, and append them |
 //! | `recover` | repairs the tail after a crash and cuts off damage |
+//! | `quarantine` | keeps what was cut off |
 //! | `index` | the folded state of an earlier part of the log, in LMDB |
 //! | `agents` | the files of agents |
 //! | `autonomous` | the state file of a mission and the replies of reviewers |
@@ -42,6 +43,7 @@ mod log;
 mod notices;
 mod outbox;
 pub mod projections;
+mod quarantine;
 mod recover;
 mod sabotage;
 mod seam;
@@ -70,7 +72,7 @@ pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use notices::Notices;
 pub use outbox::{Cursor, Outbox};
-pub use recover::Recovered;
+pub use recover::{Loss, Recovery};
 #[cfg(debug_assertions)]
 pub use sabotage::sabotage;
 pub use seam::{Append, Log, LogStore, LogView, LogWatch, head_moved};

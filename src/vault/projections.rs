@@ -1,8 +1,8 @@
 //! Projection files: one JSON map per type, for `jq` and other programs.
 //!
-//! A small file is rewritten by rename when an event changes its type; large ones are left to the next hf-project.
-//! `meta.json` says up to which event each file is current. The toolkit answers nothing from them: it uses the log and
-//! the index.
+//! A small file is rewritten by rename when an event changes its type. Large ones, and files that are missing or
+//! broken, are left to the next hf-project or watchdog tick. `meta.json` says up to which event each file is current, and
+//! what its content was. The toolkit answers nothing from them: it uses the log and the index.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::Vault;
 use super::lock::LockMode;
-use crate::base::{EntityType, Result, Subject, Ulid, limits};
+use super::quarantine::Quarantine;
+use crate::base::{Digest, EntityType, Result, Subject, Ulid, limits};
+use crate::chain::Head;
 use crate::event::{Event, parse_ulid};
 use crate::machine;
 use crate::state::{State, linked};
@@ -134,7 +136,7 @@ fn small_file(state: &State, entity: EntityType) -> Option<Vec<u8>> {
     }
 }
 
-/// Rewrites every file.
+/// Rewrites every file whose content has changed.
 pub(super) fn refresh_all(vault: &Vault, state: &State, head: Option<Ulid>) -> Result<()> {
     let files = EntityType::projected().map(|entity| (entity, render(&map(state, entity)))).collect();
     match state.fault() {
@@ -153,24 +155,60 @@ fn write_active_constraints(vault: &Vault, state: &State) -> Result<()> {
 
 fn write(vault: &Vault, files: Vec<(EntityType, Vec<u8>)>, through: Option<Ulid>) -> Result<()> {
     let (dir, _) = vault.akashic.make_dir(PROJECTIONS)?;
-    dir.sweep()?;
-    let mut meta = read_meta(vault)?;
+    // Best effort: a link in the place of a file must not keep the file from being replaced.
+    let _ = dir.sweep();
+    let mut meta = read_meta(vault).unwrap_or_default();
     for (entity, text) in files {
-        dir.replace(&file(entity), &text)?;
-        meta.insert(entity.plural().to_owned(), json!({"through": through.map(|id| id.to_string())}));
+        // A file that cannot be read, whatever the reason, is replaced.
+        if dir.read(&file(entity)).ok().flatten().as_ref() != Some(&text) {
+            dir.replace(&file(entity), &text)?;
+        }
+        meta.insert(entity.plural().to_owned(), entry(&text, through));
     }
     dir.replace(META, &render(&meta))
 }
 
-fn read_meta(vault: &Vault) -> Result<Map<String, Value>> {
-    let text = match vault.akashic.dir(PROJECTIONS)? {
-        Some(dir) => dir.read(META)?,
-        None => None,
-    };
-    Ok(text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default())
+/// What `meta.json` says about a file.
+fn entry(text: &[u8], through: Option<Ulid>) -> Value {
+    let through = through.map(|id| id.to_string());
+    json!({"through": through, "bytes": text.len(), "sha256": Digest::of_bytes(text).hex()})
 }
 
-/// A projection file: up to which event it is current, according to `meta.json`, and its map, if it can be parsed.
+/// Removes every file; the next refresh writes them again.
+pub(super) fn clear(vault: &Vault) -> Result<()> {
+    let Some(dir) = vault.akashic.dir(PROJECTIONS)? else { return Ok(()) };
+    // First what says how old the files are.
+    dir.remove(META)?;
+    EntityType::projected().try_for_each(|entity| dir.remove(&file(entity)))
+}
+
+/// Moves the latest snapshot to quarantine if its head was cut off. Returns its name there.
+pub(super) fn set_snapshot_aside(
+    vault: &Vault,
+    quarantine: &Quarantine,
+    was_cut_off: impl FnOnce(Option<Head>) -> bool,
+) -> Result<Option<String>> {
+    let Some(dir) = vault.akashic.dir(SNAPSHOTS)? else { return Ok(None) };
+    let Some(text) = dir.read(LATEST)? else { return Ok(None) };
+    let document: Value = serde_json::from_slice(&text).unwrap_or_default();
+    if !was_cut_off(document["head"].as_str().and_then(Head::parse)) {
+        return Ok(None);
+    }
+    let name = quarantine.keep(&format!("snapshot-{}", &Digest::of_bytes(&text).hex()[..8]), ".json", &text)?;
+    dir.remove(LATEST)?;
+    Ok(Some(name))
+}
+
+/// The content of `meta.json`, empty if it does not exist. `None` if it cannot be read.
+fn read_meta(vault: &Vault) -> Option<Map<String, Value>> {
+    let text = match vault.akashic.dir(PROJECTIONS).ok()? {
+        Some(dir) => dir.read(META).ok()?,
+        None => None,
+    };
+    text.map_or(Some(Map::new()), |text| serde_json::from_slice(&text).ok())
+}
+
+/// A projection file: up to which event it is current, according to `meta.json`, and its map, if it can be read.
 pub type ProjectionFile = (Option<Ulid>, Option<Map<String, Value>>);
 
 /// The existing projection files, and the latest snapshot with its name.
@@ -202,15 +240,31 @@ impl Vault {
         Ok(text.map(|text| (LATEST.to_owned(), serde_json::from_slice(&text).unwrap_or_default())))
     }
 
+    /// Whether every file is current up to this event, and still has the content that was written.
+    pub fn projections_are_current(&self, head: Option<Ulid>) -> bool {
+        let (Some(meta), Ok(Some(dir))) = (read_meta(self), self.akashic.dir(PROJECTIONS)) else { return false };
+        EntityType::projected().all(|entity| {
+            let text = dir.read(&file(entity)).ok().flatten();
+            text.is_some_and(|text| meta.get(entity.plural()) == Some(&entry(&text, head)))
+        })
+    }
+
+    /// Whether the ages of the files cannot be read.
+    pub fn projection_ages_are_lost(&self) -> bool {
+        read_meta(self).is_none()
+    }
+
     /// The existing files.
     pub fn projection_files(&self) -> Result<BTreeMap<EntityType, ProjectionFile>> {
-        let meta = read_meta(self)?;
+        let meta = read_meta(self).unwrap_or_default();
         let mut files = BTreeMap::new();
         let Some(dir) = self.akashic.dir(PROJECTIONS)? else { return Ok(files) };
         for entity in EntityType::projected() {
             let through = meta.get(entity.plural()).and_then(|m| parse_ulid(m["through"].as_str()?));
-            if let Some(text) = dir.read(&file(entity))? {
-                files.insert(entity, (through, serde_json::from_slice(&text).ok()));
+            match dir.read(&file(entity)) {
+                Ok(None) => {}
+                Ok(Some(text)) => drop(files.insert(entity, (through, serde_json::from_slice(&text).ok()))),
+                Err(_) => drop(files.insert(entity, (through, None))),
             }
         }
         Ok(files)

@@ -124,6 +124,11 @@ impl<'a> Writer<'a> {
         self.head
     }
 
+    /// How many events there are.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Sets the end of the log, after a recovery.
     pub(super) fn set_end(&mut self, head: Option<Head>, count: u64, end: Option<LogOffset>) {
         (self.head, self.count, self.end) = (head, count, end);
@@ -217,7 +222,8 @@ impl<'a> Writer<'a> {
         noted.map_err(|e| Error::system("nothing was recorded: cannot move an unfinished write to quarantine", e))
     }
 
-    fn commit_at(&mut self, batch: Batch, asked: usize, place: Option<LogOffset>) -> Result<Vec<Event>> {
+    /// Records a batch, at `place` over bytes that were copied to quarantine, or after the last event.
+    pub(super) fn commit_at(&mut self, batch: Batch, asked: usize, place: Option<LogOffset>) -> Result<Vec<Event>> {
         if let Some(fault) = batch.state().fault() {
             return Err(fault);
         }

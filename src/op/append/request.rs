@@ -91,8 +91,7 @@ pub(super) fn check_all(
 }
 
 fn check(ctx: &Context, request: NewEvent) -> Result<CheckedEvent> {
-    let kind = Kind::parse(&request.event_type)
-        .ok_or_else(|| Error::usage(format!("unknown event type '{}'", text::cut(&request.event_type, 60))))?;
+    let kind = Kind::parse(&request.event_type).ok_or_else(|| Kind::unknown(&request.event_type))?;
     if let Some(key) = &request.key {
         check_key(key)?;
     }

@@ -6,20 +6,35 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 
 use super::{Context, all_maps};
-use crate::base::{Digest, EntityType, Result, Ulid};
+use crate::base::{Digest, EntityType, Result, Ulid, names};
 use crate::chain::Head;
 use crate::op::kernel::with_view;
 use crate::state::State;
 use crate::vault::projections::{self, ProjectionFile};
 use crate::vault::{Log, Vault};
 
+names! {
+    /// How the caches compare with the events. None of this is a verdict about the log.
+    pub enum CacheVerdict {
+        Ok = "OK",
+        /// A projection file is right for an earlier event. Not a failure: it is refreshed later.
+        Stale = "STALE",
+        /// A projection file cannot be read.
+        Broken = "BROKEN",
+        Different = "DIFFERENT",
+    }
+}
+
 #[derive(Debug)]
 pub struct CheckOutcome {
     pub events: u64,
     pub head: Option<Head>,
+    /// Projection files that are not current, and through which event they are.
+    pub stale: Vec<String>,
     pub differences: Vec<String>,
     /// Whether a rebuild would fix some of them; it does not change snapshots.
     pub rebuild_helps: bool,
+    pub verdict: CacheVerdict,
 }
 
 /// Compares index, projection files and the newest snapshot with the state folded from the events.
@@ -33,13 +48,25 @@ pub(in crate::op) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
         let newest_head = newest.as_ref().and_then(|(_, document)| Head::parse(document["head"].as_str()?));
         let mut history = History::new(&files, newest_head);
         let folded = history.fold(snapshot)?;
-        let mut differences = Vec::new();
+        let (mut differences, mut stale, mut broken) = (Vec::new(), Vec::new(), vault.projection_ages_are_lost());
         compare_state(state, &folded, &mut differences);
-        for (entity, (through, found)) in &files {
+        if broken {
+            differences.push("projections/meta.json cannot be read".to_owned());
+        }
+        for entity in EntityType::projected() {
             let place = format!("projections/{}.json", entity.plural());
-            match found {
-                None => differences.push(format!("{place} cannot be read")),
-                Some(found) => history.compare_file(&place, *entity, *through, found, &folded, &mut differences),
+            match files.get(&entity) {
+                None if projections::map(&folded, entity).is_empty() => {}
+                None => stale.push(format!("{place} is missing")),
+                Some((_, None)) => {
+                    broken = true;
+                    differences.push(format!("{place} cannot be read"));
+                }
+                Some((through, Some(found))) => match history.compare_file(&place, entity, *through, found, &folded) {
+                    FileVerdict::Current => {}
+                    FileVerdict::Through(event) => stale.push(format!("{place} is through {event}")),
+                    FileVerdict::Differs(found) => differences.extend(found),
+                },
             }
         }
         let rebuild_helps = !differences.is_empty();
@@ -55,7 +82,14 @@ pub(in crate::op) fn check_caches(vault: &Vault) -> Result<CheckOutcome> {
                 }
             }
         }
-        Ok(CheckOutcome { events: snapshot.count(), head: snapshot.head(), differences, rebuild_helps })
+        let verdict = match (broken, differences.is_empty(), stale.is_empty()) {
+            (true, ..) => CacheVerdict::Broken,
+            (false, false, _) => CacheVerdict::Different,
+            (false, true, false) => CacheVerdict::Stale,
+            (false, true, true) => CacheVerdict::Ok,
+        };
+        let (events, head) = (snapshot.count(), snapshot.head());
+        Ok(CheckOutcome { events, head, stale, differences, rebuild_helps, verdict })
     })
 }
 
@@ -66,8 +100,8 @@ struct History {
     at_event: BTreeMap<Ulid, (Digest, Map<String, Value>)>,
     /// Types whose file may be one batch newer than it says, because a writer was killed in between.
     waiting: BTreeMap<EntityType, Option<Ulid>>,
-    /// The projection of such a type after that batch.
-    next: BTreeMap<EntityType, Map<String, Value>>,
+    /// The end of that batch, and the projection of such a type after it.
+    next: BTreeMap<EntityType, (Ulid, Map<String, Value>)>,
 }
 
 impl History {
@@ -89,7 +123,7 @@ impl History {
                 for entity in std::mem::take(&mut touched) {
                     if self.waiting.get(&entity).is_some_and(|through| Some(event.id) > *through) {
                         self.waiting.remove(&entity);
-                        self.next.insert(entity, projections::map(&state, entity));
+                        self.next.insert(entity, (event.id, projections::map(&state, entity)));
                     }
                 }
             }
@@ -101,8 +135,8 @@ impl History {
         Ok(state)
     }
 
-    /// Compares a file with the projection at its event, unless it already has the content after the next batch or at
-    /// the end of the log.
+    /// Compares a file with the projection at the end of the log, after the batch that follows its event, and at its
+    /// event.
     fn compare_file(
         &self,
         place: &str,
@@ -110,19 +144,37 @@ impl History {
         through: Option<Ulid>,
         found: &Map<String, Value>,
         folded: &State,
-        differences: &mut Vec<String>,
-    ) {
+    ) -> FileVerdict {
         let then = through.map(|id| self.at_event.get(&id));
         if then.is_some_and(|then| then.is_none()) {
-            return differences.push(format!("{place} is of an event that is not in the log"));
+            return FileVerdict::Differs(vec![format!("{place} is of an event that is not in the log")]);
         }
-        if self.next.get(&entity) == Some(found) || projections::map(folded, entity) == *found {
-            return;
+        if projections::map(folded, entity) == *found {
+            return FileVerdict::Current;
+        }
+        if let Some((event, next)) = self.next.get(&entity)
+            && next == found
+        {
+            return FileVerdict::Through(format!("event {event}"));
         }
         let nothing = Map::new();
         let expected = then.flatten().map_or(&nothing, |(_, maps)| object(&maps[entity.plural()]));
-        compare_maps(place, found, expected, differences);
+        let mut differences = Vec::new();
+        compare_maps(place, found, expected, &mut differences);
+        match (differences.is_empty(), through) {
+            (false, _) => FileVerdict::Differs(differences),
+            (true, Some(event)) => FileVerdict::Through(format!("event {event}")),
+            (true, None) => FileVerdict::Through("no event".to_owned()),
+        }
     }
+}
+
+/// What a projection file turned out to be.
+enum FileVerdict {
+    Current,
+    /// Right for an earlier event.
+    Through(String),
+    Differs(Vec<String>),
 }
 
 /// Compares the state from the index with the folded log.

@@ -16,7 +16,7 @@ use crate::state::{Entity, State};
 use crate::vault::{Vault, projections};
 
 pub(super) use check::check_caches;
-pub use check::{CheckOutcome, check};
+pub use check::{CacheVerdict, CheckOutcome, check};
 
 /// Parses a status of entities of a type, for a filter.
 pub fn parse_status(entity: EntityType, name: &str) -> Result<machine::Phase> {
@@ -107,8 +107,12 @@ pub fn summary(ctx: &Context) -> Result<SummaryOutcome> {
     })
 }
 
-/// Refreshes the files if the vault is writable and not locked. Best effort: they are only a cache.
-fn refresh(ctx: &Context, vault: &Vault) {
+/// Refreshes the files that are not current, if the vault is writable and not locked. Best effort: they are only a cache.
+pub(super) fn refresh(ctx: &Context, vault: &Vault) {
+    let head = vault.snapshot().map(|log| log.head.map(|head| head.id));
+    if head.is_ok_and(|head| vault.projections_are_current(head)) {
+        return;
+    }
     let now = Context { lock_timeout: std::time::Duration::ZERO, ..ctx.clone() };
     let _ = vault.write(now.write_options(&Settings::default())).and_then(|mut writer| writer.refresh_projections());
 }

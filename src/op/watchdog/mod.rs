@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::job::LostJob;
-use super::{Context, References, agent, job, notify, references};
+use super::{Context, References, agent, job, notify, project, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Event, Kind};
 use crate::job::{CancelReason, JobDir, JobLiveness};
@@ -104,6 +104,9 @@ pub fn watchdog(ctx: &Context, request: WatchdogRequest) -> Result<WatchdogOutco
         if !more {
             break;
         }
+    }
+    if mode == Mode::Write {
+        project::refresh(ctx, &vault);
     }
     warnings.append(&mut tick.warnings);
     let mut outcome = tick.outcome(did, warnings, began.elapsed());

@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use hiveforge::event::{Event, EventType, Kind};
 use serde_json::json;
 
-use crate::support::test_vault::{Reply, TestVault, jsonl};
+use crate::support::test_vault::{Reply, TestVault, forged, jsonl, write_private};
 
 /// A vault with a few events by several actors, over three days.
 fn busy() -> TestVault {
@@ -102,7 +103,6 @@ fn filters_choose_events() {
     let requirement = hive.events()[1]["subject"].as_str().unwrap().to_owned();
     for (args, expected) in [
         (&["--type", "TaskAborted"][..], &ALL[4..]),
-        (&["--type", "Unheard"], &[]),
         (&["--subject", "task:t"], &ALL[3..]),
         (&["--subject", "T-0001"], &ALL[3..]),
         (&["--subject", "t-0001"], &ALL[3..]),
@@ -261,4 +261,163 @@ fn following_into_a_full_disk_is_an_error() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let status = hive.process("log").arg("--follow").stdout(full).status().unwrap();
     assert_eq!(status.code(), Some(111));
+}
+
+/// T12.
+#[test]
+fn t12_one_event_is_shown_whole_by_its_id() {
+    let hive = TestVault::new();
+    let long = "x".repeat(500);
+    let payload = json!({"title": format!("{long}\nend"), "depth": {"of": [1, "two", null]}}).to_string();
+    let made = hive.run("append", &["RequirementProposed", "--payload", &payload, "--key", "k1"]).expect_exit(0);
+    let (id, subject) = (made.get("EVENT_ID"), made.get("SUBJECT"));
+    let event = hive.events().pop().unwrap();
+    let reply = hive.run("log", &["show", id]).expect_exit(0);
+    assert_eq!(reply.get("SUM"), format!("RequirementProposed of {subject} by user:jo at 2026-01-31T12:00:00Z"));
+    assert!(reply.get("EVENT").starts_with(id));
+    assert_eq!(reply.get("REF"), made.get("REF"));
+    let facts = [
+        format!("event_id {id}"),
+        "event_type RequirementProposed".to_owned(),
+        "version 1".to_owned(),
+        "timestamp 2026-01-31T12:00:00Z".to_owned(),
+        "actor user:jo".to_owned(),
+        format!("subject {subject}"),
+        format!("hash {}", event["hash"].as_str().unwrap()),
+        format!("prev_hash {}", event["prev_hash"].as_str().unwrap()),
+        "idempotency_key k1".to_owned(),
+        format!("payload.title {long}\\nend"),
+        r#"payload.depth {"of":[1,"two",null]}"#.to_owned(),
+    ];
+    for fact in &facts {
+        assert!(reply.all("FACT").contains(&fact.as_str()), "{fact}: {reply:#?}");
+    }
+    assert_eq!(reply.all("FACT").len(), facts.len());
+    // JSON has the envelope itself.
+    let shown: serde_json::Value = serde_json::from_str(&hive.run("log", &["show", id, "--json"]).stdout).unwrap();
+    assert_eq!(shown["events"], json!([event]));
+    // The start of an id is enough, in either case.
+    assert_eq!(hive.run("log", &["show", &id[..25].to_lowercase()]).expect_exit(0).stdout, reply.stdout);
+    let child = hive.run("append", &["RequirementRejected", "--subject", subject]).expect_exit(0);
+    let shown = hive.run("log", &["show", child.get("EVENT_ID")]).expect_exit(0);
+    assert!(shown.all("FACT").contains(&format!("parent {id}").as_str()), "{shown:#?}");
+}
+
+#[test]
+fn an_event_that_is_not_there_is_answered_with_what_would_be_right() {
+    let hive = busy();
+    let newest = hive.events()[4]["event_id"].as_str().unwrap().to_owned();
+    for (reference, sum) in [
+        ("T-0001", "'T-0001' is a task, not an event; list its events with hf-log --subject T-0001".to_owned()),
+        ("01ZZ", format!("no event '01ZZ' in the log or in quarantine; the newest event is {newest}")),
+        ("", format!("no event '' in the log or in quarantine; the newest event is {newest}")),
+        ("../x", format!("no event '../x' in the log or in quarantine; the newest event is {newest}")),
+    ] {
+        let reply = hive.refuses("log", &["show", reference], 6);
+        assert_eq!((reply.get("SUM"), reply.get("NEXT")), (sum.as_str(), "ACTION hf-log --last 20"), "{reference}");
+    }
+    let reply = hive.refuses("log", &["show", "0"], 6);
+    let ids: Vec<String> = hive.events()[..2].iter().map(|e| e["event_id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(reply.get("SUM"), format!("ambiguous '0': {}, {} and more start with it", ids[0], ids[1]));
+    assert_eq!(hive.refuses("log", &["show"], 2).get("STATUS"), "USAGE");
+}
+
+/// T26.
+#[test]
+fn t26_a_type_that_nobody_knows_is_a_mistake_with_a_hint() {
+    let hive = busy();
+    for (args, sum) in [
+        (&["--type", "TaskFaild"][..], "unknown event type 'TaskFaild'; did you mean TaskFailed?"),
+        (&["--follow", "--type", "TaskFaild"], "unknown event type 'TaskFaild'; did you mean TaskFailed?"),
+        (&["--type", "taskaborted"], "unknown event type 'taskaborted'; did you mean TaskAborted?"),
+        (&["--type", "Unheard"], "unknown event type 'Unheard'; hf-format(5) lists them all"),
+        (&["--quarantined", "--type", "Unheard"], "unknown event type 'Unheard'; hf-format(5) lists them all"),
+    ] {
+        let reply = hive.refuses("log", args, 2);
+        assert!(reply.get("SUM").starts_with(sum), "{reply:#?}");
+    }
+    assert_eq!(hive.run("log", &["--type", "TaskFailed"]).expect_exit(0).get("COUNT"), "0");
+    // One of a newer version is found if it occurs, whatever else is asked for.
+    let mut events = TestVault::new().recorded();
+    let strange = forged(1, Kind::TaskAborted, "task:t", json!({}));
+    events.push(Event { event_type: EventType::Unknown("TaskTeleported".to_owned()), ..strange });
+    let hive = TestVault::new();
+    hive.forge(&mut events);
+    assert_eq!(types(&hive.run("log", &["--type", "TaskTeleported"]).expect_exit(0)), ["TaskTeleported"]);
+    let later = ["--type", "TaskTeleported", "--since", "2027-01-01"];
+    assert_eq!(hive.run("log", &later).expect_exit(0).get("COUNT"), "0");
+}
+
+/// A vault in which all events but the first are in quarantine.
+fn cut_off() -> TestVault {
+    let hive = busy();
+    let text = fs::read_to_string(hive.segment()).unwrap();
+    write_private(&hive.segment(), text.replacen("\"first\"", "\"frist\"", 1).as_bytes());
+    let reply = hive.run("verify", &["--recover", "--yes"]).expect_exit(0);
+    assert_eq!((reply.get("KEPT"), reply.get("MISSING")), ("3", "4"));
+    hive
+}
+
+#[test]
+fn events_in_quarantine_are_listed_like_those_of_the_log() {
+    let hive = cut_off();
+    let reply = hive.run("log", &["--quarantined"]).expect_exit(0);
+    assert_eq!((types(&reply), reply.get("SUM")), (ALL[2..].to_vec(), "3 events in quarantine, not part of the log"));
+    assert_eq!(types(&hive.run("log", &[]).expect_exit(0)), ["VaultInitialized", "VaultRecovered"]);
+    for (args, expected) in [
+        (&["--type", "TaskAborted"][..], &ALL[4..]),
+        (&["--subject", "task:t"], &ALL[3..]),
+        (&["--subject", "t"], &ALL[3..]),
+        (&["--actor", "agent:worker"], &ALL[2..4]),
+        (&["--since", "2026-02-02"], &ALL[4..]),
+        (&["--until", "2026-02-01"], &ALL[2..4]),
+        (&["--last", "2"], &ALL[3..]),
+        (&["--limit", "1"], &ALL[2..3]),
+    ] {
+        let args = [&["--quarantined"], args].concat();
+        assert_eq!(types(&hive.run("log", &args).expect_exit(0)), expected, "{args:?}");
+    }
+    let json = hive.run("log", &["--quarantined", "--json", "--type", "TaskAborted"]).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&shown["count"], &shown["events"][0]["event_type"]), (&json!(1), &json!("TaskAborted")));
+    // Pages, as NEXT says.
+    let mut page = hive.run("log", &["--quarantined", "--limit", "1"]).expect_exit(0);
+    let mut seen: Vec<String> = Vec::new();
+    loop {
+        seen.extend(types(&page).iter().map(ToString::to_string));
+        if page.get("HAS_MORE") == "no" {
+            break;
+        }
+        page = hive.run_next(&page).expect_exit(0);
+    }
+    assert_eq!(seen, ALL[2..]);
+    let head = hive.events()[0]["event_id"].as_str().unwrap().to_owned();
+    let cursor = hive.refuses("log", &["--quarantined", "--cursor", &head], 2);
+    assert_eq!(cursor.get("STATUS"), "INVALID_CURSOR");
+    assert_eq!(hive.refuses("log", &["--quarantined", "--follow"], 2).get("STATUS"), "USAGE");
+    assert_eq!(TestVault::new().run("log", &["--quarantined"]).expect_exit(0).get("COUNT"), "0");
+}
+
+#[test]
+fn an_event_in_quarantine_is_shown_with_its_place() {
+    let hive = cut_off();
+    let listed = hive.run("log", &["--quarantined", "--type", "TaskAborted"]).expect_exit(0);
+    let id = &listed.get("EVENT")[..26];
+    let reply = hive.run("log", &["show", id]).expect_exit(0);
+    assert!(reply.get("SUM").ends_with("; in quarantine, not part of the log"), "{reply:#?}");
+    let kept = fs::read_to_string(hive.akashic("quarantine").join(reply.get("QUARANTINED"))).unwrap();
+    assert!(kept.contains(id));
+}
+
+#[test]
+fn options_of_the_list_do_not_apply_to_one_event() {
+    let hive = busy();
+    let id = hive.events()[4]["event_id"].as_str().unwrap().to_owned();
+    for option in [&["--last", "1"][..], &["--follow"], &["--quarantined"], &["--jsonl"]] {
+        let args = [option, &["show", &id]].concat();
+        let sum = format!("{} selects a list of events; it does not apply to show", option[0]);
+        assert_eq!(hive.refuses("log", &args, 2).get("SUM"), sum);
+    }
+    hive.run("log", &["show", &id, "--vault", "Vault"]).expect_exit(0);
+    hive.run("log", &["--vault", "Vault", "show", &id]).expect_exit(0);
 }

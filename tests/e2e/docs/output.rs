@@ -83,7 +83,7 @@ fn the_exit_code_can_be_reported_in_the_reply_only() {
     }
     // A CI job that verifies lives by the exit code.
     let mut verify = hive.command("verify");
-    let reply = Reply::of(verify.env("HF_EXIT_ZERO", "1").arg("--recover").output().unwrap());
+    let reply = Reply::of(verify.env("HF_EXIT_ZERO", "1").env("HF_AGENT", "a").arg("--recover").output().unwrap());
     assert_eq!(reply.code, Some(3));
 }
 
@@ -132,7 +132,8 @@ fn no_value_can_add_or_hide_a_line() {
         (hive.run("append", &["RequirementProposed", "--payload-file", SLY]).expect_exit(2), 4),
         (hive.run("append", &[&format!("--{SLY}")]).expect_exit(2), 4),
         (hive.run("log", &["--since", SLY]).expect_exit(2), 4),
-        (hive.run("log", &["--type", SLY]).expect_exit(0), 6),
+        (hive.run("log", &["--type", SLY]).expect_exit(2), 4),
+        (hive.run("log", &["show", SLY]).expect_exit(6), 4),
         (hive.run("log", &["--vault", SLY]).expect_exit(7), 4),
         (hive.run("verify", &["--expect-head", SLY]).expect_exit(2), 4),
         (hive.run("", &[SLY]).expect_exit(2), 4),

@@ -97,3 +97,89 @@ fn leftovers_beside_a_projection_are_removed_by_the_next_append() {
     hive.propose("z");
     assert!(!left.exists());
 }
+
+/// T27. A file that is not current is no failure, but it is said, and the watchdog refreshes it.
+#[test]
+fn t27_a_large_projection_file_that_is_behind_is_named_and_refreshed_by_the_next_tick() {
+    let hive = TestVault::new();
+    let through = hive.propose("first").get("EVENT_ID").to_owned();
+    hive.batch(&requirements(400));
+    let stale = format!("projections/requirements.json is through event {through}");
+    let check = hive.run("project", &["--check"]).expect_exit(0);
+    assert_eq!((check.get("STATUS"), check.get("PROJECTIONS"), check.get("STALE")), ("STALE", "STALE", &*stale));
+    assert_eq!(check.get("SUM"), "index and snapshot match the events; 1 projection file not current");
+    let verify = hive.run("verify", &["--projections"]).expect_exit(0);
+    assert_eq!((verify.get("STATUS"), verify.get("PROJECTIONS")), ("VERIFIED", "STALE"));
+    assert_eq!(verify.get("STALE"), stale);
+    // A dry run of the watchdog changes nothing.
+    hive.run("watchdog", &["--check"]).expect_exit(0);
+    assert_eq!(hive.run("project", &["--check"]).expect_exit(0).get("STATUS"), "STALE");
+    hive.run("watchdog", &[]).expect_exit(0);
+    let check = hive.run("project", &["--check"]).expect_exit(0);
+    assert_eq!((check.get("STATUS"), check.get("PROJECTIONS")), ("CONSISTENT", "OK"));
+    assert_eq!(hive.json("projections/requirements.json").as_object().unwrap().len(), 401);
+    // A tick with nothing to refresh leaves the files alone.
+    let files = || hive.contents().into_iter().filter(|(p, _)| p.starts_with(hive.akashic("projections")));
+    let before: Vec<_> = files().map(|(path, _)| fs::metadata(path).unwrap().modified().unwrap()).collect();
+    hive.run("watchdog", &[]).expect_exit(0);
+    let after: Vec<_> = files().map(|(path, _)| fs::metadata(path).unwrap().modified().unwrap()).collect();
+    assert_eq!(before, after);
+}
+
+/// T27. The reply of `hf-project` names what it is through, and hf-project refreshes it.
+#[test]
+fn t27_the_next_step_of_a_stale_check_refreshes_the_file() {
+    let hive = TestVault::new();
+    hive.propose("first");
+    hive.batch(&requirements(400));
+    let check = hive.run("project", &["--check"]).expect_exit(0);
+    assert_eq!(check.get("NEXT"), "ACTION hf-project");
+    hive.run_next(&check).expect_exit(0);
+    assert_eq!(hive.run("project", &["--check"]).expect_exit(0).get("STATUS"), "CONSISTENT");
+}
+
+/// T27. Files that are broken, edited or missing are written again by the next append of their type, or by a tick.
+#[test]
+fn t27_a_broken_or_missing_projection_file_is_written_again() {
+    type Damage = fn(&std::path::Path);
+    let damages: [(&str, Damage); 4] = [
+        ("BROKEN", |path| fs::write(path, "{\"half").unwrap()),
+        ("BROKEN", |path| {
+            fs::remove_file(path).unwrap();
+            std::os::unix::fs::symlink("/etc/passwd", path).unwrap();
+        }),
+        ("DIFFERENT", |path| fs::write(path, "{\"x\":{}}").unwrap()),
+        ("STALE", |path| fs::remove_file(path).unwrap()),
+    ];
+    for (verdict, damage) in damages {
+        for mended_by in ["append", "watchdog"] {
+            let hive = TestVault::new();
+            hive.propose("x");
+            hive.run("watchdog", &[]).expect_exit(0);
+            let path = hive.akashic("projections/requirements.json");
+            damage(&path);
+            let failed = i32::from(verdict != "STALE");
+            let check = hive.run("project", &["--check"]).expect_exit(failed);
+            assert_eq!(check.get("PROJECTIONS"), verdict, "{check:#?}");
+            assert_eq!(hive.run("verify", &["--projections"]).expect_exit(failed).get("PROJECTIONS"), verdict);
+            match mended_by {
+                "append" => drop(hive.propose("y")),
+                _ => drop(hive.run("watchdog", &[]).expect_exit(0)),
+            }
+            let check = hive.run("project", &["--check"]).expect_exit(0);
+            assert_eq!(check.get("PROJECTIONS"), "OK", "{verdict} {mended_by}");
+            assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
+        }
+    }
+}
+
+#[test]
+fn ages_that_cannot_be_read_are_reported_and_written_again() {
+    let hive = TestVault::new();
+    hive.propose("x");
+    fs::write(hive.akashic("projections/meta.json"), "garbage").unwrap();
+    let check = hive.run("project", &["--check"]).expect_exit(1);
+    assert_eq!((check.get("PROJECTIONS"), check.get("DIFFERENCE")), ("BROKEN", "projections/meta.json cannot be read"));
+    hive.run("watchdog", &[]).expect_exit(0);
+    assert_eq!(hive.run("project", &["--check"]).expect_exit(0).get("PROJECTIONS"), "OK");
+}

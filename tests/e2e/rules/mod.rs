@@ -16,6 +16,7 @@ mod machine_clock;
 mod notifications;
 mod older_vault;
 mod policy_audit;
+mod recovery;
 mod refusals;
 mod settings;
 mod timeouts;

@@ -22,8 +22,8 @@ use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
 use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
     self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter,
-    FollowStep, LineageRequest, LogRequest, Mode, NotifyRequest, PageStart, RecoverRequest, Shell, ShowRequest,
-    VerifyRequest, WatchdogRequest,
+    FollowStep, LineageRequest, LogRequest, LogSource, Mode, NotifyRequest, PageStart, RecoverRequest, Shell,
+    ShowRequest, VerifyRequest, WatchdogRequest,
 };
 use hiveforge::vault::Method;
 
@@ -105,7 +105,13 @@ pub(super) fn projects(hand: &Hand, round: usize) {
 
 pub(super) fn logs(hand: &Hand, round: usize) {
     let ctx = &hand.person;
-    let page = |start: PageStart| LogRequest { filter: EventFilter::default(), start, limit: 7, with_references: true };
+    let page = |start: PageStart| LogRequest {
+        source: LogSource::Log,
+        filter: EventFilter::default(),
+        start,
+        limit: 7,
+        with_references: true,
+    };
     let found = op::log(ctx, page(PageStart::Newest)).unwrap();
     let (event, _) = found.entries.last().unwrap();
     let cursor = op::log(ctx, page(PageStart::Oldest)).unwrap().next_cursor.map(|cursor| cursor.to_string());
@@ -227,6 +233,6 @@ pub(super) fn verdicts(hand: &Hand, _: usize) {
     let refused = op::recover(ctx, RecoverRequest { confirmed: false }).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Refused(Reason::NotConfirmed));
     // There is nothing to cut off.
-    assert!(op::recover(ctx, RecoverRequest { confirmed: true }).unwrap().events.is_empty());
+    assert!(op::recover(ctx, RecoverRequest { confirmed: true }).unwrap().recovery.events.is_empty());
     assert!(op::init(ctx).unwrap().created.is_none());
 }
