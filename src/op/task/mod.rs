@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::constraint::{self, ActiveConstraints};
 use super::{Context, Recorded, require};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityId, EntityType, Result, Subject, Timestamp};
+use crate::base::{EntityId, EntityType, Result, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::record_one;
@@ -186,8 +186,7 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         }
     }
     let asked = tx.ask(request)?;
-    let subject = tx.batch().event(asked.id).and_then(|event| Subject::parse(&event.subject).ok());
-    let task = subject.and_then(|subject| tx.state().entity(&subject).map(|task| task.into_owned()));
+    let (_, task) = tx.entity_of(asked.id)?;
     let held_until = task.and_then(|task| tx.moment().held_until(&task));
     let constraints = constraint::active(tx.state());
     let recorded = Box::new(tx.finish(&[asked])?);
