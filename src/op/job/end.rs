@@ -78,9 +78,7 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
         Ended::Halted { why } if *why == CancelReason::Silent.as_str() => {
             vec![(About::Run, Kind::RunTimedOut, json!({"reason": "silent"}))]
         }
-        Ended::Halted { why }
-            if *why == CancelReason::Cancelled.as_str() || why.starts_with(rules::STOP_REASON) =>
-        {
+        Ended::Halted { why } if *why == CancelReason::Cancelled.as_str() || why.starts_with(rules::STOP_REASON) => {
             vec![(About::Task, Kind::TaskAborted, json!({"reason": why}))]
         }
         Ended::Halted { why } => {
