@@ -143,7 +143,7 @@ const ACCEPTED: &[(&str, &[&str], &str)] = &[
     ("hf-branch", &[], "agent"),
     ("hf-checkpoint", &[], "agent works"),
     ("hf-constraint", &["apply", "remove"], "actor"),
-    ("hf-decide", &["request", "approve", "reject"], "actor"),
+    ("hf-decide", &["request", "approve", "reject", "acknowledge"], "actor"),
     ("hf-deepwork", &[], "agent works"),
     ("hf-init", &[], "actor"),
     ("hf-job", &["fire"], "actor project"),

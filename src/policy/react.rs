@@ -375,9 +375,7 @@ impl Reactor<'_> {
         let text = |member: &str| self.cause.payload.get(member).and_then(Value::as_str).unwrap_or_default();
         let max_retries = task.as_task().max_retries().unwrap_or_else(|| self.settings.count(Setting::MaxRetries));
         let (transient, retries) = (text("error_class") == "transient", task.as_task().retry_count());
-        let project = project::project_of(&task);
-        let archived = project.is_some_and(|project| project::phase(self.state, &project) == Phase::Archived);
-        if transient && retries < max_retries && !archived {
+        if transient && retries < max_retries && !self.is_archived(&task) {
             let mut retry = json!({"attempt": retries + 1, "of": max_retries});
             if let Some(released) = self.cause.payload.get("released") {
                 retry["released"] = released.clone();
@@ -397,6 +395,12 @@ impl Reactor<'_> {
         if !(quiet && may_be_quiet) {
             self.record(Kind::EscalationRequired, task.subject, json!({"reason": reason}));
         }
+    }
+
+    /// Whether the project of an entity is archived.
+    fn is_archived(&self, entity: &Entity) -> bool {
+        let project = project::project_of(entity);
+        project.is_some_and(|project| project::phase(self.state, &project) == Phase::Archived)
     }
 
     /// Whether the toolkit itself recorded the cause.
@@ -437,7 +441,8 @@ impl Reactor<'_> {
     }
 
     /// Records that the requirement of a task that ended is implemented, or escalates what is missing, once none of its
-    /// tasks is open. What a stop aborted is not escalated: it can be reworked after the stop.
+    /// tasks is open. What a stop aborted is not escalated: it can be reworked after the stop. Nor is what ends with its
+    /// project.
     fn finish_requirement(&mut self, task: &Entity) {
         let requirement = task.as_task().requirement().and_then(|requirement| self.entity(&requirement));
         let is_settled = |r: &Entity| r.phase == Phase::Approved && r.as_requirement().open_tasks() == 0;
@@ -449,7 +454,7 @@ impl Reactor<'_> {
         }
         let is_known = |escalation: &Entity| matches!(escalation.phase, Phase::Open | Phase::Acknowledged);
         let known = self.state.made_for(&requirement.subject, EntityType::Escalation).iter().any(is_known);
-        if !self.is_current() || known || rules::was_stopped(task) {
+        if !self.is_current() || known || rules::was_stopped(task) || self.is_archived(&requirement) {
             return;
         }
         let aborted = match unmet {

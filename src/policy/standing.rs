@@ -43,7 +43,9 @@ impl Standing {
             let (known, subject) = (project.as_project(), project.subject.clone());
             let (obstacle, since, by, why) = match project::phase(state, &subject) {
                 Phase::Paused => (Obstacle::Paused, known.paused_at(), known.paused_by(), known.pause_reason()),
-                Phase::Archived => (Obstacle::Archived, known.archived_at(), None, None),
+                Phase::Archived => {
+                    (Obstacle::Archived, known.archived_at(), known.archived_by(), known.archive_reason())
+                }
                 _ => return None,
             };
             Some(Standing::new(obstacle, Some(subject), since, by, why))

@@ -235,6 +235,8 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Project, Kind::ProjectResumed, "_resumed_before", ValueOf("resumed_at")),
     (EntityType::Project, Kind::ProjectResumed, "resumed_at", Time),
     (EntityType::Project, Kind::ProjectArchived, "archived_at", Time),
+    (EntityType::Project, Kind::ProjectArchived, "archived_by", Actor),
+    (EntityType::Project, Kind::ProjectArchived, "archive_reason", Payload("reason")),
     (EntityType::Session, Kind::SessionStarted, "agent_id", Payload("agent_id")),
     (EntityType::Session, Kind::SessionStarted, "project_id", Payload("project_id")),
     (EntityType::Session, Kind::SessionStarted, "started_at", Time),

@@ -318,6 +318,8 @@ views! {
         /// When nothing was in progress anymore.
         drained_at: time = "drained_at",
         archived_at: time = "archived_at",
+        archived_by: text = "archived_by",
+        archive_reason: text = "archive_reason",
         resumed_at: time = "resumed_at",
         /// When it was resumed the time before the last.
         resumed_before: time = "_resumed_before",

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::supervise::STOPPED;
 use crate::base::{EntityId, EntityType, Result, Subject, text};
 use crate::event::{Event, Kind};
 use crate::job::{CancelReason, Ended, ExitRecord};
@@ -10,6 +9,7 @@ use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
 use crate::policy::Request;
+use crate::policy::rules;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
 use crate::vault::Vault;
@@ -78,7 +78,7 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
         Ended::Halted { why } if *why == CancelReason::Silent.as_str() => {
             vec![(About::Run, Kind::RunTimedOut, json!({"reason": "silent"}))]
         }
-        Ended::Halted { why } if *why == CancelReason::Cancelled.as_str() || why == STOPPED => {
+        Ended::Halted { why } if *why == CancelReason::Cancelled.as_str() || why.starts_with(rules::STOP_REASON) => {
             vec![(About::Task, Kind::TaskAborted, json!({"reason": why}))]
         }
         Ended::Halted { why } => {

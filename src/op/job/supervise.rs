@@ -24,6 +24,7 @@ use crate::op::hook::{self, HookInput};
 use crate::op::kernel::Transaction;
 use crate::op::{Caller, Context, Shell};
 use crate::policy::Request;
+use crate::policy::rules;
 use crate::policy::settings::Setting;
 use crate::state::Entity;
 use crate::vault::Vault;
@@ -39,8 +40,6 @@ const END_LOCK_WAIT: Duration = Duration::from_secs(60);
 const DELETE_WAIT: Duration = Duration::from_secs(1);
 /// The reason for the end of a job whose directory was deleted.
 const LOST: &str = "its directory in the vault is missing";
-/// The abort reason of everything that a stop ends.
-pub const STOPPED: &str = "emergency_stop";
 
 /// A job to supervise.
 #[derive(Clone, Debug, Default)]
@@ -267,8 +266,8 @@ impl Observer for RunObserver<'_> {
     fn halt(&mut self) -> Option<Halt> {
         let why = |why: &str| Some(Halt { why: why.to_owned() });
         // A flag that cannot be read counts as not set.
-        if self.supervisor.vault.stop_flag().is_ok_and(|flag| flag.is_some()) {
-            return why(STOPPED);
+        if let Ok(Some(stop)) = self.supervisor.vault.stop_flag() {
+            return why(&format!("{}: {}", rules::STOP_REASON, stop.reason));
         }
         match self.supervisor.job.cancel_reason() {
             Ok(Some(order)) => why(order.as_str()),

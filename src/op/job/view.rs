@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::settle::{LOST, is_in_progress, settle};
-use super::supervise::STOPPED;
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
@@ -119,7 +118,7 @@ impl JobView {
     pub fn needs_operator(&self) -> bool {
         match self.standing {
             JobStanding::Queued => self.waits_for.as_ref().is_some_and(JobWait::needs_operator),
-            JobStanding::Fail => self.task.as_task().abort_reason() == Some(STOPPED),
+            JobStanding::Fail => rules::was_stopped(&self.task),
             _ => false,
         }
     }

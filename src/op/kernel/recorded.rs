@@ -85,6 +85,18 @@ impl Transaction<'_> {
         Ok(asked)
     }
 
+    /// The subject of an event, recorded or requested, and the entity that it is.
+    pub fn entity_of(&self, event: Ulid) -> Result<(String, Option<Entity>)> {
+        let in_batch = self.batch().event(event).map(|event| event.subject.clone());
+        let subject = match in_batch {
+            Some(subject) => subject,
+            None => self.log.find(event)?.map(|event| event.subject).unwrap_or_default(),
+        };
+        let entity = Subject::parse(&subject).ok().and_then(|subject| self.state().entity(&subject));
+        let entity = entity.map(Cow::into_owned);
+        Ok((subject, entity))
+    }
+
     /// Commits the requested events and returns the outcome.
     pub fn finish(mut self, asked: &[Added]) -> Result<Recorded> {
         // The outcome is about new events; about earlier ones only if nothing is new.
@@ -93,13 +105,7 @@ impl Transaction<'_> {
             (Some(first), Some(last)) => (first.id, last.id),
             _ => (asked[0].id, asked[asked.len() - 1].id),
         };
-        let in_batch = self.batch().event(last).map(|event| event.subject.clone());
-        let subject = match in_batch {
-            Some(subject) => subject,
-            None => self.log.find(last)?.map(|event| event.subject).unwrap_or_default(),
-        };
-        let entity =
-            Subject::parse(&subject).ok().and_then(|subject| self.state().entity(&subject).map(Cow::into_owned));
+        let (subject, entity) = self.entity_of(last)?;
         let subjects =
             self.batch().events().iter().filter_map(|event| Some((event.id, Subject::parse(&event.subject).ok()?)));
         let created =
@@ -129,7 +135,7 @@ impl Transaction<'_> {
 }
 
 /// What to go on with after an entity reached its phase, if it is something else.
-fn leads_to(state: &State, entity: &Entity) -> Option<Entity> {
+pub(super) fn leads_to(state: &State, entity: &Entity) -> Option<Entity> {
     use machine::Phase::{Aborted, Approved, Failed, Implemented, Ready, Succeeded};
     let owned = |subject: Subject| state.entity(&subject).map(Cow::into_owned);
     match (entity.subject.entity, entity.phase) {

@@ -80,7 +80,7 @@ fn find(tx: &Transaction<'_>, requests: &[&Request], line_number: LineNumber<'_>
     let last = &asked[asked.len() - 1];
     let entity = Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned));
     Ok(Some(Recorded {
-        leads_to: None,
+        leads_to: entity.as_ref().and_then(|entity| recorded::leads_to(state, entity)),
         followed: Vec::new(),
         ids: asked.iter().chain(&others).map(|e| e.id).collect(),
         prev_hash: asked[0].prev_hash.to_string(),

@@ -66,8 +66,6 @@ enum FailureResponse {
     LeaveToCaller,
 }
 
-/// The abort reason of tasks that a stop ended.
-const STOPPED: &str = "emergency_stop";
 /// How many times a job that never starts is fired in one round.
 const ATTEMPTS_MAX_COUNT: u64 = 8;
 
@@ -75,7 +73,7 @@ fn response_to(job: &JobView) -> FailureResponse {
     let reason = job.task.as_task().abort_reason().unwrap_or_default();
     match job.standing {
         JobStanding::Lost => FailureResponse::NextRound,
-        _ if reason == STOPPED => FailureResponse::NextRound,
+        _ if rules::was_stopped(&job.task) => FailureResponse::NextRound,
         _ if reason == CancelReason::Cancelled.as_str() || job.record.is_none() => FailureResponse::LeaveToCaller,
         _ => FailureResponse::Fix,
     }
@@ -260,7 +258,7 @@ impl MissionDriver<'_> {
     /// Refuses to continue while the stop that ended a job is in force: its flag is set before its event is recorded.
     fn check_not_cut_off(&self, job: &JobView) -> Result<()> {
         self.check_not_stopped()?;
-        match self.vault.stop_flag()?.filter(|_| job.task.as_task().abort_reason() == Some(STOPPED)) {
+        match self.vault.stop_flag()?.filter(|_| rules::was_stopped(&job.task)) {
             Some(stop) => {
                 let why = format!("everything is stopped: {}", text::cut(&stop.reason, limits::SUMMARY_MAX_CHARS));
                 Err(Error::refused(Reason::SystemStopped, why))

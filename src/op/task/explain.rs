@@ -86,7 +86,7 @@ impl Chain<'_> {
         let (since, project) = (time_text(standing.since), project.id());
         let what = match standing.obstacle {
             Obstacle::Stopped => "everything was stopped".to_owned(),
-            Obstacle::Archived => format!("project {project} was archived"),
+            Obstacle::Archived => return self.push(format!("project {project} was archived at {since}")),
             Obstacle::Paused | Obstacle::SessionOver => format!("project {project} was paused"),
         };
         let by = standing.by.map(|by| format!(" by {by}")).unwrap_or_default();

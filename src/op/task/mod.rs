@@ -192,8 +192,7 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         }
     }
     let asked = tx.ask(request)?;
-    let subject = tx.batch().event(asked.id).and_then(|event| Subject::parse(&event.subject).ok());
-    let task = subject.and_then(|subject| tx.state().entity(&subject).map(|task| task.into_owned()));
+    let (_, task) = tx.entity_of(asked.id)?;
     let held_until = task.and_then(|task| tx.moment().held_until(&task));
     let constraints = constraint::active(tx.state());
     let recorded = Box::new(tx.finish(&[asked])?);

@@ -78,7 +78,11 @@ fn an_unreadable_settings_file_fails_only_hf_config() {
         let claimed = sh(&hive, "hf-task claim --actor agent:a").expect_exit(0);
         assert_eq!(claimed.get("LEASE_UNTIL"), "2026-01-31T12:01:00Z", "{text}");
         assert!(claimed.stderr.contains("the settings recorded last remain in force"), "{claimed:#?}");
-        for line in ["hf-status", "hf-watchdog", "hf-stop fire", "hf-resume --system"] {
+        let problem = sh(&hive, "hf-status").expect_exit(1).all("PROBLEM")[0].to_owned();
+        let said = "- - settings hiveforge.config.yaml cannot be used; the settings recorded last remain in force: ";
+        assert!(problem.starts_with(said) && problem.contains(why), "{problem}");
+        assert!(problem.ends_with(" do=hf-config diff"), "{problem}");
+        for line in ["hf-watchdog", "hf-stop fire", "hf-resume --system"] {
             sh(&hive, line).expect_exit(0);
         }
         assert_eq!(count(&hive, "SettingsChanged"), 1, "{text}");

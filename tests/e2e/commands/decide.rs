@@ -26,8 +26,8 @@ fn approval_releases_everything_that_waited_for_it() {
     let before = kinds(&hive).len();
     assert_eq!(
         hive.run("decide", &["approve", "DEC-0001", "--comment", "Go ahead"]).expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:DEC-0001 is Approved: Build REQ-0001, Login?\nEVENT_ID:<ulid>\n\
-         EVENT_ID:<ulid>\nEVENT_ID:<ulid>\nSUBJECT:decision:<ulid>\nREF:DEC-0001@<tag>\nSTATE:Approved\n"
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-task claim T-0001\nSUM:DEC-0001 is Approved: Build REQ-0001, Login?\n\
+         EVENT_ID:<ulid>\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\nSUBJECT:decision:<ulid>\nREF:DEC-0001@<tag>\nSTATE:Approved\n"
     );
     assert_eq!(kinds_since(&hive, before), ["DecisionApproved", "RequirementApproved", "TaskReady"]);
     let batch: Vec<_> = hive.events()[before..].iter().map(|event| event["batch"]["of"].clone()).collect();
@@ -38,7 +38,8 @@ fn approval_releases_everything_that_waited_for_it() {
          REF:DEC-0001@<tag>\nSTATE:Approved\nFACT:created_at 2026-01-31T12:00:00Z\n\
          FACT:decided_at 2026-01-31T12:00:00Z\nFACT:decided_by user:jo\nFACT:kind requirement_approval\n\
          FACT:last_event_id <ulid>\nFACT:rationale Go ahead\nFACT:requested_at 2026-01-31T12:00:00Z\n\
-         FACT:summary Build REQ-0001, Login?\nFACT:target requirement:<ulid>\nFACT:target_hash sha256:<digest>\n"
+         FACT:summary Build REQ-0001, Login?\nFACT:target requirement:<ulid>\nFACT:target_hash sha256:<digest>\n\
+         FACT:title Login\nFACT:analysis Easy.\n"
     );
     assert_eq!(ok(&hive, "hf-decide list --open").get("COUNT"), "0");
     assert_eq!(ok(&hive, "hf-decide list").get("COUNT"), "1");
@@ -54,7 +55,8 @@ fn approving_twice_is_a_duplicate_even_with_another_comment() {
     assert_eq!(
         again.masked(&hive),
         "EXIT:0\nSTATUS:DUPLICATE\nNEXT:NONE\nSUM:DEC-0001 is Approved: Build REQ-0001, Login?\nEVENT_ID:<ulid>\n\
-         SUBJECT:decision:<ulid>\nREF:DEC-0001@<tag>\nSTATE:Approved\n"
+         SUBJECT:decision:<ulid>\nREF:DEC-0001@<tag>\nSTATE:Approved\n\
+         ADVICE:hf-task propose TITLE --requirement REQ-0001\n"
     );
     assert_eq!(again.get("EVENT_ID"), first.all("EVENT_ID")[0]);
     assert!(hive.contents() == recorded);

@@ -33,9 +33,9 @@ fn one_command_says_why_a_task_exists() {
     let reply = hive.run("lineage", &["T-0001", "--up"]).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:12 events, 11 links\nROOT:<ulid>\nCOUNT:12\nTRUNCATED:no\n\
-         NODE:-11 <ulid> 2026-01-31T12:00:00Z RequirementProposed requirement:login user:jo Login\n\
-         NODE:-10 <ulid> 2026-01-31T12:00:00Z RequirementAnalyzed requirement:login user:jo\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:12 events, 12 links\nROOT:<ulid>\nCOUNT:12\nTRUNCATED:no\n\
+         NODE:-9 <ulid> 2026-01-31T12:00:00Z RequirementProposed requirement:login user:jo Login\n\
+         NODE:-8 <ulid> 2026-01-31T12:00:00Z RequirementAnalyzed requirement:login user:jo\n\
          NODE:-9 <ulid> 2026-01-31T12:00:00Z DecisionRequested decision:<ulid> core:reactor Build REQ-0001, Login?\n\
          NODE:-8 <ulid> 2026-01-31T12:00:00Z DecisionApproved decision:<ulid> user:jo wanted\n\
          NODE:-7 <ulid> 2026-01-31T12:00:00Z RequirementApproved requirement:login core:reactor\n\
@@ -47,12 +47,14 @@ fn one_command_says_why_a_task_exists() {
          NODE:-1 <ulid> 2026-01-31T12:00:00Z TaskRetrying task:api core:reactor\n\
          NODE:0 <ulid> 2026-01-31T12:00:00Z TaskAssigned task:api core:reactor\n"
             .to_owned()
-            + &"EDGE:<ulid> <ulid>\n".repeat(11)
+            + &"EDGE:<ulid> <ulid>\n".repeat(12)
     );
     let ids = ids(&hive);
     assert_eq!(reply.get("ROOT"), ids[15]);
-    let chain = [1, 3, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15];
-    let edges: Vec<String> = chain.windows(2).map(|pair| format!("{} {}", ids[pair[0]], ids[pair[1]])).collect();
+    // The approval of the requirement continues its analysis, and follows from the decision.
+    let links =
+        [(1, 3), (3, 5), (5, 6), (3, 7), (6, 7), (7, 8), (8, 9), (9, 10), (10, 11), (11, 13), (13, 14), (14, 15)];
+    let edges: Vec<String> = links.iter().map(|(cause, event)| format!("{} {}", ids[*cause], ids[*event])).collect();
     assert_eq!(reply.all("EDGE"), edges);
     assert_eq!(reply.stderr, "");
 }
@@ -62,13 +64,13 @@ fn consequences_of_a_requirement_begin_at_its_first_event() {
     let hive = story();
     let reply = hive.run("lineage", &["REQ-0001", "--down"]).expect_exit(0);
     let steps: Vec<&str> = reply.all("NODE").iter().map(|node| node.split(' ').next().unwrap()).collect();
-    assert_eq!(steps, ["0", "1", "1", "2", "2", "3", "4", "5", "6", "7", "8", "9", "9", "10", "11"]);
+    assert_eq!(steps, ["0", "1", "1", "2", "2", "3", "2", "3", "4", "5", "6", "7", "7", "8", "9"]);
     assert_eq!((reply.get("ROOT"), reply.get("TRUNCATED")), (ids(&hive)[1].as_str(), "no"));
     // Without a direction it is both.
     let both = hive.run("lineage", &["task:api"]).expect_exit(0);
     let steps: Vec<&str> = both.all("NODE").iter().map(|node| node.split(' ').next().unwrap()).collect();
-    assert_eq!(steps, ["-5", "-4", "-3", "-2", "-1", "0", "1", "2", "3", "4", "4", "5", "6"]);
-    assert_eq!(both.all("EDGE").len(), 12);
+    assert_eq!(steps, ["-3", "-2", "-3", "-2", "-1", "0", "1", "2", "3", "4", "4", "5", "6"]);
+    assert_eq!(both.all("EDGE").len(), 13);
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn events_and_entities_are_found_by_every_kind_of_reference() {
 fn a_truncated_graph_says_so() {
     let hive = story();
     for (depth, count, truncated) in
-        [("0", "1", "yes"), ("1", "3", "yes"), ("4", "7", "yes"), ("10", "14", "yes"), ("11", "15", "no")]
+        [("0", "1", "yes"), ("1", "3", "yes"), ("4", "9", "yes"), ("8", "14", "yes"), ("9", "15", "no")]
     {
         let reply = hive.run("lineage", &["REQ-0001", "--down", "--depth", depth]).expect_exit(0);
         assert_eq!((reply.get("COUNT"), reply.get("TRUNCATED")), (count, truncated), "{depth}");
@@ -127,10 +129,11 @@ fn graphs_are_truncated_at_a_thousand_events() {
 
 const TREE: &str = "TaskProposed task:api  API  (user:jo, 2026-01-31T12:00:00Z)\n\
 └─ because of RequirementApproved requirement:login  (core:reactor, 2026-01-31T12:00:00Z)\n   \
+   ├─ because of RequirementAnalyzed requirement:login  (user:jo, 2026-01-31T12:00:00Z)\n   \
+   │  └─ because of RequirementProposed requirement:login  Login  (user:jo, 2026-01-31T12:00:00Z)\n   \
    └─ because of DecisionApproved decision:<ulid>  wanted  (user:jo, 2026-01-31T12:00:00Z)\n      \
       └─ because of DecisionRequested decision:<ulid>  Build REQ-0001, Login?  (core:reactor, 2026-01-31T12:00:00Z)\n         \
-         └─ because of RequirementAnalyzed requirement:login  (user:jo, 2026-01-31T12:00:00Z)\n            \
-            └─ because of RequirementProposed requirement:login  Login  (user:jo, 2026-01-31T12:00:00Z)\n\
+         └─ because of RequirementAnalyzed requirement:login  (user:jo, 2026-01-31T12:00:00Z)  (see above)\n\
 └─ led to TaskReady task:api  (core:reactor, 2026-01-31T12:00:00Z)\n   \
    └─ led to TaskAssigned task:api  (user:jo, 2026-01-31T12:00:00Z)\n      \
       └─ led to RunStarted run:one  (user:jo, 2026-01-31T12:00:00Z)\n         \
@@ -146,7 +149,7 @@ fn a_tree_is_a_document_and_the_report_goes_to_standard_error() {
     assert_eq!((reply.code, mask(&reply.stdout).as_str()), (Some(0), TREE));
     assert_eq!(
         mask(&reply.stderr),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:13 events, 12 links\nROOT:<ulid>\nCOUNT:13\nTRUNCATED:no\n"
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:13 events, 13 links\nROOT:<ulid>\nCOUNT:13\nTRUNCATED:no\n"
     );
 }
 
@@ -163,7 +166,7 @@ fn a_graph_written_to_a_file_leaves_stdout_to_the_report() {
         let reply = hive.run("lineage", &args).expect_exit(0);
         assert_eq!(
             reply.masked(&hive),
-            "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:13 events, 12 links\nROOT:<ulid>\nCOUNT:13\nTRUNCATED:no\nPATH:graph.txt\n"
+            "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:13 events, 13 links\nROOT:<ulid>\nCOUNT:13\nTRUNCATED:no\nPATH:graph.txt\n"
         );
         assert!(fs::read_to_string(hive.dir().join("graph.txt")).unwrap().starts_with(begins), "{picture:?}");
     }
@@ -177,7 +180,7 @@ fn the_graph_is_available_as_json() {
     let value: Value = serde_json::from_str(&reply.stdout).unwrap();
     assert_eq!((&value["schema"], &value["exit"], &value["truncated"]), (&json!(2), &json!(0), &json!(false)));
     assert_eq!(value["nodes"].as_array().unwrap().len(), 13);
-    assert_eq!(value["edges"].as_array().unwrap().len(), 12);
+    assert_eq!(value["edges"].as_array().unwrap().len(), 13);
     // The two lists are every other node, each on its side.
     let ids = |name: &str| value[name].as_array().unwrap().clone();
     assert_eq!(ids("ancestors").len() + ids("descendants").len(), 12);

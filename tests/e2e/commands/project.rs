@@ -27,6 +27,7 @@ fn story() -> TestVault {
     let asks = json!({"kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?", "options": ["yes", "no"]});
     step("DecisionRequested", "decision:d", asks);
     step("DecisionApproved", "decision:d", json!({"chosen_option": "yes", "rationale": "wanted"}));
+    // The approval has done that already.
     step("DecisionSuperseded", "DEC-0001", json!({"by": "d"}));
     step("TaskProposed", "task:api", json!({"title": "API", "requirement_id": "login"}));
     step("TaskAssigned", "task:api", json!({"holder": "user:jo", "lease_seconds": 900}));
@@ -75,7 +76,7 @@ fn without_a_type_the_state_is_shown_as_counts() {
          PROJECTION:runs 2 Running=1 Crashed=1\nPROJECTION:artifacts 1 Validated=1\nPROJECTION:constraints 1 Active=1\n\
          PROJECTION:agents 1 Active=1\nPROJECTION:deepworks 0\nPROJECTION:missions 0\nPROJECTION:debates 0\n\
          PROJECTION:reviews 0\nPROJECTION:documents 0\nPROJECTION:projects 0\nPROJECTION:sessions 0\n\
-         PROJECTION:branches 0\nPROJECTION:threads 0\nPROJECTION:messages 0\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         PROJECTION:branches 0\nPROJECTION:threads 0\nPROJECTION:messages 0\nPROJECTION:escalations 0\nEVENTS:26\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
     assert_eq!(reply.get("HEAD_ID"), id(&hive, 25));
     let young = TestVault::new().run("project", &[]).expect_exit(0);
@@ -98,8 +99,8 @@ fn the_maps_match_the_appendix() {
     assert_eq!(
         map(&hive, "requirements"),
         json!({"login": {"id": "login", "title": "Login", "status": "Approved", "created_at": at(1),
-            "last_event_id": id(&hive, 6), "ref": reference("requirements", "requirement:login"), "content": wish,
-            "tasks_open": 1, "tasks_succeeded": 0, "returns": 0}})
+            "last_event_id": id(&hive, 7), "ref": reference("requirements", "requirement:login"), "content": wish,
+            "tasks_open": 1, "tasks_succeeded": 0, "tasks_unmet": 0, "returns": 0}})
     );
     let decisions = map(&hive, "decisions");
     assert_eq!(
@@ -115,7 +116,7 @@ fn the_maps_match_the_appendix() {
         decisions[asked_id],
         json!({"id": asked_id, "kind": "requirement_approval", "target": "requirement:login",
             "summary": "Build REQ-0001, Login?", "status": "Superseded", "requested_at": at(2), "created_at": at(2),
-            "last_event_id": id(&hive, 7), "ref": reference("decisions", &asked), "target_hash": wish})
+            "last_event_id": id(&hive, 6), "ref": reference("decisions", &asked), "target_hash": wish})
     );
     let change = json!({"do": "apply", "text": "no GPL"});
     assert_eq!(

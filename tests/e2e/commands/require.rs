@@ -12,11 +12,11 @@ fn a_requirement_lives_from_its_proposal_to_its_verification() {
     let reply = hive.run("require", &propose).expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:RECORDED\nNEXT:ACTION hf-require analyze REQ-0001\n\
-         SUM:REQ-0001 is Proposed: Users can log in\nEVENT_ID:<ulid>\nSUBJECT:requirement:<ulid>\n\
-         REF:REQ-0001@<tag>\nSTATE:Proposed\n"
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:REQ-0001 is Proposed: Users can log in\nEVENT_ID:<ulid>\n\
+         SUBJECT:requirement:<ulid>\nREF:REQ-0001@<tag>\nSTATE:Proposed\n\
+         ADVICE:hf-require analyze REQ-0001 TEXT\n"
     );
-    let analyzed = hive.run_next(&reply).expect_exit(0);
+    let analyzed = ok(&hive, "hf-require analyze REQ-0001 Easy.");
     assert_eq!(
         analyzed.masked(&hive),
         "EXIT:0\nSTATUS:RECORDED\nNEXT:ASK operator\nSUM:REQ-0001 is Analyzed: Users can log in\n\
@@ -28,7 +28,7 @@ fn a_requirement_lives_from_its_proposal_to_its_verification() {
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:REQ-0001 is Analyzed: Users can log in\n\
          SUBJECT:requirement:<ulid>\nREF:REQ-0001@<tag>\nSTATE:Analyzed\nFACT:content sha256:<digest>\n\
          FACT:created_at 2026-01-31T12:00:00Z\nFACT:last_event_id <ulid>\nFACT:title Users can log in\n\
-         FACT:description By mail.\n\
+         FACT:description By mail.\nFACT:analysis Easy.\n\
          ENTITY:decision:<ulid> DEC-0001@<tag> Requested Build REQ-0001, Users can log in?\n"
     );
     ok(&hive, "hf-decide approve DEC-0001");

@@ -250,7 +250,8 @@ fn an_expired_session_can_only_log_out() {
             asks_to_leave(hive, &shell, line, "session_void");
         }
         for line in ["hf-task list", "hf-task show T-0001", "hf-status", "hf-log", "hf-task explain T-0001"] {
-            within(hive, &shell, line).expect_exit(0);
+            let reply = within(hive, &shell, line).expect_exit(i32::from(line == "hf-status"));
+            assert_eq!(reply.get("NEXT"), "ACTION hf-session logout", "{line}");
         }
     };
     session_was_over(&hive, &session);
@@ -442,7 +443,7 @@ fn next_keeps_the_agent_given_by_a_flag() {
         ("hf-session report --session s-0001".to_owned(), "ACTION hf-session logout --session S-0001"),
         ("hf-session login --agent b".to_owned(), "ACTION hf-session logout --agent b"),
         ("hf-session next --session S-0001".to_owned(), "ACTION hf-session logout --session S-0001"),
-        ("hf-session next --agent b".to_owned(), "NONE"),
+        ("hf-session next --agent b".to_owned(), "ACTION hf-session logout --agent b"),
         (format!("hf-session task --session {session}"), &format!("ACTION hf-session logout --session {session}")),
     ] {
         assert_eq!(sh(&hive, &line).get("NEXT"), next, "{line}");

@@ -11,7 +11,7 @@ fn a_new_vault_is_running_and_needs_no_attention() {
         ok(&hive, "hf-status").masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; nothing needs attention\nSYSTEM_STATE:running\n\
          PENDING_APPROVALS:0\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\n\
-         UPTIME_SECONDS:65\nPROBLEMS:0\n"
+         UPTIME_SECONDS:65\nPROBLEMS:0\nNOTICE:the watchdog has never run; start it with: hf-watchdog --every 60\n"
     );
     ok(&hive, "hf-watchdog");
     hive.at("2026-01-31T12:01:30Z");
@@ -19,7 +19,7 @@ fn a_new_vault_is_running_and_needs_no_attention() {
 }
 
 #[test]
-fn tasks_approvals_and_the_oldest_problem_are_counted() {
+fn tasks_agents_approvals_and_problems_are_shown() {
     let mut hive = TestVault::new();
     held(&hive, "agent:a");
     ok(&hive, "hf-task propose Other");
@@ -27,15 +27,20 @@ fn tasks_approvals_and_the_oldest_problem_are_counted() {
     ok(&hive, "hf-require analyze REQ-0001");
     hive.at("2026-01-31T12:15:01Z");
     assert_eq!(
-        ok(&hive, "hf-status").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; since 2026-01-31T12:00:00Z: LEASE_EXPIRED T-0001\n\
-         SYSTEM_STATE:running\nTASKS:Ready 2\nPENDING_APPROVALS:1\nLAST_EVENT_ID:<ulid>\n\
-         LAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\nUPTIME_SECONDS:901\nPROBLEMS:2\n\
-         PROBLEM:2026-01-31T12:00:00Z LEASE_EXPIRED T-0001\n"
+        sh(&hive, "hf-status").expect_exit(1).masked(&hive),
+        "EXIT:1\nSTATUS:ATTENTION\nNEXT:ASK operator\nSUM:running; 4 problems; most urgent: agent:a: NEVER_SEEN\n\
+         SYSTEM_STATE:running\nTASKS:Ready 2\nAGENT:a NEVER_SEEN 2026-01-31T12:00:00Z started age=901\n\
+         PENDING_APPROVALS:1\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\n\
+         UPTIME_SECONDS:901\nPROBLEMS:4\n\
+         PROBLEM:2026-01-31T12:00:00Z age=901 anomaly agent:a NEVER_SEEN do=hf-append AgentStopped --subject agent:a\n\
+         PROBLEM:2026-01-31T12:00:00Z age=901 decision DEC-0001 Build REQ-0001, Login? do=hf-decide show DEC-0001\n\
+         PROBLEM:2026-01-31T12:15:00Z age=1 overdue T-0001 lease of agent:a expired at 2026-01-31T12:15:00Z do=hf-watchdog\n\
+         PROBLEM:- - watchdog watchdog has never run do=hf-watchdog --every 60\n"
     );
     hive.at("2026-02-01T12:00:01Z");
-    let reply = ok(&hive, "hf-status");
-    assert_eq!((reply.get("PROBLEMS"), reply.get("PENDING_APPROVALS")), ("3", "1"));
+    let reply = sh(&hive, "hf-status").expect_exit(1);
+    assert_eq!((reply.get("PROBLEMS"), reply.get("PENDING_APPROVALS")), ("4", "1"));
+    assert!(reply.all("PROBLEM")[0].starts_with("2026-02-01T12:00:00Z age=1 overdue_decision DEC-0001 "), "{reply:#?}");
 }
 
 #[test]
@@ -44,10 +49,15 @@ fn a_stop_is_shown_as_the_state_and_a_resume_restarts_the_uptime() {
     hive.at("2026-01-31T12:10:00Z");
     ok(&hive, "hf-stop fire");
     hive.at("2026-01-31T12:20:00Z");
-    let reply = ok(&hive, "hf-status");
     assert_eq!(
-        ["SYSTEM_STATE", "UPTIME_SECONDS", "PROBLEM"].map(|key| reply.get(key)),
-        ["stopped", "0", "2026-01-31T12:10:00Z everything is stopped: fire"]
+        sh(&hive, "hf-status").expect_exit(1).masked(&hive),
+        "EXIT:1\nSTATUS:ATTENTION\nNEXT:ASK operator\n\
+         SUM:stopped; 1 problem; most urgent: system: everything is stopped by user:jo: fire\nSYSTEM_STATE:stopped\n\
+         PENDING_APPROVALS:0\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:10:00Z\nWATCHDOG:never\n\
+         UPTIME_SECONDS:0\nPROBLEMS:1\n\
+         PROBLEM:2026-01-31T12:10:00Z age=600 stopped system everything is stopped by user:jo: fire do=hf-resume --system\n\
+         NOTICE:the watchdog has never run; start it with: hf-watchdog --every 60\n\
+         STANDING:stopped 2026-01-31T12:10:00Z - by=user:jo fire\n"
     );
     ok(&hive, "hf-resume --system");
     hive.at("2026-01-31T12:20:07Z");
@@ -82,10 +92,16 @@ fn status_changes_nothing_and_json_says_the_same() {
     let hive = TestVault::new();
     held(&hive, "agent:a");
     let before = hive.contents();
-    ok(&hive, "hf-status");
+    let text = sh(&hive, "hf-status").expect_exit(1);
     ok(&hive, "hf-status --metrics");
     let json: serde_json::Value = serde_json::from_str(&sh(&hive, "hf-status --json").stdout).unwrap();
-    assert_eq!((&json["system_state"], &json["problem_count"]), (&"running".into(), &0.into()));
+    assert_eq!((&json["system_state"], &json["problem_count"]), (&"running".into(), &1.into()));
+    assert_eq!(text.get("PROBLEM"), "- - watchdog watchdog has never run do=hf-watchdog --every 60");
+    let said = ["since", "age", "kind", "subject", "what", "do"].map(|column| json["problems"][0][column].clone());
+    let nothing = serde_json::Value::Null;
+    let also = [&nothing, &nothing].map(Clone::clone).into_iter();
+    let also = also.chain(["watchdog", "watchdog", "has never run", "hf-watchdog --every 60"].map(Into::into));
+    assert_eq!(said.to_vec(), also.collect::<Vec<_>>());
     assert!(hive.contents() == before);
     refuses(&hive, "hf-status everything", 2, "everything");
     let nowhere = TestVault::empty();
@@ -100,7 +116,10 @@ fn a_watchdog_that_stopped_running_is_a_problem() {
     hive.at("2026-01-31T12:03:00Z");
     assert_eq!(ok(&hive, "hf-status").get("PROBLEMS"), "0");
     hive.at("2026-01-31T12:03:01Z");
-    let reply = ok(&hive, "hf-status");
+    let reply = sh(&hive, "hf-status").expect_exit(1);
     assert_eq!(reply.get("WATCHDOG"), "2026-01-31T12:00:00Z age_seconds=181");
-    assert_eq!(reply.get("PROBLEM"), "2026-01-31T12:00:00Z the watchdog has not run");
+    assert_eq!(
+        reply.get("PROBLEM"),
+        "2026-01-31T12:00:00Z age=181 watchdog watchdog has not run since then do=hf-watchdog --every 60"
+    );
 }

@@ -6,6 +6,7 @@ use std::thread;
 use hiveforge::event::Kind;
 use serde_json::json;
 
+use crate::support::session_fixture::logged_in;
 use crate::support::steps::{
     approved, found_after, found_in, governed, held, id, keeps_the_rules, kinds, kinds_since, ok, refuses, running, sh,
     state,
@@ -43,7 +44,7 @@ fn every_reply_from_a_tasks_proposal_to_its_success_is_complete() {
     let before = kinds(&hive).len();
     assert_eq!(
         ok(&hive, "hf-task succeed T-0001 --summary Done.").masked(&hive),
-        "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:T-0001 is Succeeded: Form\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ASK operator\nSUM:T-0001 is Succeeded: Form\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
          EVENT_ID:<ulid>\nSUBJECT:task:<ulid>\nREF:T-0001@<tag>\nSTATE:Succeeded\n"
     );
     assert_eq!(kinds_since(&hive, before), ["RunFinished", "TaskSucceeded", "RequirementImplemented"]);
@@ -244,6 +245,10 @@ fn the_next_task_is_the_preferred_one_then_the_oldest() {
     assert!(first["parents"].as_array().unwrap().contains(&applied["event_id"]), "what preferred it is a cause");
     assert_eq!(
         sh(&hive, "hf-task claim").expect_exit(1).stdout,
+        "EXIT:1\nSTATUS:NO_TASK\nNEXT:ACTION hf-task start T-0001\nSUM:no task is ready; you hold T-0001 is Assigned: One\n"
+    );
+    assert_eq!(
+        sh(&hive, "hf-task claim --actor agent:a").expect_exit(1).stdout,
         "EXIT:1\nSTATUS:NO_TASK\nNEXT:NONE\nSUM:no task is ready; 0 tasks waiting\n"
     );
     keeps_the_rules(&hive);
@@ -266,6 +271,8 @@ fn the_limit_on_concurrent_tasks_is_enforced() {
 #[test]
 fn ready_tasks_are_assigned_automatically_if_configured() {
     let hive = governed("auto_assign: true\n  max_concurrent_tasks: 1");
+    logged_in(&hive, "a", "main");
+    logged_in(&hive, "b", "main");
     ok(&hive, "hf-task propose One");
     ok(&hive, "hf-task propose Two");
     assert_eq!(["T-0001", "T-0002"].map(|t| state(&hive, t)), ["Assigned", "Ready"]);

@@ -58,7 +58,11 @@ fn an_anomaly_is_reported_with_advice() {
          ADVICE:write an activity log, or a checkpoint if you are in the middle of something\n\
          DID:AnomalyDetected agent:main\nTICK_MS:<n>\n"
     );
-    hive.run_next(&reply).expect_exit(0);
+    let status = hive.run_next(&reply).expect_exit(1);
+    assert_eq!(
+        status.all("PROBLEM"),
+        ["2026-01-31T12:00:00Z age=601 anomaly agent:main INACTIVE do=hf-append AgentStopped --subject agent:main"]
+    );
     all_is_well(&hive);
 }
 

@@ -130,16 +130,17 @@ fn append_links_an_event_to_its_natural_cause() {
     let [.., superseded, asked] = <[Value; 7]>::try_from(hive.events()).unwrap();
     let approved = step("DecisionApproved", asked["subject"].as_str().unwrap(), "{}");
     assert_eq!(approved["parents"], json!([asked["event_id"]]));
-    // What follows by itself has what it follows from as its cause.
+    // What follows by itself has what it follows from as its cause, after the last change of what it is about.
     let [.., allowed, ready] = <[Value; 10]>::try_from(hive.events()).unwrap();
-    for (event, kind, cause) in [
-        (&superseded, "DecisionSuperseded", &analyzed),
-        (&asked, "DecisionRequested", &analyzed),
-        (&allowed, "RequirementApproved", &approved),
-        (&ready, "TaskReady", &allowed),
+    for (event, kind, causes) in [
+        (&superseded, "DecisionSuperseded", &[&decision, &analyzed][..]),
+        (&asked, "DecisionRequested", &[&analyzed]),
+        (&allowed, "RequirementApproved", &[&analyzed, &approved]),
+        (&ready, "TaskReady", &[&task, &allowed]),
     ] {
         assert_eq!((&event["event_type"], &event["actor"]), (&json!(kind), &json!("core:reactor")));
-        assert_eq!(event["parents"], json!([cause["event_id"]]), "{kind}");
+        let causes: Vec<&Value> = causes.iter().map(|cause| &cause["event_id"]).collect();
+        assert_eq!(event["parents"], json!(causes), "{kind}");
     }
     let assigned = step("TaskAssigned", "task:t", "{}");
     assert_eq!(assigned["parents"], json!([ready["event_id"]]));

@@ -40,7 +40,7 @@ fn a_destructive_command_waits_for_approval_and_then_runs() {
     assert_eq!(story.fires(&["--destructive"], "touch ran").expect_exit(3).get("STATUS"), "APPROVAL_REQUIRED");
     ok(&story, "hf-decide reject DEC-0003 --reason No");
     let reply = story.poll("T-0003");
-    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "rejected by an operator"));
+    assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "DEC-0003 was rejected by user:jo: No"));
     assert!(!story.dir().join("ran").exists());
     // A destructive command cannot be slipped under a task that was allowed something else.
     ok(&story, "hf-task propose Plain");

@@ -93,10 +93,11 @@ fn a_stop_ends_every_job_and_reports_none_left() {
     at.line();
     assert_eq!(
         ok(&story, "hf-stop fire").stdout,
-        "EXIT:0\nSTATUS:STOPPED\nNEXT:ASK operator\nSUM:everything is stopped: fire\nDRAINED:yes\n"
+        "EXIT:0\nSTATUS:STOPPED\nNEXT:ASK operator\nSUM:everything is stopped: fire\nDRAINED:yes\n\
+         STANDING:stopped 2026-01-31T12:00:00Z - by=user:jo fire\n"
     );
     assert!(["T-0001", "T-0002"].iter().all(|job| !lives(story.pids(job)[1])));
-    assert_eq!([1, 2].map(|n| story.poll(&format!("T-000{n}")).get("SUM").to_owned()), ["emergency_stop"; 2]);
+    assert_eq!([1, 2].map(|n| story.poll(&format!("T-000{n}")).get("SUM").to_owned()), ["emergency_stop: fire"; 2]);
     // What waited waits on, and begins when a person says so.
     assert_eq!(story.run("poll", &["T-0003", "1", "1"]).get("STATUS"), "RUNNING");
     assert!(!story.dir().join("ran").exists());

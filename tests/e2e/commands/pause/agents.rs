@@ -12,13 +12,16 @@ fn no_agent_is_started_while_paused() {
     ok(&hive, "hf-pause look");
     ok(&hive, "hf-task propose Form");
     let next = ok(&hive, "hf-session next --agent a");
-    assert_eq!(["ACTION", "REASON", "NEXT"].map(|key| next.get(key)), ["hold", "project_paused", "NONE"]);
+    let told = ["ACTION", "REASON", "NEXT"].map(|key| next.get(key));
+    assert_eq!(told, ["hold", "project_paused", "ACTION hf-session logout --agent a"]);
     let before = hive.contents();
     assert_eq!(sh(&hive, "hf-session login --agent a").expect_exit(3).get("STATUS"), "EXIT_REQUESTED");
     assert!(hive.contents() == before);
     // Nothing is given out by itself either.
     assert_eq!(state(&hive, "T-0001"), "Ready");
     ok(&hive, "hf-resume");
+    assert_eq!(state(&hive, "T-0001"), "Ready", "nobody is there");
+    logged_in(&hive, "a", "main");
     assert_eq!(state(&hive, "T-0001"), "Assigned");
     keeps_the_rules(&hive);
 }
@@ -77,7 +80,9 @@ fn work_continues_where_it_was_after_the_resume() {
     for day in 1..=7 {
         assert_eq!(tick(&mut hive, day * 86400), [""; 0]);
     }
-    assert_eq!(["T-0001", "T-0002"].map(|task| ok(&hive, &format!("hf-task show {task}")).stdout), as_it_was);
+    let standing = "STANDING:paused 2026-01-31T12:00:00Z project=main by=user:jo look\n";
+    let now = ["T-0001", "T-0002"].map(|task| ok(&hive, &format!("hf-task show {task}")).stdout);
+    assert_eq!(now, as_it_was.map(|shown| shown + standing));
     let back = 8 * 86400;
     at(&mut hive, back, "hf-resume").expect_exit(0);
     // Nobody else gets them before a lease has passed.
@@ -137,22 +142,27 @@ fn projects_are_paused_independently() {
     within(&hive, &main, "hf-session renew").expect_exit(0);
     within(&hive, &main, "hf-require propose More").expect_exit(0);
     asks_to_leave(&hive, &b, "hf-require analyze REQ-0001 x", "project_paused");
-    let status = ok(&hive, "hf-status");
+    let status = sh(&hive, "hf-status").expect_exit(1);
     assert_eq!(status.get("SYSTEM_STATE"), "running");
     assert_eq!(
         status.all("PROJECT"),
         ["main Active sessions=1 running=1 open=1", "b Paused sessions=1 running=1 open=1"]
     );
+    let paused = "2026-01-31T12:00:00Z age=0 paused project b paused by user:jo: look do=hf-resume --project b";
+    assert!(status.all("PROBLEM").contains(&paused), "{status:#?}");
+    assert_eq!(status.all("STANDING"), [""; 0], "the operator's own project goes on");
     // Only the session of the project that is paused was cut.
     hive.at(&moment(301).to_string());
     within(&hive, &main, "hf-task heartbeat T-0002").expect_exit(0);
     asks_to_leave(&hive, &b, "hf-checkpoint x", "session_void");
     ok(&hive, "hf-pause look");
-    assert_eq!(ok(&hive, "hf-status").get("SYSTEM_STATE"), "paused");
+    let system = |hive: &TestVault| sh(hive, "hf-status").expect_exit(1).get("SYSTEM_STATE").to_owned();
+    assert_eq!(system(&hive), "paused");
     ok(&hive, "hf-resume --project b");
-    assert_eq!(ok(&hive, "hf-status").get("SYSTEM_STATE"), "running");
+    assert_eq!(system(&hive), "running");
     ok(&hive, "hf-pause --archive --project b");
-    assert_eq!(ok(&hive, "hf-status").get("SYSTEM_STATE"), "paused", "what is archived does not count");
+    assert_eq!(system(&hive), "paused", "what is archived does not count");
+    assert_eq!(count(&hive, "EscalationRequired"), 0, "what ends with its project needs nobody");
     keeps_the_rules(&hive);
 }
 
@@ -210,6 +220,9 @@ fn audit_tasks_are_paused_too() {
 #[test]
 fn ready_tasks_are_assigned_after_the_resume() {
     let hive = governed("auto_assign: true");
+    for agent in ["a", "b", "c"] {
+        logged_in(&hive, agent, "main");
+    }
     ok(&hive, "hf-pause look");
     for title in ["One", "Two", "Three"] {
         ok(&hive, &format!("hf-task propose {title}"));

@@ -14,17 +14,20 @@ fn every_pause_reply_is_complete() {
     assert_eq!(
         hive.run("pause", &["The direction is wrong"]).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\n\
-         LEFT:S-0001\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n"
+         LEFT:S-0001\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\nEVENT_ID:<ulid>\n\
+         STANDING:paused 2026-01-31T12:00:00Z project=main by=user:jo The direction is wrong\n"
     );
     let before = hive.contents();
     assert_eq!(
         hive.run("pause", &["Another reason"]).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:DUPLICATE\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\n\
-         LEFT:S-0001\nEVENT_ID:<ulid>\n"
+         LEFT:S-0001\nEVENT_ID:<ulid>\n\
+         STANDING:paused 2026-01-31T12:00:00Z project=main by=user:jo The direction is wrong\n"
     );
     assert_eq!(
         ok(&hive, "hf-pause --wait --max 1s").masked(&hive),
-        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\nLEFT:S-0001\n"
+        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:no\nLEFT:S-0001\n\
+         STANDING:paused 2026-01-31T12:00:00Z project=main by=user:jo The direction is wrong\n"
     );
     assert!(hive.contents() == before);
     assert_eq!(
@@ -35,7 +38,8 @@ fn every_pause_reply_is_complete() {
     assert_eq!(kinds(&hive).last().unwrap(), "PauseDrained");
     assert_eq!(
         ok(&hive, "hf-pause --wait").masked(&hive),
-        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:yes\n"
+        "EXIT:0\nSTATUS:PAUSED\nNEXT:NONE\nSUM:project main is Paused\nSTATE:Paused\nDRAINED:yes\n\
+         STANDING:paused 2026-01-31T12:00:00Z project=main by=user:jo The direction is wrong\n"
     );
     assert_eq!(
         hive.run("resume", &["--comment", "All is well"]).expect_exit(0).masked(&hive),
@@ -55,14 +59,14 @@ fn every_pause_reply_is_complete() {
     assert_eq!(
         hive.run("pause", &["--archive", "It is done"]).expect_exit(0).masked(&hive),
         "EXIT:0\nSTATUS:ARCHIVED\nNEXT:NONE\nSUM:project main is Archived\nSTATE:Archived\nDRAINED:yes\n\
-         EVENT_ID:<ulid>\n"
+         EVENT_ID:<ulid>\nSTANDING:archived 2026-01-31T12:00:00Z project=main by=user:jo It is done\n"
     );
     assert_eq!(ok(&hive, "hf-pause --archive").get("STATUS"), "DUPLICATE");
     let refused = hive.refuses("resume", &[], 3);
     assert_eq!(
         refused.masked(&hive),
         "EXIT:3\nSTATUS:REFUSED\nNEXT:NONE\nSUM:project main is Archived, which is final\n\
-         REASON:illegal_transition\n"
+         REASON:illegal_transition\nSTANDING:archived 2026-01-31T12:00:00Z project=main by=user:jo It is done\n"
     );
     assert_eq!(hive.refuses("pause", &["again"], 3).get("REASON"), "illegal_transition");
     all_is_well(&hive);

@@ -360,7 +360,7 @@ fn a_destructive_runner_waits_for_an_operator_and_says_so_immediately() {
         } else {
             ok(&story, "hf-decide reject DEC-0002 --reason no");
             let reply = story.run("state", &["go"]).expect_exit(1);
-            assert_eq!(reply.get("SUM"), "round 1 failed: rejected by an operator");
+            assert_eq!(reply.get("SUM"), "round 1 failed: DEC-0002 was rejected by user:jo: no");
             assert_eq!((lines(&story, "ran").len(), lines(&story, "fixed").len()), (0, 0), "nobody mends a no");
         }
         story.over();
@@ -377,7 +377,8 @@ fn a_stop_ends_the_work_and_nothing_starts_until_it_is_lifted() {
     let reply = Reply::of(child.wait_with_output().unwrap()).expect_exit(3);
     assert_eq!(
         reply.stdout,
-        "EXIT:3\nSTATUS:REFUSED\nNEXT:ASK operator\nSUM:everything is stopped: fire\nREASON:system_stopped\n"
+        "EXIT:3\nSTATUS:STOPPED\nNEXT:ASK operator\nSUM:everything is stopped: fire\nREASON:system_stopped\n\
+         STANDING:stopped 2026-01-31T12:00:00Z - by=user:jo fire\n"
     );
     story.gone();
     story.refuses("state", &["go"], 3);
