@@ -72,11 +72,8 @@ fn not_found(vault: &Vault, reference: &str) -> Error {
     let shown = text::cut(reference, 40);
     let Ok((log, state)) = vault.view() else { return Error::not_found(format!("no event '{shown}'")) };
     if let Ok(subject) = state.resolve(reference, None) {
-        let list = format!("hf-log --subject {shown}");
-        return Error::not_found(format!(
-            "'{shown}' is a {}, not an event; list its events with {list}",
-            subject.entity
-        ));
+        let why = format!("'{shown}' names {subject}, not an event; list its events with hf-log --subject {shown}");
+        return Error::not_found(why);
     }
     let newest = log.head().map(|head| format!("; the newest event is {}", head.id)).unwrap_or_default();
     Error::not_found(format!("no event '{shown}' in the log or in quarantine{newest}"))

@@ -37,7 +37,7 @@ impl EventFilter {
             return Err(Kind::unknown(name));
         }
         if let Some(text) = filter.subject.as_ref().filter(|s| !s.contains(':') && *s != "system") {
-            match vault.view()?.1.resolve(text, None) {
+            match vault.view().and_then(|(_, state)| state.resolve(text, None)) {
                 Ok(subject) => filter.subject = Some(subject.to_string()),
                 // What is only in quarantine has an id, but no reference.
                 Err(_) if source == LogSource::Quarantine => {}

@@ -76,13 +76,20 @@ impl Quarantine {
 }
 
 impl Vault {
-    /// Visits the intact lines in quarantine, each with the name of its file. Returns a warning for each file with lines
-    /// that are no longer intact.
+    /// Visits the intact lines in quarantine, each with the name of its file. Returns a warning for each file that cannot
+    /// be read, in whole or in part.
     pub fn quarantined(&self, visit: &mut dyn FnMut(Event, &[u8], &str) -> Visited) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         let Some(dir) = self.akashic.dir(layout::QUARANTINE)? else { return Ok(warnings) };
-        for (name, _) in dir.list()?.iter().filter(|(name, is_dir)| name.ends_with(LINES) && !is_dir) {
-            let Some(file) = dir.open_file(name)? else { continue };
+        for (name, _) in dir.list()?.iter().filter(|(name, _)| name.ends_with(LINES)) {
+            let file = match dir.open_file(name) {
+                Ok(Some(file)) => file,
+                Ok(None) => continue,
+                Err(error) => {
+                    warnings.push(error.message);
+                    continue;
+                }
+            };
             let (mut reader, mut line, mut unreadable) = (BufReader::with_capacity(64 * 1024, file), Vec::new(), 0);
             loop {
                 line.clear();

@@ -15,7 +15,7 @@ use crate::test_vault::{Reply, TestVault};
 use crate::vaults::{self, Start};
 
 /// The calls that can fail because of the file system or a lack of resources.
-const CALLS: &str = "trace=%file,%desc,getrandom,clone,clone3,vfork,wait4,setsid";
+pub const CALLS: &str = "trace=%file,%desc,getrandom,clone,clone3,vfork,wait4,setsid";
 /// The calls that change something; not `write`, which also prints the reply.
 const CHANGES: &[&str] = &["mkdir", "mkdirat", "pwrite64", "ftruncate", "fdatasync", "fsync", "renameat", "unlinkat"];
 /// How long a command may take after a fault: longer than it waits for any lock.
@@ -23,14 +23,14 @@ const PATIENCE: &[&str] = &["timeout", "--signal=KILL", "30"];
 
 /// The nth call of this name in one process, and how many of each changing call came before it.
 #[derive(Clone, Debug)]
-struct Point {
-    call: String,
-    nth: usize,
+pub struct Point {
+    pub call: String,
+    pub nth: usize,
     before: BTreeMap<&'static str, usize>,
 }
 
 /// The calls of a trace, process by process, starting with the first that touches the vault.
-fn points(trace: &str) -> Vec<Point> {
+pub fn points(trace: &str) -> Vec<Point> {
     let mut seen = BTreeMap::<(&str, &str), usize>::new();
     let (mut touched, mut known, mut points) = (false, BTreeSet::new(), Vec::new());
     for line in trace.lines() {
@@ -51,14 +51,14 @@ fn points(trace: &str) -> Vec<Point> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+pub enum Fault {
     Error(&'static str),
     Kill,
     /// From here on, every write fails.
     DeadDisk,
 }
 
-const FAULTS: &[Fault] = &[
+pub const FAULTS: &[Fault] = &[
     Fault::Error("EIO"),
     Fault::Error("ENOSPC"),
     Fault::Error("EDQUOT"),
@@ -68,7 +68,7 @@ const FAULTS: &[Fault] = &[
 ];
 
 impl Fault {
-    fn options(self, point: &Point) -> Vec<String> {
+    pub fn options(self, point: &Point) -> Vec<String> {
         let Point { call, nth, before } = point;
         match self {
             Fault::Error(error) => vec![format!("inject={call}:error={error}:when={nth}")],
@@ -79,7 +79,7 @@ impl Fault {
         }
     }
 
-    fn fits(self, point: &Point) -> bool {
+    pub fn fits(self, point: &Point) -> bool {
         self != Fault::DeadDisk || CHANGES.contains(&point.call.as_str())
     }
 }

@@ -24,6 +24,7 @@ mod inject;
 mod judge;
 mod order;
 mod power;
+mod recovery;
 mod storm;
 
 use std::cell::OnceCell;
@@ -68,6 +69,7 @@ const PARTS: &[Part] = &[
     part("clock-jumps", 2, |budget, _| clock::run(budget)),
     part("copies-in-use", 3, |budget, _| copies::run(budget)),
     part("damaged-index", 2, |budget, _| index::run(budget)),
+    part("recovery", 4, |budget, _| recovery::run(budget)),
     part("crowd", 6, |budget, _| crowd::run(budget)),
     part("kill-storm", 8, |budget, _| storm::run(budget)),
     on_grounds(part("failing-calls", 20, |budget, shared| inject::run(budget, shared.grounds(budget)))),

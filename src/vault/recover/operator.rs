@@ -141,7 +141,7 @@ impl Vault {
                 vec![event]
             }
             None => {
-                self.set_caches_aside(&writer, &quarantine, &mut survey.loss)?;
+                self.set_caches_aside(&mut writer, &quarantine, &mut survey.loss);
                 let mut batch = writer.begin(Default::default());
                 if let Some(newest) = survey.newest_until(options.now.millis) {
                     batch.mint_after(newest);
@@ -247,15 +247,16 @@ impl Vault {
 
     /// Removes the caches that may be of events that are cut off. Done before the cut: a cache that is missing is never
     /// wrong, whatever happens next.
-    fn set_caches_aside(&self, writer: &Writer<'_>, quarantine: &Quarantine, loss: &mut Loss) -> Result<()> {
-        // Best effort: files that cannot be removed are found by the next check.
+    fn set_caches_aside(&self, writer: &mut Writer<'_>, quarantine: &Quarantine, loss: &mut Loss) {
+        // Best effort: what cannot be removed is found by the next check.
         let _ = projections::clear(self);
         let stays = |head: Head| Some(writer.snapshot().ok()?.find(head.id).ok()??.1).map(|event| Head::at(&event));
         let was_cut_off = |head: Option<Head>| head.is_none_or(|head| stays(head) != Some(head));
-        if let Some(name) = projections::set_snapshot_aside(self, quarantine, was_cut_off)? {
-            loss.file = [loss.file.as_str(), &name].join(" ").trim_start().to_owned();
+        match projections::set_snapshot_aside(self, quarantine, was_cut_off) {
+            Ok(None) => {}
+            Ok(Some(name)) => loss.file = [loss.file.as_str(), &name].join(" ").trim_start().to_owned(),
+            Err(error) => writer.warnings.push(format!("the latest snapshot could not be set aside: {error}")),
         }
-        Ok(())
     }
 
     pub(in crate::vault) fn segment_bytes(&self, segment: SegmentName) -> Result<Vec<u8>> {
@@ -452,7 +453,7 @@ impl<'a> Survey<'a> {
         });
         let unpublished = after(record.map(|record| record.head)) as u64;
         let kept = after(good.head) as u64;
-        let missing = published.filter(|_| !self.is_uncounted).map(|count| (count + unpublished).max(kept));
+        let missing = published.filter(|_| !self.is_uncounted).map(|count| count.saturating_add(unpublished).max(kept));
         let mut first = match std::mem::replace(&mut self.first, FirstLine::Unseen) {
             FirstLine::Unseen => None,
             FirstLine::Damaged(line) => salvage::id_between(&line, good.head, None),

@@ -308,7 +308,7 @@ fn an_event_that_is_not_there_is_answered_with_what_would_be_right() {
     let hive = busy();
     let newest = hive.events()[4]["event_id"].as_str().unwrap().to_owned();
     for (reference, sum) in [
-        ("T-0001", "'T-0001' is a task, not an event; list its events with hf-log --subject T-0001".to_owned()),
+        ("T-0001", "'T-0001' names task:t, not an event; list its events with hf-log --subject T-0001".to_owned()),
         ("01ZZ", format!("no event '01ZZ' in the log or in quarantine; the newest event is {newest}")),
         ("", format!("no event '' in the log or in quarantine; the newest event is {newest}")),
         ("../x", format!("no event '../x' in the log or in quarantine; the newest event is {newest}")),
