@@ -139,7 +139,7 @@ struct AcceptedOptions {
 const ACCEPTED: &[(&str, &[&str], &str)] = &[
     ("hf-activity", &[], "agent works"),
     ("hf-append", &[], "actor"),
-    ("hf-artifact", &["put", "validate", "invalidate"], "actor"),
+    ("hf-artifact", &["put", "declare", "validate", "invalidate"], "actor"),
     ("hf-branch", &[], "agent"),
     ("hf-checkpoint", &[], "agent works"),
     ("hf-constraint", &["apply", "remove"], "actor"),
@@ -159,7 +159,7 @@ const ACCEPTED: &[(&str, &[&str], &str)] = &[
     ("hf-watchdog", &[], "works"),
     (
         "hf-task",
-        &["propose", "ready", "claim", "assign", "start", "heartbeat", "succeed", "fail", "abort"],
+        &["propose", "ready", "claim", "assign", "start", "heartbeat", "succeed", "fail", "abort", "archive"],
         "actor project",
     ),
 ];
