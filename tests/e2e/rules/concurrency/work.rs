@@ -5,7 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use hiveforge::machine::Phase;
-use hiveforge::op::artifact::{self, GetRequest, InvalidateRequest, PutRequest, ValidateRequest};
+use hiveforge::op::artifact::{
+    self, DeclareRequest, GetRequest, InvalidateRequest, PutRequest, RepairRequest, ValidateRequest,
+};
 use hiveforge::op::branch::{
     self, BranchesRequest, CompleteBranchRequest, CreateRequest, InboxRequest, Interruptible, LeavingNote, NoteRequest,
     ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
@@ -20,8 +22,8 @@ use hiveforge::op::require::{
 };
 use hiveforge::op::review::{self, FailsRequest, PromptRequest, RecordReviewRequest, RunReviewRequest};
 use hiveforge::op::task::{
-    self, AbortRequest, AssignRequest, EndTaskRequest, ExplainRequest, FailRequest, HeartbeatRequest, ModelCall,
-    ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TaskEnd,
+    self, AbortRequest, ArchiveTaskRequest, AssignRequest, EndTaskRequest, ExplainRequest, FailRequest,
+    HeartbeatRequest, ModelCall, ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TaskEnd,
 };
 use hiveforge::policy::approval::Question;
 
@@ -67,7 +69,9 @@ pub(super) fn tasks(hand: &Hand, round: usize) {
         .unwrap(),
     );
     let reference = hand.task("given up");
-    hand.told(&task::abort(&hand.person, AbortRequest { reference, ..Default::default() }).unwrap());
+    let aborted = hand.told(&task::abort(&hand.person, AbortRequest { reference, ..Default::default() }).unwrap());
+    let archive = ArchiveTaskRequest { reference: aborted, key: None };
+    hand.told(&task::archive(&hand.person, archive).unwrap());
 }
 
 pub(super) fn requirement(hand: &Hand, title: String) -> String {
@@ -242,6 +246,10 @@ pub(super) fn artifacts(hand: &Hand, round: usize) {
     let shared = format!("shared {round}");
     let done = artifact::put(ctx, PutRequest::default(), &mut shared.as_bytes()).unwrap().recorded;
     hand.told(&done);
+    let declare = DeclareRequest { name: "notes.txt".to_owned(), ..Default::default() };
+    let declared = hand.told(&artifact::declare(ctx, declare).unwrap());
+    hand.told(&put(PutRequest { declared: Some(declared.clone()), ..Default::default() }));
+    assert!(artifact::repair(ctx, RepairRequest { reference: declared }).unwrap().findings.is_empty());
     let task = hand.task("made");
     let bad = hand.text("bad", round);
     let request = PutRequest { task: Some(task), ..Default::default() };
