@@ -230,7 +230,7 @@ fn sets(hook: Setting, event: &Event) -> Option<bool> {
 }
 
 /// The next event of interest to a hook.
-struct Found {
+struct NextEvent {
     event: Option<Event>,
     /// The last event that was read.
     through: Ulid,
@@ -239,8 +239,8 @@ struct Found {
 }
 
 /// Finds the next event after this one that is of interest to a hook. What happened while it was not set is not.
-fn find_next(log: &dyn Log, hook: Setting, after: Ulid) -> Result<Found> {
-    let (mut found, mut is_on) = (Found { event: None, through: after, read: 0 }, true);
+fn find_next(log: &dyn Log, hook: Setting, after: Ulid) -> Result<NextEvent> {
+    let (mut found, mut is_on) = (NextEvent { event: None, through: after, read: 0 }, true);
     log.read_from(after, &mut |event| {
         if event.id <= after {
             return Ok(ControlFlow::Continue(()));

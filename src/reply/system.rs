@@ -16,10 +16,9 @@ impl Replies for InitOutcome {
                 .with(Key::Hash, first.hash)
                 .with_some(Key::VaultId, first.payload["vault_id"].as_str()),
         };
-        reply.with(Key::Hive, self.hive.as_str()).with(Key::Vault, self.vault.display().to_string()).with(
-            Key::Advice,
-            format!("let a watchdog run: {WATCHDOG_LOOP}, or see hf-watchdog(1) for cron and systemd"),
-        )
+        let reply = reply.with(Key::Hive, self.hive.as_str()).with(Key::Vault, self.vault.display().to_string());
+        let advice = format!("let a watchdog run: {WATCHDOG_LOOP}, or see hf-watchdog(1) for cron and systemd");
+        reply.with_texts(Key::Advice, self.created.is_some().then_some(advice))
     }
 }
 

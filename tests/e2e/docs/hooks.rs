@@ -140,8 +140,8 @@ fn t2_the_notify_script_sends_one_line_for_every_hook() {
         ("hooks.on_decision", "Bees: DEC-0001 needs an answer: Build REQ-0001, Login?; hf-decide show DEC-0001\n"),
         (
             "hooks.on_escalation",
-            "Bees: T-0001 needs an operator: Form (auth); hf-task explain T-0001\n\
-             Bees: agent main needs an operator (INACTIVE for 662 s; recovery attempts failed: 1); hf-status\n",
+            "Bees: T-0001 needs an operator: Form (auth); hf-decide show ESC-0001\n\
+             Bees: agent main needs an operator (INACTIVE for 662 s; recovery attempts failed: 1); hf-decide show ESC-0002\n",
         ),
         (
             "hooks.on_done",
@@ -150,7 +150,7 @@ fn t2_the_notify_script_sends_one_line_for_every_hook() {
         ),
         (
             "watchdog.hooks.on_giving_up",
-            "Bees: agent main cannot be woken (INACTIVE for 662 s; recovery attempts failed: 1); hf-status\n",
+            "Bees: agent main cannot be woken (INACTIVE for 662 s; recovery attempts failed: 1); hf-decide show ESC-0002\n",
         ),
         ("watchdog.hooks.on_warning", "main WARNING: INACTIVE for 301 s\n"),
         ("watchdog.hooks.on_anomaly", "main ANOMALY: INACTIVE for 601 s\n"),

@@ -5,6 +5,7 @@ mod completion;
 mod corpus;
 mod embedding;
 mod example_vault;
+mod examples;
 mod hooks;
 mod json;
 pub mod layers;

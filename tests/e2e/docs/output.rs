@@ -144,7 +144,7 @@ fn no_value_can_add_or_hide_a_line() {
         assert_eq!(reply.all("EXIT").len(), 1);
     }
     let made = hive.run("init", &[SLY]).expect_exit(0);
-    assert_eq!(made.stdout.lines().count(), 9);
+    assert_eq!(made.stdout.lines().count(), 10);
     assert!(!is_sly(&made.stdout));
     for args in [&["--json"][..], &["--json", "--subject", "a\u{2028}b"], &["--json", "--since", SLY]] {
         let reply = hive.run("log", args);
