@@ -51,6 +51,15 @@ fn mask_table(line: &str) -> String {
     columns.map(masked).collect::<Vec<_>>().join("  ")
 }
 
+/// A line without the number of seconds in `age=12` and `age_seconds=12`.
+fn mask_age(line: &str) -> String {
+    let word = |word: &str| match word.split_once('=') {
+        Some((key @ ("age" | "age_seconds"), _)) => format!("{key}=<seconds>"),
+        _ => word.to_owned(),
+    };
+    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// What differs from day to day and folder to folder.
 fn comparable(text: &str) -> String {
     let masked = mask_times(&mask(text));
@@ -59,7 +68,7 @@ fn comparable(text: &str) -> String {
         _ if is_table => mask_table(line),
         Some(("VAULT", _)) => "VAULT:<path>".to_owned(),
         Some(("UPTIME_SECONDS", _)) => "UPTIME_SECONDS:<seconds>".to_owned(),
-        _ => line.to_owned(),
+        _ => mask_age(line),
     });
     lines.collect::<Vec<_>>().join("\n")
 }
