@@ -199,7 +199,9 @@ impl Reactor<'_> {
         }
         let others = approval::decisions(self.state, question, target, OPEN);
         for other in others.into_iter().filter(|other| other.subject != answered.subject) {
-            self.record(Kind::DecisionSuperseded, other.subject, json!({"by": answered.subject.id()}));
+            if self.is_older(&other) {
+                self.record(Kind::DecisionSuperseded, other.subject, json!({"by": answered.subject.id()}));
+            }
         }
     }
 
@@ -256,11 +258,16 @@ impl Reactor<'_> {
         }
         let name = self.entity(about).map_or_else(|| about.to_string(), |entity| entity.spoken_name());
         for escalation in self.state.made_for(about, EntityType::Escalation) {
-            let is_open = matches!(escalation.phase, Phase::Open | Phase::Acknowledged);
+            let is_open = matches!(escalation.phase, Phase::Open | Phase::Acknowledged) && self.is_older(&escalation);
             if is_open && (code.is_none() || escalation.as_escalation().code() == code) {
                 self.record(Kind::EscalationClosed, escalation.subject, json!({"reason": format!("{name} {how}")}));
             }
         }
+    }
+
+    /// Whether an entity existed before the cause. When the audit asks again, there may be newer ones.
+    fn is_older(&self, entity: &Entity) -> bool {
+        entity.first_event < self.cause.id
     }
 
     fn anomaly_cleared(&mut self) {
@@ -290,10 +297,9 @@ impl Reactor<'_> {
         for task in self.state.made_for(&requirement, EntityType::Task) {
             let is_open = machine::step(EntityType::Task, task.phase, Kind::TaskAborted).is_some();
             if is_open {
-                self.record(Kind::TaskAborted, task.subject, json!({"reason": format!("{name} {how}")}));
-            } else {
-                self.resolve(&task.subject, None, &format!("belongs to {name}, which {how}"));
+                self.record(Kind::TaskAborted, task.subject.clone(), json!({"reason": format!("{name} {how}")}));
             }
+            self.resolve(&task.subject, None, &format!("belongs to {name}, which {how}"));
         }
         self.resolve(&requirement, None, &how);
     }
@@ -568,7 +574,7 @@ impl Reactor<'_> {
         if self.is_current() {
             for phase in [Phase::Open, Phase::Acknowledged] {
                 for escalation in self.state.in_phase(EntityType::Escalation, phase, AFFECTED_TASKS_MAX) {
-                    if project::project_of(&escalation).as_ref() == Some(&self.subject) {
+                    if project::project_of(&escalation).as_ref() == Some(&self.subject) && self.is_older(&escalation) {
                         let why = format!("project {} was archived", self.subject.id());
                         self.record(Kind::EscalationClosed, escalation.subject, json!({"reason": why}));
                     }

@@ -1,5 +1,6 @@
 //! Cascades: what follows from one request goes on in further batches where it is too much for one.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
@@ -45,9 +46,13 @@ fn a_requirement_with_more_tasks_than_fit_in_a_batch_can_be_approved() {
     let events = hive.events();
     let of = |event: &Value| event["batch"]["of"].as_u64().unwrap_or(1) as usize;
     let approved = events.iter().find(|event| event["event_type"] == "RequirementApproved").unwrap();
+    let proposed = events.iter().filter(|event| event["event_type"] == "TaskProposed");
+    let proposed: BTreeMap<&str, &Value> =
+        proposed.map(|event| (event["subject"].as_str().unwrap(), &event["event_id"])).collect();
     for event in events.iter().filter(|event| event["event_type"] == "TaskReady") {
         assert!(of(event) <= BATCH);
-        assert_eq!(event["parents"][0], approved["event_id"]);
+        let own = proposed[event["subject"].as_str().unwrap()];
+        assert_eq!(event["parents"], json!([own, approved["event_id"]]));
     }
     keeps_the_rules(&hive);
 }

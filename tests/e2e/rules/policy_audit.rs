@@ -56,7 +56,8 @@ fn a_log_written_by_the_commands_keeps_the_rules() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
-         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n\
+         STANDING:stopped 2026-01-31T12:00:00Z - by=user:jo fire\n"
     );
 }
 
@@ -224,6 +225,21 @@ fn approving_something_reanalyzed_in_the_same_batch_has_no_effect() {
         json!({"event_type": "RequirementAnalyzed", "subject": "requirement:r", "payload": {}}),
     ]);
     hive.run("verify", &["--policy"]).expect_exit(0);
+}
+
+#[test]
+fn what_is_escalated_after_a_success_in_the_same_batch_stays_open() {
+    let hive = TestVault::new();
+    hive.append("TaskProposed", "task:t", json!({"title": "x"}));
+    hive.started("task:t", "run:r");
+    hive.batch(&[
+        json!({"event_type": "EscalationRequired", "subject": "task:t", "payload": {"reason": "before"}}),
+        json!({"event_type": "TaskSucceeded", "subject": "task:t", "payload": {}}),
+        json!({"event_type": "EscalationRequired", "subject": "task:t", "payload": {"reason": "after"}}),
+    ]);
+    hive.run("verify", &["--policy"]).expect_exit(0);
+    let open = hive.run("decide", &["list", "--escalations", "--open"]).expect_exit(0);
+    assert!(open.get("ENTITY").ends_with(" Open after"), "{open:#?}");
 }
 
 /// An event of the toolkit itself.

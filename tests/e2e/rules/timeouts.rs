@@ -19,12 +19,17 @@ fn told(hive: &TestVault, reply: &Reply) -> String {
     reply.masked(hive).replace(&format!("TICK_MS:{}\n", reply.get("TICK_MS")), "TICK_MS:<n>\n")
 }
 
-/// T-0001, running, assigned by the settings: it has neither a holder nor a lease.
+/// T-0001, running, assigned by an operator: it has neither a holder nor a lease.
 fn supervised(settings: &str) -> TestVault {
-    let hive = governed(&format!("auto_assign: true\n  {settings}\n{TASKS_ALONE}"));
+    let hive = governed(&format!("{settings}\n{TASKS_ALONE}"));
     ok(&hive, "hf-task propose Form");
-    ok(&hive, "hf-task start T-0001 --actor agent:a");
+    assigned_and_started(&hive);
     hive
+}
+
+fn assigned_and_started(hive: &TestVault) {
+    ok(hive, "hf-append TaskAssigned --subject T-0001");
+    ok(hive, "hf-task start T-0001 --actor agent:a");
 }
 
 #[test]
@@ -76,13 +81,13 @@ fn a_silent_run_is_retried_until_its_retries_are_used_up() {
     assert_eq!(
         told(&hive, &reply),
         format!(
-            "{head} 5 actions\n{anomaly}DID:RunTimedOut run:<ulid>\nDID:TaskFailed task:<ulid>\n\
-             DID:TaskRetrying task:<ulid>\nDID:TaskReady task:<ulid>\nDID:TaskAssigned task:<ulid>\nTICK_MS:<n>\n"
+            "{head} 4 actions\n{anomaly}DID:RunTimedOut run:<ulid>\nDID:TaskFailed task:<ulid>\n\
+             DID:TaskRetrying task:<ulid>\nDID:TaskReady task:<ulid>\nTICK_MS:<n>\n"
         )
     );
     hive.run_next(&reply).expect_exit(0);
     assert_eq!(ok(&hive, "hf-watchdog").get("STATUS"), "HEALTHY", "what was found is dealt with");
-    ok(&hive, "hf-task start T-0001 --actor agent:a");
+    assigned_and_started(&hive);
     hive.at("2026-01-31T12:10:00Z");
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
     assert_eq!(did(&reply), ["RunTimedOut", "TaskFailed", "TaskAborted", "EscalationRequired"]);
@@ -118,7 +123,11 @@ fn a_claimed_run_times_out_after_its_lease() {
             assert!(reply.get("ANOMALY").starts_with("LEASE_EXPIRED run:"), "{reply:#?}");
             // Anyone may try again: the silent agent does not keep it.
             let task = ok(&hive, "hf-task explain T-0001");
-            let because = ["T-0001 has been Ready since 2026-01-31T12:15:01Z", "T-0001 has not been claimed"];
+            let because = [
+                "T-0001 has been Ready since 2026-01-31T12:15:01Z",
+                "T-0001 has not been claimed",
+                "an earlier attempt failed (transient): timeout; retried once",
+            ];
             assert_eq!(task.all("BECAUSE"), because);
         }
         keeps_the_rules(&hive);
@@ -211,8 +220,10 @@ fn an_unanswered_decision_is_escalated_and_can_still_be_answered() {
          ANOMALY:APPROVAL_OVERDUE decision:<ulid> error 86401\n\
          ADVICE:an operator should decide: hf-decide list --open\nDID:ApprovalTimedOut decision:<ulid>\nTICK_MS:<n>\n"
     );
-    let status = hive.run_next(&reply).expect_exit(0);
-    assert_eq!(status.get("PROBLEM"), "2026-02-01T12:00:01Z DEC-0001 was not decided in time");
+    let status = hive.run_next(&reply).expect_exit(1);
+    let problem =
+        "2026-02-01T12:00:00Z age=1 overdue_decision DEC-0001 Build REQ-0001, Login? do=hf-decide show DEC-0001";
+    assert_eq!(status.get("PROBLEM"), problem);
     assert_eq!((state(&hive, "DEC-0001"), status.get("PENDING_APPROVALS")), ("Escalated".to_owned(), "1"));
     assert_eq!(ok(&hive, "hf-decide list --open").get("COUNT"), "1");
     ok(&hive, "hf-watchdog");
@@ -285,9 +296,11 @@ fn blocked() -> TestVault {
 fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
     let hive = blocked();
     assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Blocked".to_owned(), "Proposed".to_owned()));
+    let status = sh(&hive, "hf-status").expect_exit(1);
+    let asked = "DEC-0002 Reworked too often. Continue with REQ-0001, Login?";
     assert_eq!(
-        ok(&hive, "hf-status").get("PROBLEM"),
-        "2026-01-31T12:00:00Z REQ-0001 is Blocked: it failed verification too many times"
+        status.get("PROBLEM"),
+        format!("2026-01-31T12:00:00Z age=0 decision {asked} do=hf-decide show DEC-0002")
     );
     refuses(&hive, "hf-task claim T-0004", 3, "T-0004 cannot start: requirement REQ-0001 is Blocked, not Approved");
     let explained = ok(&hive, "hf-task explain T-0004");
@@ -309,14 +322,15 @@ fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
 }
 
 #[test]
-fn a_requirement_stays_blocked_after_a_rejection_and_can_be_asked_about_again() {
+fn a_blocked_requirement_ends_with_its_tasks_if_it_is_rejected() {
     let hive = blocked();
     ok(&hive, "hf-decide reject DEC-0002 --reason enough");
-    assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Blocked".to_owned(), "Proposed".to_owned()));
-    keeps_the_rules(&hive);
-    ok(&hive, "hf-decide request --kind requirement_approval --target REQ-0001 --summary Really?");
-    ok(&hive, "hf-decide approve DEC-0003");
-    assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Approved".to_owned(), "Ready".to_owned()));
+    assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Rejected".to_owned(), "Aborted".to_owned()));
+    let explained = ok(&hive, "hf-task explain T-0004");
+    assert_eq!(explained.get("BECAUSE"), "T-0004 was aborted at 2026-01-31T12:00:00Z: REQ-0001 was rejected: enough");
+    // That is final.
+    let again = "hf-decide request --kind requirement_approval --target REQ-0001 --summary Really?";
+    refuses(&hive, again, 3, "is Rejected; there is nothing to decide");
     keeps_the_rules(&hive);
 }
 

@@ -100,6 +100,7 @@ pub(super) fn projects(hand: &Hand, round: usize) {
     let found = project::check(ctx).unwrap();
     assert!(found.differences.is_empty(), "{:?}", found.differences);
     op::status(ctx).unwrap();
+    assert_eq!(op::standing(ctx).unwrap(), None);
     assert!(!op::metrics(ctx).unwrap().metrics.is_empty());
 }
 

@@ -13,7 +13,7 @@ use hiveforge::op::branch::{
     ReadRequest, RecallRequest, ResumeBranchRequest, SuspendRequest, TellRequest,
 };
 use hiveforge::op::constraint::{self, ApplyRequest, RemoveRequest};
-use hiveforge::op::decide::{self, DecisionRequest, RejectDecisionRequest};
+use hiveforge::op::decide::{self, AcknowledgeRequest, DecisionRequest, RejectDecisionRequest};
 use hiveforge::op::document::{self, AddRequest, ResolveRequest};
 use hiveforge::op::mission::{self, EndMissionRequest, RoundRequest, SetRequest, StartMissionRequest};
 use hiveforge::op::require::{
@@ -25,7 +25,9 @@ use hiveforge::op::task::{
     self, AbortRequest, ArchiveTaskRequest, AssignRequest, EndTaskRequest, ExplainRequest, FailRequest,
     HeartbeatRequest, ModelCall, ProposeTaskRequest, ReadyRequest, StartTaskRequest, SucceedRequest, TaskEnd,
 };
+use hiveforge::op::{self, AppendRequest, Mode, NewEvent};
 use hiveforge::policy::approval::Question;
+use serde_json::json;
 
 use super::{Hand, approved, contended, decision};
 
@@ -124,6 +126,13 @@ pub(super) fn decisions(hand: &Hand, round: usize) {
     let asked = task::propose(&hand.person, request).unwrap();
     let other = hand.told(&asked);
     approved(hand, decision(&asked));
+    let payload = json!({"reason": "which one?"}).as_object().unwrap().clone();
+    let (event_type, subject) = ("EscalationRequired".to_owned(), Some(other.clone()));
+    let event = NewEvent { event_type, subject, payload, ..Default::default() };
+    let raised = op::append(&hand.agent, AppendRequest { event, mode: Mode::Write }).unwrap();
+    hand.told(&raised);
+    let (reference, reason) = (format!("escalation:{}", raised.asked.id), "this one".to_owned());
+    hand.told(&decide::acknowledge(&hand.person, AcknowledgeRequest { reference, reason, key: None }).unwrap());
     // What was said no to is over, what was said yes to is not asked again.
     for target in [target, other] {
         let (question, summary) = (Question::Destructive, hand.text("may it", round));

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::judge::ENDED;
 use super::legal_steps::Rules;
 use super::{Follows, Model, RETRIES, RETURNS, Step, entity_of, id_of, object};
 
@@ -73,11 +74,10 @@ impl Model {
         match cause.kind {
             "RequirementAnalyzed" => self.ask(subject, "Build", &mut follows),
             "OscillationDetected" => self.ask(subject, "Reworked too often. Continue with", &mut follows),
-            "RequirementRejected" | "RequirementSuperseded" => {
-                let about = self.with("decision", "target", subject);
-                let open = about.into_iter().filter(|d| ["Requested", "Escalated"].contains(&self.state(d)));
-                follows.extend(open.map(|d| ("DecisionSuperseded", Some(d), json!({}))));
+            "RequirementRejected" | "RequirementSuperseded" | "RequirementVerified" => {
+                self.end_requirement(rules, cause, &mut follows);
             }
+            "RequirementImplemented" => self.resolve(subject, "was implemented", &mut follows),
             "RequirementApproved" => {
                 self.with("task", "requirement_id", id_of(subject))
                     .iter()
@@ -86,9 +86,18 @@ impl Model {
             "DecisionApproved" | "DecisionRejected" => {
                 let target = self.text(subject, "target").unwrap().to_owned();
                 let id = json!({"decision_id": id_of(subject)});
+                // One answer is enough.
+                for other in self.open_questions(&target).into_iter().filter(|other| other != subject) {
+                    follows.push(("DecisionSuperseded", Some(other), json!({"by": id_of(subject)})));
+                }
+                let how = if cause.kind == "DecisionApproved" { "was approved" } else { "was rejected" };
+                self.resolve(subject, how, &mut follows);
                 let (kind, payload) = match (self.fact(subject, "change"), cause.kind) {
                     (None, "DecisionApproved") => ("RequirementApproved", id),
-                    (None, _) => ("RequirementRejected", json!({"reason": "rejected by an operator"})),
+                    (None, _) => {
+                        let by = format!("rejected by {}", cause.actor);
+                        ("RequirementRejected", json!({"reason": self.text(subject, "rationale").unwrap_or(&by)}))
+                    }
                     (Some(change), "DecisionApproved") => {
                         let mut members = object(change.clone());
                         let apply = members.remove("do") == Some(json!("apply"));
@@ -142,14 +151,22 @@ impl Model {
             }
             "TaskSucceeded" | "TaskAborted" => {
                 match cause.kind {
-                    "TaskSucceeded" => self.end_run(subject, "RunFinished", json!({"success": true}), &mut follows),
-                    _ => self.end_run(subject, "RunCrashed", json!({"reason": "aborted"}), &mut follows),
+                    "TaskSucceeded" => {
+                        self.end_run(subject, "RunFinished", json!({"success": true}), &mut follows);
+                        self.resolve(subject, "succeeded", &mut follows);
+                        let how = format!("was done by {}", self.reference(subject).unwrap());
+                        let mut before = self.other(subject, "rework_of", "task");
+                        while let Some(task) = before {
+                            self.resolve(&task, &how, &mut follows);
+                            before = self.other(&task, "rework_of", "task");
+                        }
+                    }
+                    _ => {
+                        let why = cause.payload.get("reason").cloned().unwrap_or(json!("aborted"));
+                        self.end_run(subject, "RunCrashed", json!({"reason": why}), &mut follows);
+                    }
                 }
-                let done = |r: &String| self.count(r, "tasks_open") == 0 && self.count(r, "tasks_succeeded") > 0;
-                let requirement = self.other(subject, "requirement_id", "requirement");
-                if let Some(requirement) = requirement.filter(|r| self.state(r) == "Approved" && done(r)) {
-                    follows.push(("RequirementImplemented", Some(requirement), json!({})));
-                }
+                self.finish_requirement(subject, &mut follows);
                 self.end_task_branches(subject, &mut follows);
             }
             "TaskAssigned" => self.begin_task_branch(subject, cause, &mut follows),
@@ -168,6 +185,69 @@ impl Model {
             _ => {}
         }
         follows
+    }
+
+    /// The open decisions about something.
+    fn open_questions(&self, target: &str) -> Vec<String> {
+        let about = self.with("decision", "target", target).into_iter();
+        about.filter(|decision| ["Requested", "Escalated"].contains(&self.state(decision))).collect()
+    }
+
+    /// The escalations about something that nothing has resolved yet.
+    fn unresolved(&self, about: &str) -> Vec<String> {
+        let raised = self.with("escalation", "about", about).into_iter();
+        raised.filter(|escalation| ["Open", "Acknowledged"].contains(&self.state(escalation))).collect()
+    }
+
+    fn resolve(&self, about: &str, how: &str, follows: &mut Follows) {
+        for escalation in self.unresolved(about) {
+            let reason = format!("{} {how}", self.reference(about).unwrap());
+            follows.push(("EscalationClosed", Some(escalation), json!({"reason": reason})));
+        }
+    }
+
+    /// A requirement that is over takes its open questions, tasks and escalations along.
+    fn end_requirement(&self, rules: &Rules, cause: &Step, follows: &mut Follows) {
+        let requirement = cause.subject.as_str();
+        let open = self.open_questions(requirement).into_iter();
+        follows.extend(open.map(|decision| ("DecisionSuperseded", Some(decision), json!({}))));
+        let how = match (cause.kind, cause.payload.get("reason").and_then(Value::as_str)) {
+            ("RequirementVerified", _) => "was verified".to_owned(),
+            ("RequirementSuperseded", _) => "was superseded".to_owned(),
+            (_, Some(why)) => format!("was rejected: {why}"),
+            (_, None) => "was rejected".to_owned(),
+        };
+        let name = self.reference(requirement).unwrap();
+        for task in self.with("task", "requirement_id", id_of(requirement)) {
+            let why = format!("{name} {how}");
+            if rules.contains_key(&("task", self.state(&task), "TaskAborted")) {
+                follows.push(("TaskAborted", Some(task.clone()), json!({"reason": why})));
+            }
+            self.resolve(&task, &format!("belongs to {name}, which {how}"), follows);
+        }
+        self.resolve(requirement, &how, follows);
+    }
+
+    /// What the end of a task means for its requirement: it is done, or somebody must know what is missing.
+    fn finish_requirement(&self, task: &str, follows: &mut Follows) {
+        let settled = |r: &String| self.state(r) == "Approved" && self.count(r, "tasks_open") == 0;
+        let Some(requirement) = self.other(task, "requirement_id", "requirement").filter(settled) else { return };
+        let (done, unmet) = (self.count(&requirement, "tasks_succeeded"), self.count(&requirement, "tasks_unmet"));
+        if done > 0 && unmet == 0 {
+            return follows.push(("RequirementImplemented", Some(requirement), json!({})));
+        }
+        if !self.unresolved(&requirement).is_empty() {
+            return;
+        }
+        let aborted = if unmet == 1 { "1 task was aborted".to_owned() } else { format!("{unmet} tasks were aborted") };
+        let name = self.reference(task).unwrap();
+        let last = match (self.state(task), self.text(task, "abort_reason")) {
+            ("Aborted", Some(why)) => format!(" ({name}: {why})"),
+            ("Aborted", None) => format!(" ({name})"),
+            _ => String::new(),
+        };
+        let reason = format!("not implemented: no task is open, and {aborted}{last}");
+        follows.push(("EscalationRequired", Some(requirement), json!({"reason": reason})));
     }
 
     pub(super) fn ask(&self, requirement: &str, question: &str, follows: &mut Follows) {
@@ -204,6 +284,11 @@ impl Model {
         if self.state(&task) == "Running" {
             let failed = json!({"error_class": "permanent", "reason": "rework", "escalate": false});
             follows.push(("TaskFailed", Some(task.clone()), failed));
+        }
+        // Nobody needs it again if its requirement is over.
+        let requirement = self.other(&task, "requirement_id", "requirement");
+        if requirement.is_some_and(|requirement| ENDED.contains(&self.state(&requirement))) {
+            return;
         }
         let mut again = Map::new();
         for name in ["title", "requirement_id"] {

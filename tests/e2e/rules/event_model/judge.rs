@@ -5,6 +5,19 @@ use serde_json::{Value, json};
 use super::legal_steps::Rules;
 use super::{Asked, Model, TASKS_AT_ONCE, Verdict, digest, entity_of};
 
+/// What only an operator may ask for.
+const OPERATORS: &[&str] = &[
+    "DecisionApproved",
+    "DecisionRejected",
+    "RequirementRejected",
+    "RequirementSuperseded",
+    "RequirementVerified",
+    "EscalationAcknowledged",
+];
+
+/// The states in which a requirement is over.
+pub(super) const ENDED: &[&str] = &["Rejected", "Superseded", "Verified"];
+
 impl Model {
     /// Whether a decision is about what its target still is.
     pub(super) fn fits(&self, decision: &str) -> bool {
@@ -13,6 +26,17 @@ impl Model {
             None => self.text(decision, "target").and_then(|target| self.text(target, "content")).map(str::to_owned),
         };
         now.as_deref() == self.text(decision, "target_hash")
+    }
+
+    /// Whether a task has ended, though it may have been put away since.
+    pub(super) fn has_ended(&self, task: &str) -> bool {
+        self.fact(task, "succeeded_at").is_some() || self.fact(task, "aborted_at").is_some()
+    }
+
+    /// The last of those that repeat a task.
+    pub(super) fn newest_rework(&self, task: &str) -> Option<String> {
+        let next = self.other(task, "reworked_by", "task")?;
+        Some(self.newest_rework(&next).unwrap_or(next))
     }
 
     /// Whether a task waits for nothing.
@@ -61,13 +85,12 @@ impl Model {
         }
         let (entity, from) = (entity_of(&asked.subject), self.state(&asked.subject));
         let legal = rules.contains_key(&(entity, from, asked.kind)) || asked.kind == "EscalationRequired";
-        let creates = rules.contains_key(&(entity, "-", asked.kind));
+        // What is escalated must exist, be it an escalation itself.
+        let creates = rules.contains_key(&(entity, "-", asked.kind)) && asked.kind != "EscalationRequired";
         if from == "-" && !creates {
             return Verdict::Unknown;
         }
-        if asked.agent.is_some()
-            && ["DecisionApproved", "DecisionRejected", "RequirementRejected"].contains(&asked.kind)
-        {
+        if asked.agent.is_some() && OPERATORS.contains(&asked.kind) {
             return Verdict::Refused;
         }
         if self.holds(rules, asked) {
@@ -75,7 +98,9 @@ impl Model {
         }
         let target = asked.payload.get("target").map(|target| target.as_str().unwrap().to_owned());
         let target = target.filter(|target| !target.starts_with("constraint:"));
-        let named = [asked.named("task_id", "task"), asked.named("requirement_id", "requirement"), target];
+        let linked = [("task_id", "task"), ("requirement_id", "requirement"), ("rework_of", "task")];
+        let linked = linked.map(|(member, entity)| asked.named(member, entity));
+        let named = linked.into_iter().chain([target]).collect::<Vec<_>>();
         if named.iter().flatten().any(|named| self.state(named) == "-") {
             return Verdict::Unknown;
         }
@@ -85,7 +110,8 @@ impl Model {
         }
         // Nobody can say that a time is over that is not; what is over is another test's (moments.rs).
         let early = ["ApprovalTimedOut", "ClaimExpired", "RunTimedOut"].contains(&asked.kind);
-        match self.may(asked) && legal && !early {
+        let reactors = ["RequirementImplemented", "EscalationClosed"].contains(&asked.kind);
+        match self.may(asked) && legal && !early && !reactors {
             true => Verdict::Recorded,
             false => Verdict::Refused,
         }
@@ -107,8 +133,17 @@ impl Model {
                 let target = asked.payload["target"].as_str().unwrap();
                 match asked.payload.contains_key("change") {
                     true => ["-", "Active"].contains(&self.state(target)),
-                    false => !["Rejected", "Superseded", "Verified"].contains(&self.state(target)),
+                    false => !ENDED.contains(&self.state(target)),
                 }
+            }
+            "TaskProposed" => {
+                let is_over = |r: String| ENDED.contains(&self.state(&r));
+                let reworked = asked.named("rework_of", "task");
+                let again = |task: String| {
+                    let newest = self.newest_rework(&task);
+                    self.has_ended(&task) && newest.is_none_or(|newest| self.fact(&newest, "aborted_at").is_some())
+                };
+                !asked.named("requirement_id", "requirement").is_some_and(is_over) && reworked.is_none_or(again)
             }
             "RequirementApproved" => {
                 self.with("decision", "target", subject).iter().any(|d| approved(d) && self.fits(d))

@@ -10,7 +10,8 @@ const RULES: &str = "
     requirement: Analyzed RequirementRejected Rejected
     requirement: Approved RequirementSuperseded Superseded
     requirement: Approved OscillationDetected Blocked RequirementApproved Approved
-    requirement: Implemented OscillationDetected Blocked
+    requirement: Implemented OscillationDetected Blocked RequirementRejected Rejected
+    requirement: Blocked RequirementSuperseded Superseded
     requirement: Implemented TaskProposed Approved
     requirement: Analyzed RequirementAnalyzed Analyzed
     decision: - DecisionRequested Requested DecisionApproved Approved DecisionSuperseded Superseded
@@ -42,10 +43,13 @@ const RULES: &str = "
     branch: Active ThreadAborted Suspended
     thread: - ThreadOpened Active ThreadCompleted Completed
     thread: Active ThreadAborted Aborted
+    escalation: - EscalationRequired Open EscalationAcknowledged Acknowledged EscalationClosed Closed
+    escalation: Open EscalationClosed Closed
 ";
 
 /// Steps that an event about something else makes.
-pub(super) const MOVED_ALONG: &[(&str, &str)] = &[("requirement", "TaskProposed"), ("task", "RunStarted")];
+pub(super) const MOVED_ALONG: &[(&str, &str)] =
+    &[("requirement", "TaskProposed"), ("task", "RunStarted"), ("escalation", "EscalationRequired")];
 
 /// (type, state, event) → state.
 pub(super) type Rules = BTreeMap<(&'static str, &'static str, &'static str), &'static str>;

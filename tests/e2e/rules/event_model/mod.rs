@@ -43,6 +43,7 @@ const FOLLOW: &[&str] = &[
     "ConstraintApplied",
     "DecisionRequested",
     "DecisionSuperseded",
+    "EscalationClosed",
     "EscalationRequired",
     "RequirementApproved",
     "RequirementImplemented",
@@ -99,6 +100,10 @@ struct Model {
     /// Key → the request that it belongs to.
     keys: BTreeMap<String, Asked>,
     events: u64,
+    /// Subject → the id of the event that last changed its state.
+    changed_by: BTreeMap<String, String>,
+    /// Requirement or task → the number of the event that last approved or aborted it.
+    decided_at: BTreeMap<String, u64>,
     /// The time of the next event.
     now: String,
     /// How many events of each kind followed by themselves.
@@ -180,6 +185,7 @@ impl Model {
             "constraint" => "CON",
             "branch" => "BR",
             "thread" => "TH",
+            "escalation" => "ESC",
             _ => return None,
         };
         let place = self.made.get(entity_of(subject))?.iter().position(|made| made == subject)?;
@@ -187,7 +193,8 @@ impl Model {
     }
 }
 
-const ENTITIES: [&str; 8] = ["requirement", "decision", "task", "run", "artifact", "constraint", "branch", "thread"];
+const ENTITIES: [&str; 9] =
+    ["requirement", "decision", "task", "run", "artifact", "constraint", "branch", "thread", "escalation"];
 
 fn entity_of(subject: &str) -> &'static str {
     let name = subject.split(':').next().unwrap();
@@ -209,6 +216,7 @@ fn verdict(done: &hiveforge::base::Result<op::Recorded>) -> Verdict {
                 | Reason::NotDue
                 | Reason::NotHolder
                 | Reason::ClaimLost
+                | Reason::ReservedKind
                 | Reason::TooManyTasks,
             ) => Verdict::Refused,
             ErrorKind::NotFound => Verdict::Unknown,

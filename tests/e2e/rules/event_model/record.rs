@@ -34,7 +34,13 @@ impl Model {
         let mut at = 0;
         while at < unit.len() {
             let cause = unit[at].clone();
-            for (kind, subject, payload) in self.follow(rules, &cause.0) {
+            // Whatever follows continues what it is about, as that was then.
+            let follows = self.follow(rules, &cause.0).into_iter().map(|follow| {
+                let history = follow.1.as_ref().and_then(|subject| self.changed_by.get(subject)).cloned();
+                let parents = history.filter(|history| *history != cause.1).into_iter().chain([cause.1.clone()]);
+                (follow, parents.collect::<Vec<_>>())
+            });
+            for ((kind, subject, payload), parents) in follows.collect::<Vec<_>>() {
                 *self.followed.entry(kind).or_default() += 1;
                 let step = Step {
                     kind,
@@ -42,7 +48,7 @@ impl Model {
                     actor: "core:reactor".to_owned(),
                     payload: object(payload),
                 };
-                unit.push(self.record(rules, step, Some(&cause.1), &mut trial));
+                unit.push(self.record(rules, step, Some(parents), &mut trial));
             }
             at += 1;
         }
@@ -57,7 +63,7 @@ impl Model {
         &mut self,
         rules: &Rules,
         mut step: Step,
-        cause: Option<&str>,
+        parents: Option<Vec<String>>,
         trial: &mut Trial<'_>,
     ) -> (Step, String) {
         let mints = step.subject.is_empty();
@@ -85,25 +91,35 @@ impl Model {
                 assert_eq!(event["payload"], Value::Object(step.payload.clone()), "{event:#}");
                 let found = ["subject", "actor", "timestamp"].map(text);
                 assert_eq!(found, [&step.subject, &step.actor, &self.now].map(String::clone), "{event:#}");
-                if let Some(cause) = cause {
-                    assert_eq!(event["parents"], json!([cause]), "{event:#}");
+                if let Some(parents) = parents {
+                    assert_eq!(event["parents"], json!(parents), "{event:#}");
                 }
                 text("event_id")
             }
         };
-        self.fold(rules, &step);
+        self.fold(rules, &step, &id);
         (step, id)
     }
 
     /// What an event says, from nothing but the event.
-    pub(super) fn fold(&mut self, rules: &Rules, step: &Step) {
+    pub(super) fn fold(&mut self, rules: &Rules, step: &Step, id: &str) {
         self.events += 1;
         let (subject, linked) = (step.subject.clone(), |member: &str, entity: &str| {
             Some(format!("{entity}:{}", step.payload.get(member)?.as_str()?))
         });
         let from = self.state(&subject);
-        self.advance(rules, step, &subject);
+        match step.kind {
+            // It opens something, and moves nothing.
+            "EscalationRequired" => {
+                let opened = if id.is_empty() { format!("?{}", self.events) } else { id.to_owned() };
+                self.advance(rules, step, &format!("escalation:{opened}"), id);
+            }
+            _ => self.advance(rules, step, &subject, id),
+        }
         self.count_task(&subject, from);
+        if from == "-" && step.kind == "TaskProposed" {
+            self.mark_reworked(&subject);
+        }
         let moved = match step.kind {
             "RunStarted" => linked("task_id", "task"),
             "TaskProposed" => linked("requirement_id", "requirement"),
@@ -111,7 +127,7 @@ impl Model {
             _ => None,
         };
         if let Some(moved) = moved {
-            self.advance(rules, step, &moved);
+            self.advance(rules, step, &moved, id);
             if entity_of(&moved) == "branch" {
                 self.keep_root(step, &moved);
             }
@@ -126,7 +142,7 @@ impl Model {
         }
     }
 
-    pub(super) fn advance(&mut self, rules: &Rules, step: &Step, subject: &str) {
+    pub(super) fn advance(&mut self, rules: &Rules, step: &Step, subject: &str, id: &str) {
         let entity = entity_of(subject);
         let to = match (entity, step.kind) {
             ("agent", "AgentStarted") => "Active",
@@ -135,7 +151,14 @@ impl Model {
                 None => return,
             },
         };
+        if self.state(subject) != to {
+            self.changed_by.insert(subject.to_owned(), id.to_owned());
+        }
         self.set(subject, to);
+        match step.kind {
+            "RequirementApproved" | "TaskAborted" => drop(self.decided_at.insert(subject.to_owned(), self.events)),
+            _ => {}
+        }
         let (now, mut facts) = (json!(self.now), self.facts.remove(subject).unwrap_or_default());
         self.gather(&mut facts, entity, step, &now);
         self.facts.insert(subject.to_owned(), facts);
@@ -177,7 +200,11 @@ impl Model {
                 set(facts, "content", content(facts));
                 set(facts, "blocked_at", now.clone());
             }
-            ("requirement", "RequirementApproved") => set(facts, "returns", json!(0)),
+            ("requirement", "RequirementApproved") => {
+                set(facts, "returns", json!(0));
+                set(facts, "tasks_unmet", json!(0));
+            }
+            ("requirement", "RequirementRejected") => said(facts, &["reason"]),
             ("decision", "DecisionRequested") => {
                 said(facts, &["kind", "target", "summary", "options", "change", "target_hash"]);
                 set(facts, "requested_at", now.clone());
@@ -211,6 +238,22 @@ impl Model {
             ("task", "TaskAborted") => {
                 facts.extend(step.payload.get("reason").map(|reason| ("abort_reason".to_owned(), reason.clone())));
                 set(facts, "aborted_at", now.clone());
+                set(facts, "aborted_by", json!(step.actor));
+            }
+            ("escalation", "EscalationRequired") => {
+                said(facts, &["reason"]);
+                set(facts, "about", json!(step.subject));
+                set(facts, "raised_at", now.clone());
+                set(facts, "raised_by", json!(step.actor));
+            }
+            ("escalation", "EscalationAcknowledged") => {
+                set(facts, "acknowledged_because", step.payload["reason"].clone());
+                set(facts, "acknowledged_at", now.clone());
+                set(facts, "acknowledged_by", json!(step.actor));
+            }
+            ("escalation", "EscalationClosed") => {
+                set(facts, "closed_because", step.payload["reason"].clone());
+                set(facts, "closed_at", now.clone());
             }
             ("run", "RunStarted") => {
                 said(facts, &["task_id"]);
@@ -304,14 +347,31 @@ impl Model {
         let rework = self.fact(task, "rework_of").is_some();
         let returned = from == "-" && (self.state(&requirement) == "Implemented" || rework);
         let opened = if from == "-" { 1 } else { -1 };
+        let unmet = to == "Aborted" && self.fact(task, "reworked_by").is_none();
         let facts = self.facts.get_mut(&requirement).unwrap();
         for (name, more) in [
             ("tasks_open", opened),
             ("tasks_succeeded", i64::from(to == "Succeeded")),
+            ("tasks_unmet", i64::from(unmet)),
             ("returns", i64::from(returned)),
         ] {
             let count = facts.get(name).map_or(0, |n| n.as_i64().unwrap());
             facts.insert(name.to_owned(), json!(count + more));
+        }
+    }
+
+    /// Remembers which task repeats another, or the last of those that repeat it. Its end is then no longer missing
+    /// from its requirement, if it was counted there since the approval.
+    fn mark_reworked(&mut self, rework: &str) {
+        let Some(first) = self.other(rework, "rework_of", "task") else { return };
+        let last = self.newest_rework(&first).unwrap_or(first);
+        let facts = self.facts.get_mut(&last).unwrap();
+        facts.insert("reworked_by".to_owned(), json!(id_of(rework)));
+        let Some(requirement) = self.other(&last, "requirement_id", "requirement") else { return };
+        let (ended, approved) = (self.decided_at.get(&last), self.decided_at.get(&requirement));
+        if ended.is_some() && ended > approved {
+            let unmet = self.count(&requirement, "tasks_unmet") - 1;
+            self.facts.get_mut(&requirement).unwrap().insert("tasks_unmet".to_owned(), json!(unmet));
         }
     }
 

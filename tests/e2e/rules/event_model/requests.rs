@@ -21,11 +21,32 @@ const ENDS: &[&str] = &[
     "RunCrashed",
     "RunTimedOut",
     "ArtifactCorrupted",
+    "EscalationClosed",
 ];
 
 /// What the dice name, and how often: work takes more steps than wishes.
-const OFTEN: [&str; 10] =
-    ["requirement", "decision", "decision", "task", "task", "task", "run", "run", "artifact", "constraint"];
+const OFTEN: [&str; 20] = [
+    "requirement",
+    "requirement",
+    "decision",
+    "decision",
+    "decision",
+    "decision",
+    "task",
+    "task",
+    "task",
+    "task",
+    "task",
+    "task",
+    "run",
+    "run",
+    "run",
+    "run",
+    "artifact",
+    "artifact",
+    "constraint",
+    "escalation",
+];
 
 /// xorshift: the same steps for the same seed, everywhere.
 pub(super) struct Dice(pub(super) u64);
@@ -87,6 +108,7 @@ pub(super) fn payload(dice: &mut Dice, kind: &str, agent: Option<&str>) -> Value
         "RunFinished" if dice.one_in(2) => json!({"success": dice.one_in(2)}),
         "ArtifactDeclared" if !dice.one_in(4) => json!({"kind": "text", "task_id": task}),
         "ArtifactDeclared" => json!({"kind": "code"}),
+        "EscalationAcknowledged" | "EscalationClosed" => json!({"reason": "seen"}),
         "ArtifactMaterialized" => json!({"sha256": "x", "size_bytes": dice.roll(9)}),
         _ => json!({}),
     }
@@ -113,7 +135,7 @@ pub(super) fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut
     let legal: Vec<&str> = rules
         .keys()
         .filter(|rule| rule.0 == entity && !MOVED_ALONG.contains(&(rule.0, rule.2)))
-        .filter(|rule| (rule.1 == from && (!ENDS.contains(&rule.2) || dice.one_in(4))) || dice.one_in(40))
+        .filter(|rule| (rule.1 == from && (!ENDS.contains(&rule.2) || dice.one_in(8))) || dice.one_in(40))
         .map(|rule| rule.2)
         .collect();
     let kind = match legal.as_slice() {
@@ -143,6 +165,19 @@ pub(super) fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut
         .collect();
     if !fitting.is_empty() && !dice.one_in(5) {
         payload[member] = json!(id_of(fitting[dice.roll(fitting.len())]));
+    }
+    // Some work is repeated, for the same requirement.
+    if kind == "TaskProposed" && dice.one_in(5) {
+        let known =
+            model.made.get("task").into_iter().flatten().filter(|task| !task.contains('?') && **task != subject);
+        let ended: Vec<&String> = known.filter(|task| model.has_ended(task) || dice.one_in(50)).collect();
+        if !ended.is_empty() {
+            let again = *dice.pick(&ended);
+            payload["rework_of"] = json!(id_of(again));
+            if let Some(requirement) = model.text(again, "requirement_id") {
+                payload["requirement_id"] = json!(requirement);
+            }
+        }
     }
     // Mostly, the holder of a task starts it.
     let begins = payload.get("task_id").filter(|_| kind == "RunStarted").and_then(Value::as_str);

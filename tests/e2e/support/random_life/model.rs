@@ -225,6 +225,14 @@ impl World {
         self.decisions.values().any(|decision| decision.open && late(decision))
     }
 
+    /// The open decisions that were not answered in time, if that is recorded.
+    pub fn timed_out(&self) -> impl Iterator<Item = &str> {
+        let mut names: Vec<&str> = Vec::new();
+        names.extend(self.decisions.values().filter(|d| d.open && d.timed_out).map(|d| d.name.as_str()));
+        names.sort_unstable();
+        names.into_iter()
+    }
+
     /// The task with a short reference, its own or that of its newest run.
     pub fn task_called(&self, name: &str) -> Option<String> {
         let is_it = |(subject, task): &(&String, &Task)| {

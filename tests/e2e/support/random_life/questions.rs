@@ -4,10 +4,22 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::random_life::model::Late;
+use crate::support::random_life::model::{Late, time};
 use crate::support::random_life::place::{Caller, Expect, is_asked_for, rows, shown};
 
 use super::{AGENTS, Life, PROJECTS, TAKER};
+
+/// The rule that a problem of hf-status is about, of those that this model covers.
+fn code_of(kind: &str, what: &str) -> Option<&'static str> {
+    match (kind, what.split_whitespace().next()?) {
+        ("overdue_decision", _) => Some("APPROVAL_OVERDUE"),
+        ("overdue", "lease") => Some("LEASE_EXPIRED"),
+        ("overdue", "session") => Some("SESSION_EXPIRED"),
+        ("overdue", "run") if what.contains(" exceeded its time limit at ") => Some("RUN_OVERTIME"),
+        ("overdue", _) => panic!("an unknown sort of overdue: {what}"),
+        _ => None,
+    }
+}
 
 impl Life {
     pub(super) fn ask(&mut self) {
@@ -39,21 +51,41 @@ impl Life {
         }
         let checked = self.named(&check["anomalies"]);
         self.compare("hf-watchdog --check", &checked, late);
-        let problems = match &status["problems"] {
-            Value::Null => &status["problem"],
-            all => all,
-        };
-        let told = self.named(problems);
-        let rows = rows(problems).len() as u64;
-        // If hf-status lists all problems, all are compared; otherwise only those it lists, and the count.
-        if status["problem_count"].as_u64().is_none_or(|count| count == rows) {
-            self.compare("hf-status", &told, late);
-        } else if !told.is_subset(&checked) {
-            self.complain(format!("hf-status names {told:?}, hf-watchdog --check {checked:?}"));
-        } else if status["problem_count"].as_u64() < Some(checked.len() as u64) {
-            self.complain(format!("hf-status counts {}, hf-watchdog --check {checked:?}", status["problem_count"]));
-        }
+        self.compare_status(&status, late);
         checked.iter().filter_map(|(_, name)| self.world().task_called(name)).collect()
+    }
+
+    /// Compares what hf-status reports as late with what is late: everything, and since when.
+    fn compare_status(&mut self, status: &Value, late: &[Late]) {
+        let problems = rows(&status["problems"]);
+        if status["problem_count"].as_u64() != Some(problems.len() as u64) {
+            self.complain(format!("hf-status counts {} and lists {}", status["problem_count"], problems.len()));
+        }
+        let (mut told, mut answerless, mut wrong) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        for problem in problems {
+            let [kind, subject, what] =
+                ["kind", "subject", "what"].map(|member| problem[member].as_str().unwrap_or(""));
+            if kind == "overdue_decision" && self.world().timed_out().any(|name| name == subject) {
+                answerless.insert(subject.to_owned());
+                continue;
+            }
+            let Some(code) = code_of(kind, what) else { continue };
+            // A run is listed by its task.
+            let its =
+                |late: &&Late| late.task.as_ref().map_or(late.name.as_str(), |task| self.world().name(task)) == subject;
+            let found = late.iter().find(its);
+            let since = problem["since"].as_str().unwrap_or_default();
+            let due = found.and_then(|late| late.rules.get(code)).map(|due| time(*due));
+            if due.as_deref().is_some_and(|due| due != since) && !found.is_some_and(|late| late.doubtful) {
+                wrong.push(format!("hf-status: {subject} {what}, since {since}, not {due:?}"));
+            }
+            told.insert((code.to_owned(), found.map_or(subject, |late| &late.name).to_owned()));
+        }
+        if !self.world().timed_out().eq(answerless.iter().map(String::as_str)) {
+            wrong.push(format!("hf-status lists {answerless:?} as not answered in time"));
+        }
+        wrong.into_iter().for_each(|what| self.complain(what));
+        self.compare("hf-status", &told, late);
     }
 
     /// The codes and short references in a list of findings, for the rules that this model covers.
