@@ -181,8 +181,8 @@ impl Vault {
     /// Removes what processes that died have left. The caller holds the vault's lock, so that `is_recorded` stays true.
     pub fn sweep_incoming(&self, is_recorded: &dyn Fn(&str) -> bool) -> Result<()> {
         let Some(incoming) = self.incoming()? else { return Ok(()) };
-        for (id, is_dir) in incoming.list()? {
-            let Some(dir) = incoming.dir(&id)?.filter(|_| is_dir) else { continue };
+        for (id, _) in incoming.list()?.into_iter().filter(|(_, is_dir)| *is_dir) {
+            let Some(dir) = incoming.dir(&id)? else { continue };
             if !dir.try_lock()? {
                 continue;
             }

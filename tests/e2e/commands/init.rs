@@ -12,7 +12,8 @@ fn init_makes_a_private_vault_with_its_first_event() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:INITIALIZED\nNEXT:NONE\nSUM:created a new vault with its first event\n\
-         EVENT_ID:<ulid>\nHASH:sha256:<digest>\nVAULT_ID:<random>\nHIVE:hive\nVAULT:<dir>/Vault\n"
+         EVENT_ID:<ulid>\nHASH:sha256:<digest>\nVAULT_ID:<random>\nHIVE:hive\nVAULT:<dir>/Vault\n\
+         ADVICE:let a watchdog run: hf-watchdog --every 60, or see hf-watchdog(1) for cron and systemd\n"
     );
     assert_eq!(reply.stderr, "");
     for (path, _) in hive.contents() {
@@ -38,7 +39,7 @@ fn a_second_init_changes_nothing() {
 fn init_accepts_the_vault_path_and_creates_missing_parents() {
     let hive = TestVault::empty();
     let reply = hive.run("init", &["deep/er/hive"]).expect_exit(0);
-    assert_eq!(reply.masked(&hive).lines().last(), Some("VAULT:<dir>/deep/er/hive"));
+    assert!(reply.masked(&hive).lines().any(|line| line == "VAULT:<dir>/deep/er/hive"));
     hive.run("verify", &["--vault", "deep/er/hive"]).expect_exit(0);
     assert!(!hive.vault().exists());
 }
@@ -124,7 +125,7 @@ fn a_second_init_leaves_a_torn_tail_alone() {
 fn init_takes_the_vault_option_instead_of_its_argument() {
     let hive = TestVault::empty();
     let reply = hive.run("init", &["--vault", "there"]).expect_exit(0);
-    assert_eq!(reply.masked(&hive).lines().last(), Some("VAULT:<dir>/there"));
+    assert!(reply.masked(&hive).lines().any(|line| line == "VAULT:<dir>/there"));
     assert!(!hive.vault().exists());
     assert_eq!(hive.run("init", &["here", "--vault", "there"]).expect_exit(2).get("STATUS"), "USAGE");
     assert!(!hive.dir().join("here").exists());

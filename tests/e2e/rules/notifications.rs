@@ -108,7 +108,7 @@ fn t2_a_hook_is_told_of_every_escalation() {
     assert_eq!(
         report,
         "EVENT:EscalationRequired\nHIVE:Bees\nSUBJECT:task:<ulid>\nREF:T-0001\nSTATUS:Aborted\n\
-         SUM:T-0001 needs an operator: Form (auth)\nWHEN:2026-01-31T12:00:00Z\nDO:hf-task explain T-0001\n"
+         SUM:T-0001 needs an operator: Form (auth)\nWHEN:2026-01-31T12:00:00Z\nDO:hf-decide show ESC-0001\n"
     );
     run_the_command_in(&story, &report);
     // A decision that nobody answers stays open.
@@ -188,7 +188,7 @@ fn d4_giving_up_on_an_agent_is_told_once_and_is_not_another_attempt() {
         given_up,
         "EVENT:EscalationRequired\nHIVE:hive\nSUBJECT:agent:main\nREF:agent:main\nSTATUS:Active\n\
          SUM:agent main cannot be woken (INACTIVE for 1081 s; recovery attempts failed: 2)\n\
-         WHEN:2026-01-31T12:18:01Z\nDO:hf-status\nAGENT:main\nCODE:INACTIVE\n\
+         WHEN:2026-01-31T12:18:01Z\nDO:hf-decide show ESC-0001\nAGENT:main\nCODE:INACTIVE\n\
          watchdog.hooks.on_giving_up main INACTIVE /\n"
     );
     assert_eq!((count(&story, "EscalationRequired"), count(&story, "HookFailed")), (1, 0));

@@ -435,6 +435,7 @@ pub fn binary(name: &str) -> PathBuf {
 /// A directory with a link to the binary for every command. Concurrent test processes create the same links.
 /// HF_TEST_BINARIES names another directory of commands: a test that holds a finding must fail with those of the
 /// version that it was found in.
+#[expect(clippy::disallowed_methods, reason = "a switch for whoever runs the tests, not for the commands")]
 fn links() -> PathBuf {
     if let Some(folder) = std::env::var_os("HF_TEST_BINARIES") {
         return PathBuf::from(folder);

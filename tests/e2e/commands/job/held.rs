@@ -88,7 +88,7 @@ fn a_queued_job_says_that_it_waits_for_the_stop_to_be_lifted() {
     assert_eq!(
         ok(&story, "hf-job list --running").masked(&story),
         "EXIT:0\nSTATUS:OK\nNEXT:ASK operator\nSUM:1 job; 1 waiting: everything is stopped: harm\nCOUNT:1\n\
-         JOB:T-0002 QUEUED logs/L-0002.txt Second\n"
+         JOB:T-0002 QUEUED logs/L-0002.txt Second\nSTANDING:stopped 2026-01-31T12:00:00Z - by=user:jo harm\n"
     );
     let reply = ok(&story, "hf-job wait T-0002 --max 1s");
     assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("RUNNING", "ASK operator"));
@@ -96,7 +96,7 @@ fn a_queued_job_says_that_it_waits_for_the_stop_to_be_lifted() {
     let reply = story.poll("T-0001");
     assert_eq!(
         ["EXIT", "STATUS", "NEXT", "SUM"].map(|key| reply.get(key)),
-        ["1", "FAIL", "ASK operator", "emergency_stop"]
+        ["1", "FAIL", "ASK operator", "emergency_stop: harm"]
     );
     assert_eq!(sh(&story, "hf-job check T-0001").expect_exit(1).get("NEXT"), "ASK operator");
     // It was accepted before the stop, so it goes on after it.

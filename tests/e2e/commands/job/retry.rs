@@ -225,7 +225,7 @@ fn a_retry_runs_as_it_was_fired_and_not_as_its_finder() {
 
 #[test]
 fn a_lost_job_that_is_cancelled_or_stopped_is_not_retried() {
-    for (line, reason) in [("hf-job cancel T-0001", "cancelled"), ("hf-stop harm", "emergency_stop")] {
+    for (line, reason) in [("hf-job cancel T-0001", "cancelled"), ("hf-stop harm", "emergency_stop: harm")] {
         let story = TestJobVault::new("");
         let mut at = story.gate("at");
         story.fire_with(&["--retries", "3"], &counting(9));
