@@ -23,7 +23,7 @@ pub struct ActiveConstraints {
     pub total: u64,
 }
 
-/// The constraints that apply now, for whoever does the work.
+/// The constraints that apply now, for the agent that does the work.
 pub(super) fn active(state: &State) -> ActiveConstraints {
     let total = state.tally().in_phase(EntityType::Constraint, Phase::Active);
     let shown = state.in_phase(EntityType::Constraint, Phase::Active, SHOWN_MAX_COUNT);

@@ -39,7 +39,7 @@ impl Replies for LogoutOutcome {
             Some(done) => session_reply(done),
             None => Reply::new(Status::Duplicate, "no session is open"),
         }
-        // Whoever has left need not be told to leave.
+        // A caller that has left need not be told to leave.
         .tells_standing()
     }
 }
