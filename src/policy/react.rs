@@ -492,7 +492,11 @@ impl Reactor<'_> {
             );
             let waiting = self.state.made_for(&task.subject, EntityType::Task);
             for other in waiting.into_iter().filter(|other| waits(other)).collect::<Vec<_>>() {
-                self.record(Kind::TaskAborted, other.subject, json!({"reason": why}));
+                // It may depend on the original task and on the rework.
+                let is_aborted = self.drafts.iter().any(|d| d.kind == Kind::TaskAborted && d.subject == other.subject);
+                if !is_aborted {
+                    self.record(Kind::TaskAborted, other.subject, json!({"reason": why}));
+                }
             }
             before = task.as_task().rework_of().and_then(|before| self.entity(&before));
         }

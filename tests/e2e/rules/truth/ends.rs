@@ -184,6 +184,19 @@ fn t15_what_waits_for_a_rework_is_aborted_with_it() {
 }
 
 #[test]
+fn a_task_behind_a_task_and_its_rework_is_aborted_once() {
+    let hive = TestVault::new();
+    running(&hive, "user:jo");
+    ok(&hive, "hf-stop harm");
+    ok(&hive, "hf-resume --system");
+    ok(&hive, "hf-task propose --rework-of T-0001");
+    ok(&hive, "hf-task propose Page --after T-0001 --after T-0002");
+    ok(&hive, "hf-task abort T-0002 --reason unwanted");
+    assert_eq!((state(&hive, "T-0003"), count(&hive, "TaskAborted")), ("Aborted".to_owned(), 3));
+    keeps_the_rules(&hive);
+}
+
+#[test]
 fn only_a_task_that_has_ended_is_reworked_and_only_once_at_a_time() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");
