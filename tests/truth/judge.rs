@@ -1,0 +1,198 @@
+//! Compares what was recorded and said with what the model says.
+
+use crate::call::Call;
+use crate::clock::time;
+use crate::life::Wrong;
+use crate::log::Event;
+use crate::model::World;
+use crate::place::Reply;
+use crate::say;
+use crate::say::reply::Expected;
+use crate::say::status::Outside;
+
+/// Events about lines of activity and machines, which no answer here depends on.
+fn is_ignored(kind: &str) -> bool {
+    ["Branch", "Thread", "Note", "Message", "Settings", "Project Opened"].iter().any(|prefix| kind.starts_with(prefix))
+}
+
+/// Judges the events that a command recorded, batch by batch, and applies them.
+pub fn events(world: &mut World, fresh: &[Event], now: i64) -> Result<(), Wrong> {
+    let mut rest = fresh;
+    while let Some(first) = rest.first() {
+        let size = rest.len().min(first.batch.1 as usize);
+        let (batch, after) = rest.split_at(size);
+        let mut imagined = world.clone();
+        let mut follows: Vec<String> = Vec::new();
+        for event in batch.iter().filter(|event| event.actor != "core:reactor" && !is_ignored(&event.kind)) {
+            timely(&imagined, event, now)?;
+            let said = imagined.unfold(event);
+            follows.extend(said.iter().map(|event| told(&imagined, event)));
+        }
+        for event in batch {
+            world.take(event);
+        }
+        let recorded = batch.iter().filter(|event| event.actor == "core:reactor" && !is_ignored(&event.kind));
+        let mut recorded: Vec<String> = recorded.map(|event| told(world, event)).collect();
+        recorded.sort();
+        follows.sort();
+        if recorded != follows {
+            let causes: Vec<String> =
+                batch.iter().filter(|e| e.actor != "core:reactor").map(|event| told(world, event)).collect();
+            let (missing, more) = (without(&follows, &recorded), without(&recorded, &follows));
+            let sort = |all: &[String]| all.iter().map(|line| kind_of(line)).collect::<Vec<_>>().join("+");
+            return Err(Wrong::new(
+                format!("consequences -{} +{}", sort(&missing), sort(&more)),
+                format!("after {causes:#?}\nmissing: {missing:#?}\nrecorded, but does not follow: {more:#?}"),
+            ));
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+fn kind_of(line: &str) -> String {
+    line.split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn without(all: &[String], some: &[String]) -> Vec<String> {
+    let mut rest = some.to_vec();
+    let mut left = Vec::new();
+    for line in all {
+        match rest.iter().position(|other| other == line) {
+            Some(at) => drop(rest.remove(at)),
+            None => left.push(line.clone()),
+        }
+    }
+    left
+}
+
+/// A time-out may be recorded only when it is due, with the time at which it was.
+fn timely(world: &World, event: &Event, now: i64) -> Result<(), Wrong> {
+    if !matches!(event.kind.as_str(), "ClaimExpired" | "RunTimedOut" | "SessionExpired" | "ApprovalTimedOut") {
+        return Ok(());
+    }
+    let name = world.name(&event.subject);
+    let late = world.late(now);
+    let said = event.text("due_at").unwrap_or_default();
+    match late.iter().find(|due| due.subject == name && due.kind == event.kind) {
+        None => Err(Wrong::new(format!("{} too early", event.kind), format!("{} of {name}, due {said}", event.kind))),
+        Some(due) if time(due.at) != said => {
+            let text = format!("{} of {name} says due_at {said}, not {}", event.kind, time(due.at));
+            Err(Wrong::new(format!("{} due_at", event.kind), text))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// An event in one line, with what matters about it.
+fn told(world: &World, event: &Event) -> String {
+    let name = world.name(&event.subject);
+    let member = |member: &str| event.text(member).map(|text| format!(" {member}={text}")).unwrap_or_default();
+    let what = match event.kind.as_str() {
+        "DecisionRequested" => {
+            let target = world.name(&event.text("target").unwrap_or_default());
+            return format!("DecisionRequested {target} {}", event.text("summary").unwrap_or_default());
+        }
+        "TaskAborted" | "EscalationRequired" | "RequirementRejected" | "RunCrashed" | "SessionEnded" => {
+            member("reason")
+        }
+        "TaskFailed" => format!("{}{}", member("error_class"), member("reason")),
+        "TaskAssigned" => member("holder"),
+        "RunFinished" => format!(" {}", event.flag("success")),
+        "SessionCut" => format!(" {:?}", event.number("seconds")),
+        "DecisionRejected" => member("rationale"),
+        _ => String::new(),
+    };
+    format!("{} {name}{what}", event.kind)
+}
+
+/// Commands that choose among tasks, and the watchdog, settle what is late.
+pub fn settled(world: &World, call: &Call, now: i64) -> Result<(), Wrong> {
+    if call.line != "hf-watchdog" {
+        return Ok(());
+    }
+    match world.late(now).first() {
+        None => Ok(()),
+        Some(left) => Err(Wrong::new("left late", format!("hf-watchdog left {left:?}"))),
+    }
+}
+
+/// Compares EXIT, STATUS and NEXT.
+pub fn reply(call: &Call, reply: &Reply, expected: &Expected) -> Result<(), Wrong> {
+    let said = Said { exit: reply.exit, status: reply.get("STATUS"), next: reply.get("NEXT") };
+    let fits = said.status == expected.status || Some(said.status) == expected.or;
+    let next = said.next == expected.next || Some(said.next) == expected.or_next.as_deref();
+    let same = said.exit == expected.exit && fits && next;
+    if same {
+        return Ok(());
+    }
+    let words = call.words();
+    let kind = |next: &str| next.split(' ').take(3).collect::<Vec<_>>().join(" ");
+    let sort = format!(
+        "reply {} {}: {} {} instead of {} {}",
+        words.program,
+        words.verb(),
+        said.status,
+        kind(said.next),
+        expected.status,
+        kind(&expected.next)
+    );
+    Err(Wrong::new(sort, format!("{}\nexpected {expected:?}\nbut the reply is\n{}", call.shown(), reply.text)))
+}
+
+struct Said<'a> {
+    exit: i32,
+    status: &'a str,
+    next: &'a str,
+}
+
+/// Compares every line of hf-status.
+pub fn status(world: &World, now: i64, outside: &Outside, reply: &Reply) -> Result<(), Wrong> {
+    let expected = say::status::status(world, now, outside, true);
+    let (mut tasks, mut lines): (Vec<&str>, Vec<&str>) =
+        reply.text.lines().partition(|line| line.starts_with("TASKS:"));
+    let mut expected_tasks: Vec<&str> = expected.tasks.iter().map(String::as_str).collect();
+    tasks.sort_unstable();
+    expected_tasks.sort_unstable();
+    let mut expected_lines: Vec<&str> = expected.lines.iter().map(String::as_str).collect();
+    expected_lines.append(&mut expected_tasks);
+    lines.append(&mut tasks);
+    same("status", &expected_lines, &lines, now)
+}
+
+/// What `hf-task explain` must say about a task.
+pub fn explanation(world: &World, now: i64, name: &str) -> Vec<String> {
+    let mut lines: Vec<String> = ["EXIT:0", "STATUS:OK", "NEXT:NONE"].map(str::to_owned).to_vec();
+    lines.extend(say::explain::explain(world, now, name));
+    lines.extend(say::status::standing(world));
+    lines
+}
+
+/// Compares every line of `hf-task explain`.
+pub fn explain(name: &str, expected: &[String], reply: &Reply) -> Result<(), Wrong> {
+    let lines: Vec<&str> = reply.text.lines().collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    same(&format!("explain {name}"), &expected, &lines, 0)
+}
+
+fn same(what: &str, expected: &[&str], said: &[&str], now: i64) -> Result<(), Wrong> {
+    if expected == said {
+        return Ok(());
+    }
+    let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<String>>();
+    let (missing, more) = (without(&owned(expected), &owned(said)), without(&owned(said), &owned(expected)));
+    let words = |lines: &[String]| lines.iter().map(|line| sort_of(line)).collect::<Vec<_>>().join("; ");
+    let what_sort = what.split(' ').next().unwrap_or_default();
+    let sort = format!("{what_sort} -[{}] +[{}]", words(&missing), words(&more));
+    let at = if now > 0 { format!(" at {}", time(now)) } else { String::new() };
+    Err(Wrong::new(
+        sort,
+        format!("hf-{what}{at}\nmissing: {missing:#?}\nsaid, but not true: {more:#?}\nall: {said:#?}"),
+    ))
+}
+
+/// A line without numbers, names and times.
+fn sort_of(line: &str) -> String {
+    let plain = |word: &str| !word.chars().any(|c| c.is_ascii_digit());
+    line.split([' ', ':']).filter(|word| plain(word)).take(8).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,115 @@
+//! The rules that agents can break, as far as they are errors, and their last sign of life.
+
+use std::collections::BTreeSet;
+
+use super::Phase::{Active, Ended, Open};
+use super::{DeepWork, Duty, World};
+use crate::known::Known;
+
+/// The newest sign of life of an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sign {
+    pub at: i64,
+    pub sort: &'static str,
+}
+
+impl World {
+    /// The tasks that an agent holds.
+    pub fn held_by(&self, agent: &str) -> Vec<String> {
+        let holder = Some(format!("agent:{agent}"));
+        let held = self.tasks.iter().filter(|(_, task)| task.holder == holder && task.is_held());
+        held.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The newest heartbeat of a run of a task that an agent holds.
+    fn progress(&self, agent: &str) -> Option<i64> {
+        let (held, by) = (self.held_by(agent), format!("agent:{agent}"));
+        let own = |run: &&super::Run| run.by == by || Known::HeartbeatOfOthers.stands();
+        self.runs.values().filter(|run| held.contains(&run.task)).filter(own).map(|run| run.heard).max()
+    }
+
+    pub fn last_sign(&self, agent: &str) -> Sign {
+        let known = &self.agents[agent];
+        let signs = [
+            ("started", Some(known.started)),
+            ("checkpoint", known.checkpoint),
+            ("activity", known.activity),
+            ("heartbeat", self.progress(agent)),
+        ];
+        let signs = signs.into_iter().filter_map(|(sort, at)| at.map(|at| Sign { at, sort }));
+        signs.max_by_key(|sign| sign.at).expect("it has started")
+    }
+
+    /// The deep work that an agent has declared and not ended, in time or not.
+    pub fn deep_work(&self, agent: &str) -> Option<&DeepWork> {
+        self.deep_works.values().rfind(|work| work.agent == agent && work.phase == Open)
+    }
+
+    /// The projects that an agent works in: those of what it holds and of its open sessions, else that of its newest
+    /// session, else main.
+    pub fn projects_of(&self, agent: &str) -> BTreeSet<String> {
+        let held = self.held_by(agent).into_iter().map(|task| self.tasks[&task].project.clone());
+        let sessions = || self.sessions.values().filter(|session| session.agent == agent);
+        let open = sessions().filter(|session| session.phase == Active).map(|session| session.project.clone());
+        let mut all: BTreeSet<String> = held.chain(open).collect();
+        if all.is_empty() {
+            all.insert(sessions().next_back().map_or("main", |session| session.project.as_str()).to_owned());
+        }
+        all
+    }
+
+    /// From when the rules of an agent are counted anew. None while they stand still.
+    fn judged_from(&self, agent: &str) -> Option<i64> {
+        let projects = self.projects_of(agent);
+        if self.stop.is_some() || projects.iter().all(|project| self.project_phase(project) != Active) {
+            return None;
+        }
+        let resumed = projects.iter().filter_map(|project| self.projects.get(project)?.resumed);
+        resumed.chain(self.resumed).max().or(Some(i64::MIN))
+    }
+
+    /// The rules that an agent breaks, each with the seconds since it should have been met.
+    pub fn anomalies(&self, agent: &str, now: i64) -> Vec<(&'static str, i64)> {
+        let Some(from) = self.judged_from(agent) else { return Vec::new() };
+        if self.strict(agent, now).is_some() {
+            return Vec::new();
+        }
+        let (known, limits, mut broken) = (&self.agents[agent], &self.settings, Vec::new());
+        let mut judge = |code, since: i64, limit: i64| {
+            let seconds = now - since.max(from);
+            if seconds > limit {
+                broken.push((code, seconds));
+            }
+        };
+        let work = self.deep_work(agent);
+        let flexible = work.filter(|work| !work.strict);
+        let progress = self.progress(agent).filter(|_| !Known::HeartbeatIsNoSign.stands());
+        // Who was only announced by a command of its own is expected while it holds something, and after it lost it.
+        let expected = !known.announced || known.has_lost || !self.held_by(agent).is_empty();
+        match (known.checkpoint.max(known.activity).max(progress), flexible) {
+            (_, Some(work)) => {
+                judge("DEEPWORK_UNCHECKED", work.began.max(known.checkpoint.unwrap_or(i64::MIN)), limits.unchecked);
+            }
+            (None, None) if !expected => {}
+            (None, None) => judge("NEVER_SEEN", known.started, limits.never_seen),
+            (Some(seen), None) => judge("INACTIVE", seen, limits.inactive),
+        }
+        if known.activity.is_some() && flexible.is_none() {
+            let since = known.introspection.unwrap_or(known.started).max(self.surfaced(agent).unwrap_or(i64::MIN));
+            judge("INTROSPECTION_OVERDUE", since, limits.introspection);
+        }
+        if let Duty::Broken(at) = known.duty {
+            broken.push(("INTROSPECTION_DUTY", now - at));
+        }
+        if let Some(work) = work.filter(|work| work.strict) {
+            broken.push(("DEEPWORK_EXPIRED", now - work.until));
+        }
+        broken
+    }
+
+    /// When an agent completed its newest deep work.
+    fn surfaced(&self, agent: &str) -> Option<i64> {
+        let over = self.deep_works.values().filter(|work| work.agent == agent && work.phase == Ended);
+        over.map(|work| work.until).max()
+    }
+}

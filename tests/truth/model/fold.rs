@@ -1,0 +1,390 @@
+//! Applies the events of the log to the world, one after the other.
+
+use std::collections::BTreeSet;
+
+use super::Phase::{
+    Aborted, Acknowledged, Active, Analyzed, Approved, Archived, Assigned, Blocked, Closed, Ended, Escalated, Expired,
+    Failed, Implemented, Open, Paused, Proposed, Ready, Rejected, Removed, Requested, Retrying, Running, Stopped,
+    Succeeded, Superseded, Verified,
+};
+use super::{
+    Act, Agent, Constraint, Decision, DeepWork, Duty, Escalation, Phase, Project, Requirement, Run, Session, Task,
+    World,
+};
+use crate::clock::second;
+use crate::known::Known;
+use crate::log::Event;
+
+impl World {
+    /// Applies the next event.
+    pub fn take(&mut self, event: &Event) {
+        self.last = (event.id.clone(), event.at);
+        self.count += 1;
+        let kind = event.kind.as_str();
+        match kind.chars().next() {
+            Some('A') if kind == "ApprovalTimedOut" => self.take_decision(event),
+            Some('A') => self.take_agent(event),
+            Some('C') if kind.starts_with("Constraint") => self.take_constraint(event),
+            Some('D') if kind.starts_with("DeepWork") => self.take_deep_work(event),
+            Some('D') if kind.starts_with("Decision") => self.take_decision(event),
+            _ if kind == "CheckpointRecorded" => self.take_agent(event),
+            _ if kind.starts_with("Requirement") || kind == "OscillationDetected" => self.take_requirement(event),
+            _ if kind.starts_with("Task") || kind.starts_with("Claim") => self.take_task(event),
+            _ if kind.starts_with("Run") || kind == "Heartbeat" => self.take_run(event),
+            _ if kind.starts_with("Session") => self.take_session(event),
+            _ if kind.starts_with("Project") || kind == "PauseDrained" => self.take_project(event),
+            _ if kind.starts_with("Escalation") => self.take_escalation(event),
+            _ => self.take_system(event),
+        }
+    }
+
+    fn take_system(&mut self, event: &Event) {
+        match event.kind.as_str() {
+            "VaultInitialized" => self.created = event.at,
+            "EmergencyStopIssued" => self.stop = Some(act(event)),
+            "SystemResumed" => (self.stop, self.resumed) = (None, Some(event.at)),
+            _ => {}
+        }
+    }
+
+    /// The short reference of an id in a payload.
+    fn named(&self, event: &Event, member: &str, kind: &str) -> Option<String> {
+        event.text(member).map(|id| self.name(&format!("{kind}:{id}")))
+    }
+
+    fn take_requirement(&mut self, event: &Event) {
+        if event.kind == "RequirementProposed" {
+            let name = self.call("REQ", &event.subject);
+            let (title, project) = (event.text("title").expect("a title"), project_of(event));
+            self.requirements.insert(name, Requirement { title, project, phase: Proposed, approved: None });
+            return;
+        }
+        let (name, count) = (self.name(&event.subject), self.count);
+        let requirement = self.requirements.get_mut(&name).expect("a requirement");
+        requirement.phase = match event.kind.as_str() {
+            "RequirementAnalyzed" => Analyzed,
+            "RequirementApproved" => Approved,
+            "RequirementRejected" => Rejected,
+            "RequirementImplemented" => Implemented,
+            "RequirementVerified" => Verified,
+            "RequirementSuperseded" => Superseded,
+            "OscillationDetected" => Blocked,
+            other => panic!("unknown event {other}"),
+        };
+        if requirement.phase == Approved {
+            requirement.approved = Some(count);
+        }
+    }
+
+    fn take_decision(&mut self, event: &Event) {
+        if event.kind == "DecisionRequested" {
+            let target = self.name(&event.text("target").expect("a target"));
+            let decision = Decision {
+                kind: event.text("kind").expect("a kind"),
+                target,
+                summary: event.text("summary").expect("a summary"),
+                change: event.payload["change"]["do"].as_str().map(str::to_owned),
+                asked: event.at,
+                timed_out: None,
+                phase: Requested,
+            };
+            let name = self.call("DEC", &event.subject);
+            self.decisions.insert(name, decision);
+            return;
+        }
+        let name = self.name(&event.subject);
+        let decision = self.decisions.get_mut(&name).expect("a decision");
+        if event.kind == "ApprovalTimedOut" {
+            decision.timed_out = event.text("due_at").map(|at| second(&at));
+        }
+        decision.phase = match event.kind.as_str() {
+            "ApprovalTimedOut" => Escalated,
+            "DecisionApproved" => Approved,
+            "DecisionRejected" => Rejected,
+            "DecisionSuperseded" => Superseded,
+            other => panic!("unknown event {other}"),
+        };
+        if decision.phase == Approved
+            && decision.kind == "destructive_operation"
+            && let Some(task) = self.tasks.get_mut(&decision.target)
+        {
+            task.approved = true;
+        }
+    }
+
+    fn take_task(&mut self, event: &Event) {
+        if event.kind == "TaskProposed" {
+            return self.take_proposal(event);
+        }
+        let (name, put_first_by) = (self.name(&event.subject), self.named(event, "constraint_id", "constraint"));
+        let count = self.count;
+        let task = self.tasks.get_mut(&name).expect("a task");
+        let before = task.phase;
+        let is_taken = matches!(before, Assigned | Running) && task.holder.as_ref() != Some(&event.actor);
+        if event.kind == "ClaimExpired" || event.flag("released") {
+            let agent = task.holder.as_deref().and_then(|holder| holder.strip_prefix("agent:"));
+            if let Some(agent) = agent.and_then(|name| self.agents.get_mut(name)) {
+                agent.has_lost = true;
+            }
+        }
+        if event.kind != "ClaimRenewed" {
+            (task.since, task.due) = (event.at, None);
+        }
+        match event.kind.as_str() {
+            "TaskReady" => task.phase = Ready,
+            "TaskAssigned" => {
+                task.lost_by.remove(&event.text("holder").unwrap_or_default());
+                (task.phase, task.holder, task.renewed) = (Assigned, event.text("holder"), event.at);
+                (task.lease, task.put_first_by) = (event.number("lease_seconds"), put_first_by);
+            }
+            "ClaimRenewed" => task.renewed = event.at,
+            "ClaimExpired" => task.lose(Ready),
+            "TaskSucceeded" => {
+                task.phase = Succeeded;
+                task.end = Some(Act { at: event.at, by: String::new(), reason: None });
+            }
+            "TaskFailed" => {
+                let member = |name: &str| event.text(name).unwrap_or_default();
+                (task.phase, task.failure) = (Failed, Some((member("error_class"), member("reason"))));
+                if event.flag("released") {
+                    task.lose(Failed);
+                }
+            }
+            "TaskRetrying" => (task.phase, task.retries) = (Retrying, task.retries + 1),
+            "TaskAborted" => {
+                if is_taken {
+                    task.lose(Aborted);
+                }
+                (task.phase, task.end) = (Aborted, Some(act(event)));
+                let by_stop = self.stop.as_ref().and_then(|stop| stop.reason.clone());
+                let by_stop = by_stop.map(|reason| format!("emergency_stop: {reason}"));
+                task.by_stop = by_stop.is_some() && event.text("reason") == by_stop;
+            }
+            "TaskArchived" => task.phase = Archived,
+            other => panic!("unknown event {other}"),
+        }
+        if matches!(event.kind.as_str(), "TaskSucceeded" | "TaskAborted") {
+            task.ended = count;
+            // Only who loses it by this very end is remembered.
+            let by_failure = before == Failed || task.failure.is_none();
+            let lost_now = task.holder.clone().filter(|_| task.phase == Aborted && by_failure);
+            if Known::LossIsForgotten.stands() {
+                task.lost_by.retain(|loser| Some(loser) == lost_now.as_ref());
+            }
+        }
+        if !matches!(task.phase, Assigned | Running | Failed | Retrying) {
+            (task.holder, task.lease) = (None, None);
+        }
+    }
+
+    fn take_proposal(&mut self, event: &Event) {
+        let after = event.payload["after"].as_array().into_iter().flatten();
+        let after = after.filter_map(|id| Some(self.name(&format!("task:{}", id.as_str()?)))).collect();
+        let requirement = self.named(event, "requirement_id", "requirement");
+        let of_requirement = requirement.as_ref().map(|name| self.requirements[name].project.clone());
+        let task = Task {
+            title: event.text("title").expect("a title"),
+            project: event.text("project_id").or(of_requirement).unwrap_or_else(|| "main".to_owned()),
+            proposed_by: event.actor.clone(),
+            requirement: requirement.clone(),
+            after,
+            destructive: event.flag("destructive"),
+            approved: false,
+            job: event.flag("job"),
+            max_retries: event.number("max_retries"),
+            rework_of: self.named(event, "rework_of", "task"),
+            phase: Proposed,
+            since: event.at,
+            holder: None,
+            lost_by: BTreeSet::new(),
+            lease: None,
+            renewed: event.at,
+            put_first_by: None,
+            run: None,
+            failure: None,
+            retries: 0,
+            end: None,
+            ended: 0,
+            by_stop: false,
+            due: None,
+        };
+        let name = self.call("T", &event.subject);
+        self.tasks.insert(name, task);
+        // New work under an implemented requirement takes it back.
+        let requirement = requirement.and_then(|name| self.requirements.get_mut(&name));
+        if let Some(requirement) = requirement.filter(|requirement| requirement.phase == Implemented) {
+            requirement.phase = Approved;
+        }
+    }
+
+    fn take_run(&mut self, event: &Event) {
+        if event.kind == "RunStarted" {
+            let task = self.named(event, "task_id", "task").expect("a task");
+            let name = self.call("RUN", &event.subject);
+            let held = self.tasks.get_mut(&task).expect("a task");
+            (held.phase, held.since, held.run) = (Running, event.at, Some(name.clone()));
+            let limit = event.number("timeout_seconds");
+            self.runs.insert(
+                name,
+                Run { task, began: event.at, heard: event.at, limit, by: event.actor.clone(), phase: Running },
+            );
+            return;
+        }
+        let name = self.name(&event.subject);
+        let run = self.runs.get_mut(&name).expect("a run");
+        match event.kind.as_str() {
+            "Heartbeat" => run.heard = event.at,
+            _ => run.phase = Ended,
+        }
+    }
+
+    fn take_session(&mut self, event: &Event) {
+        if event.kind == "SessionStarted" {
+            let name = self.call("S", &event.subject);
+            let until = event.at + event.number("ttl_seconds").expect("a limit");
+            let agent = event.text("agent_id").expect("an agent");
+            self.sessions.insert(name, Session { agent, project: project_of(event), until, phase: Active });
+            return;
+        }
+        let name = self.name(&event.subject);
+        let session = self.sessions.get_mut(&name).expect("a session");
+        match event.kind.as_str() {
+            "SessionRenewed" => session.until = event.at + event.number("ttl_seconds").expect("a limit"),
+            "SessionCut" => session.until = session.until.min(event.at + event.number("seconds").expect("a limit")),
+            "SessionEnded" => session.phase = Ended,
+            "SessionExpired" => session.phase = Expired,
+            other => panic!("unknown event {other}"),
+        }
+    }
+
+    fn take_project(&mut self, event: &Event) {
+        let name = event.subject.trim_start_matches("project:").to_owned();
+        if event.kind == "ProjectOpened" {
+            self.opened.push(name.clone());
+            self.projects.insert(name, Project { phase: Active, act: None, resumed: None, drained: false });
+            return;
+        }
+        let project = self.projects.get_mut(&name).expect("a project");
+        match event.kind.as_str() {
+            "ProjectPaused" => (project.phase, project.act, project.drained) = (Paused, Some(act(event)), false),
+            "ProjectResumed" => (project.phase, project.resumed) = (Active, Some(event.at)),
+            "ProjectArchived" => (project.phase, project.act) = (Archived, Some(act(event))),
+            "PauseDrained" => project.drained = true,
+            other => panic!("unknown event {other}"),
+        }
+    }
+
+    fn take_constraint(&mut self, event: &Event) {
+        if event.kind == "ConstraintApplied" {
+            let (text, priority) = (event.text("text").unwrap_or_default(), event.text("priority"));
+            let priority = priority.map(|subject| self.name(&subject));
+            let name = self.call("CON", &event.subject);
+            self.constraints.insert(name, Constraint { text, priority, phase: Active });
+            return;
+        }
+        let name = self.name(&event.subject);
+        self.constraints.get_mut(&name).expect("a constraint").phase = Removed;
+    }
+
+    fn take_escalation(&mut self, event: &Event) {
+        if event.kind == "EscalationRequired" {
+            // An escalation has no event of its own: its id is that of the event that raised it.
+            let name = self.call("ESC", &format!("escalation:{}", event.id));
+            let (about, reason, code) = (self.name(&event.subject), event.text("reason"), event.text("code"));
+            self.escalations.insert(name, Escalation { about, reason, code, raised: event.at, phase: Open });
+            return;
+        }
+        let name = self.name(&event.subject);
+        let escalation = self.escalations.get_mut(&name).expect("an escalation");
+        escalation.phase = if event.kind == "EscalationAcknowledged" { Acknowledged } else { Closed };
+    }
+
+    fn take_agent(&mut self, event: &Event) {
+        let Some(name) = event.subject.strip_prefix("agent:").map(str::to_owned) else { return };
+        let at = event.at;
+        if event.kind == "AgentStarted" {
+            let fresh = Agent {
+                phase: Active,
+                started: at,
+                announced: event.flag("announced"),
+                has_lost: false,
+                checkpoint: None,
+                activity: None,
+                introspection: None,
+                is_diving: false,
+                duty: Duty::None,
+                anomalies: Vec::new(),
+            };
+            if self.agents.insert(name.clone(), fresh).is_none() {
+                self.crew.push(name);
+            }
+            return;
+        }
+        let agent = self.agents.get_mut(&name).expect("an agent");
+        match event.kind.as_str() {
+            "AgentStopped" => agent.phase = Stopped,
+            "CheckpointRecorded" => agent.checkpoint = Some(at),
+            "ActivityLogged" => {
+                agent.activity = Some(at);
+                let introspection = event.text("kind").as_deref() == Some("introspection");
+                let closes = std::mem::take(&mut agent.is_diving);
+                agent.duty = match agent.duty {
+                    _ if introspection => Duty::None,
+                    _ if closes => Duty::Due,
+                    Duty::Due if event.text("emergency").is_none() => Duty::Broken(at),
+                    duty => duty,
+                };
+                if introspection {
+                    agent.introspection = Some(at);
+                }
+            }
+            "AnomalyDetected" => agent.anomalies.extend(event.text("code")),
+            "AnomalyCleared" => agent.anomalies.retain(|code| Some(code) != event.text("code").as_ref()),
+            _ => {}
+        }
+    }
+
+    fn take_deep_work(&mut self, event: &Event) {
+        let minutes = event.number("minutes").unwrap_or_default();
+        if event.kind == "DeepWorkStarted" {
+            let (name, agent) = (self.call("DW", &event.subject), event.text("agent_id").expect("an agent"));
+            self.agents.get_mut(&agent).expect("an agent").is_diving = true;
+            let work = DeepWork {
+                agent,
+                strict: event.text("mode").as_deref() == Some("strict"),
+                began: event.at,
+                until: event.at + 60 * minutes,
+                extended: 0,
+                phase: Open,
+            };
+            self.deep_works.insert(name, work);
+            return;
+        }
+        let name = self.name(&event.subject);
+        let work = self.deep_works.get_mut(&name).expect("deep work");
+        match event.kind.as_str() {
+            "DeepWorkExtended" => (work.until, work.extended) = (work.until + 60 * minutes, work.extended + 1),
+            // Completing it late changes nothing: it ended at its declared time.
+            "DeepWorkCompleted" => {
+                (work.phase, work.until) = (Ended, if work.strict { work.until.min(event.at) } else { event.at })
+            }
+            _ => work.phase = Expired,
+        }
+    }
+}
+
+impl Task {
+    /// Its holder loses it.
+    fn lose(&mut self, phase: Phase) {
+        self.lost_by.extend(self.holder.clone().filter(|_| !self.job));
+        self.phase = phase;
+    }
+}
+
+fn act(event: &Event) -> Act {
+    Act { at: event.at, by: event.actor.clone(), reason: event.text("reason") }
+}
+
+fn project_of(event: &Event) -> String {
+    event.text("project_id").unwrap_or_else(|| "main".to_owned())
+}
