@@ -247,7 +247,7 @@ pub const TABLE: &[KindRow] = &[
     reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for this many seconds"),
     reserved(Kind::MachineBooted, &[required("at", FieldType::Time)], "the machine was booted, or the vault is on another machine"),
     reserved(Kind::ClockStepped, &[required("from", FieldType::Time), required("to", FieldType::Time)], "the clock was set: from the time it should have shown to the time it shows"),
-    row(Kind::EmergencyStopIssued, SYSTEM, &[required("reason", FieldType::Text)], "all work stops")
+    row(Kind::EmergencyStopIssued, SYSTEM, &[required("reason", FieldType::Text), optional("raised_at", FieldType::Time)], "all work stops")
         .leaving(WhenLeaving::Void).cause(Cause::Outside),
     row(Kind::SystemResumed, SYSTEM, &[], "work may start again")
         .by(RecordedBy::Operator).wakes_jobs(),
@@ -332,7 +332,7 @@ pub const TABLE: &[KindRow] = &[
         .side_effect(SideEffect::TakesLease).claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", LinkRule::MustBeLegal)
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
-        .frequent().claim(Claim::Needs).ending(Ending::End).leaving(WhenLeaving::Paused),
+        .side_effect(SideEffect::NotesProgress).frequent().claim(Claim::Needs).ending(Ending::End).leaving(WhenLeaving::Paused),
     row(Kind::RunFinished, RUN, &[optional("success", FieldType::Bool).distinguishes(), optional("exit_code", FieldType::Count), optional("summary", FieldType::Text), optional("prompt_artifact_id", FieldType::Id(EntityType::Artifact)), optional("response_artifact_id", FieldType::Id(EntityType::Artifact)), optional("token_usage", FieldType::Counts)], "the run ended")
         .claim(Claim::Needs).ending(Ending::End),
     row(Kind::RunCrashed, RUN, &[optional("reason", FieldType::Text), optional("transient", FieldType::Bool), optional("escalate", FieldType::Bool)], "the run crashed")

@@ -170,8 +170,10 @@ pub enum SideEffect {
     Nothing,
     /// Puts the settings in its payload in force. A hook whose command changed does not count as failed.
     AdoptsSettings,
-    /// Keeps the run alive with the lease of its task.
+    /// Keeps the run alive with the lease of its task, and counts as progress of its agent.
     TakesLease,
+    /// Counts as progress of the agent that works on the run.
+    NotesProgress,
     /// Adds the agent of a new root to the personas.
     CountsPersona,
     /// Archives the previous thread and suspends the root.

@@ -1,4 +1,4 @@
-//! The default cause of an event: its parent if the request names none.
+//! The default causes of an event: its parents if the request names none.
 
 use serde_json::{Map, Value};
 
@@ -8,22 +8,25 @@ use crate::event::kind::Cause;
 use crate::state::State;
 
 /// The last change of the entity; for a new entity, the last change of what its payload names, else of the acting agent,
-/// else the first event. Kinds with `Cause::Outside` have no cause.
-pub fn natural(
-    state: &State,
-    kind: Kind,
-    subject: &Subject,
-    actor: &Actor,
-    payload: &Map<String, Value>,
-) -> Option<Ulid> {
+/// else the first event. A task is caused by the approval of its requirement and by the end of what it repeats. Kinds
+/// with `Cause::Outside` have no cause.
+pub fn natural(state: &State, kind: Kind, subject: &Subject, actor: &Actor, payload: &Map<String, Value>) -> Vec<Ulid> {
     let cause = kind.row().cause;
     if cause == Cause::Outside {
-        return None;
+        return Vec::new();
     }
     if let Some(entity) = state.entity(subject) {
-        return Some(entity.last_event);
+        return vec![entity.last_change()];
     }
-    let last_of = |subject: Subject| state.entity(&subject).map(|e| e.last_event);
+    let last_of = |subject: Subject| {
+        let entity = state.entity(&subject)?;
+        // Other work may have changed the requirement since its approval; that is no cause of this task.
+        let approval = match subject.entity == EntityType::Requirement && kind == Kind::TaskProposed {
+            true => entity.as_requirement().approved_by(),
+            false => None,
+        };
+        Some(approval.unwrap_or_else(|| entity.last_change()))
+    };
     let member = |name: &str| payload.get(name).and_then(Value::as_str);
     let named = match cause {
         Cause::Named(entity, name) => {
@@ -33,5 +36,11 @@ pub fn natural(
     };
     let target = || member("target").and_then(|text| Subject::parse(text).ok()).and_then(last_of);
     let agent = || actor.agent().and_then(|id| last_of(Subject::new(EntityType::Agent, id)));
-    named.or_else(target).or_else(agent).or(state.first_event())
+    let reworked = member("rework_of").and_then(|id| EntityId::parse(id).ok());
+    let reworked = reworked.and_then(|id| last_of(Subject::new(EntityType::Task, id)));
+    let named: Vec<Ulid> = named.into_iter().chain(reworked).collect();
+    match named.is_empty() {
+        true => target().or_else(agent).or(state.first_event()).into_iter().collect(),
+        false => named,
+    }
 }

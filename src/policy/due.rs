@@ -141,7 +141,8 @@ pub struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// What is due by these timers, in one project if given: at most `max` of each timer and project, oldest first.
+    /// What is due by these timers, in one project if given: at most `max` of each timer and project. Oldest first, so
+    /// that consequences are those that would have followed if each had been recorded in time.
     pub fn due(&self, timers: &[Timer], project: Option<&Subject>, max: usize) -> Vec<Due> {
         let projects = match project {
             Some(project) => vec![Some(project.clone())],
@@ -160,13 +161,13 @@ impl Moment<'_> {
         }
         let mut seen: BTreeSet<Subject> = BTreeSet::new();
         all.retain(|due| first[&due.subject] == due.at && seen.insert(due.subject.clone()));
+        all.sort_by_key(|due| due.at);
         all
     }
 
     /// The claims of a project that are due, oldest first.
     pub fn due_claims(&self, project: Option<&Subject>, max: usize) -> Vec<Due> {
         let mut claims = self.due(CLAIM_TIMERS, project, max);
-        claims.sort_by_key(|due| due.at);
         claims.truncate(max);
         claims
     }
@@ -461,7 +462,7 @@ fn is_of_job(state: &State, entity: &Entity) -> bool {
 }
 
 /// The entities that must be settled before a request about these subjects can be decided: the subjects themselves, the
-/// runs of tasks and the tasks of runs, what agents hold, and the deep work of holders.
+/// runs of tasks and the tasks of runs, what agents hold, what decisions are about, and the deep work of holders.
 pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>) -> Vec<Entity> {
     let mut found: Vec<Entity> = Vec::new();
     let mut add = |entity: Option<Entity>| {
@@ -473,8 +474,13 @@ pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>)
     let mut all: Vec<Subject> = Vec::new();
     for subject in subjects {
         all.push(subject.clone());
-        if subject.entity == EntityType::Agent {
-            all.extend(state.held_by(&subject.to_string()).into_iter().map(|task| task.subject));
+        match subject.entity {
+            EntityType::Agent => all.extend(state.held_by(&subject.to_string()).into_iter().map(|task| task.subject)),
+            // Its answer leads to the work that it is about.
+            EntityType::Decision => {
+                all.extend(state.entity(subject).and_then(|decision| decision.as_decision().target()));
+            }
+            _ => {}
         }
     }
     for subject in &all {

@@ -81,6 +81,8 @@ pub struct SignsOfLife {
     pub last_activity: Option<Timestamp>,
     pub last_checkpoint: Option<Timestamp>,
     pub last_introspection: Option<Timestamp>,
+    /// When it last sent a heartbeat of a run, which holds off INACTIVE, but is nothing that it declared.
+    pub last_progress: Option<Timestamp>,
     /// When deep work was last completed; introspection is not expected during deep work.
     pub last_deepwork_end: Option<Timestamp>,
     pub deep_work: Option<DeclaredDeepWork>,
@@ -105,6 +107,7 @@ impl SignsOfLife {
             last_activity: agent.as_agent().last_activity_at(),
             last_checkpoint: agent.as_agent().last_checkpoint_at(),
             last_introspection: agent.as_agent().last_introspection_at(),
+            last_progress: agent.as_agent().last_progress_at(),
             last_deepwork_end: agent.as_agent().last_deep_work_end(),
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
             duty_broken: agent.as_agent().duty() == Some("broken"),
@@ -112,9 +115,11 @@ impl SignsOfLife {
         }
     }
 
-    /// The latest sign of conscious work.
-    pub fn last_shown(&self) -> Option<Timestamp> {
-        self.last_activity.max(self.last_checkpoint)
+    /// The latest sign of work: declared, or progress. An agent of which nothing is expected, because it has only
+    /// recorded something once, is not measured by its progress.
+    fn last_shown(&self) -> Option<Timestamp> {
+        let declared = self.last_activity.max(self.last_checkpoint);
+        if declared.is_some() || self.expected { declared.max(self.last_progress) } else { None }
     }
 }
 
@@ -268,6 +273,7 @@ mod tests {
             last_activity: None,
             last_checkpoint: None,
             last_introspection: None,
+            last_progress: None,
             last_deepwork_end: None,
             deep_work: None,
             duty_broken: false,
@@ -293,6 +299,12 @@ mod tests {
         check(&seen, 301, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 600, &[(Code::Inactive, Level::Warn)]);
         check(&seen, 601, &[(Code::Inactive, Level::Error)]);
+        // A heartbeat counts like a checkpoint, unless nothing is expected.
+        let beating = SignsOfLife { last_progress: Some(Timestamp(400)), ..signs() };
+        check(&beating, 1000, &[(Code::Inactive, Level::Warn)]);
+        check(&beating, 1001, &[(Code::Inactive, Level::Error)]);
+        check(&SignsOfLife { expected: false, ..beating.clone() }, 100_000, &[]);
+        check(&SignsOfLife { last_progress: Some(Timestamp(400)), ..seen }, 700, &[]);
         // An activity log and no introspection yet; the checkpoint prevents INACTIVE.
         let at = |now: i64| SignsOfLife {
             last_activity: Some(Timestamp(0)),

@@ -110,6 +110,8 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
         return Err(rules::operator_only(kind.as_str(), &request.actor));
     }
     if let Some(since) = subject_in_effect_since(state, kind, &subject, &request.payload) {
+        let (actor, payload) = (&request.actor, &request.payload);
+        rules::ended_by_holder(state, &Step { kind, subject: &subject, actor, payload })?;
         return Ok(Ruling::Already(since));
     }
     let Request { actor, mut parents, key, mut payload, .. } = request;
@@ -165,7 +167,7 @@ fn subject_in_effect_since(state: &State, kind: Kind, subject: &Subject, payload
 fn check_task_limit(state: &State, settings: &Settings, kind: Kind, subject: &Subject) -> Result<()> {
     let max = settings.max_concurrent_tasks();
     let takes = kind == Kind::TaskAssigned && state.phase_of(subject) == machine::Phase::Ready;
-    match takes && ready::active(state) >= max {
+    match takes && ready::is_full(state, settings) {
         true => Err(Error::refused(Reason::TooManyTasks, format!("task limit reached: {max} in progress"))),
         false => Ok(()),
     }

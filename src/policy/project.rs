@@ -99,7 +99,9 @@ pub fn check(state: &State, step: &Step<'_>) -> Result<()> {
         Phase::Paused if starts_work(state, step) => {
             Err(Error::refused(Reason::ProjectPaused, paused_message(state, &project)))
         }
-        Phase::Archived if !is_automatic_end(state, step) && !is_consequence_of_end(step) => Err(archived(&project)),
+        Phase::Archived if !is_automatic_end(state, step) && !is_consequence_of_end(step) => {
+            Err(archived(&project, step.actor))
+        }
         _ => Ok(()),
     }
 }
@@ -133,17 +135,21 @@ fn exit_requested(state: &State, project: &Subject) -> Error {
 }
 
 /// Refuses to start something in a project that is not active.
-pub fn check_may_start(state: &State, project: &Subject) -> Result<()> {
+pub fn check_may_start(state: &State, project: &Subject, actor: &Actor) -> Result<()> {
     match phase(state, project) {
         Phase::Paused => Err(Error::refused(Reason::ProjectPaused, paused_message(state, project))),
-        Phase::Archived => Err(archived(project)),
+        Phase::Archived => Err(archived(project, actor)),
         _ => Ok(()),
     }
 }
 
-fn archived(project: &Subject) -> Error {
+/// The refusal of a change to an archived project. An agent is asked to leave it.
+fn archived(project: &Subject, actor: &Actor) -> Error {
     let why = format!("project {} is archived and read-only, which is final", project.id());
-    Error::refused(Reason::ProjectArchived, why)
+    match actor.kind == ActorKind::Agent {
+        true => Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), format!("{why}; leave it")),
+        false => Error::refused(Reason::ProjectArchived, why),
+    }
 }
 
 /// Refuses to let an agent continue with something that belongs to a paused project.
@@ -232,7 +238,7 @@ impl Membership {
         match phase(state, project) {
             Phase::Paused if !is_allowed_while_paused(kind) => Err(exit_requested(state, project)),
             Phase::Archived if kind.row().leaving < WhenLeaving::Archived => {
-                let why = format!("project {} is archived, which is final; leave it", project.id());
+                let why = format!("project {} is archived and read-only, which is final; leave it", project.id());
                 Err(Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why))
             }
             _ => Ok(()),

@@ -115,7 +115,7 @@ impl Reactor<'_> {
     /// Adds an event. Its parents are the last change of what it is about, and the cause.
     pub(super) fn record(&mut self, kind: Kind, subject: Subject, payload: Value) {
         let Value::Object(payload) = payload else { unreachable!("payloads are objects") };
-        let history = self.state.entity(&subject).map(|entity| entity.last_event).filter(|id| *id != self.cause.id);
+        let history = self.state.entity(&subject).map(|entity| entity.last_change()).filter(|id| *id != self.cause.id);
         let parents = history.into_iter().chain([self.cause.id]).collect();
         self.drafts.push(Draft { kind, subject, actor: Actor::core(REACTOR), parents, key: None, payload });
     }
@@ -324,9 +324,36 @@ impl Reactor<'_> {
 
     fn ready_if_possible(&mut self, subject: &Subject) {
         let can_start = |task: &Entity| task.phase == Phase::Proposed && rules::blockers(self.state, task).is_empty();
-        if self.entity(subject).is_some_and(|task| can_start(&task)) {
-            self.record(Kind::TaskReady, subject.clone(), json!({}));
+        let Some(task) = self.entity(subject).filter(can_start) else { return };
+        let met = self.met_conditions(&task);
+        self.record(Kind::TaskReady, subject.clone(), json!({}));
+        let parents = &mut self.drafts.last_mut().expect("it was just added").parents;
+        // The cause, which is one of them, comes last.
+        let trigger = parents.pop();
+        parents.extend(met.into_iter().filter(|event| Some(*event) != trigger));
+        parents.extend(trigger);
+    }
+
+    /// The events that allow a task to start: the approvals of its requirement and of the task itself, and the ends of
+    /// those that it waited for.
+    fn met_conditions(&self, task: &Entity) -> Vec<Ulid> {
+        let known = task.as_task();
+        let requirement = known.requirement().and_then(|requirement| self.entity(&requirement));
+        let approval = requirement.and_then(|requirement| requirement.as_requirement().approved_by());
+        // A proposal after the approval descends from it.
+        let mut met: Vec<Ulid> = approval.into_iter().filter(|approval| *approval > task.first_event).collect();
+        for id in known.after().filter_map(|id| EntityId::parse(id).ok()) {
+            let mut other = self.entity(&Subject::new(EntityType::Task, id));
+            while let Some(undone) = other.take_if(|other| other.as_task().succeeded_at().is_none()) {
+                other = undone.as_task().rework().and_then(|rework| self.entity(&rework));
+            }
+            met.extend(other.map(|done| done.last_event));
         }
+        if known.is_destructive() {
+            let decision = approval::approved(self.state, Question::Destructive, &task.subject);
+            met.extend(decision.map(|decision| decision.last_event));
+        }
+        met
     }
 
     /// Makes ready the tasks that named `subject` when they were created and are no longer blocked.
@@ -341,9 +368,8 @@ impl Reactor<'_> {
         if !self.settings.flag(Setting::AutoAssign) || !self.is_current() {
             return;
         }
-        let room = ready::active(self.state) < self.settings.max_concurrent_tasks();
         let stopped = self.state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
-        if !room || stopped {
+        if stopped || ready::is_full(self.state, self.settings) {
             return;
         }
         let free = ready::free_agents(self.state, self.cause.timestamp);
@@ -368,7 +394,7 @@ impl Reactor<'_> {
             return self.record(Kind::TaskReady, task.subject, json!({}));
         }
         let mut payload = Map::new();
-        for member in ["holder", "lease_seconds", "job"] {
+        for member in ["holder", "lease_seconds", "constraint_id", "job"] {
             payload.extend(task.facts().get(member).map(|value| (member.to_owned(), value.clone())));
         }
         self.record(Kind::TaskAssigned, task.subject, Value::Object(payload));
@@ -486,8 +512,13 @@ impl Reactor<'_> {
                 let depends = other.as_task().after().any(|id| id == task.subject.id());
                 other.phase == Phase::Proposed && depends && (self.is_current() || other.is_job())
             };
+            // The rework takes the place of the task that the others depend on.
+            let what = match task.subject == aborted.subject {
+                true => task.name(),
+                false => format!("{}, the rework of {}", aborted.name(), task.name()),
+            };
             let why = with_reason(
-                format!("{}, which it depends on, was aborted", task.name()),
+                format!("{what}, which it depends on, was aborted"),
                 aborted.as_task().abort_reason().filter(|_| self.is_current()),
             );
             let waiting = self.state.made_for(&task.subject, EntityType::Task);
@@ -518,8 +549,10 @@ impl Reactor<'_> {
         if self.cause_is_core() && !task.is_job() && self.state.settings().is_some() {
             payload["released"] = true.into();
         }
-        if let Some(escalate) = member("escalate") {
-            payload["escalate"] = escalate.clone();
+        // The caller of a job waits for it, so its failures are not escalated.
+        let quiet = (task.is_job() && self.is_current()).then_some(Value::Bool(false));
+        if let Some(escalate) = member("escalate").cloned().or(quiet) {
+            payload["escalate"] = escalate;
         }
         self.record(Kind::TaskFailed, task.subject, payload);
     }

@@ -2,6 +2,7 @@
 //! to take it.
 
 use super::project;
+use super::settings::Settings;
 use crate::base::{EntityId, EntityType, Subject, Timestamp};
 use crate::machine;
 use crate::state::{Entity, State};
@@ -105,6 +106,11 @@ fn may_start(state: &State, task: &Entity) -> bool {
 
 fn prefers(preferred: &Subject, task: &Entity) -> bool {
     *preferred == task.subject || task.as_task().requirement().as_ref() == Some(preferred)
+}
+
+/// Whether as many tasks are in progress as the settings allow.
+pub fn is_full(state: &State, settings: &Settings) -> bool {
+    active(state) >= settings.max_concurrent_tasks()
 }
 
 /// How many tasks are in progress. Tasks on hold with their project do not count towards the limit.

@@ -509,6 +509,9 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
     use machine::Phase::{Aborted, Assigned, Ready, Retrying, Running};
     let me = actor.to_string();
     let held_before = task.as_task().past_holders().any(|holder| holder == me);
+    if let Some(lost) = lost_before_its_end(&task, &me).filter(|_| kind != Kind::TaskAborted) {
+        return Err(lost);
+    }
     match (task.phase, task.as_task().recorded_holder()) {
         (Assigned | Running | Retrying, Some(holder)) if holder != me => Err(match held_before {
             true => Error::refused(
@@ -533,6 +536,31 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
         .about(task.short_reference())),
         _ => Ok(()),
     }
+}
+
+/// Refuses to count the end of a task as the doing of a holder that had lost it before.
+pub fn ended_by_holder(state: &State, step: &Step<'_>) -> Result<()> {
+    let needs_claim = step.kind.row().claim == Claim::Needs && step.actor.kind != ActorKind::Core;
+    let task = needs_claim.then(|| step.claimed_task(state)).flatten();
+    match task.and_then(|task| lost_before_its_end(&task, &step.actor.to_string())) {
+        Some(lost) => Err(lost),
+        None => Ok(()),
+    }
+}
+
+/// The refusal of a former holder whose task has ended since, if that is so.
+fn lost_before_its_end(task: &Entity, me: &str) -> Option<Error> {
+    use machine::Phase::{Aborted, Archived, Succeeded};
+    let known = task.as_task();
+    let has_lost = known.past_holders().any(|holder| holder == me) && known.recorded_holder() != Some(me);
+    let has_ended = matches!(task.phase, Aborted | Archived | Succeeded);
+    let became = match (known.succeeded_at(), known.abort_reason()) {
+        (Some(_), _) => "has succeeded since".to_owned(),
+        (None, Some(why)) => format!("was aborted since: {why}"),
+        (None, None) => "was aborted since".to_owned(),
+    };
+    let why = || format!("your claim on {} has expired; the task {became}", task.name());
+    (has_lost && has_ended).then(|| Error::refused(Reason::ClaimLost, why()))
 }
 
 /// Whether somebody else aborted a task, and not because its holder reported a failure.

@@ -12,6 +12,8 @@ names! {
         Paused = "paused",
         Archived = "archived",
         SessionOver = "session_over",
+        /// As many tasks are in progress as allowed, so that none can be claimed.
+        TaskLimit = "task_limit",
     }
 }
 
@@ -34,6 +36,11 @@ impl Standing {
     /// A session that has ended, with the reason.
     pub fn session_over(why: &str) -> Standing {
         Standing { obstacle: Obstacle::SessionOver, project: None, since: None, by: None, why: why.to_owned() }
+    }
+
+    /// The limit of tasks in progress is reached.
+    pub fn task_limit() -> Standing {
+        Standing { obstacle: Obstacle::TaskLimit, project: None, since: None, by: None, why: String::new() }
     }
 
     /// The stop that is in force, or the pause or end of this project.

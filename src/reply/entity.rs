@@ -151,11 +151,12 @@ impl Replies for Recorded {
 impl Replies for ClaimOutcome {
     fn reply(&self) -> Reply {
         match self {
-            ClaimOutcome::NoTask { waiting, held: None } => {
+            ClaimOutcome::NoTask { waiting, held: None, .. } => {
                 Reply::new(Status::NoTask, format!("no task is ready; {} waiting", count_noun(waiting, "task")))
             }
-            ClaimOutcome::NoTask { held: Some(held), .. } => {
+            ClaimOutcome::NoTask { held: Some(held), on_hold, .. } => {
                 let next = match held.phase {
+                    _ if *on_hold => Next::None,
                     Phase::Running => next_about("hf-task", "show", held),
                     _ => next_step(held),
                 };

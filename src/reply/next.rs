@@ -103,6 +103,14 @@ impl Next {
         }
     }
 
+    /// The same step; nothing if it is to claim a task, for when no task can be claimed.
+    pub fn unless_claim(self) -> Self {
+        match self.argv() {
+            [command, verb, ..] if command == "hf-task" && verb == "claim" => Next::None,
+            _ => self,
+        }
+    }
+
     /// Polls a job again, under the name that hf-poll was called by. Becomes `ASK operator` if the name or the id
     /// would need quoting: the id of a foreign job is any text.
     pub fn poll(called: Option<&str>, id: &str) -> Self {

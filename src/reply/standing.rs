@@ -12,6 +12,10 @@ impl Reply {
         if self.tells_standing {
             return self;
         }
+        if standing.obstacle == Obstacle::TaskLimit {
+            self.next = self.next.unless_claim();
+            return self;
+        }
         let is_agent = ctx.caller.actor.kind == ActorKind::Agent;
         if !is_agent && !ctx.caller.is_in_agent_shell() {
             let Standing { obstacle, project, since, by, why } = standing;

@@ -74,6 +74,12 @@ impl Entity {
         self.reference().map(|reference| ShortRef { tag: None, ..reference })
     }
 
+    /// The last event that changed what it is: its phase, or for a requirement its analysis.
+    pub fn last_change(&self) -> Ulid {
+        let analysis = self.text("_analyzed_by").and_then(parse_ulid);
+        analysis.map_or(self.last_event, |analysis| analysis.max(self.last_event))
+    }
+
     /// Everything known beyond its phase, by the names in its projection.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts

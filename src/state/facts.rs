@@ -20,8 +20,8 @@ enum FactSource {
     Content,
     /// The event's time.
     Time,
-    /// When it was due, or the event's time if that is unknown.
-    DueTime,
+    /// An earlier time in a member of the payload, else the event's time.
+    EarlierTime(&'static str),
     /// The event's time, if a member of the payload has this value.
     TimeIf(&'static str, &'static str),
     /// The event's time plus the seconds in a member of the payload.
@@ -66,7 +66,7 @@ use FactSource::*;
 const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::System, Kind::VaultInitialized, "running_since", Time),
     (EntityType::System, Kind::SystemResumed, "running_since", Time),
-    (EntityType::System, Kind::EmergencyStopIssued, "stopped_at", Time),
+    (EntityType::System, Kind::EmergencyStopIssued, "stopped_at", EarlierTime("raised_at")),
     (EntityType::System, Kind::EmergencyStopIssued, "stopped_by", Actor),
     (EntityType::System, Kind::EmergencyStopIssued, "stop_reason", Payload("reason")),
     (EntityType::Requirement, Kind::RequirementProposed, "title", Payload("title")),
@@ -87,7 +87,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Decision, Kind::DecisionRequested, "change", Payload("change")),
     (EntityType::Decision, Kind::DecisionRequested, "target_hash", Payload("target_hash")),
     (EntityType::Decision, Kind::DecisionRequested, "requested_at", Time),
-    (EntityType::Decision, Kind::ApprovalTimedOut, "timed_out_at", DueTime),
+    (EntityType::Decision, Kind::ApprovalTimedOut, "timed_out_at", EarlierTime("due_at")),
     (EntityType::Decision, Kind::DecisionApproved, "chosen_option", Payload("chosen_option")),
     (EntityType::Decision, Kind::DecisionApproved, "rationale", Payload("rationale")),
     (EntityType::Decision, Kind::DecisionApproved, "decided_at", Time),
@@ -124,6 +124,8 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::RunStarted, "last_run_id", SubjectId),
     (EntityType::Task, Kind::TaskFailed, "error_class", Payload("error_class")),
     (EntityType::Task, Kind::TaskFailed, "failure", Payload("reason")),
+    (EntityType::Task, Kind::TaskFailed, "_failed_by", EventId),
+    (EntityType::Task, Kind::TaskRetrying, "_failed_by", Remove),
     (EntityType::Task, Kind::TaskSucceeded, "succeeded_at", Time),
     (EntityType::Task, Kind::TaskAborted, "aborted_at", Time),
     (EntityType::Task, Kind::TaskAborted, "aborted_by", Actor),
@@ -340,10 +342,10 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         },
         Content => content(entity, event).to_string().into(),
         Time => event.timestamp.to_string().into(),
-        DueTime => match event.payload.get("due_at") {
-            Some(due) => due.clone(),
-            None => event.timestamp.to_string().into(),
-        },
+        EarlierTime(member) => {
+            let named = event.payload.get(*member).and_then(Value::as_str).and_then(Timestamp::parse);
+            named.map_or(event.timestamp, |named| named.min(event.timestamp)).to_string().into()
+        }
         TimeIf(member, value) => match event.payload.get(*member).and_then(Value::as_str) == Some(value) {
             true => event.timestamp.to_string().into(),
             false => return FactChange::Keep,

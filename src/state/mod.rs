@@ -150,7 +150,11 @@ impl State {
         match effect {
             SideEffect::Nothing => {}
             SideEffect::AdoptsSettings => self.adopt_settings(event),
-            SideEffect::TakesLease => self.take_lease(&subject),
+            SideEffect::TakesLease => {
+                self.take_lease(&subject);
+                self.note_progress(&subject, event);
+            }
+            SideEffect::NotesProgress => self.note_progress(&subject, event),
             SideEffect::CountsPersona => self.count_persona(&subject, event),
             SideEffect::OpensThread => {
                 if let Some(branch) = branch() {
@@ -288,7 +292,7 @@ impl State {
             return;
         }
         let entity = entity.clone();
-        self.count_task(&entity, from);
+        self.count_task(&entity, from, event);
         if let Some(held_by) = held_by.filter(|holder| entity.holder() != Some(holder)) {
             self.release(&held_by, event);
         }
@@ -305,6 +309,17 @@ impl State {
         let lease = task.and_then(|task| self.entity(&task)?.facts.get(LEASE).cloned());
         if let (Some(run), Some(lease)) = (self.changes.entities.get_mut(run), lease) {
             run.facts.insert(deadline::RUN_LEASE.to_owned(), lease);
+        }
+    }
+
+    /// Notes when an agent last made progress in a run of its own. A job beats by itself, whatever its agent does.
+    fn note_progress(&mut self, run: &Subject, event: &Event) {
+        let agent = Subject::parse(&event.actor).ok().filter(|actor| actor.entity == EntityType::Agent);
+        let Some(mut agent) = agent.and_then(|agent| self.entity(&agent).map(Cow::into_owned)) else { return };
+        let task = self.entity(run).and_then(|run| run.named("task_id", EntityType::Task));
+        if task.and_then(|task| self.entity(&task)).is_some_and(|task| !task.is_job()) {
+            agent.facts.insert("_progress_at".to_owned(), event.timestamp.to_string().into());
+            self.changes.entities.insert(agent.subject.clone(), agent);
         }
     }
 
@@ -341,7 +356,7 @@ impl State {
 
     /// Updates the counts of a task's requirement: open, succeeded and unmet tasks, and how often verification sent work
     /// back.
-    fn count_task(&mut self, task: &Entity, from: machine::Phase) {
+    fn count_task(&mut self, task: &Entity, from: machine::Phase, event: &Event) {
         use machine::Phase::{Aborted, Absent, Implemented, Succeeded};
         let Some(subject) = task.named("requirement_id", EntityType::Requirement) else { return };
         let Some(mut requirement) = self.entity(&subject).map(Cow::into_owned) else { return };
@@ -356,8 +371,10 @@ impl State {
             }
             _ => return,
         }
-        // The requirement is moved after its task, so it still has the phase in which it was verified.
-        let sent_back = requirement.phase == Implemented || task.facts.contains_key("rework_of");
+        // The requirement is moved after its task, so it still has the phase in which it was verified. A rework that is
+        // not the consequence of an invalid artifact repeats what failed or was stopped: nothing was sent back.
+        let is_consequence = event.actor.starts_with("core:");
+        let sent_back = requirement.phase == Implemented || (is_consequence && task.facts.contains_key("rework_of"));
         let returns = requirement.count("returns") + u64::from(from == Absent && sent_back);
         let counts = [("tasks_open", open), ("tasks_succeeded", done), ("tasks_unmet", unmet), ("returns", returns)];
         for (fact, count) in counts {

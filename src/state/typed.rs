@@ -143,6 +143,8 @@ views! {
         succeeded_tasks: count = "tasks_succeeded",
         /// How many of its tasks were aborted since it was approved, and are not repeated by a rework.
         unmet_tasks: count = "tasks_unmet",
+        /// The event that approved it last.
+        approved_by: event = "_approved_by",
         /// The event with its latest analysis.
         analyzed_by: event = "_analyzed_by",
         reason: text = "reason",
@@ -195,6 +197,8 @@ views! {
         succeeded_at: time = "succeeded_at",
         error_class: text = "error_class",
         failure: text = "failure",
+        /// The event of a failure that was not retried.
+        failed_by: event = "_failed_by",
         aborted_at: time = "aborted_at",
         aborted_by: text = "aborted_by",
         abort_reason: text = "abort_reason",
@@ -261,6 +265,8 @@ views! {
         /// How often, and when last, the watchdog tried to wake it.
         recovery_attempts: count = "_tries",
         last_recovery_at: time = "_tried_at",
+        /// When it last started a run or sent a heartbeat of one.
+        last_progress_at: time = "_progress_at",
         /// When it last gave up a task, or lost it.
         released_at: time = "_released_at",
         /// Whether it ever lost a task because it fell silent.
@@ -458,7 +464,7 @@ mod tests {
         (EntityType::System, &["failed_hooks"]),
         (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
         (EntityType::Task, &["reworked_by"]),
-        (EntityType::Agent, &["anomalies", "_gave_up", "_released_at", "_lost_claim"]),
+        (EntityType::Agent, &["anomalies", "_gave_up", "_progress_at", "_released_at", "_lost_claim"]),
         (EntityType::Branch, &["interrupt_id", "anchors"]),
         (EntityType::Thread, &["number"]),
     ];

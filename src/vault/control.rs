@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::Vault;
 use super::files::failed;
 use super::lock::{self, LockMode};
-use crate::base::{Error, Result, limits, seal, text};
+use crate::base::{Error, Result, Timestamp, limits, seal, text};
+use crate::event::parse_ulid;
 
 pub const CONTROL_FILE: &str = "control";
 /// A read during a rewrite can see parts of both versions, so it is tried this often.
@@ -28,6 +29,11 @@ pub struct StopFlag {
 }
 
 impl StopFlag {
+    /// When it was raised.
+    pub fn raised_at(&self) -> Option<Timestamp> {
+        parse_ulid(&self.id).map(|id| Timestamp((id.timestamp_ms() / 1000) as i64))
+    }
+
     /// The idempotency key of the event that records it.
     pub fn key(&self) -> String {
         format!("stop:{}", self.id)

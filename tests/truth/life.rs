@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::call::Call;
 use crate::clock::{second, time};
 use crate::judge;
-use crate::known::Known;
 use crate::log::{Event, LogReader};
 use crate::model::{Settings, World};
 use crate::place::{Commands, Place, Reply};
@@ -114,13 +113,7 @@ impl<'a> Life<'a> {
     fn call(&mut self, call: &Call, obeys: bool) -> Result<(), Wrong> {
         let before = self.world.clone();
         let reply = self.run(call);
-        let excused = match reply.get("REASON") {
-            "too_many_tasks" => Known::ClaimBeyondLimit.stands(),
-            "project_paused" => Known::StartInPause.stands(),
-            "claim_lost" => Known::StartAfterLoss.stands(),
-            _ => false,
-        };
-        if obeys && reply.exit != 0 && !matches!(reply.get("STATUS"), "NO_TASK" | "ATTENTION") && !excused {
+        if obeys && reply.exit != 0 && !matches!(reply.get("STATUS"), "NO_TASK" | "ATTENTION") {
             let words = call.words();
             let sort = format!("NEXT {} {} does not work: {}", words.program, words.verb(), reply.get("STATUS"));
             return Err(Wrong::new(sort, format!("{}\n{}", call.shown(), reply.text)));

@@ -1,5 +1,5 @@
 //! Random lives, judged: every line of hf-status and `hf-task explain`, every STATUS and NEXT, and every consequence in
-//! the log is compared with a computation from the log alone. It is not finished: `known` lists what it found.
+//! the log is compared with a computation from the log alone.
 //!
 //! Promise: nothing of the toolkit is used here but its commands, so a mistake in it cannot be repeated in the judge.
 #![allow(dead_code, reason = "the model knows more than the lives ask of it so far")]
@@ -9,7 +9,6 @@ mod clock;
 mod deeds;
 mod dice;
 mod judge;
-mod known;
 mod life;
 mod log;
 mod model;
@@ -54,7 +53,6 @@ fn wanted() -> Result<Wanted, String> {
             "--jobs" => wanted.jobs = number()?.max(1),
             "--short" => wanted.lives = 300,
             "--all" => wanted.all = true,
-            "--strict" => known::be_strict(true),
             other => return Err(format!("unknown argument '{other}'")),
         }
     }

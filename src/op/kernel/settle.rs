@@ -7,6 +7,7 @@
 //! The rest is left to the watchdog. What is settled is recorded in separate batches before the request's, unless the
 //! batch already contains a request.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
@@ -45,7 +46,11 @@ impl Transaction<'_> {
     }
 
     fn record_stop(&mut self, stop: &StopFlag) -> Result<()> {
-        let payload = json!({"reason": stop.reason});
+        let mut payload = json!({"reason": stop.reason});
+        // It has been in force since its flag was raised, which may be long before anybody could record it.
+        if let Some(raised) = stop.raised_at().filter(|raised| *raised < self.now.timestamp()) {
+            payload["raised_at"] = raised.to_string().into();
+        }
         let draft = Draft {
             kind: Kind::EmergencyStopIssued,
             subject: Subject::SYSTEM,
@@ -174,12 +179,27 @@ impl Transaction<'_> {
         self.settle(agent.as_slice())
     }
 
-    /// Settles everything except archiving, for a view.
-    pub fn settle_all(&mut self) -> Result<Vec<Due>> {
+    /// Settles everything except archiving, for a view. Returns what was due, and what it changed, by subject: the
+    /// position of its cause.
+    pub fn settle_all(&mut self) -> Result<(Vec<Due>, BTreeMap<Subject, usize>)> {
         let mut found = self.moment().due(Timer::ALL, None, usize::MAX);
         found.retain(|due| due.code.is_anomaly());
-        self.record_due(found.clone())?;
-        Ok(found)
+        let mut changed = BTreeMap::new();
+        for (position, due) in found.iter().enumerate() {
+            self.add_due(due)?;
+            let subjects = self.batch().events().iter().filter_map(|event| Subject::parse(&event.subject).ok());
+            changed.extend(subjects.map(|subject| (subject, position)));
+            self.write_now()?;
+        }
+        Ok((found, changed))
+    }
+
+    /// Adds what records something that is due. A reaction to an earlier one may have settled it already.
+    fn add_due(&mut self, due: &Due) -> Result<()> {
+        match machine::step(due.subject.entity, self.state().phase_of(&due.subject), due.kind) {
+            Some(_) => self.add(due.draft()),
+            None => Ok(()),
+        }
     }
 
     fn record_due(&mut self, found: Vec<Due>) -> Result<()> {
@@ -189,10 +209,7 @@ impl Transaction<'_> {
         // After a request in the same batch it has to be recorded with that batch.
         let separate = self.batch().events().is_empty();
         for due in found {
-            // A reaction to an earlier one may have settled this one already.
-            if machine::step(due.subject.entity, self.state().phase_of(&due.subject), due.kind).is_some() {
-                self.add(due.draft())?;
-            }
+            self.add_due(&due)?;
             // Their number is not limited; the size of a batch is.
             if separate && (!self.writes() || self.batch().events().len() > SETTLED_MAX_EVENTS) {
                 self.write_now()?;

@@ -21,7 +21,7 @@ use crate::policy::code::Code;
 use crate::policy::due::{MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
-use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
+use crate::policy::{self, Request, Ruling, Settings, Standing, ready, rules};
 use crate::state::State;
 use crate::vault::config::Config;
 use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
@@ -186,7 +186,8 @@ impl<'v> Transaction<'v> {
             Membership::Agent(project) => about.unwrap_or(project),
             Membership::Unrestricted | Membership::OtherAgentsSession(_) => about.unwrap_or(&self.project),
         };
-        self.standing.set(Standing::of_project(self.state(), project));
+        let limit = || ready::is_full(self.state(), &self.config).then(Standing::task_limit);
+        self.standing.set(Standing::of_project(self.state(), project).or_else(limit));
     }
 
     /// The state after all requests so far.
@@ -233,6 +234,8 @@ impl<'v> Transaction<'v> {
         }
         let is_agents_work = request.actor.kind == ActorKind::Agent && request.kind.row().claim != Claim::Unneeded;
         let ruling = policy::decide(&self.moment(), request, &mut || fresh).map_err(|error| {
+            // What was settled first may have changed what stands in the way.
+            self.notice(None);
             // A stop aborted the task: that is the reason, not that the step is illegal.
             let is_refused = matches!(error.kind, ErrorKind::Refused(_));
             match is_agents_work && is_refused && is_stopped(self.state()) {

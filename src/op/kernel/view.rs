@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::transaction::Transaction;
-use crate::base::{EntityType, Result, Subject};
-use crate::policy::Settings;
+use crate::base::{Result, Subject, Timestamp};
 use crate::policy::due::{Due, Moment};
+use crate::policy::{Settings, Standing};
 use crate::state::{Entity, State};
 use crate::vault::config::Config;
 use crate::vault::{Log, Vault};
@@ -19,15 +19,17 @@ pub struct View<'v> {
     recorded: State,
     /// What is due and not recorded yet.
     pub due: Vec<Due>,
+    /// What it changes, by subject: its position in `due`.
+    changed: BTreeMap<Subject, usize>,
 }
 
 impl<'v> View<'v> {
     pub fn open(ctx: &Context, vault: &'v Vault) -> Result<View<'v>> {
         let (recorded, mut tx) = Transaction::read_only(ctx, vault)?;
-        let due = tx.settle_all()?;
+        let (due, changed) = tx.settle_all()?;
         match tx.state().fault() {
             Some(fault) => Err(fault),
-            None => Ok(View { tx, recorded, due }),
+            None => Ok(View { tx, recorded, due, changed }),
         }
     }
 
@@ -67,8 +69,14 @@ impl<'v> View<'v> {
         if self.due.is_empty() {
             return BTreeMap::new();
         }
-        let why = |entity: &Entity| Some((entity.subject.to_string(), self.due_of(&entity.subject)?.why()));
+        let why = |entity: &Entity| Some((entity.subject.to_string(), self.changed_by(&entity.subject)?.why()));
         entities.filter_map(why).collect()
+    }
+
+    /// When a stop was raised that is not recorded yet, if one was.
+    pub fn unrecorded_stop(&self) -> Option<Timestamp> {
+        let stopped = |state: &State| Standing::of_system(state).is_some();
+        Standing::of_system(self.state()).filter(|_| !stopped(&self.recorded))?.since
     }
 
     /// The settings in force.
@@ -76,13 +84,14 @@ impl<'v> View<'v> {
         &self.tx.config
     }
 
-    /// What is due about a subject or, if it is a task, about its run.
+    /// What is due about a subject itself.
     pub fn due_of(&self, subject: &Subject) -> Option<&Due> {
-        let of_run = |due: &&Due| {
-            let run = self.state().entity(&due.subject).filter(|run| run.subject.entity == EntityType::Run);
-            run.and_then(|run| run.as_run().task()).as_ref() == Some(subject)
-        };
-        self.due.iter().find(|due| due.subject == *subject).or_else(|| self.due.iter().find(of_run))
+        self.due.iter().find(|due| due.subject == *subject)
+    }
+
+    /// What is due and changes a subject when it is recorded, directly or as a consequence.
+    pub fn changed_by(&self, subject: &Subject) -> Option<&Due> {
+        self.changed.get(subject).map(|position| &self.due[*position])
     }
 }
 

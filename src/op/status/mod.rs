@@ -115,12 +115,11 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
 
 fn agent_view(state: &State, signs: &SignsOfLife, anomalies: Vec<String>) -> AgentView {
     let held = state.held_by(&signs.agent.to_string());
-    let beats = held.iter().filter_map(|task| state.entity(&task.as_task().last_run()?)?.as_run().last_heartbeat_at());
     let shown = [
         (Some(signs.started_at), Sign::Started),
         (signs.last_checkpoint, Sign::Checkpoint),
         (signs.last_activity, Sign::Activity),
-        (beats.max(), Sign::Heartbeat),
+        (signs.last_progress, Sign::Heartbeat),
     ];
     let last = shown.into_iter().filter_map(|(at, sign)| Some((at?, sign))).max_by_key(|(at, _)| *at);
     let deep_work = signs.deep_work.as_ref().map(|work| match (work.mode, work.until) {

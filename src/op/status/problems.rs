@@ -128,7 +128,8 @@ impl Finder<'_> {
     }
 
     fn escalations(&mut self) {
-        for escalation in self.state.in_phase(EntityType::Escalation, Phase::Open, PROBLEMS_MAX) {
+        // One that is only due has no reference yet; what is due is listed instead.
+        for escalation in self.view.recorded().in_phase(EntityType::Escalation, Phase::Open, PROBLEMS_MAX) {
             let known = escalation.as_escalation();
             let about = known.about().and_then(|about| self.state.entity(&about));
             let about = about.map(|about| about.spoken_name()).unwrap_or_default();

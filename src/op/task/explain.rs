@@ -69,13 +69,16 @@ impl Chain<'_> {
         self.steps.push(step);
     }
 
-    /// When an entity got into its current phase.
+    /// When an entity got into its current phase; with the reason if that is only due.
     fn since(&self, entity: &Entity) -> Result<String> {
         let event = self.view.log().find(entity.last_event)?;
-        Ok(match (event, self.view.due_of(&entity.subject)) {
+        Ok(match (event, self.view.changed_by(&entity.subject)) {
             (Some(event), _) => event.timestamp.to_string(),
             (None, Some(due)) => format!("{} (due: {})", due.at, due.why()),
-            (None, None) => "an unknown time".to_owned(),
+            (None, None) => match self.view.unrecorded_stop() {
+                Some(raised) => format!("{raised} (by a stop that is not recorded yet)"),
+                None => "an unknown time".to_owned(),
+            },
         })
     }
 
@@ -87,7 +90,9 @@ impl Chain<'_> {
         let what = match standing.obstacle {
             Obstacle::Stopped => "everything was stopped".to_owned(),
             Obstacle::Archived => return self.push(format!("project {project} was archived at {since}")),
-            Obstacle::Paused | Obstacle::SessionOver => format!("project {project} was paused"),
+            Obstacle::Paused => format!("project {project} was paused"),
+            // Both concern a caller, not a task.
+            Obstacle::SessionOver | Obstacle::TaskLimit => return,
         };
         let by = standing.by.map(|by| format!(" by {by}")).unwrap_or_default();
         let why = if standing.why.is_empty() { String::new() } else { format!(": {}", standing.why) };
@@ -145,7 +150,7 @@ impl Chain<'_> {
                 let ended = |what: &str, at: Option<Timestamp>| format!("{name} {what} at {}", time_text(at));
                 match phase {
                     Phase::Succeeded => self.push(ended("succeeded", known.succeeded_at())),
-                    Phase::Aborted => self.push(ended("was aborted", known.aborted_at()) + &by + &why),
+                    Phase::Aborted => self.push(format!("{name} was aborted at {since}{by}{why}")),
                     Phase::Archived => {
                         self.push(format!("{name} was archived at {since}"));
                         match known.succeeded_at() {
@@ -155,6 +160,7 @@ impl Chain<'_> {
                     }
                     _ => self.push(format!("{name} has been {phase} since {since}")),
                 }
+                self.priority(task);
                 self.earlier_failure(task);
                 self.successor(task);
             }
@@ -182,8 +188,7 @@ impl Chain<'_> {
             retries => format!("retried {retries} times"),
         };
         // A task that failed for good was aborted because of it.
-        let what =
-            if known.aborted_at().is_some() || task.phase == Phase::Failed { "it" } else { "an earlier attempt" };
+        let what = if known.failed_by().is_some() { "it" } else { "an earlier attempt" };
         self.push(format!("{what} failed ({class}): {failure}; {retries}"));
     }
 

@@ -149,6 +149,8 @@ pub enum ClaimOutcome {
         waiting: u64,
         /// A task that the caller holds.
         held: Option<Box<Entity>>,
+        /// Whether that task waits for its project to be resumed.
+        on_hold: bool,
     },
 }
 
@@ -175,14 +177,18 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     if reference.is_none() {
         let project = ctx.project.as_ref().map(project::subject);
         if let Some(project) = &project {
-            project::check_may_start(tx.state(), project)?;
+            project::check_may_start(tx.state(), project, &ctx.caller.actor)?;
         }
         // Tasks with an expired lease are free now, without waiting for the watchdog.
         tx.settle_claims(project.as_ref())?;
         let Some(choice) = ready::next(tx.state(), project.as_ref()) else {
             let waiting = tx.state().tally().in_phase(EntityType::Task, Phase::Proposed);
-            let held = tx.state().held_by(&ctx.caller.actor.to_string()).into_iter().find(|task| !task.is_job());
-            return Ok(ClaimOutcome::NoTask { waiting, held: held.map(Box::new) });
+            let mut held = tx.state().held_by(&ctx.caller.actor.to_string());
+            held.retain(|task| !task.is_job());
+            let goes_on = held.iter().position(|task| !ready::is_on_hold(tx.state(), task));
+            let on_hold = goes_on.is_none();
+            let held = held.into_iter().nth(goes_on.unwrap_or(0)).map(Box::new);
+            return Ok(ClaimOutcome::NoTask { waiting, held, on_hold });
         };
         request.subject = Some(choice.task.subject.to_string());
         request.parents.push(choice.task.last_event);

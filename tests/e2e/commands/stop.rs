@@ -133,7 +133,7 @@ fn a_stop_that_is_appended_raises_the_flag_too() {
 
 #[test]
 fn the_stop_flag_works_on_a_damaged_log_and_is_recorded_after_repair() {
-    let hive = TestVault::new();
+    let mut hive = TestVault::new();
     running(&hive, "agent:a");
     let good = damage(&hive);
     let reply = ok(&hive, "hf-stop fire");
@@ -142,16 +142,19 @@ fn the_stop_flag_works_on_a_damaged_log_and_is_recorded_after_repair() {
     assert!(flag(&hive));
     sh(&hive, "hf-task claim").expect_exit(4);
     fs::write(hive.segment(), good).unwrap();
-    // Who only looks sees it, and records nothing.
+    // Who only looks sees it, and records nothing. It counts from when it was raised.
+    hive.at("2026-01-31T12:10:00Z");
     let status = sh(&hive, "hf-status").expect_exit(1);
     assert_eq!((status.get("SYSTEM_STATE"), count(&hive, "EmergencyStopIssued")), ("stopped", 0));
+    assert!(status.all("PROBLEM")[0].starts_with("2026-01-31T12:00:00Z age=600 stopped"), "{status:#?}");
     assert_eq!(
         ok(&hive, "hf-task explain T-0001").get("BECAUSE"),
-        "T-0001 was aborted at 2026-01-31T12:00:00Z: emergency_stop: fire"
+        "T-0001 was aborted at 2026-01-31T12:00:00Z (by a stop that is not recorded yet): emergency_stop: fire"
     );
     // The next command that changes something records it first, and then is refused by it.
     ok(&hive, "hf-task propose Other");
     assert_eq!((count(&hive, "EmergencyStopIssued"), state(&hive, "T-0001")), (1, "Aborted".to_owned()));
+    assert!(sh(&hive, "hf-status").all("PROBLEM")[0].starts_with("2026-01-31T12:00:00Z age=600 stopped"));
     assert_eq!(sh(&hive, "hf-task claim T-0002").expect_exit(3).get("REASON"), "system_stopped");
     ok(&hive, "hf-stop again");
     assert_eq!(count(&hive, "EmergencyStopIssued"), 1);

@@ -62,7 +62,7 @@ pub fn all_is_well(hive: &TestVault) {
 }
 
 /// Settings for tests of tasks: agents need not report, and the time between two ticks is never a gap.
-pub const TASKS_ALONE: &str = "liveness:\n  never_seen_seconds: 1000000\nwatchdog:\n  interval_seconds: 1000000\n";
+pub const TASKS_ALONE: &str = "liveness:\n  never_seen_seconds: 1000000\n  inactive_warn_seconds: 1000000\n  inactive_error_seconds: 1000000\nwatchdog:\n  interval_seconds: 1000000\n";
 
 /// A vault with these settings.
 pub fn of_tasks_alone() -> TestVault {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::Phase::{Active, Ended, Open};
 use super::{DeepWork, Duty, World};
-use crate::known::Known;
 
 /// The newest sign of life of an agent.
 #[derive(Clone, Copy, Debug)]
@@ -21,20 +20,13 @@ impl World {
         held.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The newest heartbeat of a run of a task that an agent holds.
-    fn progress(&self, agent: &str) -> Option<i64> {
-        let (held, by) = (self.held_by(agent), format!("agent:{agent}"));
-        let own = |run: &&super::Run| run.by == by || Known::HeartbeatOfOthers.stands();
-        self.runs.values().filter(|run| held.contains(&run.task)).filter(own).map(|run| run.heard).max()
-    }
-
     pub fn last_sign(&self, agent: &str) -> Sign {
         let known = &self.agents[agent];
         let signs = [
             ("started", Some(known.started)),
             ("checkpoint", known.checkpoint),
             ("activity", known.activity),
-            ("heartbeat", self.progress(agent)),
+            ("heartbeat", known.progress),
         ];
         let signs = signs.into_iter().filter_map(|(sort, at)| at.map(|at| Sign { at, sort }));
         signs.max_by_key(|sign| sign.at).expect("it has started")
@@ -83,14 +75,14 @@ impl World {
         };
         let work = self.deep_work(agent);
         let flexible = work.filter(|work| !work.strict);
-        let progress = self.progress(agent).filter(|_| !Known::HeartbeatIsNoSign.stands());
         // Who was only announced by a command of its own is expected while it holds something, and after it lost it.
         let expected = !known.announced || known.has_lost || !self.held_by(agent).is_empty();
-        match (known.checkpoint.max(known.activity).max(progress), flexible) {
+        let declared = known.checkpoint.max(known.activity);
+        match (declared.max(known.progress), flexible) {
             (_, Some(work)) => {
                 judge("DEEPWORK_UNCHECKED", work.began.max(known.checkpoint.unwrap_or(i64::MIN)), limits.unchecked);
             }
-            (None, None) if !expected => {}
+            (_, None) if declared.is_none() && !expected => {}
             (None, None) => judge("NEVER_SEEN", known.started, limits.never_seen),
             (Some(seen), None) => judge("INACTIVE", seen, limits.inactive),
         }

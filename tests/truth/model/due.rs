@@ -81,10 +81,10 @@ impl World {
         let limit = self.settings.approval_hours * 3600;
         for (name, decision) in self.decisions.iter().filter(|(_, d)| d.phase == Requested && now > d.asked + limit) {
             let (at, subject, shown) = (decision.asked + limit, name.clone(), name.clone());
-            all.push(Due { at, kind: "ApprovalTimedOut", subject, shown, why: String::new() });
+            let why = format!("approval was due at {}", time(at));
+            all.push(Due { at, kind: "ApprovalTimedOut", subject, shown, why });
         }
-        // Work first, then questions, as the watchdog settles them; the oldest first.
-        all.sort_by_key(|due| (due.kind == "ApprovalTimedOut", due.at));
+        all.sort_by_key(|due| due.at);
         all
     }
 
@@ -115,9 +115,12 @@ impl World {
             payload: json!({"due_at": time(due.at)}),
             batch: (1, 1),
         };
-        self.unfold(&event);
-        if let Some(task) = self.tasks.get_mut(&due.shown) {
-            task.due = Some((due.at, due.why.clone()));
+        let followed = self.unfold(&event);
+        let changed: Vec<String> = followed.iter().map(|event| self.name(&event.subject)).collect();
+        for changed in changed.into_iter().chain([due.shown.clone()]) {
+            if let Some(task) = self.tasks.get_mut(&changed) {
+                task.due = Some((due.at, due.why.clone()));
+            }
         }
     }
 

@@ -12,7 +12,6 @@ use super::{
     World,
 };
 use crate::clock::second;
-use crate::known::Known;
 use crate::log::Event;
 
 impl World {
@@ -146,11 +145,14 @@ impl World {
             "TaskFailed" => {
                 let member = |name: &str| event.text(name).unwrap_or_default();
                 (task.phase, task.failure) = (Failed, Some((member("error_class"), member("reason"))));
+                task.failed_for_good = true;
                 if event.flag("released") {
                     task.lose(Failed);
                 }
             }
-            "TaskRetrying" => (task.phase, task.retries) = (Retrying, task.retries + 1),
+            "TaskRetrying" => {
+                (task.phase, task.retries, task.failed_for_good) = (Retrying, task.retries + 1, false);
+            }
             "TaskAborted" => {
                 if is_taken {
                     task.lose(Aborted);
@@ -165,12 +167,6 @@ impl World {
         }
         if matches!(event.kind.as_str(), "TaskSucceeded" | "TaskAborted") {
             task.ended = count;
-            // Only who loses it by this very end is remembered.
-            let by_failure = before == Failed || task.failure.is_none();
-            let lost_now = task.holder.clone().filter(|_| task.phase == Aborted && by_failure);
-            if Known::LossIsForgotten.stands() {
-                task.lost_by.retain(|loser| Some(loser) == lost_now.as_ref());
-            }
         }
         if !matches!(task.phase, Assigned | Running | Failed | Retrying) {
             (task.holder, task.lease) = (None, None);
@@ -202,6 +198,7 @@ impl World {
             put_first_by: None,
             run: None,
             failure: None,
+            failed_for_good: false,
             retries: 0,
             end: None,
             ended: 0,
@@ -224,6 +221,7 @@ impl World {
             let held = self.tasks.get_mut(&task).expect("a task");
             (held.phase, held.since, held.run) = (Running, event.at, Some(name.clone()));
             let limit = event.number("timeout_seconds");
+            self.note_progress(&task, event);
             self.runs.insert(
                 name,
                 Run { task, began: event.at, heard: event.at, limit, by: event.actor.clone(), phase: Running },
@@ -232,9 +230,20 @@ impl World {
         }
         let name = self.name(&event.subject);
         let run = self.runs.get_mut(&name).expect("a run");
-        match event.kind.as_str() {
-            "Heartbeat" => run.heard = event.at,
-            _ => run.phase = Ended,
+        if event.kind != "Heartbeat" {
+            run.phase = Ended;
+            return;
+        }
+        run.heard = event.at;
+        let task = run.task.clone();
+        self.note_progress(&task, event);
+    }
+
+    /// Whoever sends the heartbeat of a run makes progress.
+    fn note_progress(&mut self, task: &str, event: &Event) {
+        let agent = event.actor.strip_prefix("agent:").filter(|_| !self.tasks[task].job);
+        if let Some(agent) = agent.and_then(|name| self.agents.get_mut(name)) {
+            agent.progress = Some(event.at);
         }
     }
 
@@ -311,6 +320,7 @@ impl World {
                 checkpoint: None,
                 activity: None,
                 introspection: None,
+                progress: None,
                 is_diving: false,
                 duty: Duty::None,
                 anomalies: Vec::new(),

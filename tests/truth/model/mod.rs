@@ -80,6 +80,8 @@ pub struct Task {
     pub run: Option<String>,
     /// Class and reason of the newest failure.
     pub failure: Option<(String, String)>,
+    /// That failure was not retried.
+    pub failed_for_good: bool,
     pub retries: usize,
     pub end: Option<Act>,
     /// How many events the log had when it ended.
@@ -210,6 +212,8 @@ pub struct Agent {
     pub checkpoint: Option<i64>,
     pub activity: Option<i64>,
     pub introspection: Option<i64>,
+    /// The newest heartbeat of a run of its own; a job beats by itself.
+    pub progress: Option<i64>,
     /// It declared deep work, and the log that closes it is not written yet.
     pub is_diving: bool,
     pub duty: Duty,
@@ -416,7 +420,9 @@ impl World {
 
     /// How many tasks count against the limit of tasks in progress.
     pub fn in_progress(&self) -> usize {
-        self.tasks.values().filter(|task| matches!(task.phase, Assigned | Running | Failed | Retrying)).count()
+        let waits = |task: &Task| self.project_phase(&task.project) != Active && !(task.job && task.phase == Running);
+        let active = self.tasks.values().filter(|task| matches!(task.phase, Assigned | Running | Failed | Retrying));
+        active.filter(|task| !waits(task)).count()
     }
 
     /// Whether a requirement waits for the answer to an analysis, or was approved.

@@ -8,7 +8,6 @@ use super::Phase::{
     Acknowledged, Active, Analyzed, Approved, Assigned, Blocked, Open, Paused, Proposed, Retrying, Running,
 };
 use super::{Phase, World};
-use crate::known::Known;
 use crate::log::Event;
 use crate::say::{TITLE_MAX, cut};
 
@@ -44,7 +43,6 @@ impl World {
     fn is_due_now(&self, event: &Event) -> bool {
         let name = self.name(&event.subject);
         match event.kind.as_str() {
-            "TaskAborted" if event.flag("again") => true,
             "TaskAborted" | "TaskReady" => self.tasks[&name].is_open(),
             "RunCrashed" | "RunFinished" => self.runs[&name].phase == Running,
             "DecisionSuperseded" => self.decisions[&name].is_open(),
@@ -265,17 +263,18 @@ impl World {
         if !task.by_stop {
             let chain = self.chain(name);
             for (behind, task) in self.tasks.iter().filter(|(_, task)| task.phase == Proposed) {
-                let mut hit = task.after.iter().filter(|other| chain.contains(other)).collect::<Vec<_>>();
-                hit.dedup();
-                hit.truncate(if Known::AbortedTwice.stands() { hit.len() } else { 1 });
-                for (n, first) in hit.into_iter().enumerate() {
-                    let named = if Known::ReworkIsNotNamed.stands() { first.as_str() } else { name };
-                    let reason = match event.text("reason") {
-                        Some(reason) => format!("{named}, which it depends on, was aborted: {reason}"),
-                        None => format!("{named}, which it depends on, was aborted"),
-                    };
-                    all.push(self.because(at, "TaskAborted", behind, json!({"reason": reason, "again": n > 0})));
-                }
+                // What it depends on is named: the aborted task itself, else the newest that it repeats.
+                let hit = task.after.iter().filter(|other| chain.contains(other)).max();
+                let Some(hit) = hit else { continue };
+                let what = match hit == name {
+                    true => name.to_owned(),
+                    false => format!("{name}, the rework of {hit}"),
+                };
+                let reason = match event.text("reason") {
+                    Some(reason) => format!("{what}, which it depends on, was aborted: {reason}"),
+                    None => format!("{what}, which it depends on, was aborted"),
+                };
+                all.push(self.because(at, "TaskAborted", behind, json!({"reason": reason})));
             }
         }
         all

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{QUOTE_MAX, TITLE_MAX, cut};
 use crate::clock::time;
-use crate::known::Known;
-use crate::model::Phase::{Aborted, Approved, Archived, Assigned, Failed, Proposed, Ready, Running, Succeeded};
+use crate::model::Phase::{Aborted, Approved, Archived, Assigned, Proposed, Ready, Running, Succeeded};
 use crate::model::{Task, World};
 
 /// More lines than this are cut.
@@ -118,7 +117,7 @@ fn ended(world: &World, name: &str, task: &Task, said: &mut Vec<String>) {
     if task.phase == Archived {
         said.push(format!("{name} was archived at {}", time(task.since)));
     }
-    let at = match task.due.as_ref().filter(|_| !Known::AbortedAsOfNow.stands()) {
+    let at = match &task.due {
         Some((at, why)) => format!("{} (due: {why})", time(*at)),
         None => time(end.at),
     };
@@ -128,6 +127,9 @@ fn ended(world: &World, name: &str, task: &Task, said: &mut Vec<String>) {
         let by = if end.by.starts_with("core:") { String::new() } else { format!(" by {}", end.by) };
         let reason = end.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         said.push(format!("{name} was aborted at {at}{by}{reason}"));
+    }
+    if let Some(constraint) = &task.put_first_by {
+        said.push(format!("{constraint} put it first: {}", world.constraints[constraint].text));
     }
     said.extend(failure(task));
     let rework = world.tasks.iter().rfind(|(_, other)| other.rework_of.as_deref() == Some(name));
@@ -139,7 +141,7 @@ fn ended(world: &World, name: &str, task: &Task, said: &mut Vec<String>) {
 /// The newest failure of a task, and what was made of it.
 fn failure(task: &Task) -> Option<String> {
     let (class, reason) = task.failure.as_ref()?;
-    let which = if task.phase == Failed || task.was_aborted() { "it" } else { "an earlier attempt" };
+    let which = if task.failed_for_good { "it" } else { "an earlier attempt" };
     let retried = match task.retries {
         0 => "not retried".to_owned(),
         1 => "retried once".to_owned(),

@@ -1,7 +1,6 @@
 //! The EXIT, STATUS and NEXT of every command that records something.
 
 use crate::call::{Call, Words};
-use crate::known::Known;
 use crate::model::Phase::{
     Aborted, Acknowledged, Active, Analyzed, Approved, Archived, Assigned, Blocked, Closed, Implemented, Open, Paused,
     Proposed, Ready, Rejected, Removed, Running, Succeeded, Superseded, Verified,
@@ -201,11 +200,7 @@ impl Question<'_> {
     fn kept_out(&self) -> Option<Expected> {
         match self.phase() {
             _ if self.is_void => Some(Expected::new("EXIT_REQUESTED", self.logout())),
-            Archived if self.is_agent => {
-                let or = Known::ArchivedIsRefused.stands().then_some("REFUSED");
-                Some(Expected { or, ..Expected::new("EXIT_REQUESTED", self.logout()) })
-            }
-            Paused if self.is_agent => Some(Expected::new("EXIT_REQUESTED", self.logout())),
+            Paused | Archived if self.is_agent => Some(Expected::new("EXIT_REQUESTED", self.logout())),
             Archived => refused(ASK),
             _ => None,
         }
@@ -228,7 +223,7 @@ impl Question<'_> {
         if world.stop.is_some() || world.project_phase(&task.project) != Active {
             return ASK.to_owned();
         }
-        if world.in_progress() >= world.settings.concurrent && !Known::ClaimBeyondLimit.stands() {
+        if world.in_progress() >= world.settings.concurrent {
             return NONE.to_owned();
         }
         self.action(&format!("hf-task claim {name}"))
@@ -329,7 +324,7 @@ impl Question<'_> {
         // Without a project, any task will do.
         let project = Some(self.project.as_str()).filter(|_| self.is_named);
         let Some(name) = self.view.next_claim(project) else {
-            let goes_on = |project: &str| self.view.project_phase(project) == Active || Known::StartInPause.stands();
+            let goes_on = |project: &str| self.view.project_phase(project) == Active;
             let mine =
                 |task: &Task| task.holder.as_ref() == Some(&self.actor) && task.is_held() && goes_on(&task.project);
             let held = self.view.tasks.iter().find(|(_, task)| mine(task));
@@ -410,6 +405,9 @@ impl Question<'_> {
 
     /// The next step of an agent that lost a task.
     fn after_loss(&self, name: &str) -> String {
+        if self.after.in_progress() >= self.after.settings.concurrent {
+            return NONE.to_owned();
+        }
         match self.after.tasks[name].phase {
             Ready => self.action(&format!("hf-task claim {name}")),
             _ => self.action("hf-task claim"),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::{QUOTE_MAX, count, cut};
 use crate::clock::time;
-use crate::known::Known;
 use crate::model::Phase::{Active, Approved, Archived, Open, Paused, Proposed, Running};
 use crate::model::{Phase, World};
 
@@ -166,7 +165,7 @@ impl Problem {
 fn problems(recorded: &World, world: &World, now: i64, outside: &Outside) -> Vec<Problem> {
     let groups = [
         stopped(world),
-        escalations(if Known::EscalationBeforeItIsRaised.stands() { world } else { recorded }),
+        escalations(recorded),
         jobs(world, outside),
         overdue_decisions(recorded, now),
         anomalies(recorded, now),

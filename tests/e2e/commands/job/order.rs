@@ -67,8 +67,9 @@ fn a_dependent_job_starts_only_if_the_first_succeeds() {
     go.open();
     assert_eq!(story.poll("T-0003").get("STATUS"), "DONE");
     assert_eq!(fs::read_to_string(story.dir().join("order")).unwrap(), "one\ntwo\nthree\n");
-    story.fire("exit 1");
+    story.fire("read x <go; exit 1");
     story.fire_with(&["--after", "T-0004"], "touch ran");
+    go.open();
     assert_eq!(story.poll("T-0004").get("STATUS"), "FAIL");
     // It will never be run, and its caller need not wait.
     let reply = story.poll("T-0005");

@@ -172,6 +172,22 @@ fn t11_whoever_decides_can_read_everything_that_an_approval_covers() {
 }
 
 #[test]
+fn an_approval_and_what_follows_it_descend_from_the_newest_analysis() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-require propose Login");
+    ok(&hive, "hf-require analyze REQ-0001 Hard.");
+    ok(&hive, "hf-require analyze REQ-0001 Simpler.");
+    ok(&hive, "hf-decide approve DEC-0002");
+    let events = hive.events();
+    let last = |kind: &str| events.iter().rfind(|event| event["event_type"] == kind).expect("one");
+    let newest = &last("RequirementAnalyzed")["event_id"];
+    assert_eq!(last("DecisionRequested")["parents"].as_array(), Some(&vec![newest.clone()]));
+    let parents = last("RequirementApproved")["parents"].as_array().expect("a list");
+    assert_eq!(*parents, [newest.clone(), last("DecisionApproved")["event_id"].clone()]);
+    keeps_the_rules(&hive);
+}
+
+#[test]
 fn an_abort_names_who_did_it_and_a_finished_task_mentions_no_pause() {
     let hive = TestVault::new();
     ok(&hive, "hf-task propose Form");

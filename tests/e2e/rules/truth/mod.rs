@@ -4,6 +4,7 @@ mod assigning;
 mod causes;
 mod ends;
 mod escalations;
+mod judged;
 mod late;
 mod status;
 mod stops;
