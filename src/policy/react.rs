@@ -394,7 +394,7 @@ impl Reactor<'_> {
             return self.record(Kind::TaskReady, task.subject, json!({}));
         }
         let mut payload = Map::new();
-        for member in ["holder", "lease_seconds", "constraint_id", "job"] {
+        for member in ["holder", "lease_seconds", "job"] {
             payload.extend(task.facts().get(member).map(|value| (member.to_owned(), value.clone())));
         }
         self.record(Kind::TaskAssigned, task.subject, Value::Object(payload));

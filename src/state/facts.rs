@@ -12,6 +12,8 @@ enum FactSource {
     Payload(&'static str),
     /// A member of the payload; without it the fact is removed.
     PayloadOrRemove(&'static str),
+    /// A member of the payload; without it the fact is kept if the same holder gets the task again, else removed.
+    OfClaim(&'static str),
     /// The fact is removed.
     Remove,
     /// The list of past holders with the current holder added.
@@ -112,10 +114,11 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskReady, "holder", Remove),
     (EntityType::Task, Kind::TaskReady, "lease_seconds", Remove),
     (EntityType::Task, Kind::TaskAssigned, "past_holders", PastHolders),
+    // Before the holder, which it compares.
+    (EntityType::Task, Kind::TaskAssigned, "constraint_id", OfClaim("constraint_id")),
     (EntityType::Task, Kind::TaskAssigned, "holder", PayloadOrRemove("holder")),
     (EntityType::Task, Kind::TaskAssigned, "lease_seconds", PayloadOrRemove("lease_seconds")),
     (EntityType::Task, Kind::TaskAssigned, "claimed_at", Time),
-    (EntityType::Task, Kind::TaskAssigned, "constraint_id", PayloadOrRemove("constraint_id")),
     (EntityType::Task, Kind::TaskAssigned, "generation", Increment),
     (EntityType::Task, Kind::ClaimRenewed, "claimed_at", Time),
     (EntityType::Task, Kind::ClaimExpired, "past_holders", PastHolders),
@@ -333,6 +336,11 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         },
         PayloadOrRemove(member) => match event.payload.get(*member) {
             Some(value) => short(value),
+            None => return FactChange::Remove,
+        },
+        OfClaim(member) => match event.payload.get(*member) {
+            Some(value) => short(value),
+            None if event.payload.get("holder") == entity.facts.get("holder") => return FactChange::Keep,
             None => return FactChange::Remove,
         },
         Remove => return FactChange::Remove,

@@ -133,8 +133,12 @@ impl World {
             "TaskReady" => task.phase = Ready,
             "TaskAssigned" => {
                 task.lost_by.remove(&event.text("holder").unwrap_or_default());
+                // A retry goes back to its holder, and what put the task first when it was claimed remains true.
+                if put_first_by.is_some() || task.holder != event.text("holder") {
+                    task.put_first_by = put_first_by;
+                }
                 (task.phase, task.holder, task.renewed) = (Assigned, event.text("holder"), event.at);
-                (task.lease, task.put_first_by) = (event.number("lease_seconds"), put_first_by);
+                task.lease = event.number("lease_seconds");
             }
             "ClaimRenewed" => task.renewed = event.at,
             "ClaimExpired" => task.lose(Ready),
