@@ -526,12 +526,17 @@ pub fn is_filled_by_policy(member: &str) -> bool {
 /// types have a headline, too.
 const HEADLINES: &[&str] = &["title", "summary", "reason", "rationale", "text", "last_action", "goal"];
 
-/// The first short text in a payload that summarizes it.
+/// The first short text in a payload that summarizes it: of a failure with its class, of a retry its number.
 pub fn headline(payload: &Map<String, Value>) -> Option<String> {
-    HEADLINES
-        .iter()
-        .find_map(|name| payload.get(*name)?.as_str())
-        .map(|line| text::cut(line, crate::base::limits::SUMMARY_MAX_CHARS))
+    let member = |name: &str| payload.get(name)?.as_str();
+    let line = HEADLINES.iter().find_map(|name| member(name));
+    let line = line.map(|line| text::cut(line, crate::base::limits::SUMMARY_MAX_CHARS));
+    let count = |name: &str| payload.get(name)?.as_u64();
+    match (line, member("error_class"), count("attempt").zip(count("of"))) {
+        (Some(line), Some(class), _) => Some(format!("{class}: {line}")),
+        (None, None, Some((attempt, of))) => Some(format!("attempt {attempt} of {of}")),
+        (line, ..) => line,
+    }
 }
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ fn one_command_says_why_a_task_exists() {
          NODE:-5 <ulid> 2026-01-31T12:00:00Z TaskReady task:api core:reactor\n\
          NODE:-4 <ulid> 2026-01-31T12:00:00Z TaskAssigned task:api user:jo\n\
          NODE:-3 <ulid> 2026-01-31T12:00:00Z RunStarted run:one user:jo\n\
-         NODE:-2 <ulid> 2026-01-31T12:00:00Z TaskFailed task:api user:jo no power\n\
-         NODE:-1 <ulid> 2026-01-31T12:00:00Z TaskRetrying task:api core:reactor\n\
+         NODE:-2 <ulid> 2026-01-31T12:00:00Z TaskFailed task:api user:jo transient: no power\n\
+         NODE:-1 <ulid> 2026-01-31T12:00:00Z TaskRetrying task:api core:reactor attempt 1 of 3\n\
          NODE:0 <ulid> 2026-01-31T12:00:00Z TaskAssigned task:api core:reactor\n"
             .to_owned()
             + &"EDGE:<ulid> <ulid>\n".repeat(12)
@@ -138,8 +138,8 @@ const TREE: &str = "TaskProposed task:api  API  (user:jo, 2026-01-31T12:00:00Z)\
    └─ led to TaskAssigned task:api  (user:jo, 2026-01-31T12:00:00Z)\n      \
       └─ led to RunStarted run:one  (user:jo, 2026-01-31T12:00:00Z)\n         \
          ├─ led to RunFinished run:one  no power  (user:jo, 2026-01-31T12:00:00Z)\n         \
-         └─ led to TaskFailed task:api  no power  (user:jo, 2026-01-31T12:00:00Z)\n            \
-            └─ led to TaskRetrying task:api  (core:reactor, 2026-01-31T12:00:00Z)\n               \
+         └─ led to TaskFailed task:api  transient: no power  (user:jo, 2026-01-31T12:00:00Z)\n            \
+            └─ led to TaskRetrying task:api  attempt 1 of 3  (core:reactor, 2026-01-31T12:00:00Z)\n               \
                └─ led to TaskAssigned task:api  (core:reactor, 2026-01-31T12:00:00Z)\n";
 
 #[test]

@@ -100,7 +100,7 @@ struct Model {
     /// Key → the request that it belongs to.
     keys: BTreeMap<String, Asked>,
     events: u64,
-    /// Subject → the id of the event that last changed its state.
+    /// Subject → the id of the event that last changed it.
     changed_by: BTreeMap<String, String>,
     /// Requirement or task → the number of the event that last approved or aborted it.
     decided_at: BTreeMap<String, u64>,

@@ -116,7 +116,7 @@ impl Model {
             }
             _ => self.advance(rules, step, &subject, id),
         }
-        self.count_task(&subject, from);
+        self.count_task(&subject, from, &step.actor);
         if from == "-" && step.kind == "TaskProposed" {
             self.mark_reworked(&subject);
         }
@@ -151,7 +151,8 @@ impl Model {
                 None => return,
             },
         };
-        if self.state(subject) != to {
+        // Another analysis changes what a requirement is, and not its state.
+        if self.state(subject) != to || step.kind == "RequirementAnalyzed" {
             self.changed_by.insert(subject.to_owned(), id.to_owned());
         }
         self.set(subject, to);
@@ -338,13 +339,14 @@ impl Model {
     }
 
     /// Counts a task that came or ended with its requirement, which moves only after this.
-    pub(super) fn count_task(&mut self, task: &str, from: &str) {
+    pub(super) fn count_task(&mut self, task: &str, from: &str, actor: &str) {
         let to = self.state(task);
         let Some(requirement) = self.other(task, "requirement_id", "requirement") else { return };
         if entity_of(task) != "task" || from == to || !(from == "-" || to == "Succeeded" || to == "Aborted") {
             return;
         }
-        let rework = self.fact(task, "rework_of").is_some();
+        // Only an invalid artifact sends work back; whoever repeats what failed does not.
+        let rework = self.fact(task, "rework_of").is_some() && actor == "core:reactor";
         let returned = from == "-" && (self.state(&requirement) == "Implemented" || rework);
         let opened = if from == "-" { 1 } else { -1 };
         let unmet = to == "Aborted" && self.fact(task, "reworked_by").is_none();

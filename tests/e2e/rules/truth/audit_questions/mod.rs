@@ -5,11 +5,11 @@
 //! |---|---|---|
 //! | why was this task made? | `hf-lineage T --up` | above its TaskProposed, the requirement and the decisions |
 //! | why was it given priority? | `hf-lineage T --up` | above its TaskAssigned, ConstraintApplied and its approval |
-//! | what failed where? | `hf-log --type TaskFailed --json` | error_class and reason; a parent is the run |
-//! | why was it retried or aborted? | `hf-log --subject T --json` | TaskRetrying after its failure, TaskAborted |
+//! | what failed where? | `hf-log --type TaskFailed` | error_class and reason; a parent is the run |
+//! | why was it retried or aborted? | `hf-log --subject T` | TaskRetrying after its failure, TaskAborted |
 //!
-//! The text of hf-log has no error_class, and nothing about a retry. `hf-task explain T` answers the second and the last
-//! question in words; of several failures it names the last. `hf-log show` gives each of these events in full.
+//! `hf-task explain T` answers the second and the last question in words; of several failures it names the last.
+//! `hf-log show` gives each of these events in full.
 //!
 //! The oracle is [`oracle::Log`]: it reads the files of the log as JSON and uses nothing of the library. It finds causes in two
 //! ways: by `parents`, as the commands do, and by what the events say (`requirement_id`, `after`, `rework_of`,

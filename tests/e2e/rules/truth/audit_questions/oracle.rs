@@ -38,12 +38,18 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
 /// An event as lists show it, with the text that sums it up.
 pub fn row(event: &Value) -> String {
     let words = ["event_id", "timestamp", "event_type", "subject", "actor"].map(|member| text(event, member)).join(" ");
-    match ["title", "summary", "reason", "rationale", "text"].iter().find_map(|member| said(event, member)) {
-        None => words,
-        Some(long) if long.chars().count() > SUMMARY_MAX_CHARS => {
-            format!("{words} {}…", long.chars().take(SUMMARY_MAX_CHARS).collect::<String>())
-        }
-        Some(text) => format!("{words} {text}"),
+    let headline = ["title", "summary", "reason", "rationale", "text"].iter().find_map(|member| said(event, member));
+    let Some(long) = headline else {
+        let retry = &event["payload"];
+        return match retry["attempt"].is_u64() {
+            true => format!("{words} attempt {} of {}", retry["attempt"], retry["of"]),
+            false => words,
+        };
+    };
+    let class = said(event, "error_class").map(|class| format!("{class}: ")).unwrap_or_default();
+    match long.chars().count() > SUMMARY_MAX_CHARS {
+        true => format!("{words} {class}{}…", long.chars().take(SUMMARY_MAX_CHARS).collect::<String>()),
+        false => format!("{words} {class}{long}"),
     }
 }
 
