@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::code::Code;
-use super::project;
+use super::{project, ready};
 use super::rules::Step;
 use super::settings::{Setting, Settings};
 use crate::base::actor::ActorKind;
@@ -170,6 +170,15 @@ impl Moment<'_> {
         let mut claims = self.due(CLAIM_TIMERS, project, max);
         claims.truncate(max);
         claims
+    }
+
+    /// Whether no task can be claimed because of the limit of tasks in progress. A claim settles what is overdue first.
+    pub fn is_full(&self) -> bool {
+        if !ready::is_full(self.state, self.settings) {
+            return false;
+        }
+        let overdue = self.due_claims(None, usize::MAX).len() as u64;
+        ready::active(self.state).saturating_sub(overdue) >= self.settings.max_concurrent_tasks()
     }
 
     /// What is due about an entity, if anything; the earliest if several timers have expired.

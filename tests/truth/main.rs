@@ -135,9 +135,9 @@ fn main() -> ExitCode {
         println!("seed {}: {}\n{}\n\n{}", failure.seed, failure.wrong.sort, failure.wrong.text, failure.script);
     }
     println!(
-        "{lived} lives from seed {}, {steps} steps, {lines} lines compared: {} contradictions",
+        "{lived} lives from seed {}, {steps} steps, {lines} lines compared: {}",
         wanted.seed,
-        failures.len()
+        say::count(failures.len(), "contradiction")
     );
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -3,9 +3,9 @@
 //! First what is independent of the request: a cascade that was cut off, a stop that has only its flag, changed
 //! settings, a machine that slept or was restarted, a clock that was set, the caller's session. Then what the request
 //! concerns: its subject and what it names, with their tasks, runs and deep work; for a project, its claims and
-//! sessions; before a task is chosen, overdue claims. So a checkpoint does not cost more when much is due elsewhere.
-//! The rest is left to the watchdog. What is settled is recorded in separate batches before the request's, unless the
-//! batch already contains a request.
+//! sessions; before a task is chosen, or claimed at the limit of tasks in progress, overdue claims. So a checkpoint does
+//! not cost more when much is due elsewhere. The rest is left to the watchdog. What is settled is recorded in separate
+//! batches before the request's, unless the batch already contains a request.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::transaction::Transaction;
 use crate::base::{Actor, EntityType, Result, Subject, limits};
+use crate::event::kind::Starts;
 use crate::event::{Draft, Event, Kind, parse_ulid};
 use crate::machine;
 use crate::policy::due::{self, Due};
-use crate::policy::{REACTOR, Request, clock};
+use crate::policy::{REACTOR, Request, clock, ready};
 use crate::state::Timer;
 use crate::vault::StopFlag;
 
@@ -149,7 +150,12 @@ impl Transaction<'_> {
             .and_then(|subject| self.state().resolve(subject, None).ok().or_else(|| Subject::parse(subject).ok()));
         let mut subjects: Vec<Subject> = named.into_iter().collect();
         subjects.extend(request.kind.references(&request.payload));
-        self.settle(&subjects)
+        self.settle(&subjects)?;
+        // An expired claim keeps nobody from claiming something else.
+        if request.kind.row().starts == Starts::Claim && ready::is_full(self.state(), &self.config) {
+            self.settle_claims(None)?;
+        }
+        Ok(())
     }
 
     /// Settles these subjects, their tasks and runs, and the deep work of the holders.

@@ -21,7 +21,7 @@ use crate::policy::code::Code;
 use crate::policy::due::{MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
-use crate::policy::{self, Request, Ruling, Settings, Standing, ready, rules};
+use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
 use crate::state::State;
 use crate::vault::config::Config;
 use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
@@ -186,7 +186,7 @@ impl<'v> Transaction<'v> {
             Membership::Agent(project) => about.unwrap_or(project),
             Membership::Unrestricted | Membership::OtherAgentsSession(_) => about.unwrap_or(&self.project),
         };
-        let limit = || ready::is_full(self.state(), &self.config).then(Standing::task_limit);
+        let limit = || self.moment().is_full().then(Standing::task_limit);
         self.standing.set(Standing::of_project(self.state(), project).or_else(limit));
     }
 

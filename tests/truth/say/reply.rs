@@ -66,7 +66,7 @@ struct Question<'a> {
 /// What a call must answer. None where neither the design nor the specification says.
 pub fn expected(before: &World, after: &World, now: i64, call: &Call) -> Option<Expected> {
     let (words, recorded, after) = (&call.words(), after, &after.applied(now));
-    let view = &before.settled(now, |due| is_named(before, call, words, due));
+    let view = &before.settled(now, |due| is_named(before, words, due));
     let of_session = call.variable("HF_SESSION").or_else(|| words.option("session"));
     let session = of_session.and_then(|name| view.sessions.get(name));
     let as_agent = matches!(words.program.as_str(), "hf-checkpoint" | "hf-activity" | "hf-deepwork" | "hf-session");
@@ -98,12 +98,14 @@ pub fn expected(before: &World, after: &World, now: i64, call: &Call) -> Option<
 
 /// Whether a call settles something that is late before it decides: what it names, and for a choice among tasks the
 /// overdue work of the project.
-fn is_named(world: &World, call: &Call, words: &Words, due: &Due) -> bool {
+fn is_named(world: &World, words: &Words, due: &Due) -> bool {
     if due.kind == "SessionExpired" {
         return true;
     }
-    if words.program == "hf-task" && words.plain == ["claim"] || words.program == "hf-session" {
-        let _ = call;
+    // A claim at the limit of tasks in progress settles whatever may make room.
+    let is_full = world.in_progress() >= world.settings.concurrent;
+    let chooses = words.program == "hf-task" && (words.plain == ["claim"] || words.verb() == "claim" && is_full);
+    if chooses || words.program == "hf-session" {
         return world.tasks.contains_key(&due.shown);
     }
     // What a new task waits for is named with all that it waits for in turn.
