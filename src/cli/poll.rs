@@ -10,6 +10,10 @@ use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
 use crate::op::job::{self, PollRequest};
 
+/// How often a foreign job is checked, and how long a job is waited for, if the caller says nothing.
+const INTERVAL_DEFAULT_SECONDS: u64 = 15;
+const MAX_DEFAULT_SECONDS: u64 = 270;
+
 /// Wait for a job for a limited time, and print the next command to run
 #[derive(Parser, Debug)]
 #[command(
@@ -26,12 +30,12 @@ fix the problem, then run it again. NEXT:ASK operator means: it waits for an ope
 pub struct Args {
     /// The task of the job, such as T-0001, or the id of a job in another system (jobs.check_cmd)
     id: String,
-    /// Check a job in another system every INTERVAL seconds
-    #[arg(default_value = "15", value_parser = parse_plain_seconds)]
-    interval: u64,
-    /// Wait up to this many seconds
-    #[arg(default_value = "270", value_parser = parse_plain_seconds)]
-    max_seconds: u64,
+    /// Check a job in another system every INTERVAL seconds [default: 15]
+    #[arg(value_parser = parse_plain_seconds)]
+    interval: Option<u64>,
+    /// Wait up to this many seconds [default: 270]
+    #[arg(value_parser = parse_plain_seconds)]
+    max_seconds: Option<u64>,
     #[command(flatten)]
     global: GlobalArgs,
 }
@@ -41,9 +45,11 @@ impl Command for Args {
     const EXITS_ZERO: bool = true;
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
-        let (interval, max) = (Duration::from_secs(self.interval), Duration::from_secs(self.max_seconds));
+        let interval = Duration::from_secs(self.interval.unwrap_or(INTERVAL_DEFAULT_SECONDS));
+        let max = Duration::from_secs(self.max_seconds.unwrap_or(MAX_DEFAULT_SECONDS));
+        let limits = [self.interval, self.max_seconds].into_iter().flatten().map(|limit| limit as usize).collect();
         let ctx = &cancel_on_signal(ctx)?;
-        Ok(job::poll(ctx, PollRequest { id: self.id, interval, max })?.into())
+        Ok(job::poll(ctx, PollRequest { id: self.id, interval, max, limits })?.into())
     }
 }
 

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::code::Code;
-use super::{project, ready};
 use super::rules::Step;
 use super::settings::{Setting, Settings};
+use super::{project, ready};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Timestamp, Ulid};
 use crate::event::kind::Claim;

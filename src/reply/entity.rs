@@ -78,9 +78,12 @@ pub fn next_about(command: &'static str, words: &'static str, entity: &Entity) -
     }
 }
 
-/// The next step for an entity in its current phase, if work can start.
+/// The next step for an entity in its current phase, if work can start. A job is waited for; its supervisor starts it.
 pub fn next_step(entity: &Entity) -> Next {
     match (entity.subject.entity, entity.phase) {
+        (EntityType::Task, Phase::Proposed | Phase::Ready | Phase::Assigned | Phase::Running) if entity.is_job() => {
+            plain_reference(entity).map_or(Next::None, |reference| Next::run("hf-poll").value(&reference))
+        }
         (EntityType::Task, Phase::Proposed) => next_about("hf-task", "explain", entity),
         (EntityType::Task, Phase::Ready) => next_about("hf-task", "claim", entity),
         (EntityType::Task, Phase::Assigned) => next_about("hf-task", "start", entity),
@@ -127,8 +130,10 @@ impl Recorded {
         };
         let next_step = if self.is_work_blocked { next_step_while_blocked } else { next_step };
         let work = self.leads_to.as_ref().or(entity);
+        // Only its holder can start a task.
+        let is_theirs = |work: &&Entity| work.holder().is_none_or(|holder| holder == self.asked.actor) || work.is_job();
         Reply::new(status, sum)
-            .next(work.map_or(Next::None, next_step))
+            .next(work.filter(is_theirs).map_or(Next::None, next_step))
             .with_texts(Key::EventId, &self.ids)
             .with(Key::Subject, self.asked.subject.as_str())
             .with_some(Key::Ref, entity.and_then(Entity::reference))

@@ -157,21 +157,19 @@ const POLL_RUNNING: u8 = 2;
 const POLL_NOT_FOUND: u8 = 99;
 
 impl Replies for PollOutcome {
-    /// The four blocks, exactly as their readers expect them; additional keys come last.
+    /// The four blocks, exactly as their readers expect them.
     fn reply(&self) -> Reply {
         match self {
-            PollOutcome::Done { summary, logref } => {
-                Reply::new(Status::Done, summary).with_some(Key::Logref, logref.as_deref())
-            }
-            PollOutcome::Running { summary, id, called, needs_operator } => {
-                let again = Next::poll(called.as_deref(), id);
+            PollOutcome::Done { summary } => Reply::new(Status::Done, summary),
+            PollOutcome::Running { summary, id, called, needs_operator, limits } => {
+                let again = limits.iter().fold(Next::poll(called.as_deref(), id), |next, limit| next.value(limit));
                 let next = if *needs_operator { Next::OPERATOR } else { again };
                 Reply::new(Status::Running, summary).exit(POLL_RUNNING).next(next)
             }
             PollOutcome::Fail { summary, needs_operator, last5, logref } => Reply::new(Status::Fail, summary)
                 .next(if *needs_operator { Next::OPERATOR } else { Next::Patch })
                 .with_lines(Key::Last5, last5.clone())
-                .with_some(Key::Logref, logref.as_deref()),
+                .with(Key::Logref, logref.as_deref().unwrap_or("NONE")),
             PollOutcome::NotFound => Reply::new(Status::NotFound, "Job does not exist").exit(POLL_NOT_FOUND),
         }
     }

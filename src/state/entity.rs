@@ -121,9 +121,9 @@ impl Entity {
         self.text("holder").filter(|_| held && self.subject.entity == EntityType::Task)
     }
 
-    /// Whether it is a job that waits for a free slot.
+    /// Whether it is a job whose command has not been started: it waits for an approval, another task or a free slot.
     pub(super) fn is_waiting_job(&self) -> bool {
-        self.phase == Phase::Ready && self.is_job()
+        matches!(self.phase, Phase::Proposed | Phase::Ready) && self.is_job()
     }
 
     /// Its name for people: the short reference without the tag, or the subject.

@@ -100,6 +100,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskProposed, "requirement_id", Payload("requirement_id")),
     (EntityType::Task, Kind::TaskProposed, "project_id", Payload("project_id")),
     (EntityType::Task, Kind::TaskProposed, "title", Payload("title")),
+    (EntityType::Task, Kind::TaskProposed, "_proposed_by", Actor),
     (EntityType::Task, Kind::TaskProposed, "after", Payload("after")),
     (EntityType::Task, Kind::TaskProposed, "destructive", Payload("destructive")),
     (EntityType::Task, Kind::TaskProposed, "max_retries", Payload("max_retries")),

@@ -176,6 +176,7 @@ views! {
         /// The digest of what was proposed: what an approval is for.
         content: text = "content",
         requirement: Requirement = "requirement_id",
+        proposed_by: text = "_proposed_by",
         /// The ids of the tasks that must succeed first.
         after: texts = "after",
         is_destructive: flag = "destructive",

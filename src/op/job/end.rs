@@ -11,7 +11,7 @@ use crate::op::kernel::Transaction;
 use crate::policy::Request;
 use crate::policy::rules;
 use crate::policy::settings::{Setting, Settings};
-use crate::state::Entity;
+use crate::state::{Entity, Task as TaskView};
 use crate::vault::Vault;
 
 /// The longest line of output that is used as a summary.
@@ -33,6 +33,18 @@ pub fn reason(ended: &Ended) -> String {
         Ended::Halted { why } => why.clone(),
         Ended::NotStarted { reason } => reason.clone(),
     }
+}
+
+/// How the command of a failed job ended, as its summary begins, and after how many retries it was given up; none if it
+/// did not end by itself.
+pub fn how(ended: &Ended, task: TaskView<'_>) -> Option<String> {
+    let how = match ended {
+        Ended::Exited { code } => format!("exit {code}"),
+        Ended::Signalled { signal } => format!("signal {signal}"),
+        Ended::TimedOut | Ended::Halted { .. } | Ended::NotStarted { .. } => return None,
+    };
+    let gave_up = task.abort_reason().and_then(|why| why.strip_prefix(&reason(ended)));
+    Some(format!("{how}{}", gave_up.unwrap_or_default()))
 }
 
 /// What an event is about.

@@ -23,6 +23,8 @@ pub struct PollRequest {
     pub interval: Duration,
     /// The longest wait.
     pub max: Duration,
+    /// The interval and the longest wait in seconds, as far as the caller gave them, to be repeated by the next poll.
+    pub limits: Vec<usize>,
 }
 
 /// One of the four blocks of hf-poll.
@@ -30,7 +32,6 @@ pub struct PollRequest {
 pub enum PollOutcome {
     Done {
         summary: String,
-        logref: Option<String>,
     },
     /// `id` is safe in a command line.
     Running {
@@ -40,6 +41,8 @@ pub enum PollOutcome {
         called: Option<String>,
         /// Whether only an operator can let it go on.
         needs_operator: bool,
+        /// The caller's interval and limit, to be repeated.
+        limits: Vec<usize>,
     },
     Fail {
         summary: String,
@@ -56,7 +59,7 @@ pub fn poll(ctx: &Context, request: PollRequest) -> Result<PollOutcome> {
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
     match wait_for_job(ctx, &vault, &request.id, request.max, &signals) {
-        Ok(view) => Ok(block(ctx, &view)),
+        Ok(view) => Ok(block(ctx, &view, request.limits)),
         // An id that is unknown here may belong to the other system.
         Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Usage) && error.about.is_none() => {
             match check_command(ctx, &vault)? {
@@ -118,10 +121,10 @@ fn wait_until_over(
     }
 }
 
-fn block(ctx: &Context, view: &JobView) -> PollOutcome {
+fn block(ctx: &Context, view: &JobView, limits: Vec<usize>) -> PollOutcome {
     let (summary, logref) = (view.summary(), Some(view.logref.clone()).filter(|_| view.run_id.is_some()));
     match view.standing {
-        JobStanding::Done => PollOutcome::Done { summary, logref },
+        JobStanding::Done => PollOutcome::Done { summary },
         JobStanding::Fail | JobStanding::Lost => {
             let last5 = view.record.as_ref().map(|record| record.last5.clone()).unwrap_or_default();
             PollOutcome::Fail { summary, needs_operator: view.needs_operator(), last5, logref }
@@ -130,7 +133,7 @@ fn block(ctx: &Context, view: &JobView) -> PollOutcome {
             let reference = view.task.reference().map(|reference| ShortRef { tag: None, ..reference }.to_string());
             let id = reference.unwrap_or_else(|| view.task.subject.to_string());
             let needs_operator = view.needs_operator();
-            PollOutcome::Running { summary, id, called: ctx.host.poll_as.clone(), needs_operator }
+            PollOutcome::Running { summary, id, called: ctx.host.poll_as.clone(), needs_operator, limits }
         }
     }
 }
@@ -150,7 +153,7 @@ fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &S
         match foreign::ask(command, &id)? {
             ForeignStatus::Done(summary) => {
                 let summary = summary.unwrap_or_else(|| "Job finished".to_owned());
-                return Ok(PollOutcome::Done { summary, logref: None });
+                return Ok(PollOutcome::Done { summary });
             }
             ForeignStatus::Failed { summary, last5 } => {
                 let summary = summary.unwrap_or_else(|| "Job failed".to_owned());
@@ -159,7 +162,8 @@ fn poll_foreign(ctx: &Context, command: &str, request: &PollRequest, signals: &S
             ForeignStatus::NotFound => return Ok(PollOutcome::NotFound),
             ForeignStatus::Running if left.is_zero() || signals.asked().is_some() => {
                 let (summary, called) = ("Still running".to_owned(), ctx.host.poll_as.clone());
-                return Ok(PollOutcome::Running { summary, id, called, needs_operator: false });
+                let limits = request.limits.clone();
+                return Ok(PollOutcome::Running { summary, id, called, needs_operator: false, limits });
             }
             ForeignStatus::Running => {
                 let pause = left.min(request.interval);

@@ -67,6 +67,23 @@ fn is_unattended(task: &Entity, liveness: &JobLiveness) -> bool {
     is_in_progress(task) && matches!(liveness, JobLiveness::Ended(_) | JobLiveness::Lost)
 }
 
+/// What is wrong with a job that nobody supervises, in words.
+pub(in crate::op) fn what_is_wrong(liveness: &JobLiveness) -> Option<&'static str> {
+    match liveness {
+        JobLiveness::Lost => Some("its supervisor is gone, and its result is unknown"),
+        JobLiveness::Orphaned(_) => Some("it runs without its supervisor"),
+        JobLiveness::Ended(_) => Some("it has ended, but its result is not recorded"),
+        JobLiveness::Supervised => None,
+    }
+}
+
+/// The same for a task that may be a job in progress.
+pub(in crate::op) fn unattended(vault: &Vault, task: &Entity) -> Result<Option<&'static str>> {
+    let job = JobDir::open(vault.path(), &id_of(task))?.filter(|_| task.is_job() && is_in_progress(task));
+    let liveness = job.map(|job| probe(&job, run_of(task).as_ref())).transpose()?;
+    Ok(liveness.as_ref().and_then(what_is_wrong))
+}
+
 /// Settles a job that has no supervisor. A dry run only tells what would become of it.
 pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity, mode: Mode) -> Result<SettledJob> {
     let as_found = |liveness| Ok(SettledJob { liveness, ..SettledJob::default() });

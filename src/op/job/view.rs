@@ -13,7 +13,7 @@ use crate::event::Kind;
 use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, wait_for_end};
 use crate::machine::Phase;
 use crate::op::Context;
-use crate::op::kernel::{Mode, Transaction, is_stopped, record_one, with_view};
+use crate::op::kernel::{Mode, Transaction, View, is_stopped, record_one, with_view};
 use crate::policy::project;
 use crate::policy::rules::{self, Blocker};
 use crate::policy::settings::Setting;
@@ -52,18 +52,21 @@ impl JobWait {
         if is_stopped(state) {
             return JobWait::Stop(rules::stopped(state).message);
         }
-        if let Some(why) = project::project_of(task).and_then(|project| project::why_paused(state, &project)) {
-            return JobWait::Pause(why);
-        }
         let blockers = match task.phase {
             Phase::Proposed => rules::blockers(state, task),
             _ => Vec::new(),
         };
+        // An approval is what an operator can give now, even during a pause.
         if blockers.contains(&Blocker::Approval) {
             return JobWait::Approval;
         }
+        if blockers.iter().any(|blocker| matches!(blocker, Blocker::Requirement(_))) {
+            return JobWait::Requirement;
+        }
+        if let Some(why) = project::project_of(task).and_then(|project| project::why_paused(state, &project)) {
+            return JobWait::Pause(why);
+        }
         match blockers.first() {
-            Some(Blocker::Requirement(_)) => JobWait::Requirement,
             Some(_) => JobWait::Dependency,
             None => match task.as_task().retry_count() {
                 0 => JobWait::Turn,
@@ -135,7 +138,15 @@ impl JobView {
             JobStanding::Lost => {
                 format!("Job was lost with its supervisor{}", gave_up(&self.task).unwrap_or_default())
             }
-            JobStanding::Fail => own.or_else(reason).unwrap_or_else(|| "Job failed".to_owned()),
+            JobStanding::Fail => {
+                // How it ended comes first: the last line of a failed job may say anything.
+                let how = self.record.as_ref().and_then(|record| end::how(&record.ended, self.task.as_task()));
+                match (how, own) {
+                    (Some(how), Some(own)) => format!("{how}: {own}"),
+                    (Some(how), None) => how,
+                    (None, own) => own.or_else(reason).unwrap_or_else(|| "Job failed".to_owned()),
+                }
+            }
         }
     }
 }
@@ -155,14 +166,11 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
 
 /// A job or another task, with the state of its processes if it has any.
 pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
-    let find = || {
-        with_view(vault, |_, state| {
-            let subject = state.find(reference, EntityType::Task)?;
-            let task = state.entity(&subject).expect("it was resolved").into_owned();
-            Ok(RecordedJob::of_task(state, task))
-        })
+    let found = |state: &State| {
+        let subject = state.find(reference, EntityType::Task)?;
+        Ok(state.entity(&subject).expect("it was resolved").into_owned())
     };
-    let task = find()?.task;
+    let task = with_view(vault, |_, state| found(state))?;
     // In a read-only vault the end cannot be recorded, but the job can be shown.
     let liveness = match settle(ctx, vault, &task, Mode::Write) {
         Ok(settled) => settled.liveness,
@@ -170,7 +178,11 @@ pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<J
             JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
         }
     };
-    Ok(view(ctx, vault, find()?, liveness))
+    // With what is due: an approval that nobody gave in time may have ended it.
+    let now = View::open(ctx, vault)?;
+    let known = found(now.state()).map(|task| RecordedJob::of_task(now.state(), task))?;
+    drop(now);
+    Ok(view(ctx, vault, known, liveness))
 }
 
 /// What the log has about a job.
@@ -308,7 +320,7 @@ pub struct CancelOutcome {
     pub already_ended: bool,
 }
 
-/// Cancels a job: ends its processes first, then records it. An agent may cancel only jobs that it holds.
+/// Cancels a job: ends its processes first, then records it. An agent may cancel only jobs that it fired.
 pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let CancelRequest { reference } = request;
     let vault = ctx.open()?;
@@ -320,12 +332,12 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         return job_of(ctx, &vault, &reference).map(|view| CancelOutcome { view, already_ended: true });
     }
     check_membership(ctx, &vault, &found)?;
-    let holder = found.as_task().recorded_holder().unwrap_or_default();
-    if ctx.caller.actor.kind == ActorKind::Agent && !holder.is_empty() && holder != ctx.caller.actor.to_string() {
-        return Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", found.name())));
-    }
     if !is_in_progress(&found) {
         return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true });
+    }
+    let fired_by = found.as_task().proposed_by().unwrap_or_default();
+    if ctx.caller.actor.kind == ActorKind::Agent && fired_by != ctx.caller.actor.to_string() {
+        return Err(Error::refused(Reason::NotHolder, format!("{} was fired by {fired_by}", found.name())));
     }
     let missing = || Error::not_found(format!("the directory of {} is missing", found.name()));
     let job = JobDir::open(vault.path(), &id_of(&found))?.ok_or_else(missing)?;

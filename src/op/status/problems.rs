@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::base::{EntityType, Result, ShortRef, Subject, Timestamp, limits, names, text};
 use crate::job::JobLiveness;
 use crate::machine::Phase;
+use crate::op::job::what_is_wrong;
 use crate::op::kernel::View;
 use crate::policy::code::Code;
 use crate::policy::liveness::Level;
@@ -146,12 +147,10 @@ impl Finder<'_> {
         for (task, liveness) in &tick.jobs {
             let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
             let since = run.as_ref().and_then(|run| run.as_run().last_heartbeat_at()).unwrap_or(task.created_at);
-            let (what, remedy) = match liveness {
-                JobLiveness::Lost => {
-                    ("its supervisor is gone, and its result is unknown", Remedy::about("hf-job check {}", task))
-                }
-                JobLiveness::Orphaned(_) => ("it runs without its supervisor", Remedy::about("hf-job cancel {}", task)),
-                JobLiveness::Supervised | JobLiveness::Ended(_) => continue,
+            let Some(what) = what_is_wrong(liveness) else { continue };
+            let remedy = match liveness {
+                JobLiveness::Orphaned(_) => Remedy::about("hf-job cancel {}", task),
+                _ => Remedy::about("hf-job check {}", task),
             };
             self.add(ProblemKind::Job, Some(since), task.name(), what.to_owned(), remedy);
         }

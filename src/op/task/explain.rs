@@ -2,12 +2,13 @@
 
 use crate::base::{EntityType, Result, Subject, Timestamp, limits, text};
 use crate::machine::Phase;
-use crate::op::Context;
 use crate::op::kernel::View;
+use crate::op::{Context, job};
 use crate::policy::rules::{Blocker, blockers};
 use crate::policy::standing::{Obstacle, Standing};
 use crate::policy::{approval, project};
 use crate::state::{Entity, State};
+use crate::vault::Vault;
 
 /// How many steps are listed; a longer chain is cut.
 const CHAIN_MAX: usize = 20;
@@ -33,7 +34,7 @@ pub fn explain(ctx: &Context, request: ExplainRequest) -> Result<ExplainOutcome>
     let state = view.state();
     let subject = state.find(&request.reference, EntityType::Task)?;
     let task = state.entity(&subject).expect("it was resolved").into_owned();
-    let mut chain = Chain { view: &view, state, steps: Vec::new(), seen: Vec::new() };
+    let mut chain = Chain { vault: &vault, view: &view, state, steps: Vec::new(), seen: Vec::new() };
     // What has ended does not wait for anything.
     if !is_ended(&task) {
         chain.standing(&task);
@@ -58,6 +59,7 @@ fn time_text(time: Option<Timestamp>) -> String {
 }
 
 struct Chain<'a> {
+    vault: &'a Vault,
     view: &'a View<'a>,
     state: &'a State,
     steps: Vec<String>,
@@ -104,6 +106,17 @@ impl Chain<'_> {
             return Ok(());
         }
         self.seen.push(task.subject.clone());
+        self.describe(task)?;
+        // Only the kernel's locks know whether somebody takes care of a job.
+        match job::unattended(self.vault, task) {
+            Ok(None) => {}
+            Ok(Some(what)) => self.push(format!("{}: {what}", task.name())),
+            Err(_) => self.push(format!("{}: whether it has a supervisor is unknown", task.name())),
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self, task: &Entity) -> Result<()> {
         let since = self.since(task)?;
         let (name, known) = (task.name(), task.as_task());
         match task.phase {

@@ -205,6 +205,10 @@ impl<'a> TickRun<'a> {
             let without_supervisor = match (&lost, liveness) {
                 (Some(LostJob::ForGood), _) => Some(JobLiveness::Lost),
                 (None, Some(orphaned @ JobLiveness::Orphaned(_))) => Some(orphaned),
+                // A tick would take care of it; until then somebody has to.
+                (_, Some(unattended @ (JobLiveness::Lost | JobLiveness::Ended(_)))) if self.mode == Mode::DryRun => {
+                    Some(unattended)
+                }
                 _ => None,
             };
             self.jobs.extend(without_supervisor.map(|liveness| (task.clone(), liveness)));

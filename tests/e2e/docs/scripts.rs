@@ -271,9 +271,11 @@ fn poll_job_sh_names_itself_and_answers_a_signal() {
     assert!(done.success());
     let id = run(&hive, "exec.sh", &["--fire", "read line < gate"]).expect_exit(0).get("TASK_ID").to_owned();
     until("the job", || run(&hive, "exec.sh", &["--check", &id]).stdout == "processing\n");
-    let running = format!("EXIT:2\nSTATUS:RUNNING\nNEXT:ACTION ./poll_job.sh {id}\nSUM:Still running\n");
+    let running =
+        |again: &str| format!("EXIT:2\nSTATUS:RUNNING\nNEXT:ACTION ./poll_job.sh {again}\nSUM:Still running\n");
     let poll = |args: &[&str]| run(&hive, "poll_job.sh", args);
-    assert_eq!((poll(&[&id, "1", "1"]).stdout, poll(&[&id, "1", "1"]).code), (running.clone(), Some(0)));
+    let reply = poll(&[&id, "1", "1"]);
+    assert_eq!((reply.stdout, reply.code), (running(&format!("{id} 1 1")), Some(0)));
 
     let mut waiting = Beside::start(script(&hive, "poll_job.sh", &[&id]));
     // It is hf-poll by now, and would hear the signal.
@@ -286,7 +288,7 @@ fn poll_job_sh_names_itself_and_answers_a_signal() {
     });
     waiting.signal(Signal::TERM);
     let (said, status) = waiting.end();
-    assert_eq!((said, status.code()), (running, Some(0)));
+    assert_eq!((said, status.code()), (running(&id), Some(0)));
 
     fs::write(hive.dir().join("gate"), "go\n").unwrap();
     let over = poll(&[&id]);

@@ -42,7 +42,7 @@ fn every_job_reply_is_complete() {
     );
     assert_eq!(
         sh(&story, "hf-job check T-0002").expect_exit(1).masked(&story),
-        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:Tests failed\nTASK_ID:T-0002\nRUN_ID:<ulid>\nSTATE:Aborted\n\
+        "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:exit 4: Tests failed\nTASK_ID:T-0002\nRUN_ID:<ulid>\nSTATE:Aborted\n\
          LOGREF:logs/L-0002.txt\nLAST5:\noops\n"
     );
     assert_eq!(

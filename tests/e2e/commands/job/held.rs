@@ -117,7 +117,7 @@ fn a_queued_job_says_that_it_waits_for_its_project_to_be_resumed() {
     ok(&story, "hf-pause look");
     let reply = story.run("poll", &["T-0002", "1", "1"]);
     // A poll goes on through a pause, and the reply says what it waits for.
-    assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("RUNNING", "ACTION hf-poll T-0002"));
+    assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("RUNNING", "ACTION hf-poll T-0002 1 1"));
     assert_eq!(reply.get("SUM"), "Waiting: project main has been paused since 2026-01-31T12:00:00Z: look");
     assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("SUM"), "Still running");
     go.open();

@@ -11,7 +11,7 @@ use crate::support::test_vault::Reply;
 
 #[test]
 fn an_unrecorded_end_is_recorded_by_the_next_reader() {
-    for (script, said) in [("echo all is well", "all is well"), ("echo not well; exit 1", "not well")] {
+    for (script, said) in [("echo all is well", "all is well"), ("echo not well; exit 1", "exit 1: not well")] {
         for look in ["poll", "check", "list"] {
             let story = TestJobVault::new("");
             let (mut at, mut go) = (story.gate("at"), story.gate("go"));
@@ -55,7 +55,10 @@ fn a_killed_supervisor_leaves_an_orphan_that_never_runs_twice_and_can_be_cancell
          TASK_ID:T-0001\nRUN_ID:<ulid>\nSTATE:Running\nLOGREF:logs/L-0001.txt\n"
     );
     let reply = story.run("poll", &["T-0001", "1", "1"]);
-    assert_eq!((reply.get("EXIT"), reply.get("STATUS"), reply.get("NEXT")), ("2", "RUNNING", "ACTION hf-poll T-0001"));
+    assert_eq!(
+        (reply.get("EXIT"), reply.get("STATUS"), reply.get("NEXT")),
+        ("2", "RUNNING", "ACTION hf-poll T-0001 1 1")
+    );
     assert_eq!(count(&story, "RunStarted"), 1);
     assert_eq!(ok(&story, "hf-job cancel T-0001").get("STATUS"), "CANCELLED");
     assert!(!lives(command));

@@ -166,7 +166,7 @@ pub(super) fn jobs(hand: &Hand, round: usize) {
     let slow = job::fire(ctx, command("sleep 600")).unwrap();
     hand.told(&slow.recorded);
     let slow = slow.task.subject.to_string();
-    let request = PollRequest { id: reference.clone(), interval: LONG, max: LONG };
+    let request = PollRequest { id: reference.clone(), interval: LONG, max: LONG, limits: Vec::new() };
     assert!(matches!(job::poll(ctx, request).unwrap(), PollOutcome::Done { .. }));
     let references = vec![reference.clone(), slow.clone()];
     assert!(job::wait(ctx, WaitRequest { references, need: Need::Any, max: LONG }).unwrap().fulfilled);
