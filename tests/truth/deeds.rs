@@ -76,7 +76,7 @@ fn wait(dice: &mut Dice, world: &World, now: i64) -> i64 {
 
 impl Deeds<'_> {
     fn any(&mut self) -> Option<Deed> {
-        let call = match self.dice.below(40) {
+        let call = match self.dice.below(54) {
             0..=2 => self.propose_requirement(),
             3..=6 => self.advance_requirement(),
             7..=11 => self.propose_task(),
@@ -92,6 +92,12 @@ impl Deeds<'_> {
             36 => self.stop(),
             37 => self.acknowledge(),
             38 => Some(Call::new("hf-watchdog")),
+            40..=43 => self.fire(),
+            44..=46 => self.look_at_job(),
+            47..=49 => return self.open(),
+            50 => return self.kill(),
+            51 => self.cancel(),
+            52..=53 => Some(Call::new("hf-watchdog")),
             _ => return self.configure(),
         };
         call.map(Deed::Call)
@@ -263,6 +269,80 @@ impl Deeds<'_> {
             verb => format!("hf-task {verb} {name}"),
         };
         Some(self.by(&agent, line))
+    }
+
+    /// An option that puts new work under a requirement, and after other tasks.
+    fn place_of(&mut self) -> Option<String> {
+        let known: Vec<String> = self.world.requirements.keys().cloned().collect();
+        let mut line = String::new();
+        match self.dice.pick_of(&known).filter(|_| self.dice.below(3) == 0) {
+            Some(requirement) => {
+                line.push_str(&format!(" --requirement {requirement}"));
+                let project = &self.world.requirements[&requirement].project;
+                if project != "main" {
+                    line.push_str(&format!(" --project {project}"));
+                }
+            }
+            None => line.push_str(&self.in_project()),
+        }
+        let earlier: Vec<String> = self.world.tasks.keys().cloned().collect();
+        for _ in 0..self.dice.pick(&[0, 0, 0, 0, 1]) {
+            line.push_str(&format!(" --after {}", self.dice.pick_of(&earlier)?));
+        }
+        Some(line)
+    }
+
+    fn fire(&mut self) -> Option<Call> {
+        if self.world.jobs().filter(|(_, task, _)| task.is_open()).count() > 2 {
+            return None;
+        }
+        let mut line = format!("hf-job fire{}", self.place_of()?);
+        if self.dice.one_in(5) {
+            line.push_str(" --destructive");
+        }
+        if self.dice.one_in(2) {
+            line.push_str(&format!(" --retries {}", self.dice.below(3)));
+        }
+        let command = self.dice.pick(&["./ok", "./fail", "./soft", "./crash", "./hold", "./hold", "./hold", "./hold"]);
+        let gate = if command == "./hold" { format!(" g{}", self.world.tasks.len() + 1) } else { String::new() };
+        let call = self.somebody(String::new());
+        // What belongs to hf-job stands before the command of the job.
+        Some(Call { line: format!("{line}{} -- {command}{gate}", call.line), ..call })
+    }
+
+    fn jobs(&self, wanted: impl Fn(&crate::model::Task) -> bool) -> Vec<String> {
+        self.names(|task| task.job && wanted(task))
+    }
+
+    fn look_at_job(&mut self) -> Option<Call> {
+        let (open, all) = (self.jobs(crate::model::Task::is_open), self.jobs(|_| true));
+        let name = if self.dice.one_in(3) { self.dice.pick_of(&all) } else { self.dice.pick_of(&open) }?;
+        let line = match self.dice.below(5) {
+            0 => "hf-job list".to_owned(),
+            1..=2 => format!("hf-job check {name}"),
+            _ => format!("hf-poll {name} 1 1"),
+        };
+        match self.dice.one_in(3) {
+            true => Some(Call::new(line).with("HF_AGENT", self.agent())),
+            false => Some(Call::new(line)),
+        }
+    }
+
+    fn cancel(&mut self) -> Option<Call> {
+        let (open, all) = (self.jobs(crate::model::Task::is_open), self.jobs(|_| true));
+        let name = if self.dice.one_in(4) { self.dice.pick_of(&all) } else { self.dice.pick_of(&open) }?;
+        Some(self.somebody(format!("hf-job cancel {name}")))
+    }
+
+    fn open(&mut self) -> Option<Deed> {
+        let held = self.jobs(|task| task.phase == Running && task.gate().is_some());
+        let name = self.dice.pick_of(&held)?;
+        Some(Deed::Open(name, self.dice.pick(&[0, 0, 0, 3, 75])))
+    }
+
+    fn kill(&mut self) -> Option<Deed> {
+        let open = self.jobs(|task| task.is_open());
+        self.dice.pick_of(&open).map(Deed::Kill)
     }
 
     fn abort(&mut self) -> Option<Call> {

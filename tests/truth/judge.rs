@@ -12,7 +12,7 @@ use crate::say::status::Outside;
 
 /// Events about lines of activity and machines, which no answer here depends on.
 fn is_ignored(kind: &str) -> bool {
-    ["Branch", "Thread", "Note", "Message", "Settings", "Project Opened"].iter().any(|prefix| kind.starts_with(prefix))
+    ["Branch", "Thread", "Note", "Message", "Settings", "Clock"].iter().any(|prefix| kind.starts_with(prefix))
 }
 
 /// Judges the events that a command recorded, batch by batch, and applies them.
@@ -48,6 +48,29 @@ pub fn events(world: &mut World, fresh: &[Event], now: i64) -> Result<(), Wrong>
         rest = after;
     }
     Ok(())
+}
+
+/// How many events came before what supervisors recorded by themselves: the beginning and the end of a job's run.
+pub fn own(world: &World, fresh: &[Event]) -> usize {
+    let mut from = 0;
+    while let Some(first) = fresh.get(from) {
+        let batch = &fresh[from..fresh.len().min(from + first.batch.1 as usize)];
+        let fires = batch.iter().any(|event| event.kind == "TaskProposed");
+        let of_job = |event: &Event| match event.kind.as_str() {
+            "RunStarted" => event.text("task_id").map(|id| world.name(&format!("task:{id}"))),
+            "RunFinished" | "RunCrashed" => world.runs.get(&world.name(&event.subject)).map(|run| run.task.clone()),
+            _ => None,
+        };
+        let by_supervisor = |event: &Event| {
+            !event.actor.starts_with("core:")
+                && of_job(event).is_some_and(|name| world.tasks.get(&name).is_none_or(|task| task.job))
+        };
+        if !fires && batch.iter().any(by_supervisor) {
+            break;
+        }
+        from += batch.len();
+    }
+    from
 }
 
 fn kind_of(line: &str) -> String {
@@ -138,6 +161,20 @@ pub fn reply(call: &Call, reply: &Reply, expected: &Expected) -> Result<(), Wron
         kind(&expected.next)
     );
     Err(Wrong::new(sort, format!("{}\nexpected {expected:?}\nbut the reply is\n{}", call.shown(), reply.text)))
+}
+
+/// Compares every line of a block of hf-poll; of SUM only how it must begin.
+pub fn poll(world: &World, call: &Call, reply: &Reply) -> Result<(), Wrong> {
+    let Some(block) = say::poll::block(world, &call.words()) else { return Ok(()) };
+    let is_sum = |line: &&str| line.starts_with("SUM:");
+    let lines: Vec<&str> = reply.text.lines().map(|line| if is_sum(&line) { "SUM:" } else { line }).collect();
+    let expected: Vec<&str> = block.lines.iter().map(String::as_str).collect();
+    same(&call.line.replacen("hf-", "", 1), &expected, &lines, 0)?;
+    if !reply.get("SUM").starts_with(&block.sum) || reply.get("SUM").is_empty() {
+        let text = format!("{}\nSUM must begin with '{}'\n{}", call.shown(), block.sum, reply.text);
+        return Err(Wrong::new("poll SUM", text));
+    }
+    Ok(())
 }
 
 struct Said<'a> {

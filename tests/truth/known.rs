@@ -28,6 +28,17 @@ pub enum Known {
     StartInPause,
     /// Approving again says NEXT:start although the claim has expired.
     StartAfterLoss,
+    /// The RUNNING block of hf-poll has a NEXT without the caller's interval and limit.
+    PollForgetsItsLimits,
+    /// The DONE block of hf-poll has a fifth line, LOGREF.
+    DoneHasFiveLines,
+    /// The SUM of a FAIL block does not begin with the exit code.
+    SumWithoutCode,
+    /// NEXT after the approval of a destructive job is a claim, which is refused.
+    ClaimOfJob,
+    /// Nothing but hf-poll, hf-job and the watchdog notices a lost job: readers show it as running, and what names it
+    /// does not settle it. One with retries is no problem to hf-status, nor is one whose end is known.
+    LostIsRunning,
 }
 
 const LISTED: &[Known] = &[
@@ -42,6 +53,11 @@ const LISTED: &[Known] = &[
     Known::AbortedTwice,
     Known::StartInPause,
     Known::StartAfterLoss,
+    Known::PollForgetsItsLimits,
+    Known::DoneHasFiveLines,
+    Known::SumWithoutCode,
+    Known::ClaimOfJob,
+    Known::LostIsRunning,
 ];
 
 static STRICT: OnceLock<bool> = OnceLock::new();

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::call::Call;
 use crate::clock::{second, time};
+use crate::jobs::{Jobs, until};
 use crate::judge;
 use crate::known::Known;
 use crate::log::{Event, LogReader};
-use crate::model::{Settings, World};
+use crate::model::{Phase, Settings, World};
 use crate::place::{Commands, Place, Reply};
 use crate::say::reply::expected;
 use crate::say::status::Outside;
@@ -28,6 +29,10 @@ pub struct Step {
 pub enum Deed {
     Call(Call),
     Configure(Box<Settings>),
+    /// The command of a job is let through its gate, and ends with a code.
+    Open(String, u8),
+    /// The supervisor of a job is killed.
+    Kill(String),
 }
 
 /// A difference between what was said and what is true.
@@ -45,6 +50,8 @@ impl Wrong {
 }
 
 pub struct Life<'a> {
+    /// Dropped before the directory that its processes run in.
+    jobs: Jobs,
     place: Place<'a>,
     log: LogReader,
     pub world: World,
@@ -67,6 +74,7 @@ impl<'a> Life<'a> {
         assert_eq!(made.exit, 0, "{made:?}");
         let log = place.log();
         let mut life = Life {
+            jobs: Jobs::new(place.dir()),
             place,
             log,
             world: World::default(),
@@ -107,13 +115,89 @@ impl<'a> Life<'a> {
         match &step.deed {
             Deed::Configure(settings) => self.configure(settings),
             Deed::Call(call) => self.call(call, step.obeys && advice.as_ref() == Some(call))?,
+            Deed::Open(name, code) => self.open(name, *code)?,
+            Deed::Kill(name) => self.kill(name)?,
         }
+        self.rest()?;
         self.look(false)
+    }
+
+    /// Lets the command of a job end. A supervisor lives at the time at which it was started: if that is over, it is
+    /// killed before it can record the end, which is then left to the next command.
+    fn open(&mut self, name: &str, code: u8) -> Result<(), Wrong> {
+        let Some(task) = self.world.tasks.get(name).filter(|task| task.phase == Phase::Running) else { return Ok(()) };
+        let (Some(gate), Some(run)) = (task.gate(), task.run.as_ref()) else { return Ok(()) };
+        let subject = &self.world.subjects[name];
+        if !self.jobs.is_supervised(subject) {
+            return Ok(());
+        }
+        match self.world.runs[run].began == self.now {
+            true => self.jobs.open(gate, code),
+            false => self.jobs.end_unrecorded(subject, &self.world.subjects[run], gate, code)?,
+        }
+        until("a job ends", || Ok(!self.jobs.is_supervised(subject)))
+    }
+
+    fn kill(&mut self, name: &str) -> Result<(), Wrong> {
+        match self.world.tasks.get(name) {
+            Some(task) if task.job => self.jobs.kill_supervisor(&self.world.subjects[name]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until no job goes on by itself, and judges what the supervisors recorded.
+    fn rest(&mut self) -> Result<(), Wrong> {
+        if self.world.jobs().next().is_none() {
+            return Ok(());
+        }
+        until("the jobs come to rest", || {
+            let fresh = self.log.fresh();
+            judge::events(&mut self.world, &fresh, self.now)?;
+            Ok(!self.is_busy())
+        })?;
+        self.outside.lost = self
+            .world
+            .jobs()
+            .filter(|(_, task, _)| task.is_open())
+            .filter_map(|(name, _, subject)| (!self.jobs.is_supervised(subject)).then(|| name.clone()))
+            .collect();
+        self.outside.ended = self
+            .outside
+            .lost
+            .iter()
+            .filter(|name| {
+                let run =
+                    self.world.tasks[*name].run.as_ref().filter(|_| self.world.tasks[*name].phase == Phase::Running);
+                run.is_some_and(|run| self.jobs.has_exit_record(&self.world.subjects[*name], &self.world.subjects[run]))
+            })
+            .cloned()
+            .collect();
+        Ok(())
+    }
+
+    /// Whether a supervisor has something to do.
+    fn is_busy(&mut self) -> bool {
+        let (world, jobs) = (&self.world, &mut self.jobs);
+        world.jobs().any(|(name, task, subject)| {
+            let goes_on = world.goes_on(&task.project);
+            jobs.is_supervised(subject)
+                && match task.phase {
+                    Phase::Proposed => false,
+                    Phase::Ready => goes_on && world.in_progress() < world.settings.concurrent,
+                    Phase::Assigned | Phase::Retrying | Phase::Failed => goes_on,
+                    Phase::Running => task.gate().is_none_or(|gate| jobs.arrived(gate) < world.runs_of(name)),
+                    _ => true,
+                }
+        })
     }
 
     fn call(&mut self, call: &Call, obeys: bool) -> Result<(), Wrong> {
         let before = self.world.clone();
-        let reply = self.run(call);
+        self.jobs.prepare(&call.line);
+        let reply = match self.waits(call) {
+            true => self.place.interrupt(self.now, &call.variables, &call.line),
+            false => self.run(call),
+        };
         let excused = match reply.get("REASON") {
             "too_many_tasks" => Known::ClaimBeyondLimit.stands(),
             "project_paused" => Known::StartInPause.stands(),
@@ -129,18 +213,34 @@ impl<'a> Life<'a> {
             return Err(Wrong::new(format!("exit {}", reply.exit), format!("{reply:?}")));
         }
         let fresh = self.log.fresh();
-        judge::events(&mut self.world, &fresh, self.now)?;
+        // What a supervisor recorded since is not part of the reply.
+        let own = if call.line.starts_with("hf-poll") { fresh.len() } else { judge::own(&self.world, &fresh) };
+        judge::events(&mut self.world, &fresh[..own], self.now)?;
         if call.line == "hf-watchdog" {
             self.outside.tick = Some(self.now);
         }
         judge::settled(&self.world, call, self.now)?;
-        if let Some(expected) = expected(&before, &self.world, self.now, call) {
+        let known = self.world.clone();
+        judge::events(&mut self.world, &fresh[own..], self.now)?;
+        if let Some(expected) = expected(&before, &known, self.now, call) {
             judge::reply(call, &reply, &expected)?;
             self.compared += 3;
+        }
+        if call.line.starts_with("hf-poll ") {
+            judge::poll(&known, call, &reply)?;
+            self.compared += reply.text.lines().count();
         }
         self.advice =
             reply.get("NEXT").strip_prefix("ACTION ").map(|line| Call { line: line.to_owned(), ..call.clone() });
         Ok(())
+    }
+
+    /// Whether a call waits for a job that does not end by itself.
+    fn waits(&self, call: &Call) -> bool {
+        let name = call.line.strip_prefix("hf-poll ").and_then(|rest| rest.split(' ').next());
+        let task = name.and_then(|name| self.world.tasks.get(name));
+        task.is_some_and(|task| task.job && task.is_open())
+            && !self.outside.lost.iter().any(|lost| Some(lost.as_str()) == name)
     }
 
     /// Compares hf-status, and the explanation of every task: those that changed, or all.
@@ -186,6 +286,10 @@ pub fn script(settings: &Settings, steps: &[Step]) -> String {
         lines.push(match &step.deed {
             Deed::Call(call) => call.shown(),
             Deed::Configure(settings) => configure(settings),
+            Deed::Open(name, code) => {
+                format!("echo {code} >GATE.go # of {name}; if the time has moved, its supervisor dies unrecorded")
+            }
+            Deed::Kill(name) => format!("kill -9 SUPERVISOR # of {name}"),
         });
     }
     lines.join("\n")

@@ -8,6 +8,7 @@ mod call;
 mod clock;
 mod deeds;
 mod dice;
+mod jobs;
 mod judge;
 mod known;
 mod life;

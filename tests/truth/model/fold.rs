@@ -191,6 +191,7 @@ impl World {
             destructive: event.flag("destructive"),
             approved: false,
             job: event.flag("job"),
+            command: texts(event, "command"),
             max_retries: event.number("max_retries"),
             rework_of: self.named(event, "rework_of", "task"),
             phase: Proposed,
@@ -383,6 +384,12 @@ impl Task {
 
 fn act(event: &Event) -> Act {
     Act { at: event.at, by: event.actor.clone(), reason: event.text("reason") }
+}
+
+/// A list of texts in a payload.
+fn texts(event: &Event, member: &str) -> Vec<String> {
+    let all = event.payload[member].as_array().into_iter().flatten();
+    all.filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 fn project_of(event: &Event) -> String {

@@ -67,6 +67,8 @@ pub struct Task {
     /// An operator approved the destructive operation.
     pub approved: bool,
     pub job: bool,
+    /// What a job runs.
+    pub command: Vec<String>,
     pub max_retries: Option<i64>,
     pub rework_of: Option<String>,
     pub phase: Phase,
@@ -97,6 +99,14 @@ impl Task {
 
     pub fn is_held(&self) -> bool {
         matches!(self.phase, Assigned | Running)
+    }
+
+    /// The gate at which the command of a job waits.
+    pub fn gate(&self) -> Option<&str> {
+        match self.command.as_slice() {
+            [program, gate] if program.ends_with("hold") => Some(gate),
+            _ => None,
+        }
     }
 
     /// It is aborted, archived since or not.
@@ -412,6 +422,22 @@ impl World {
         let first =
             ready().filter_map(|(name, task)| Some((self.priority_of(name, task)?.clone(), name.clone()))).min();
         first.map(|(_, name)| name).or_else(|| ready().map(|(name, _)| name.clone()).next())
+    }
+
+    /// The jobs, each with its subject.
+    pub fn jobs(&self) -> impl Iterator<Item = (&String, &Task, &String)> {
+        let jobs = self.tasks.iter().filter(|(_, task)| task.job);
+        jobs.map(|(name, task)| (name, task, &self.subjects[name]))
+    }
+
+    /// How many times a job was begun.
+    pub fn runs_of(&self, name: &str) -> usize {
+        self.runs.values().filter(|run| run.task == name).count()
+    }
+
+    /// Whether work may begin in a project now.
+    pub fn goes_on(&self, project: &str) -> bool {
+        self.stop.is_none() && self.project_phase(project) == Active
     }
 
     /// How many tasks count against the limit of tasks in progress.

@@ -25,9 +25,8 @@ impl World {
                 if event.actor == REACTOR && !self.is_due_now(&event) {
                     continue;
                 }
-                let held = self.clone();
                 self.take(&event);
-                queue.extend(self.direct(&held, &event));
+                queue.extend(self.direct(&event));
                 touched.extend(self.touched(&event));
                 if event.actor == REACTOR {
                     said.push(event);
@@ -61,8 +60,8 @@ impl World {
         Event { id, at, kind: kind.to_owned(), subject, actor: REACTOR.to_owned(), payload, batch: (1, 1) }
     }
 
-    /// The immediate consequences of an event that was just applied; `before` is the world without it.
-    fn direct(&self, before: &World, event: &Event) -> Vec<Event> {
+    /// The immediate consequences of an event that was just applied.
+    fn direct(&self, event: &Event) -> Vec<Event> {
         let (name, at) = (self.name(&event.subject), event.at);
         match event.kind.as_str() {
             "RequirementAnalyzed" => self.on_analysis(&name, at),
@@ -83,8 +82,8 @@ impl World {
                 vec![self.because(at, "TaskFailed", &self.runs[&name].task, payload)]
             }
             "RunCrashed" if event.actor != REACTOR => {
-                let class = if event.flag("transient") { "transient" } else { "permanent" };
-                let payload = json!({"error_class": class, "reason": event.text("reason"), "escalate": false});
+                // Only jobs crash by themselves: by a signal, or with their supervisor.
+                let payload = json!({"error_class": "transient", "reason": event.text("reason")});
                 vec![self.because(at, "TaskFailed", &self.runs[&name].task, payload)]
             }
             "EmergencyStopIssued" => self.on_stop(event),
@@ -96,11 +95,7 @@ impl World {
                 let of_code = |esc: &super::Escalation| esc.about == event.subject && esc.code == event.text("code");
                 self.closed_where(at, of_code)
             }
-            "ConstraintApplied" | "ConstraintRemoved" => Vec::new(),
-            _ => {
-                let _ = before;
-                Vec::new()
-            }
+            _ => Vec::new(),
         }
     }
 
@@ -209,8 +204,7 @@ impl World {
         let task = &self.tasks[name];
         let mut all = Vec::new();
         if task.destructive {
-            let sort = if task.job { "job" } else { "task" };
-            let summary = format!("Allow destructive {sort} {name}, {}?", cut(&task.title, TITLE_MAX));
+            let summary = format!("Allow destructive task {name}, {}?", cut(&task.title, TITLE_MAX));
             all.push(self.question(at, "destructive_operation", name, &summary));
         }
         all.extend(self.ready(at, |other| std::ptr::eq(other, task)));
@@ -249,7 +243,7 @@ impl World {
             _ => reason,
         };
         all.push(self.because(at, "TaskAborted", name, json!({"reason": reason})));
-        if event.payload["escalate"] != json!(false) {
+        if !task.job {
             all.push(self.because(at, "EscalationRequired", name, json!({"reason": reason})));
         }
         all
@@ -313,8 +307,7 @@ impl World {
 
     /// A paused project has no session and no job any more.
     fn drained(&self, project: &str, at: i64) -> Option<Event> {
-        let paused = self.projects.get(project).filter(|project| project.phase == Paused && !project.drained)?;
-        let _ = paused;
+        self.projects.get(project).filter(|project| project.phase == Paused && !project.drained)?;
         let busy = self.sessions.values().any(|session| session.project == project && session.phase == Active)
             || self.tasks.values().any(|task| task.project == project && task.job && task.phase == Running);
         (!busy).then(|| self.because(at, "PauseDrained", &format!("project:{project}"), json!({})))

@@ -25,8 +25,10 @@ struct Problem {
 pub struct Outside {
     /// The last tick of the watchdog.
     pub tick: Option<i64>,
-    /// The jobs that died with their supervisors.
+    /// The open jobs without a supervisor.
     pub lost: Vec<String>,
+    /// Those of them that have ended, which is written down in their folder and not recorded.
+    pub ended: Vec<String>,
 }
 
 /// The lines of the reply, and of those the ones whose order is left open.
@@ -215,7 +217,13 @@ fn escalations(world: &World) -> Vec<Problem> {
 }
 
 fn jobs(world: &World, outside: &Outside) -> Vec<Problem> {
-    let lost = outside.lost.iter().filter(|name| world.tasks.get(*name).is_some_and(|task| task.phase == Running));
+    let shown = |name: &&String| {
+        let task = &world.tasks[*name];
+        let retried = task.retries < task.max_retries.unwrap_or_default() as usize;
+        let is_silent = Known::LostIsRunning.stands() && (retried || outside.ended.contains(name));
+        task.phase == Running && !is_silent
+    };
+    let lost = outside.lost.iter().filter(shown);
     lost.map(|name| {
         let run = world.tasks[name].run.as_ref().expect("it ran");
         let what = "its supervisor is gone, and its result is unknown".to_owned();
