@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +19,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::life::Wrong;
+use crate::place::Place;
 
 /// What jobs do: they succeed, fail, fail for now, die of a signal, or wait at a gate to be told how to end.
 const COMMANDS: [(&str, &str); 5] = [
@@ -45,6 +47,8 @@ struct Gate {
 pub struct Jobs {
     dir: PathBuf,
     gates: BTreeMap<String, Gate>,
+    /// Supervisors that were started here.
+    children: Vec<Child>,
 }
 
 /// Looks until something is true.
@@ -66,7 +70,7 @@ impl Jobs {
             fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a file");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("our own file");
         }
-        Jobs { dir: dir.to_owned(), gates: BTreeMap::new() }
+        Jobs { dir: dir.to_owned(), gates: BTreeMap::new(), children: Vec::new() }
     }
 
     /// Makes the gate that a command line names.
@@ -140,6 +144,16 @@ impl Jobs {
         until("a killed job is gone", || Ok(!self.is_supervised(task) && !self.is_locked(task, "alive")))
     }
 
+    /// Replaces the supervisor of a job that has not begun by one that lives at this time: a process cannot be told that
+    /// its clock has moved.
+    pub fn renew_supervisor(&mut self, place: &Place, now: i64, task: &str) -> Result<(), Wrong> {
+        self.kill_supervisor(task)?;
+        let lock = File::options().read(true).write(true).open(self.folder(task).join("lock")).expect("a lock");
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("a free lock");
+        self.children.push(place.supervise(now, task.trim_start_matches("task:"), lock));
+        Ok(())
+    }
+
     /// Lets a command end, and kills its supervisor after it has written that down and before it could record it.
     pub fn end_unrecorded(&mut self, task: &str, run: &str, gate: &str, code: u8) -> Result<(), Wrong> {
         let lock = File::options().read(true).write(true).open(self.dir.join("Vault/Akashic/.lock")).expect("a lock");
@@ -195,6 +209,9 @@ impl Drop for Jobs {
         for _ in 0..10 {
             let left = self.processes();
             left.iter().for_each(Process::kill);
+            for child in &mut self.children {
+                child.wait().expect("it was started here");
+            }
             if left.is_empty() {
                 break;
             }

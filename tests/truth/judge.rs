@@ -12,7 +12,7 @@ use crate::say::status::Outside;
 
 /// Events about lines of activity and machines, which no answer here depends on.
 fn is_ignored(kind: &str) -> bool {
-    ["Branch", "Thread", "Note", "Message", "Settings", "Clock"].iter().any(|prefix| kind.starts_with(prefix))
+    ["Branch", "Thread", "Note", "Message", "Settings"].iter().any(|prefix| kind.starts_with(prefix))
 }
 
 /// Judges the events that a command recorded, batch by batch, and applies them.
@@ -91,6 +91,9 @@ fn without(all: &[String], some: &[String]) -> Vec<String> {
 
 /// A time-out may be recorded only when it is due, with the time at which it was.
 fn timely(world: &World, event: &Event, now: i64) -> Result<(), Wrong> {
+    if event.kind == "ClockStepped" {
+        return Err(Wrong::new("ClockStepped", "no clock was set; a supervisor lives at another time"));
+    }
     if !matches!(event.kind.as_str(), "ClaimExpired" | "RunTimedOut" | "SessionExpired" | "ApprovalTimedOut") {
         return Ok(());
     }

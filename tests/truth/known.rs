@@ -39,6 +39,8 @@ pub enum Known {
     /// Nothing but hf-poll, hf-job and the watchdog notices a lost job: readers show it as running, and what names it
     /// does not settle it. One with retries is no problem to hf-status, nor is one whose end is known.
     LostIsRunning,
+    /// Cancelling somebody else's job that has ended is REFUSED, since it "is held by" who held it.
+    EndedIsHeld,
 }
 
 const LISTED: &[Known] = &[
@@ -58,6 +60,7 @@ const LISTED: &[Known] = &[
     Known::SumWithoutCode,
     Known::ClaimOfJob,
     Known::LostIsRunning,
+    Known::EndedIsHeld,
 ];
 
 static STRICT: OnceLock<bool> = OnceLock::new();

@@ -8,7 +8,7 @@ use crate::jobs::{Jobs, until};
 use crate::judge;
 use crate::known::Known;
 use crate::log::{Event, LogReader};
-use crate::model::{Phase, Settings, World};
+use crate::model::{Phase, Settings, Task, World};
 use crate::place::{Commands, Place, Reply};
 use crate::say::reply::expected;
 use crate::say::status::Outside;
@@ -112,14 +112,59 @@ impl<'a> Life<'a> {
         self.now += step.wait;
         self.steps.push(step.clone());
         let advice = self.advice.take();
+        if step.wait > 0 {
+            self.renew_supervisors()?;
+        }
         match &step.deed {
             Deed::Configure(settings) => self.configure(settings),
-            Deed::Call(call) => self.call(call, step.obeys && advice.as_ref() == Some(call))?,
+            Deed::Call(call) => {
+                self.lose_stale(call)?;
+                self.call(call, step.obeys && advice.as_ref() == Some(call))?
+            }
             Deed::Open(name, code) => self.open(name, *code)?,
             Deed::Kill(name) => self.kill(name)?,
         }
         self.rest()?;
         self.look(false)
+    }
+
+    /// Jobs that have not begun get supervisors that live now.
+    fn renew_supervisors(&mut self) -> Result<(), Wrong> {
+        let has_begun = |phase| phase == Phase::Running;
+        let waiting = self.world.jobs().filter(|(_, task, _)| task.is_open() && !has_begun(task.phase));
+        for subject in waiting.map(|(_, _, subject)| subject.clone()).collect::<Vec<_>>() {
+            if self.jobs.is_supervised(&subject) {
+                self.jobs.renew_supervisor(&self.place, self.now, &subject)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Before a call that may end a running job, supervisors die that live at another time than now: what they
+    /// recorded would be in the past.
+    fn lose_stale(&mut self, call: &Call) -> Result<(), Wrong> {
+        const ENDING: [&str; 7] = [
+            "hf-stop",
+            "hf-pause --archive",
+            "hf-job cancel",
+            "hf-task abort",
+            "hf-require",
+            "hf-decide",
+            "hf-artifact",
+        ];
+        if !ENDING.iter().any(|start| call.line.starts_with(start)) {
+            return Ok(());
+        }
+        let stale = |task: &Task| {
+            let began = task.run.as_ref().map(|run| self.world.runs[run].began);
+            task.phase == Phase::Running && began != Some(self.now)
+        };
+        for (_, _, subject) in self.world.jobs().filter(|(_, task, _)| stale(task)) {
+            if self.jobs.is_supervised(subject) {
+                self.jobs.kill_supervisor(subject)?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets the command of a job end. A supervisor lives at the time at which it was started: if that is over, it is

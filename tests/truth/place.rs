@@ -1,9 +1,9 @@
 //! A vault in a directory of its own, and the commands that are run on it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -98,6 +98,13 @@ impl Place<'_> {
     /// Runs a command line to its end.
     pub fn run(&self, now: i64, variables: &[(&str, String)], line: &str) -> Reply {
         Reply::of(self.command(now, variables, line).output().expect("the command runs"))
+    }
+
+    /// Starts a supervisor for a job, as hf-job does: it gets the lock of the job as its input.
+    pub fn supervise(&self, now: i64, task: &str, lock: File) -> Child {
+        let line = format!("hf-job supervise {task} --vault {}", self.vault().display());
+        let mut command = self.command(now, &[], &line);
+        command.stdin(lock).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command runs")
     }
 
     /// Runs a command line that waits for something, and tells it to end as soon as it listens to signals.

@@ -49,6 +49,7 @@ impl World {
             "DecisionSuperseded" => self.decisions[&name].is_open(),
             "EscalationClosed" => matches!(self.escalations[&name].phase, Open | Acknowledged),
             "SessionEnded" => self.sessions[&name].phase == Active,
+            "PauseDrained" => self.projects.values().any(|project| !project.drained),
             _ => true,
         }
     }
@@ -77,6 +78,10 @@ impl World {
             "TaskSucceeded" => self.on_success(&name, at),
             "TaskFailed" => self.on_failure(&name, event),
             "TaskAborted" => self.on_abort(&name, event),
+            "RunFinished" => self.drained(&self.tasks[&self.runs[&name].task].project, at).into_iter().collect(),
+            "RunCrashed" if event.actor == REACTOR => {
+                self.drained(&self.tasks[&self.runs[&name].task].project, at).into_iter().collect()
+            }
             "RunTimedOut" => {
                 let payload = json!({"error_class": "transient", "reason": "timeout", "released": true});
                 vec![self.because(at, "TaskFailed", &self.runs[&name].task, payload)]
@@ -84,7 +89,9 @@ impl World {
             "RunCrashed" if event.actor != REACTOR => {
                 // Only jobs crash by themselves: by a signal, or with their supervisor.
                 let payload = json!({"error_class": "transient", "reason": event.text("reason")});
-                vec![self.because(at, "TaskFailed", &self.runs[&name].task, payload)]
+                let task = &self.runs[&name].task;
+                let drained = self.drained(&self.tasks[task].project, at);
+                std::iter::once(self.because(at, "TaskFailed", task, payload)).chain(drained).collect()
             }
             "EmergencyStopIssued" => self.on_stop(event),
             "ProjectPaused" => self.on_pause(&name, event),
@@ -309,7 +316,10 @@ impl World {
     fn drained(&self, project: &str, at: i64) -> Option<Event> {
         self.projects.get(project).filter(|project| project.phase == Paused && !project.drained)?;
         let busy = self.sessions.values().any(|session| session.project == project && session.phase == Active)
-            || self.tasks.values().any(|task| task.project == project && task.job && task.phase == Running);
+            || self.runs.values().any(|run| {
+                let task = &self.tasks[&run.task];
+                task.project == project && task.job && run.phase == Running
+            });
         (!busy).then(|| self.because(at, "PauseDrained", &format!("project:{project}"), json!({})))
     }
 

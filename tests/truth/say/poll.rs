@@ -16,7 +16,8 @@ pub struct Block {
 pub fn next(world: &World, name: &str, limits: &str) -> String {
     let task = &world.tasks[name];
     let is_over = !task.is_open();
-    let needs_approval = task.phase == Proposed && task.destructive && !task.approved;
+    let unapproved = task.requirement.as_ref().is_some_and(|name| world.requirements[name].phase != Phase::Approved);
+    let needs_approval = task.phase == Proposed && (unapproved || task.destructive && !task.approved);
     let next = match task.phase {
         Succeeded => "NONE",
         _ if is_over && task.by_stop => "ASK operator",

@@ -221,13 +221,17 @@ fn jobs(world: &World, outside: &Outside) -> Vec<Problem> {
         let task = &world.tasks[*name];
         let retried = task.retries < task.max_retries.unwrap_or_default() as usize;
         let is_silent = Known::LostIsRunning.stands() && (retried || outside.ended.contains(name));
-        task.phase == Running && !is_silent
+        !is_silent
     };
     let lost = outside.lost.iter().filter(shown);
     lost.map(|name| {
-        let run = world.tasks[name].run.as_ref().expect("it ran");
+        let task = &world.tasks[name];
+        let since = match (&task.run, task.phase) {
+            (Some(run), Running) => world.runs[run].heard,
+            _ => task.since,
+        };
         let what = "its supervisor is gone, and its result is unknown".to_owned();
-        problem(world.runs[run].heard, "job", name, what, format!("hf-job check {name}"))
+        problem(since, "job", name, what, format!("hf-job check {name}"))
     })
     .collect()
 }

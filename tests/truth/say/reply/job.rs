@@ -1,6 +1,7 @@
 //! Replies of hf-job.
 
 use super::{ASK, Expected, LIST, NONE, Question, refused};
+use crate::known::Known;
 use crate::model::Phase::{Archived, Assigned, Failed, Paused, Proposed, Ready, Retrying, Running, Succeeded};
 use crate::model::Task;
 use crate::say::poll;
@@ -63,8 +64,12 @@ impl Question<'_> {
         if let Some(kept) = self.kept_out().filter(|_| self.is_agent) {
             return Some(kept);
         }
-        let own = task.holder.as_ref().unwrap_or(&task.proposed_by) == &self.actor;
+        // What it fired is its own.
+        let own = task.proposed_by == self.actor;
         match task.is_open() {
+            false if self.is_agent && !own && Known::EndedIsHeld.stands() => {
+                Some(Expected { or: Some("DUPLICATE"), ..Expected::new("REFUSED", NONE) })
+            }
             false => Some(Expected::new("DUPLICATE", NONE)),
             true if self.is_agent && !own => refused(NONE),
             true if self.phase() == Archived => refused(ASK),

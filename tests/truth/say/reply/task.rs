@@ -40,6 +40,8 @@ impl Question<'_> {
             return Some(kept);
         }
         match verb {
+            // Only its supervisor works on a job.
+            "claim" | "start" | "heartbeat" | "succeed" | "fail" if task.job && task.is_open() => refused(NONE),
             "claim" => self.claim(name, held),
             "start" | "heartbeat" | "succeed" | "fail" => self.work(verb, name, held),
             "abort" => match task.phase {
@@ -102,8 +104,9 @@ impl Question<'_> {
         let project = Some(self.project.as_str()).filter(|_| self.is_named);
         let Some(name) = self.view.next_claim(project) else {
             let goes_on = |project: &str| self.view.project_phase(project) == Active || Known::StartInPause.stands();
-            let mine =
-                |task: &Task| task.holder.as_ref() == Some(&self.actor) && task.is_held() && goes_on(&task.project);
+            let mine = |task: &Task| {
+                task.holder.as_ref() == Some(&self.actor) && task.is_held() && !task.job && goes_on(&task.project)
+            };
             let held = self.view.tasks.iter().find(|(_, task)| mine(task));
             let next = match held {
                 Some((name, task)) if task.phase == Assigned => self.action(&format!("hf-task start {name}")),
