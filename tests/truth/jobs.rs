@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde_json::Value;
 
 use crate::life::Wrong;
 use crate::place::Place;
@@ -128,10 +129,11 @@ impl Jobs {
         self.is_locked(task, "lock")
     }
 
-    /// Whether the end of a run is written down in the folder of its job.
-    pub fn has_exit_record(&self, task: &str, run: &str) -> bool {
+    /// The exit code of a run, if it is written down in the folder of its job.
+    pub fn exit_record(&self, task: &str, run: &str) -> Option<i64> {
         let file = self.folder(task).join(format!("exit-{}.json", run.trim_start_matches("run:")));
-        fs::read(file).is_ok_and(|bytes| bytes.first() == Some(&b'{') && bytes.contains(&b'\n'))
+        let record: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+        record["ended"]["code"].as_i64()
     }
 
     /// Kills the supervisor of a job; its command dies with it.
@@ -159,7 +161,7 @@ impl Jobs {
         let lock = File::options().read(true).write(true).open(self.dir.join("Vault/Akashic/.lock")).expect("a lock");
         flock(&lock, FlockOperation::LockExclusive).expect("a free lock");
         self.open(gate, code);
-        until("an exit record", || Ok(self.has_exit_record(task, run)))?;
+        until("an exit record", || Ok(self.exit_record(task, run).is_some()))?;
         self.kill_supervisor(task)
     }
 

@@ -41,6 +41,8 @@ pub enum Known {
     LostIsRunning,
     /// Cancelling somebody else's job that has ended is REFUSED, since it "is held by" who held it.
     EndedIsHeld,
+    /// The FAIL block of a job that never ran has no LOGREF.
+    FailWithoutLog,
 }
 
 const LISTED: &[Known] = &[
@@ -61,6 +63,7 @@ const LISTED: &[Known] = &[
     Known::ClaimOfJob,
     Known::LostIsRunning,
     Known::EndedIsHeld,
+    Known::FailWithoutLog,
 ];
 
 static STRICT: OnceLock<bool> = OnceLock::new();

@@ -164,6 +164,7 @@ impl<'a> Life<'a> {
                 self.jobs.kill_supervisor(subject)?;
             }
         }
+        self.probe();
         Ok(())
     }
 
@@ -200,24 +201,21 @@ impl<'a> Life<'a> {
             judge::events(&mut self.world, &fresh, self.now)?;
             Ok(!self.is_busy())
         })?;
-        self.outside.lost = self
-            .world
-            .jobs()
-            .filter(|(_, task, _)| task.is_open())
-            .filter_map(|(name, _, subject)| (!self.jobs.is_supervised(subject)).then(|| name.clone()))
-            .collect();
-        self.outside.ended = self
-            .outside
-            .lost
-            .iter()
-            .filter(|name| {
-                let run =
-                    self.world.tasks[*name].run.as_ref().filter(|_| self.world.tasks[*name].phase == Phase::Running);
-                run.is_some_and(|run| self.jobs.has_exit_record(&self.world.subjects[*name], &self.world.subjects[run]))
-            })
-            .cloned()
-            .collect();
+        self.probe();
         Ok(())
+    }
+
+    /// Finds out which jobs have no supervisor, and which of them have ended.
+    fn probe(&mut self) {
+        let open = self.world.jobs().filter(|(_, task, _)| task.is_open());
+        let lost: Vec<_> = open.filter(|(_, _, subject)| !self.jobs.is_supervised(subject)).collect();
+        let code = |task: &Task, subject: &str| {
+            let run = task.run.as_ref().filter(|_| task.phase == Phase::Running)?;
+            self.jobs.exit_record(subject, &self.world.subjects[run])
+        };
+        let ended = lost.iter().filter_map(|(name, task, subject)| Some(((*name).clone(), code(task, subject)?)));
+        let (lost, ended) = (lost.iter().map(|(name, ..)| (*name).clone()).collect(), ended.collect());
+        (self.world.lost, self.world.ended) = (lost, ended);
     }
 
     /// Whether a supervisor has something to do.
@@ -247,6 +245,7 @@ impl<'a> Life<'a> {
             "too_many_tasks" => Known::ClaimBeyondLimit.stands(),
             "project_paused" => Known::StartInPause.stands(),
             "claim_lost" => Known::StartAfterLoss.stands(),
+            "not_holder" => Known::ClaimOfJob.stands() && reply.get("SUM").contains("is a job"),
             _ => false,
         };
         if obeys && reply.exit != 0 && !matches!(reply.get("STATUS"), "NO_TASK" | "ATTENTION") && !excused {
@@ -259,7 +258,8 @@ impl<'a> Life<'a> {
         }
         let fresh = self.log.fresh();
         // What a supervisor recorded since is not part of the reply.
-        let own = if call.line.starts_with("hf-poll") { fresh.len() } else { judge::own(&self.world, &fresh) };
+        let starts_jobs = call.line.starts_with("hf-poll") || call.line == "hf-watchdog";
+        let own = if starts_jobs { fresh.len() } else { judge::own(&self.world, &fresh) };
         judge::events(&mut self.world, &fresh[..own], self.now)?;
         if call.line == "hf-watchdog" {
             self.outside.tick = Some(self.now);
@@ -284,13 +284,17 @@ impl<'a> Life<'a> {
     fn waits(&self, call: &Call) -> bool {
         let name = call.line.strip_prefix("hf-poll ").and_then(|rest| rest.split(' ').next());
         let task = name.and_then(|name| self.world.tasks.get(name));
-        task.is_some_and(|task| task.job && task.is_open())
-            && !self.outside.lost.iter().any(|lost| Some(lost.as_str()) == name)
+        task.is_some_and(|task| task.job && task.is_open()) && name.is_none_or(|name| !self.world.lost.contains(name))
     }
 
     /// Compares hf-status, and the explanation of every task: those that changed, or all.
     pub fn look(&mut self, all: bool) -> Result<(), Wrong> {
-        let reply = self.run(&Call::new("hf-status"));
+        let mut reply = self.run(&Call::new("hf-status"));
+        // A waiting supervisor may just have recorded that the settings changed.
+        while let Some(fresh) = Some(self.log.fresh()).filter(|fresh| !fresh.is_empty()) {
+            judge::events(&mut self.world, &fresh, self.now)?;
+            reply = self.run(&Call::new("hf-status"));
+        }
         self.compared += reply.text.lines().count();
         judge::status(&self.world, self.now, &self.outside, &reply)?;
         for name in self.world.tasks.keys().cloned().collect::<Vec<_>>() {

@@ -291,6 +291,9 @@ pub struct World {
     /// In the order of their first start.
     pub crew: Vec<String>,
     pub stop: Option<Act>,
+    /// Beside the log: the open jobs without a supervisor, and the exit codes of those that have ended unrecorded.
+    pub lost: BTreeSet<String>,
+    pub ended: BTreeMap<String, i64>,
     pub created: i64,
     /// When the newest stop was lifted.
     pub resumed: Option<i64>,
@@ -428,6 +431,11 @@ impl World {
     pub fn jobs(&self) -> impl Iterator<Item = (&String, &Task, &String)> {
         let jobs = self.tasks.iter().filter(|(_, task)| task.job);
         jobs.map(|(name, task)| (name, task, &self.subjects[name]))
+    }
+
+    /// Whether a job that failed for now is tried once more.
+    pub fn is_retried(&self, task: &Task) -> bool {
+        (task.retries as i64) < task.max_retries.unwrap_or_default()
     }
 
     /// How many times a job was begun.

@@ -54,7 +54,7 @@ pub fn block(world: &World, words: &Words) -> Option<Block> {
             let mut more = vec!["LAST5:".to_owned()];
             let ended = task.failure.as_ref().map(|(_, reason)| reason.replace("exit code", "exit"));
             more.extend(task.command[0].ends_with("fail").then(|| "oops".to_owned()).filter(|_| ended.is_some()));
-            more.push(log);
+            more.extend(Some(log).filter(|_| world.runs_of(name) > 0 || !Known::FailWithoutLog.stands()));
             let sum = ended.filter(|how| how.starts_with("exit") || how.starts_with("signal"));
             let sum = sum.filter(|how| !how.starts_with("exit") || !Known::SumWithoutCode.stands());
             of("1", "FAIL", &next, more, sum.unwrap_or_default())

@@ -25,10 +25,6 @@ struct Problem {
 pub struct Outside {
     /// The last tick of the watchdog.
     pub tick: Option<i64>,
-    /// The open jobs without a supervisor.
-    pub lost: Vec<String>,
-    /// Those of them that have ended, which is written down in their folder and not recorded.
-    pub ended: Vec<String>,
 }
 
 /// The lines of the reply, and of those the ones whose order is left open.
@@ -169,7 +165,7 @@ fn problems(recorded: &World, world: &World, now: i64, outside: &Outside) -> Vec
     let groups = [
         stopped(world),
         escalations(if Known::EscalationBeforeItIsRaised.stands() { world } else { recorded }),
-        jobs(world, outside),
+        jobs(world),
         overdue_decisions(recorded, now),
         anomalies(recorded, now),
         decisions(recorded, now),
@@ -216,14 +212,14 @@ fn escalations(world: &World) -> Vec<Problem> {
     .collect()
 }
 
-fn jobs(world: &World, outside: &Outside) -> Vec<Problem> {
+fn jobs(world: &World) -> Vec<Problem> {
     let shown = |name: &&String| {
         let task = &world.tasks[*name];
         let retried = task.retries < task.max_retries.unwrap_or_default() as usize;
-        let is_silent = Known::LostIsRunning.stands() && (retried || outside.ended.contains(name));
+        let is_silent = Known::LostIsRunning.stands() && (retried || world.ended.contains_key(*name));
         !is_silent
     };
-    let lost = outside.lost.iter().filter(shown);
+    let lost = world.lost.iter().filter(shown);
     lost.map(|name| {
         let task = &world.tasks[name];
         let since = match (&task.run, task.phase) {

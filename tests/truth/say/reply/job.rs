@@ -10,7 +10,10 @@ impl Question<'_> {
     pub(super) fn job(&self) -> Option<Expected> {
         match self.words.verb() {
             "fire" => self.fire(),
-            "list" => Some(Expected::new("OK", NONE)),
+            "list" => {
+                let waits = self.recorded.stop.is_some() && self.recorded.jobs().any(|(_, task, _)| task.is_open());
+                Some(Expected::new("OK", if waits { ASK } else { NONE }))
+            }
             verb => {
                 let name = self.words.object()?;
                 let Some(task) = self.view.tasks.get(name) else {
@@ -21,7 +24,7 @@ impl Question<'_> {
                 }
                 match verb {
                     "check" => Some(self.check(name)),
-                    "cancel" => self.cancel(task),
+                    "cancel" => self.cancel(name, task),
                     _ => None,
                 }
             }
@@ -60,19 +63,21 @@ impl Question<'_> {
         if is_over || hopeless { refused(LIST) } else { None }
     }
 
-    fn cancel(&self, task: &Task) -> Option<Expected> {
+    fn cancel(&self, name: &str, task: &Task) -> Option<Expected> {
         if let Some(kept) = self.kept_out().filter(|_| self.is_agent) {
             return Some(kept);
         }
         // What it fired is its own.
         let own = task.proposed_by == self.actor;
         match task.is_open() {
-            false if self.is_agent && !own && Known::EndedIsHeld.stands() => {
-                Some(Expected { or: Some("DUPLICATE"), ..Expected::new("REFUSED", NONE) })
-            }
+            false if self.is_agent && !own && task.run.is_some() && Known::EndedIsHeld.stands() => refused(NONE),
             false => Some(Expected::new("DUPLICATE", NONE)),
             true if self.is_agent && !own => refused(NONE),
             true if self.phase() == Archived => refused(ASK),
+            // Its end is settled first.
+            true if self.view.ended.get(name).is_some_and(|code| *code != 75 || !self.view.is_retried(task)) => {
+                Some(Expected::new("DUPLICATE", NONE))
+            }
             true => Some(Expected::new("CANCELLED", NONE)),
         }
     }

@@ -177,7 +177,7 @@ impl Question<'_> {
         if task.phase == Assigned {
             return self.action(&format!("hf-task start {name}"));
         }
-        match world.next_claim(Some(&task.project)) {
+        match world.next_claim(Some(&task.project)).filter(|_| !task.job) {
             Some(next) => self.claim_of(world, &next),
             None => NONE.to_owned(),
         }
