@@ -43,6 +43,10 @@ pub enum Known {
     EndedIsHeld,
     /// The FAIL block of a job that never ran has no LOGREF.
     FailWithoutLog,
+    /// A job that waits is nothing to watch: a watchdog that never ran is only a notice.
+    WaitingIsNotWatched,
+    /// In a paused project, NEXT of a job that waits for an approval is to poll it.
+    PauseHidesApproval,
 }
 
 const LISTED: &[Known] = &[
@@ -64,6 +68,8 @@ const LISTED: &[Known] = &[
     Known::LostIsRunning,
     Known::EndedIsHeld,
     Known::FailWithoutLog,
+    Known::WaitingIsNotWatched,
+    Known::PauseHidesApproval,
 ];
 
 static STRICT: OnceLock<bool> = OnceLock::new();

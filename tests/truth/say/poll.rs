@@ -18,6 +18,7 @@ pub fn next(world: &World, name: &str, limits: &str) -> String {
     let is_over = !task.is_open();
     let unapproved = task.requirement.as_ref().is_some_and(|name| world.requirements[name].phase != Phase::Approved);
     let needs_approval = task.phase == Proposed && (unapproved || task.destructive && !task.approved);
+    let needs_approval = needs_approval && !(Known::PauseHidesApproval.stands() && world.is_paused(&task.project));
     let next = match task.phase {
         Succeeded => "NONE",
         _ if is_over && task.by_stop => "ASK operator",

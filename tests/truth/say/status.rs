@@ -147,7 +147,7 @@ fn agent(recorded: &World, world: &World, name: &str, now: i64) -> String {
 fn is_worth_watching(world: &World) -> bool {
     world.agents.values().any(|agent| agent.phase == Active)
         || world.runs.values().any(|run| run.phase == Running)
-        || world.tasks.values().any(|task| task.job && task.is_open())
+        || world.jobs().any(|(_, task, _)| task.is_open() && !Known::WaitingIsNotWatched.stands())
 }
 
 impl Problem {

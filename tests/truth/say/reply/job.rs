@@ -88,7 +88,9 @@ impl Question<'_> {
         let next = poll::next(self.recorded, name, "");
         match task.phase {
             Succeeded => Expected::new("DONE", next),
-            Running | Assigned | Retrying | Failed => Expected::new("RUNNING", next),
+            // A retry may or may not have begun already.
+            Assigned | Retrying | Failed => Expected { or: Some("RUNNING"), ..Expected::new("QUEUED", next) },
+            Running => Expected::new("RUNNING", next),
             Proposed | Ready => Expected::new("QUEUED", next),
             _ if task.failure.as_ref().is_some_and(|(_, reason)| reason == "lost") => {
                 Expected { exit: 1, ..Expected::new("LOST", next) }
