@@ -47,6 +47,13 @@ pub enum Known {
     WaitingIsNotWatched,
     /// In a paused project, NEXT of a job that waits for an approval is to poll it.
     PauseHidesApproval,
+    /// An agent may cancel a job of somebody else that has not begun.
+    CancelOfOthers,
+    /// hf-poll and hf-job check show a job whose approval is overdue, and rejected by that, as waiting for it.
+    JobIgnoresDue,
+    /// What is due is applied project by project: a task is rejected by its own question, although an older one of
+    /// another project would have aborted it first.
+    DueByProject,
 }
 
 const LISTED: &[Known] = &[
@@ -70,6 +77,9 @@ const LISTED: &[Known] = &[
     Known::FailWithoutLog,
     Known::WaitingIsNotWatched,
     Known::PauseHidesApproval,
+    Known::CancelOfOthers,
+    Known::JobIgnoresDue,
+    Known::DueByProject,
 ];
 
 static STRICT: OnceLock<bool> = OnceLock::new();

@@ -173,15 +173,19 @@ impl<'a> Life<'a> {
     fn open(&mut self, name: &str, code: u8) -> Result<(), Wrong> {
         let Some(task) = self.world.tasks.get(name).filter(|task| task.phase == Phase::Running) else { return Ok(()) };
         let (Some(gate), Some(run)) = (task.gate(), task.run.as_ref()) else { return Ok(()) };
-        let subject = &self.world.subjects[name];
+        let (subject, run) = (&self.world.subjects[name], run.clone());
         if !self.jobs.is_supervised(subject) {
             return Ok(());
         }
-        match self.world.runs[run].began == self.now {
-            true => self.jobs.open(gate, code),
-            false => self.jobs.end_unrecorded(subject, &self.world.subjects[run], gate, code)?,
+        if self.world.runs[&run].began != self.now {
+            return self.jobs.end_unrecorded(subject, &self.world.subjects[&run], gate, code);
         }
-        until("a job ends", || Ok(!self.jobs.is_supervised(subject)))
+        self.jobs.open(gate, code);
+        until("the end of a job is recorded", || {
+            let fresh = self.log.fresh();
+            judge::events(&mut self.world, &fresh, self.now)?;
+            Ok(self.world.runs[&run].phase != Phase::Running)
+        })
     }
 
     fn kill(&mut self, name: &str) -> Result<(), Wrong> {
@@ -272,7 +276,7 @@ impl<'a> Life<'a> {
             self.compared += 3;
         }
         if call.line.starts_with("hf-poll ") {
-            judge::poll(&known, call, &reply)?;
+            judge::poll(&known, self.now, call, &reply)?;
             self.compared += reply.text.lines().count();
         }
         self.advice =

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Phase::{Active, Assigned, Requested, Running};
 use super::{Task, World};
 use crate::clock::time;
+use crate::known::Known;
 use crate::log::Event;
 
 /// Something that is late.
@@ -84,8 +85,17 @@ impl World {
             all.push(Due { at, kind: "ApprovalTimedOut", subject, shown, why: String::new() });
         }
         // Work first, then questions, as the watchdog settles them; the oldest first.
-        all.sort_by_key(|due| (due.kind == "ApprovalTimedOut", due.at));
+        all.sort_by_key(|due| {
+            let project = Some(self.project_of_due(due)).filter(|name| name != "main" && Known::DueByProject.stands());
+            (project, due.kind == "ApprovalTimedOut", due.at)
+        });
         all
+    }
+
+    fn project_of_due(&self, due: &Due) -> String {
+        let about = self.decisions.get(&due.shown).map_or(&due.shown, |decision| &decision.target);
+        let of_session = self.sessions.get(about).map(|session| &session.project);
+        self.project_of(about).or(of_session).cloned().unwrap_or_else(|| "main".to_owned())
     }
 
     /// The world with everything applied that is late.

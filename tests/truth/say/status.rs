@@ -165,7 +165,7 @@ fn problems(recorded: &World, world: &World, now: i64, outside: &Outside) -> Vec
     let groups = [
         stopped(world),
         escalations(if Known::EscalationBeforeItIsRaised.stands() { world } else { recorded }),
-        jobs(world),
+        jobs(recorded),
         overdue_decisions(recorded, now),
         anomalies(recorded, now),
         decisions(recorded, now),

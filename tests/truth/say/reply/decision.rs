@@ -89,7 +89,9 @@ impl Question<'_> {
                 _ if world.tasks[target].job && !Known::ClaimOfJob.stands() => poll::next(world, target, ""),
                 Ready => self.claim_of(world, target),
                 Proposed => format!("ACTION hf-task explain {target}"),
-                Assigned if world.tasks[target].holder.as_ref() == Some(&self.actor) => {
+                Assigned
+                    if world.tasks[target].holder.as_ref() == Some(&self.actor) || Known::StartAfterLoss.stands() =>
+                {
                     self.action(&format!("hf-task start {target}"))
                 }
                 _ => NONE.to_owned(),

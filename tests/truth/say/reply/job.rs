@@ -72,7 +72,7 @@ impl Question<'_> {
         match task.is_open() {
             false if self.is_agent && !own && task.run.is_some() && Known::EndedIsHeld.stands() => refused(NONE),
             false => Some(Expected::new("DUPLICATE", NONE)),
-            true if self.is_agent && !own => refused(NONE),
+            true if self.is_agent && !own && !(Known::CancelOfOthers.stands() && !task.is_held()) => refused(NONE),
             true if self.phase() == Archived => refused(ASK),
             // Its end is settled first.
             true if self.view.ended.get(name).is_some_and(|code| *code != 75 || !self.view.is_retried(task)) => {
@@ -84,15 +84,15 @@ impl Question<'_> {
 
     /// The state of a job as it is after the look, which may have recorded its end.
     fn check(&self, name: &str) -> Expected {
-        let task = &self.recorded.tasks[name];
-        let next = poll::next(self.recorded, name, "");
+        let world = if Known::JobIgnoresDue.stands() { self.recorded } else { self.after };
+        let (task, next) = (&world.tasks[name], poll::next(world, name, ""));
         match task.phase {
             Succeeded => Expected::new("DONE", next),
             // A retry may or may not have begun already.
             Assigned | Retrying | Failed => Expected { or: Some("RUNNING"), ..Expected::new("QUEUED", next) },
             Running => Expected::new("RUNNING", next),
             Proposed | Ready => Expected::new("QUEUED", next),
-            _ if task.failure.as_ref().is_some_and(|(_, reason)| reason == "lost") => {
+            _ if task.end.as_ref().and_then(|end| end.reason.as_deref()).is_some_and(|why| why.starts_with("lost")) => {
                 Expected { exit: 1, ..Expected::new("LOST", next) }
             }
             _ => Expected { exit: 1, ..Expected::new("FAIL", next) },
