@@ -4,7 +4,8 @@ use crate::call::Call;
 use crate::dice::Dice;
 use crate::life::{Deed, Life, Step};
 use crate::model::Phase::{
-    Aborted, Active, Analyzed, Approved, Assigned, Implemented, Open, Paused, Proposed, Ready, Running, Succeeded,
+    Aborted, Active, Analyzed, Approved, Assigned, Implemented, Materialized, Open, Paused, Proposed, Ready, Running,
+    Succeeded,
 };
 use crate::model::{Phase, Settings, World};
 
@@ -31,6 +32,7 @@ pub fn settings(dice: &mut Dice) -> Settings {
         lease: dice.pick(&[120, 900, 900, 3600]),
         retries: dice.pick(&[0, 1, 1, 3]),
         concurrent: dice.pick(&[2, 10, 10, 10]),
+        oscillations: dice.pick(&[0, 1, 1, 2, 5]),
         approval_hours: dice.pick(&[1, 6, 24]),
         reject_late: dice.one_in(3),
         ..Settings::default()
@@ -76,7 +78,7 @@ fn wait(dice: &mut Dice, world: &World, now: i64) -> i64 {
 
 impl Deeds<'_> {
     fn any(&mut self) -> Option<Deed> {
-        let call = match self.dice.below(54) {
+        let call = match self.dice.below(58) {
             0..=2 => self.propose_requirement(),
             3..=6 => self.advance_requirement(),
             7..=11 => self.propose_task(),
@@ -97,6 +99,7 @@ impl Deeds<'_> {
             47..=49 => return self.open(),
             50 => return self.kill(),
             51 => self.cancel(),
+            54..=57 => self.artifact(),
             52..=53 => Some(Call::new("hf-watchdog")),
             _ => return self.configure(),
         };
@@ -343,6 +346,23 @@ impl Deeds<'_> {
     fn kill(&mut self) -> Option<Deed> {
         let open = self.jobs(|task| task.is_open());
         self.dice.pick_of(&open).map(Deed::Kill)
+    }
+
+    fn artifact(&mut self) -> Option<Call> {
+        let fresh = self.world.artifacts.iter().filter(|(_, artifact)| artifact.phase == Materialized);
+        let fresh: Vec<String> = fresh.map(|(name, _)| name.clone()).collect();
+        let all: Vec<String> = self.world.artifacts.keys().cloned().collect();
+        let name = if self.dice.one_in(8) { self.dice.pick_of(&all) } else { self.dice.pick_of(&fresh) };
+        let reason = self.reason();
+        match (name, self.dice.below(6)) {
+            (Some(name), 0) => Some(self.somebody(format!("hf-artifact validate {name}"))),
+            (Some(name), 1..=4) => Some(self.somebody(format!("hf-artifact invalidate {name} --reason {reason}"))),
+            _ => {
+                let done = self.names(|task| matches!(task.phase, Running | Succeeded) && !task.job);
+                let task = self.dice.pick_of(&done)?;
+                Some(self.somebody(format!("hf-artifact put ok --for {task}")))
+            }
+        }
     }
 
     fn abort(&mut self) -> Option<Call> {

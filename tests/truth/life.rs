@@ -320,8 +320,13 @@ pub fn yaml(settings: &Settings) -> String {
     let policy = if settings.reject_late { "reject" } else { "escalate" };
     format!(
         "hive:\n  name: {}\ngovernance:\n  lease_seconds: {}\n  max_retries: {}\n  max_concurrent_tasks: {}\n  \
-         approval_timeout_hours: {}\n  approval_timeout_policy: {policy}\n",
-        settings.name, settings.lease, settings.retries, settings.concurrent, settings.approval_hours
+         max_oscillations: {}\n  approval_timeout_hours: {}\n  approval_timeout_policy: {policy}\n",
+        settings.name,
+        settings.lease,
+        settings.retries,
+        settings.concurrent,
+        settings.oscillations,
+        settings.approval_hours
     )
 }
 

@@ -2,14 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::Phase::{
-    Aborted, Acknowledged, Active, Analyzed, Approved, Archived, Assigned, Blocked, Closed, Ended, Escalated, Expired,
-    Failed, Implemented, Open, Paused, Proposed, Ready, Rejected, Removed, Requested, Retrying, Running, Stopped,
-    Succeeded, Superseded, Verified,
-};
+use super::Phase::*;
 use super::{
-    Act, Agent, Constraint, Decision, DeepWork, Duty, Escalation, Phase, Project, Requirement, Run, Session, Task,
-    World,
+    Act, Agent, Artifact, Constraint, Decision, DeepWork, Duty, Escalation, Phase, Project, Requirement, Run, Session,
+    Task, World,
 };
 use crate::clock::second;
 use crate::known::Known;
@@ -23,6 +19,7 @@ impl World {
         let kind = event.kind.as_str();
         match kind.chars().next() {
             Some('A') if kind == "ApprovalTimedOut" => self.take_decision(event),
+            Some('A') if kind.starts_with("Artifact") => self.take_artifact(event),
             Some('A') => self.take_agent(event),
             Some('C') if kind.starts_with("Constraint") => self.take_constraint(event),
             Some('D') if kind.starts_with("DeepWork") => self.take_deep_work(event),
@@ -56,7 +53,7 @@ impl World {
         if event.kind == "RequirementProposed" {
             let name = self.call("REQ", &event.subject);
             let (title, project) = (event.text("title").expect("a title"), project_of(event));
-            self.requirements.insert(name, Requirement { title, project, phase: Proposed, approved: None });
+            self.requirements.insert(name, Requirement { title, project, phase: Proposed, approved: None, returns: 0 });
             return;
         }
         let (name, count) = (self.name(&event.subject), self.count);
@@ -72,8 +69,26 @@ impl World {
             other => panic!("unknown event {other}"),
         };
         if requirement.phase == Approved {
-            requirement.approved = Some(count);
+            (requirement.approved, requirement.returns) = (Some(count), 0);
         }
+    }
+
+    fn take_artifact(&mut self, event: &Event) {
+        let phase = match event.kind.as_str() {
+            "ArtifactDeclared" => {
+                let task = self.named(event, "task_id", "task");
+                let name = self.call("ART", &event.subject);
+                self.artifacts.insert(name, Artifact { task, phase: Declared });
+                return;
+            }
+            "ArtifactMaterialized" => Materialized,
+            "ArtifactValidated" => Validated,
+            "ArtifactInvalidated" => Invalidated,
+            "ArtifactCorrupted" => Corrupted,
+            other => panic!("unknown event {other}"),
+        };
+        let name = self.name(&event.subject);
+        self.artifacts.get_mut(&name).expect("an artifact").phase = phase;
     }
 
     fn take_decision(&mut self, event: &Event) {
@@ -211,10 +226,13 @@ impl World {
         };
         let name = self.call("T", &event.subject);
         self.tasks.insert(name, task);
-        // New work under an implemented requirement takes it back.
-        let requirement = requirement.and_then(|name| self.requirements.get_mut(&name));
-        if let Some(requirement) = requirement.filter(|requirement| requirement.phase == Implemented) {
-            requirement.phase = Approved;
+        // New work under an implemented requirement takes it back, and so does a rework after a verification.
+        if let Some(requirement) = requirement.and_then(|name| self.requirements.get_mut(&name)) {
+            let reopens = requirement.phase == Implemented;
+            requirement.returns += usize::from(reopens || event.actor == "core:reactor");
+            if reopens {
+                requirement.phase = Approved;
+            }
         }
     }
 

@@ -41,6 +41,11 @@ pub enum Phase {
     Closed,
     Removed,
     Stopped,
+    Declared,
+    Materialized,
+    Validated,
+    Invalidated,
+    Corrupted,
 }
 
 use Phase::{
@@ -126,12 +131,20 @@ pub struct Requirement {
     pub phase: Phase,
     /// How many events the log had when it was approved.
     pub approved: Option<usize>,
+    /// How often its work had to be done again since then.
+    pub returns: usize,
 }
 
 impl Requirement {
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Rejected | Superseded | Verified)
     }
+}
+
+#[derive(Clone, Debug)]
+pub struct Artifact {
+    pub task: Option<String>,
+    pub phase: Phase,
 }
 
 #[derive(Clone, Debug)]
@@ -244,6 +257,7 @@ pub struct Settings {
     pub lease: i64,
     pub retries: i64,
     pub concurrent: usize,
+    pub oscillations: usize,
     pub approval_hours: i64,
     pub reject_late: bool,
     pub never_seen: i64,
@@ -261,6 +275,7 @@ impl Default for Settings {
             lease: 900,
             retries: 3,
             concurrent: 10,
+            oscillations: 5,
             approval_hours: 24,
             reject_late: false,
             never_seen: 300,
@@ -278,6 +293,7 @@ pub struct World {
     pub settings: Settings,
     pub tasks: BTreeMap<String, Task>,
     pub requirements: BTreeMap<String, Requirement>,
+    pub artifacts: BTreeMap<String, Artifact>,
     pub decisions: BTreeMap<String, Decision>,
     pub runs: BTreeMap<String, Run>,
     pub sessions: BTreeMap<String, Session>,

@@ -74,7 +74,17 @@ impl World {
             "ApprovalTimedOut" if self.settings.reject_late => {
                 vec![self.because(at, "DecisionRejected", &name, json!({"rationale": "no answer in time"}))]
             }
-            "TaskProposed" => self.on_proposal(&name, at),
+            "TaskProposed" => self.on_proposal(&name, event),
+            "ArtifactInvalidated" => self.on_invalidation(&name, event),
+            "OscillationDetected" => {
+                let summary = format!(
+                    "Reworked too often. Continue with {name}, {}?",
+                    cut(&self.requirements[&name].title, TITLE_MAX)
+                );
+                let mut all = self.superseded(&name, at);
+                all.push(self.question(at, "requirement_approval", &name, &summary));
+                all
+            }
             "TaskSucceeded" => self.on_success(&name, at),
             "TaskFailed" => self.on_failure(&name, event),
             "TaskAborted" => self.on_abort(&name, event),
@@ -207,15 +217,53 @@ impl World {
         all
     }
 
-    fn on_proposal(&self, name: &str, at: i64) -> Vec<Event> {
-        let task = &self.tasks[name];
+    fn on_proposal(&self, name: &str, event: &Event) -> Vec<Event> {
+        let (task, at) = (&self.tasks[name], event.at);
         let mut all = Vec::new();
+        let requirement = task.requirement.as_ref().map(|name| (name, &self.requirements[name]));
+        let too_often = requirement.filter(|(_, of)| of.phase == Approved && of.returns > self.settings.oscillations);
+        if let Some((of, _)) = too_often {
+            all.push(self.because(at, "OscillationDetected", of, json!({})));
+        }
         if task.destructive {
             let summary = format!("Allow destructive task {name}, {}?", cut(&task.title, TITLE_MAX));
             all.push(self.question(at, "destructive_operation", name, &summary));
         }
-        all.extend(self.ready(at, |other| std::ptr::eq(other, task)));
+        if too_often.is_none() {
+            all.extend(self.ready(at, |other| std::ptr::eq(other, task)));
+        }
         all
+    }
+
+    /// What a verification found wrong has to be done again.
+    fn on_invalidation(&self, name: &str, event: &Event) -> Vec<Event> {
+        let Some(name) = &self.artifacts[name].task else { return Vec::new() };
+        let (task, at) = (&self.tasks[name], event.at);
+        let is_live = |rework: &String| !self.tasks[rework].was_aborted();
+        if task.was_aborted() || self.rework_of(name).is_some_and(is_live) {
+            return Vec::new();
+        }
+        let id = |name: &String| Value::from(self.subjects[name].split_once(':').expect("a subject").1);
+        let mut rework = json!({"title": task.title, "rework_of": id(name), "project_id": task.project});
+        let members = [
+            ("requirement_id", task.requirement.as_ref().map(id)),
+            ("destructive", task.destructive.then_some(Value::from(true))),
+            ("max_retries", task.max_retries.map(Value::from)),
+            ("after", Some(task.after.iter().map(id).collect())),
+        ];
+        for (member, value) in members {
+            if let Some(value) = value {
+                rework[member] = value;
+            }
+        }
+        let reason = match event.text("reason") {
+            Some(reason) => format!("rework: {reason}"),
+            None => "rework".to_owned(),
+        };
+        let failed = json!({"error_class": "permanent", "reason": reason, "rework": true});
+        let failed = task.is_open().then(|| self.because(at, "TaskFailed", name, failed));
+        let again = self.because(at, "TaskProposed", &format!("task:due-{}", self.count), rework);
+        failed.into_iter().chain([again]).collect()
     }
 
     fn on_success(&self, name: &str, at: i64) -> Vec<Event> {
@@ -250,7 +298,7 @@ impl World {
             _ => reason,
         };
         all.push(self.because(at, "TaskAborted", name, json!({"reason": reason})));
-        if !task.job {
+        if !task.job && !event.flag("rework") {
             all.push(self.because(at, "EscalationRequired", name, json!({"reason": reason})));
         }
         all
@@ -263,7 +311,8 @@ impl World {
         let crashed = running.map(|run| self.because(at, "RunCrashed", run, json!({"reason": reason})));
         let mut all: Vec<Event> = crashed.into_iter().collect();
         all.extend(self.superseded(name, at));
-        if !task.by_stop {
+        let is_done_again = self.rework_of(name).is_some_and(|rework| !self.tasks[rework].was_aborted());
+        if !task.by_stop && !is_done_again {
             let chain = self.chain(name);
             for (behind, task) in self.tasks.iter().filter(|(_, task)| task.phase == Proposed) {
                 let mut hit = task.after.iter().filter(|other| chain.contains(other)).collect::<Vec<_>>();

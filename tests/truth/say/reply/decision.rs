@@ -82,7 +82,7 @@ impl Question<'_> {
         match kind {
             "requirement_approval" if world.requirements[target].phase == Implemented => ASK.to_owned(),
             "requirement_approval" => {
-                let first = world.tasks_of(target).find(|(_, task)| task.phase == Ready);
+                let first = world.tasks_of(target).find(|(_, task)| task.phase == Ready && !task.job);
                 first.map_or(NONE.to_owned(), |(name, _)| self.claim_of(world, name))
             }
             "destructive_operation" => match world.tasks[target].phase {

@@ -1,6 +1,7 @@
 //! The EXIT, STATUS and NEXT of every command that records something.
 
 mod agent;
+mod artifact;
 mod decision;
 mod job;
 mod operator;
@@ -126,6 +127,10 @@ fn of_object<'a>(view: &'a World, words: &Words) -> Option<&'a str> {
     let task = |name: &str| view.tasks.get(name).map(|task| task.project.as_str());
     match words.program.as_str() {
         "hf-task" | "hf-job" => words.object().and_then(task).filter(|_| words.verb() != "propose"),
+        "hf-artifact" => {
+            let artifact = words.object().and_then(|name| view.artifacts.get(name)?.task.as_deref());
+            artifact.or_else(|| words.option("for")).and_then(task)
+        }
         "hf-require" => words.object().and_then(|name| Some(view.requirements.get(name)?.project.as_str())),
         _ => None,
     }
@@ -158,6 +163,7 @@ impl Question<'_> {
         match self.words.program.as_str() {
             "hf-task" => self.task(),
             "hf-job" => self.job(),
+            "hf-artifact" => self.artifact(),
             "hf-require" => self.requirement(),
             "hf-decide" => self.decision(),
             "hf-checkpoint" | "hf-activity" => self.sign(),

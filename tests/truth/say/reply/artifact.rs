@@ -1,0 +1,26 @@
+//! Replies of hf-artifact.
+
+use super::{Expected, NONE, Question, refused};
+use crate::model::Phase::{Invalidated, Materialized, Validated};
+
+impl Question<'_> {
+    pub(super) fn artifact(&self) -> Option<Expected> {
+        if let Some(kept) = self.kept_out() {
+            return Some(kept);
+        }
+        let goal = match self.words.verb() {
+            "put" => return Some(Expected::new("STORED", NONE)),
+            "validate" => Validated,
+            "invalidate" => Invalidated,
+            _ => return None,
+        };
+        let Some(artifact) = self.words.object().and_then(|name| self.view.artifacts.get(name)) else {
+            return Some(Expected::new("NOT_FOUND", "ACTION hf-log --last 20"));
+        };
+        match artifact.phase {
+            Materialized => Some(Expected::new("RECORDED", NONE)),
+            phase if phase == goal => Some(Expected::new("DUPLICATE", NONE)),
+            _ => refused(NONE),
+        }
+    }
+}
