@@ -46,16 +46,20 @@ pub struct Deeds<'a> {
     pub now: i64,
 }
 
-/// The next step of a life.
-pub fn next(dice: &mut Dice, life: &Life) -> Step {
-    let wait = wait(dice, &life.world, life.now);
+/// The next step of a life. In a diligent one work goes on, mostly, and little time passes.
+pub fn next(dice: &mut Dice, life: &Life, diligent: bool) -> Step {
+    let wait = match diligent && dice.below(4) > 0 {
+        true => dice.pick(&[0, 0, 0, 0, 1, 20]),
+        false => wait(dice, &life.world, life.now),
+    };
     // Often the caller of the last command does what it was told.
     if let Some(advice) = life.advice.clone().filter(|_| dice.below(3) == 0) {
         return Step { wait: 0, deed: Deed::Call(advice), obeys: true };
     }
     let mut deeds = Deeds { dice, world: &life.world, now: life.now + wait };
     loop {
-        if let Some(deed) = deeds.any() {
+        let forward = if diligent && deeds.dice.below(3) > 0 { deeds.forward().map(Deed::Call) } else { None };
+        if let Some(deed) = forward.or_else(|| deeds.any()) {
             return Step { wait, deed, obeys: false };
         }
     }
@@ -104,6 +108,41 @@ impl Deeds<'_> {
             _ => return self.configure(),
         };
         call.map(Deed::Call)
+    }
+
+    /// What takes some work one step further.
+    fn forward(&mut self) -> Option<Call> {
+        let mut ways: Vec<Call> = Vec::new();
+        let known = |phases: &[Phase]| self.requirements(phases).into_iter();
+        ways.extend(known(&[Proposed]).map(|name| Call::new(format!("hf-require analyze {name} Two-tasks"))));
+        let in_project = |name: &str| match self.world.project_of(name).map(String::as_str) {
+            None | Some("main") => String::new(),
+            Some(project) => format!(" --project {project}"),
+        };
+        let idle = known(&[Approved]).filter(|name| self.world.tasks_of(name).count() < 3);
+        ways.extend(
+            idle.map(|name| Call::new(format!("hf-task propose Form --requirement {name}{}", in_project(&name)))),
+        );
+        let open = self.world.decisions.iter().filter(|(_, decision)| decision.is_open());
+        ways.extend(open.map(|(name, _)| Call::new(format!("hf-decide approve {name}"))));
+        let by = |holder: &Option<String>, line: String| {
+            let agent = holder.as_deref().and_then(|holder| holder.strip_prefix("agent:")).unwrap_or("a");
+            Call::new(line).with("HF_AGENT", agent)
+        };
+        for (name, task) in self.world.tasks.iter().filter(|(_, task)| !task.job) {
+            match task.phase {
+                Ready => ways.push(by(&None, format!("hf-task claim {name}"))),
+                Assigned => ways.push(by(&task.holder, format!("hf-task start {name}"))),
+                Running => {
+                    ways.push(by(&task.holder, format!("hf-task succeed {name}")));
+                    ways.push(by(&task.holder, format!("hf-artifact put ok --for {name}")));
+                }
+                _ => {}
+            }
+        }
+        let stored = self.world.artifacts.iter().filter(|(_, artifact)| artifact.phase == Materialized);
+        ways.extend(stored.map(|(name, _)| Call::new(format!("hf-artifact invalidate {name} --reason bad"))));
+        self.dice.pick_of(&ways)
     }
 
     fn names(&self, wanted: impl Fn(&crate::model::Task) -> bool) -> Vec<String> {
@@ -360,7 +399,8 @@ impl Deeds<'_> {
             _ => {
                 let done = self.names(|task| matches!(task.phase, Running | Succeeded) && !task.job);
                 let task = self.dice.pick_of(&done)?;
-                Some(self.somebody(format!("hf-artifact put ok --for {task}")))
+                let file = self.dice.pick(&["ok", "fail", "soft", "crash"]);
+                Some(self.somebody(format!("hf-artifact put {file} --for {task}")))
             }
         }
     }

@@ -64,6 +64,8 @@ pub struct Life<'a> {
     explained: BTreeMap<String, Vec<String>>,
     /// How many lines were compared.
     pub compared: usize,
+    /// How many events of each kind were judged.
+    pub kinds: BTreeMap<String, usize>,
 }
 
 impl<'a> Life<'a> {
@@ -84,6 +86,7 @@ impl<'a> Life<'a> {
             advice: None,
             explained: BTreeMap::new(),
             compared: 0,
+            kinds: BTreeMap::new(),
         };
         life.take_fresh();
         life.configure(settings);
@@ -182,8 +185,7 @@ impl<'a> Life<'a> {
         }
         self.jobs.open(gate, code);
         until("the end of a job is recorded", || {
-            let fresh = self.log.fresh();
-            judge::events(&mut self.world, &fresh, self.now)?;
+            self.hear()?;
             Ok(self.world.runs[&run].phase != Phase::Running)
         })
     }
@@ -195,14 +197,27 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// Judges what supervisors recorded since. Returns whether there was anything.
+    fn hear(&mut self) -> Result<bool, Wrong> {
+        let fresh = self.log.fresh();
+        self.judge(&fresh)?;
+        Ok(!fresh.is_empty())
+    }
+
+    fn judge(&mut self, events: &[Event]) -> Result<(), Wrong> {
+        for event in events {
+            *self.kinds.entry(event.kind.clone()).or_default() += 1;
+        }
+        judge::events(&mut self.world, events, self.now)
+    }
+
     /// Waits until no job goes on by itself, and judges what the supervisors recorded.
     fn rest(&mut self) -> Result<(), Wrong> {
         if self.world.jobs().next().is_none() {
             return Ok(());
         }
         until("the jobs come to rest", || {
-            let fresh = self.log.fresh();
-            judge::events(&mut self.world, &fresh, self.now)?;
+            self.hear()?;
             Ok(!self.is_busy())
         })?;
         self.probe();
@@ -264,13 +279,13 @@ impl<'a> Life<'a> {
         // What a supervisor recorded since is not part of the reply.
         let starts_jobs = call.line.starts_with("hf-poll") || call.line == "hf-watchdog";
         let own = if starts_jobs { fresh.len() } else { judge::own(&self.world, &fresh) };
-        judge::events(&mut self.world, &fresh[..own], self.now)?;
+        self.judge(&fresh[..own])?;
         if call.line == "hf-watchdog" {
             self.outside.tick = Some(self.now);
         }
         judge::settled(&self.world, call, self.now)?;
         let known = self.world.clone();
-        judge::events(&mut self.world, &fresh[own..], self.now)?;
+        self.judge(&fresh[own..])?;
         if let Some(expected) = expected(&before, &known, self.now, call) {
             judge::reply(call, &reply, &expected)?;
             self.compared += 3;
@@ -295,8 +310,7 @@ impl<'a> Life<'a> {
     pub fn look(&mut self, all: bool) -> Result<(), Wrong> {
         let mut reply = self.run(&Call::new("hf-status"));
         // A waiting supervisor may just have recorded that the settings changed.
-        while let Some(fresh) = Some(self.log.fresh()).filter(|fresh| !fresh.is_empty()) {
-            judge::events(&mut self.world, &fresh, self.now)?;
+        while self.hear()? {
             reply = self.run(&Call::new("hf-status"));
         }
         self.compared += reply.text.lines().count();

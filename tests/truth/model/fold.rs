@@ -201,6 +201,7 @@ impl World {
             title: event.text("title").expect("a title"),
             project: event.text("project_id").or(of_requirement).unwrap_or_else(|| "main".to_owned()),
             proposed_by: event.actor.clone(),
+            proposed_at: event.at,
             requirement: requirement.clone(),
             after,
             destructive: event.flag("destructive"),

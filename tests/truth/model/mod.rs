@@ -66,6 +66,7 @@ pub struct Task {
     pub title: String,
     pub project: String,
     pub proposed_by: String,
+    pub proposed_at: i64,
     pub requirement: Option<String>,
     pub after: Vec<String>,
     pub destructive: bool,

@@ -224,7 +224,7 @@ fn jobs(world: &World) -> Vec<Problem> {
         let task = &world.tasks[name];
         let since = match (&task.run, task.phase) {
             (Some(run), Running) => world.runs[run].heard,
-            _ => task.since,
+            _ => task.proposed_at,
         };
         let what = "its supervisor is gone, and its result is unknown".to_owned();
         problem(since, "job", name, what, format!("hf-job check {name}"))

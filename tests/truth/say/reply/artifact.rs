@@ -9,7 +9,12 @@ impl Question<'_> {
             return Some(kept);
         }
         let goal = match self.words.verb() {
-            "put" => return Some(Expected::new("STORED", NONE)),
+            "put" => {
+                // The same content for the same task is the same artifact.
+                let known = self.view.artifacts.values().any(|known| known.task.as_deref() == self.words.option("for"));
+                let is_new = self.after.artifacts.len() > self.view.artifacts.len();
+                return Some(Expected::new(if is_new || !known { "STORED" } else { "DUPLICATE" }, NONE));
+            }
             "validate" => Validated,
             "invalidate" => Invalidated,
             _ => return None,

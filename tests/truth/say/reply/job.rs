@@ -32,6 +32,10 @@ impl Question<'_> {
     }
 
     fn fire(&self) -> Option<Expected> {
+        let requirement = self.words.option("requirement").and_then(|name| self.view.requirements.get(name));
+        if self.is_named && requirement.is_some_and(|requirement| requirement.project != self.shell) {
+            return None;
+        }
         if self.is_stopped {
             return Some(self.stopped(&self.project));
         }
