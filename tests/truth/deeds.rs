@@ -82,7 +82,7 @@ fn wait(dice: &mut Dice, world: &World, now: i64) -> i64 {
 
 impl Deeds<'_> {
     fn any(&mut self) -> Option<Deed> {
-        let call = match self.dice.below(58) {
+        let call = match self.dice.below(64) {
             0..=2 => self.propose_requirement(),
             3..=6 => self.advance_requirement(),
             7..=11 => self.propose_task(),
@@ -104,6 +104,10 @@ impl Deeds<'_> {
             50 => return self.kill(),
             51 => self.cancel(),
             54..=57 => self.artifact(),
+            58..=60 => self.read(),
+            61 => self.archive(),
+            62 => self.assign(),
+            63 => self.session(),
             52..=53 => Some(Call::new("hf-watchdog")),
             _ => return self.configure(),
         };
@@ -387,6 +391,35 @@ impl Deeds<'_> {
         self.dice.pick_of(&open).map(Deed::Kill)
     }
 
+    /// An agent looks at what there is to do.
+    fn read(&mut self) -> Option<Call> {
+        let (agent, all) = (self.agent(), self.names(|_| true));
+        let show = self.dice.pick_of(&all).map_or("hf-task list".to_owned(), |name| format!("hf-task show {name}"));
+        let line = self.dice.pick(&["hf-status", "hf-status", "hf-task list", "hf-task list --mine", &show]).to_owned();
+        let call = Call::new(line).with("HF_AGENT", agent);
+        let sessions = self.world.sessions.iter().filter(|(_, session)| session.agent == agent);
+        let session = sessions.map(|(name, _)| name.clone()).next_back();
+        match session.filter(|_| self.dice.one_in(2)) {
+            Some(session) => {
+                let line = self.dice.pick(&["hf-session next", "hf-session task", call.line.as_str()]).to_owned();
+                Some(Call { line, ..call.with("HF_SESSION", &session) })
+            }
+            None => Some(call),
+        }
+    }
+
+    fn archive(&mut self) -> Option<Call> {
+        let (over, all) = (self.names(|task| !task.is_open()), self.names(|_| true));
+        let name = if self.dice.one_in(6) { self.dice.pick_of(&all) } else { self.dice.pick_of(&over) }?;
+        Some(self.somebody(format!("hf-task archive {name}")))
+    }
+
+    fn assign(&mut self) -> Option<Call> {
+        let (ready, all) = (self.names(|task| task.phase == Ready), self.names(|task| task.is_open()));
+        let name = if self.dice.one_in(3) { self.dice.pick_of(&all) } else { self.dice.pick_of(&ready) }?;
+        Some(Call::new(format!("hf-task assign {name} {}", self.agent())))
+    }
+
     fn artifact(&mut self) -> Option<Call> {
         let fresh = self.world.artifacts.iter().filter(|(_, artifact)| artifact.phase == Materialized);
         let fresh: Vec<String> = fresh.map(|(name, _)| name.clone()).collect();
@@ -422,12 +455,13 @@ impl Deeds<'_> {
     fn deep_work(&mut self) -> Option<Call> {
         let agent = self.agent();
         let minutes = self.dice.pick(&[1, 5, 20, 60]);
-        let line = match self.dice.below(4) {
+        let line = match self.dice.below(5) {
+            4 => format!("hf-deepwork extend {minutes}"),
             0 => "hf-deepwork complete".to_owned(),
             1 => "hf-deepwork start --flexible Deep".to_owned(),
             _ => format!("hf-deepwork start --strict {minutes} Deep"),
         };
-        if line.ends_with("complete") {
+        if line.contains("complete") || line.contains("extend") {
             self.world.deep_work(agent).filter(|work| !work.strict || self.now <= work.until)?;
         }
         Some(self.by(agent, line))

@@ -188,9 +188,21 @@ struct Said<'a> {
     next: &'a str,
 }
 
+/// Compares every line of hf-status in the shell of an agent.
+pub fn status_for(world: &World, now: i64, outside: &Outside, call: &Call, reply: &Reply) -> Result<(), Wrong> {
+    let mut expected = say::status::status(world, now, outside, false);
+    if let Some(next) = say::reply::told_to(world, now, call) {
+        expected.lines[2] = format!("NEXT:{next}");
+    }
+    compare(&expected, now, reply)
+}
+
 /// Compares every line of hf-status.
 pub fn status(world: &World, now: i64, outside: &Outside, reply: &Reply) -> Result<(), Wrong> {
-    let expected = say::status::status(world, now, outside, true);
+    compare(&say::status::status(world, now, outside, true), now, reply)
+}
+
+fn compare(expected: &say::status::Status, now: i64, reply: &Reply) -> Result<(), Wrong> {
     let (mut tasks, mut lines): (Vec<&str>, Vec<&str>) =
         reply.text.lines().partition(|line| line.starts_with("TASKS:"));
     let mut expected_tasks: Vec<&str> = expected.tasks.iter().map(String::as_str).collect();

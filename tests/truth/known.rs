@@ -54,6 +54,12 @@ pub enum Known {
     /// What is due is applied project by project: a task is rejected by its own question, although an older one of
     /// another project would have aborted it first.
     DueByProject,
+    /// Every rework counts as a return, even one that an operator proposed for what failed or a stop aborted.
+    EveryReworkReturns,
+    /// An operator cannot assign a task that is held to somebody else.
+    HeldIsNotReassigned,
+    /// NEXT after an operator assigned a task to an agent is its start, which is refused to the operator.
+    StartForOthers,
 }
 
 const LISTED: &[Known] = &[
@@ -80,6 +86,9 @@ const LISTED: &[Known] = &[
     Known::CancelOfOthers,
     Known::JobIgnoresDue,
     Known::DueByProject,
+    Known::EveryReworkReturns,
+    Known::HeldIsNotReassigned,
+    Known::StartForOthers,
 ];
 
 static STRICT: OnceLock<bool> = OnceLock::new();

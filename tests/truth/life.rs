@@ -272,7 +272,7 @@ impl<'a> Life<'a> {
             let sort = format!("NEXT {} {} does not work: {}", words.program, words.verb(), reply.get("STATUS"));
             return Err(Wrong::new(sort, format!("{}\n{}", call.shown(), reply.text)));
         }
-        if !matches!(reply.exit, 0 | 1 | 2 | 3 | 6) {
+        if !matches!(reply.exit, 0 | 1 | 2 | 3 | 6) || reply.errors.contains("panicked") {
             return Err(Wrong::new(format!("exit {}", reply.exit), format!("{reply:?}")));
         }
         let fresh = self.log.fresh();
@@ -289,6 +289,10 @@ impl<'a> Life<'a> {
         if let Some(expected) = expected(&before, &known, self.now, call) {
             judge::reply(call, &reply, &expected)?;
             self.compared += 3;
+        }
+        if call.line == "hf-status" {
+            judge::status_for(&known, self.now, &self.outside, call, &reply)?;
+            self.compared += reply.text.lines().count();
         }
         if call.line.starts_with("hf-poll ") {
             judge::poll(&known, self.now, call, &reply)?;

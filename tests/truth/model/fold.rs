@@ -230,7 +230,8 @@ impl World {
         // New work under an implemented requirement takes it back, and so does a rework after a verification.
         if let Some(requirement) = requirement.and_then(|name| self.requirements.get_mut(&name)) {
             let reopens = requirement.phase == Implemented;
-            requirement.returns += usize::from(reopens || event.actor == "core:reactor");
+            let by_hand = event.text("rework_of").is_some() && Known::EveryReworkReturns.stands();
+            requirement.returns += usize::from(reopens || by_hand || event.actor == "core:reactor");
             if reopens {
                 requirement.phase = Approved;
             }

@@ -49,8 +49,8 @@ pub enum Phase {
 }
 
 use Phase::{
-    Aborted, Active, Analyzed, Approved, Archived, Assigned, Escalated, Failed, Implemented, Open, Paused, Proposed,
-    Ready, Rejected, Requested, Retrying, Running, Succeeded, Superseded, Verified,
+    Aborted, Active, Approved, Archived, Assigned, Escalated, Failed, Open, Paused, Ready, Rejected, Requested,
+    Retrying, Running, Succeeded, Superseded, Verified,
 };
 
 /// An act with its author and reason.
@@ -266,7 +266,6 @@ pub struct Settings {
     pub introspection: i64,
     pub unchecked: i64,
     pub interval: i64,
-    pub heartbeat: i64,
 }
 
 impl Default for Settings {
@@ -284,7 +283,6 @@ impl Default for Settings {
             introspection: 1800,
             unchecked: 600,
             interval: 60,
-            heartbeat: 30,
         }
     }
 }
@@ -438,7 +436,8 @@ impl World {
     /// The task that a claim without a name takes: of this project, or of any.
     pub fn next_claim(&self, project: Option<&str>) -> Option<String> {
         let here = |of: &str| project.is_none_or(|project| project == of) && self.project_phase(of) == Active;
-        let ready = || self.tasks.iter().filter(|(_, task)| here(&task.project) && task.phase == Ready && !task.job);
+        let can_start = |task: &Task| task.phase == Ready && !task.job && self.is_unblocked(task);
+        let ready = || self.tasks.iter().filter(|(_, task)| here(&task.project) && can_start(task));
         let first =
             ready().filter_map(|(name, task)| Some((self.priority_of(name, task)?.clone(), name.clone()))).min();
         first.map(|(_, name)| name).or_else(|| ready().map(|(name, _)| name.clone()).next())
@@ -468,15 +467,5 @@ impl World {
     /// How many tasks count against the limit of tasks in progress.
     pub fn in_progress(&self) -> usize {
         self.tasks.values().filter(|task| matches!(task.phase, Assigned | Running | Failed | Retrying)).count()
-    }
-
-    /// Whether a requirement waits for the answer to an analysis, or was approved.
-    pub fn is_approved(&self, requirement: &str) -> bool {
-        matches!(self.requirements[requirement].phase, Approved | Implemented)
-    }
-
-    /// Whether a requirement can still be decided.
-    pub fn is_undecided(&self, requirement: &str) -> bool {
-        matches!(self.requirements[requirement].phase, Proposed | Analyzed)
     }
 }

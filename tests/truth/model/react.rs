@@ -85,6 +85,7 @@ impl World {
                 all.push(self.question(at, "requirement_approval", &name, &summary));
                 all
             }
+            "TaskAssigned" => self.on_assignment(&name, at),
             "TaskSucceeded" => self.on_success(&name, at),
             "TaskFailed" => self.on_failure(&name, event),
             "TaskAborted" => self.on_abort(&name, event),
@@ -240,7 +241,9 @@ impl World {
         let Some(name) = &self.artifacts[name].task else { return Vec::new() };
         let (task, at) = (&self.tasks[name], event.at);
         let is_live = |rework: &String| !self.tasks[rework].was_aborted();
-        if task.was_aborted() || self.rework_of(name).is_some_and(is_live) {
+        // What is not begun is still to be done.
+        let is_built = task.phase == Running || task.succeeded();
+        if !is_built || self.rework_of(name).is_some_and(is_live) {
             return Vec::new();
         }
         let id = |name: &String| Value::from(self.subjects[name].split_once(':').expect("a subject").1);
@@ -264,6 +267,12 @@ impl World {
         let failed = task.is_open().then(|| self.because(at, "TaskFailed", name, failed));
         let again = self.because(at, "TaskProposed", &format!("task:due-{}", self.count), rework);
         failed.into_iter().chain([again]).collect()
+    }
+
+    /// A run ends when its task is given to somebody else.
+    fn on_assignment(&self, name: &str, at: i64) -> Vec<Event> {
+        let running = self.tasks[name].run.as_ref().filter(|run| self.runs[*run].phase == Running);
+        running.map(|run| self.because(at, "RunCrashed", run, json!({"reason": "reassigned"}))).into_iter().collect()
     }
 
     fn on_success(&self, name: &str, at: i64) -> Vec<Event> {

@@ -1,7 +1,11 @@
 //! Replies to agents about themselves: hf-checkpoint, hf-activity, hf-deepwork, hf-session.
 
-use super::{Expected, NONE, Question};
-use crate::model::Phase::{Archived, Paused};
+use super::{ASK, Expected, LIST, NONE, Question, refused};
+use crate::model::Phase::{Archived, Assigned, Paused};
+use crate::model::Task;
+
+/// How often strict deep work may be extended.
+const EXTENSIONS_MAX: u32 = 2;
 
 impl Question<'_> {
     pub(super) fn sign(&self) -> Option<Expected> {
@@ -24,6 +28,11 @@ impl Question<'_> {
         match self.words.verb() {
             "start" => Some(Expected::new("RECORDED", NONE)),
             _ if open.is_none() => None,
+            "extend" => match open {
+                Some(work) if !work.strict => Some(Expected::new("USAGE", "ACTION hf-deepwork --help")),
+                Some(work) if work.extended >= EXTENSIONS_MAX => Some(Expected::new("REFUSED", ASK)),
+                _ => Some(Expected::new("RECORDED", NONE)),
+            },
             // The log that closes deep work may be the introspection that is due after it.
             "complete" => Some(Expected::new("RECORDED", self.action("hf-activity --kind introspection"))),
             _ => None,
@@ -41,8 +50,44 @@ impl Question<'_> {
                 Some(Expected::new("RECORDED", format!("ACTION hf-session task --session {id}")))
             }
             "renew" => self.kept_out().or_else(|| Some(Expected::new("RECORDED", NONE))),
-            "logout" => None,
+            "next" => Some(Expected::new("OK", self.next_in_session())),
+            "task" => self.session_task(),
             _ => None,
+        }
+    }
+
+    /// The task that a caller holds and can go on with.
+    fn own_task(&self) -> Option<(&String, &Task)> {
+        let mine = |task: &Task| task.holder.as_ref() == Some(&self.actor) && task.is_held() && !task.job;
+        self.view.tasks.iter().find(|(_, task)| mine(task) && task.project == self.shell)
+    }
+
+    fn next_in_session(&self) -> String {
+        let full = self.view.in_progress() >= self.view.settings.concurrent;
+        match self.own_task().is_some() || self.view.next_claim(Some(&self.shell)).is_some() && !full {
+            true => self.action("hf-session task"),
+            false => NONE.to_owned(),
+        }
+    }
+
+    /// The task of a session, which is claimed if there is none.
+    fn session_task(&self) -> Option<Expected> {
+        if self.is_stopped {
+            return Some(self.stopped(&self.project));
+        }
+        if let Some(kept) = self.kept_out() {
+            return Some(kept);
+        }
+        match self.own_task() {
+            Some((name, task)) if task.phase == Assigned => {
+                Some(Expected::new("OK", self.action(&format!("hf-task start {name}"))))
+            }
+            Some(_) => Some(Expected::new("OK", NONE)),
+            None => match self.view.next_claim(Some(&self.shell)) {
+                Some(_) if self.view.in_progress() >= self.view.settings.concurrent => refused(LIST),
+                Some(name) => Some(Expected::new("CLAIMED", self.action(&format!("hf-task start {name}")))),
+                None => Some(Expected::new("NO_TASK", NONE)),
+            },
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Replies of hf-artifact.
 
 use super::{Expected, NONE, Question, refused};
-use crate::model::Phase::{Invalidated, Materialized, Validated};
+use crate::model::Phase::{Invalidated, Materialized, Paused, Validated};
 
 impl Question<'_> {
     pub(super) fn artifact(&self) -> Option<Expected> {
-        if let Some(kept) = self.kept_out() {
+        // Who has to leave may store what it has.
+        let saves = self.words.verb() == "put" && !self.is_void && self.phase() == Paused;
+        if let Some(kept) = self.kept_out().filter(|_| !saves) {
             return Some(kept);
         }
         let goal = match self.words.verb() {

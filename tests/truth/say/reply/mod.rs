@@ -68,10 +68,32 @@ struct Question<'a> {
     now: i64,
 }
 
+/// The next step of an agent that must not go on, whatever it calls.
+pub fn told_to(world: &World, now: i64, call: &Call) -> Option<String> {
+    let (words, view) = (&call.words(), &world.applied(now));
+    let question = asked(view, view, world, now, call, words);
+    let told = question.told(Expected::new("OK", "?"));
+    Some(told.next).filter(|next| next != "?")
+}
+
 /// What a call must answer. None where neither the design nor the specification says.
 pub fn expected(before: &World, after: &World, now: i64, call: &Call) -> Option<Expected> {
     let (words, recorded, after) = (&call.words(), after, &after.applied(now));
-    let view = &before.settled(now, |due| is_named(before, call, words, due));
+    let view = &before.settled(now, |due| is_named(before, words, due));
+    let question = asked(view, after, recorded, now, call, words);
+    let expected = question.answer()?;
+    Some(question.told(expected))
+}
+
+/// Who calls, and where.
+fn asked<'a>(
+    view: &'a World,
+    after: &'a World,
+    recorded: &'a World,
+    now: i64,
+    call: &Call,
+    words: &'a Words,
+) -> Question<'a> {
     let of_session = call.variable("HF_SESSION").or_else(|| words.option("session"));
     let session = of_session.and_then(|name| view.sessions.get(name));
     let as_agent = matches!(words.program.as_str(), "hf-checkpoint" | "hf-activity" | "hf-deepwork" | "hf-session");
@@ -95,20 +117,16 @@ pub fn expected(before: &World, after: &World, now: i64, call: &Call) -> Option<
     let is_void = (call.variable("HF_SESSION").or_else(|| words.option("session"))).is_some()
         && session.is_none_or(|session| session.phase != Active);
     let is_stopped = view.stop.is_some();
-    let question =
-        Question { words, view, after, recorded, actor, is_agent, project, shell, is_named, is_void, is_stopped, now };
-    let expected = question.answer()?;
-    Some(question.told(expected))
+    Question { words, view, after, recorded, actor, is_agent, project, shell, is_named, is_void, is_stopped, now }
 }
 
 /// Whether a call settles something that is late before it decides: what it names, and for a choice among tasks the
 /// overdue work of the project.
-fn is_named(world: &World, call: &Call, words: &Words, due: &Due) -> bool {
+fn is_named(world: &World, words: &Words, due: &Due) -> bool {
     if due.kind == "SessionExpired" {
         return true;
     }
     if words.program == "hf-task" && words.plain == ["claim"] || words.program == "hf-session" {
-        let _ = call;
         return world.tasks.contains_key(&due.shown);
     }
     // What a new task waits for is named with all that it waits for in turn.

@@ -13,10 +13,19 @@ impl Question<'_> {
         if verb == "propose" {
             return self.proposal();
         }
+        if verb == "list" {
+            return Some(Expected::new("OK", NONE));
+        }
         let Some(name) = self.words.object() else { return self.claim_any() };
         let Some(task) = self.view.tasks.get(name) else {
             return Some(Expected::new("NOT_FOUND", "ACTION hf-log --last 20"));
         };
+        match verb {
+            "show" => return Some(Expected::new("OK", NONE)),
+            "archive" => return self.archive(task),
+            "assign" => return self.assign(name, task),
+            _ => {}
+        }
         let held = task.holder.as_ref() == Some(&self.actor);
         let lost = task.lost_by.contains(&self.actor);
         if self.is_stopped && self.is_agent && verb != "abort" {
@@ -46,11 +55,47 @@ impl Question<'_> {
             "start" | "heartbeat" | "succeed" | "fail" => self.work(verb, name, held),
             "abort" => match task.phase {
                 Aborted => Some(self.ended("DUPLICATE", name)),
+                Succeeded | Archived if self.is_stopped && self.is_agent => {
+                    Some(Expected { or: Some("STOPPED"), ..Expected::new("REFUSED", NONE) })
+                }
                 Succeeded | Archived => refused(NONE),
                 _ if task.is_held() && !held && self.is_agent => refused(NONE),
                 _ => Some(self.ended("RECORDED", name)),
             },
             _ => None,
+        }
+    }
+
+    fn archive(&self, task: &Task) -> Option<Expected> {
+        self.for_operators().or_else(|| match task.phase {
+            Archived => Some(Expected::new("DUPLICATE", NONE)),
+            Succeeded | Aborted => Some(Expected::new("RECORDED", NONE)),
+            _ => refused(NONE),
+        })
+    }
+
+    /// An operator gives a task to an agent, or to another one.
+    fn assign(&self, name: &str, task: &Task) -> Option<Expected> {
+        if self.is_stopped {
+            return Some(self.stopped(&task.project));
+        }
+        if let Some(kept) = self.kept_out() {
+            return Some(kept);
+        }
+        let to = format!("agent:{}", self.words.plain.get(2)?);
+        let start = format!("ACTION hf-task start {name}");
+        let next = if Known::StartForOthers.stands() { start.as_str() } else { NONE };
+        match task.phase {
+            _ if task.job && task.is_open() => refused(NONE),
+            _ if self.phase() != Active && task.is_open() => refused(ASK),
+            Ready if !self.view.is_unblocked(task) => self.not_ready(name),
+            Ready if self.view.in_progress() >= self.view.settings.concurrent => refused(LIST),
+            Ready => Some(Expected::new("RECORDED", next)),
+            Assigned if task.holder.as_ref() == Some(&to) => Some(Expected::new("DUPLICATE", next)),
+            Assigned | Running if Known::HeldIsNotReassigned.stands() => refused(NONE),
+            Assigned | Running => Some(Expected::new("RECORDED", next)),
+            Proposed => self.not_ready(name),
+            _ => refused(NONE),
         }
     }
 
@@ -128,6 +173,7 @@ impl Question<'_> {
         }
         let start = self.action(&format!("hf-task start {name}"));
         match task.phase {
+            Ready if !self.view.is_unblocked(task) => self.not_ready(name),
             Ready if self.view.in_progress() >= self.view.settings.concurrent => refused(LIST),
             Ready => Some(Expected::new("CLAIMED", start)),
             Assigned if held => Some(Expected::new("DUPLICATE", start)),
