@@ -188,9 +188,9 @@ struct Said<'a> {
     next: &'a str,
 }
 
-/// Compares every line of hf-status in the shell of an agent.
+/// Compares every line of hf-status in the shell of whoever calls.
 pub fn status_for(world: &World, now: i64, outside: &Outside, call: &Call, reply: &Reply) -> Result<(), Wrong> {
-    let mut expected = say::status::status(world, now, outside, false);
+    let mut expected = say::status::status(world, now, outside, call.variables.is_empty());
     if let Some(next) = say::reply::told_to(world, now, call) {
         expected.lines[2] = format!("NEXT:{next}");
     }

@@ -43,7 +43,6 @@ impl World {
     fn is_due_now(&self, event: &Event) -> bool {
         let name = self.name(&event.subject);
         match event.kind.as_str() {
-            "TaskAborted" if event.flag("again") => true,
             "TaskAborted" | "TaskReady" => self.tasks[&name].is_open(),
             "RunCrashed" | "RunFinished" => self.runs[&name].phase == Running,
             "DecisionSuperseded" => self.decisions[&name].is_open(),
@@ -324,17 +323,15 @@ impl World {
         if !task.by_stop && !is_done_again {
             let chain = self.chain(name);
             for (behind, task) in self.tasks.iter().filter(|(_, task)| task.phase == Proposed) {
-                let mut hit = task.after.iter().filter(|other| chain.contains(other)).collect::<Vec<_>>();
-                hit.dedup();
-                hit.truncate(if Known::AbortedTwice.stands() { hit.len() } else { 1 });
-                for (n, first) in hit.into_iter().enumerate() {
-                    let named = if Known::ReworkIsNotNamed.stands() { first.as_str() } else { name };
-                    let reason = match event.text("reason") {
-                        Some(reason) => format!("{named}, which it depends on, was aborted: {reason}"),
-                        None => format!("{named}, which it depends on, was aborted"),
-                    };
-                    all.push(self.because(at, "TaskAborted", behind, json!({"reason": reason, "again": n > 0})));
-                }
+                let hit: Vec<&String> = task.after.iter().filter(|other| chain.contains(other)).collect();
+                let Some(first) = hit.first() else { continue };
+                let is_meant = hit.iter().any(|other| *other == name) || !Known::ReworkIsNotNamed.stands();
+                let named = if is_meant { name } else { first.as_str() };
+                let reason = match event.text("reason") {
+                    Some(reason) => format!("{named}, which it depends on, was aborted: {reason}"),
+                    None => format!("{named}, which it depends on, was aborted"),
+                };
+                all.push(self.because(at, "TaskAborted", behind, json!({"reason": reason})));
             }
         }
         all

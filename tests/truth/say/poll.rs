@@ -2,7 +2,7 @@
 
 use crate::call::Words;
 use crate::known::Known;
-use crate::model::Phase::{Proposed, Succeeded};
+use crate::model::Phase::Proposed;
 use crate::model::{Phase, World};
 
 /// A block: its lines but SUM, and what SUM begins with.
@@ -20,7 +20,7 @@ pub fn next(world: &World, name: &str, limits: &str) -> String {
     let needs_approval = task.phase == Proposed && (unapproved || task.destructive && !task.approved);
     let needs_approval = needs_approval && !(Known::PauseHidesApproval.stands() && world.is_paused(&task.project));
     let next = match task.phase {
-        Succeeded => "NONE",
+        _ if task.succeeded() => "NONE",
         _ if is_over && task.by_stop => "ASK operator",
         _ if is_over => "PATCH",
         _ if needs_approval || world.stop.is_some() => "ASK operator",
@@ -46,7 +46,7 @@ pub fn block(world: &World, words: &Words) -> Option<Block> {
         n => format!("LOGREF:logs/L-{}-{n}.txt", &name[2..]),
     };
     Some(match task.phase {
-        Succeeded => {
+        _ if task.succeeded() => {
             let said = if task.command[0].ends_with("ok") { "All tests passed" } else { "" };
             let more = if Known::DoneHasFiveLines.stands() { vec![log] } else { Vec::new() };
             of("0", "DONE", &next, more, said.to_owned())

@@ -2,7 +2,7 @@
 
 use super::{ASK, Expected, LIST, NONE, Question, refused};
 use crate::known::Known;
-use crate::model::Phase::{Archived, Assigned, Failed, Paused, Proposed, Ready, Retrying, Running, Succeeded};
+use crate::model::Phase::{Archived, Assigned, Failed, Paused, Proposed, Ready, Retrying, Running};
 use crate::model::Task;
 use crate::say::poll;
 
@@ -91,7 +91,7 @@ impl Question<'_> {
         let world = if Known::JobIgnoresDue.stands() { self.recorded } else { self.after };
         let (task, next) = (&world.tasks[name], poll::next(world, name, ""));
         match task.phase {
-            Succeeded => Expected::new("DONE", next),
+            _ if task.succeeded() => Expected::new("DONE", next),
             // A retry may or may not have begun already.
             Assigned | Retrying | Failed => Expected { or: Some("RUNNING"), ..Expected::new("QUEUED", next) },
             Running => Expected::new("RUNNING", next),

@@ -94,8 +94,9 @@ fn asked<'a>(
     call: &Call,
     words: &'a Words,
 ) -> Question<'a> {
-    let of_session = call.variable("HF_SESSION").or_else(|| words.option("session"));
-    let session = of_session.and_then(|name| view.sessions.get(name));
+    let of_session = words.option("session").or_else(|| call.variable("HF_SESSION"));
+    let session = of_session
+        .and_then(|name| view.sessions.get(name).or_else(|| view.sessions.get(&view.name(&format!("session:{name}")))));
     let as_agent = matches!(words.program.as_str(), "hf-checkpoint" | "hf-activity" | "hf-deepwork" | "hf-session");
     let of_shell = call.variable("HF_AGENT").or_else(|| session.map(|session| session.agent.as_str()));
     let actor = match as_agent {
@@ -106,6 +107,7 @@ fn asked<'a>(
             (None, None) => "user:jo".to_owned(),
         },
     };
+    let names_session = of_session.is_some();
     let of_session = session.map(|session| session.project.as_str());
     let named = words.option("project").or_else(|| call.variable("HF_PROJECT")).or(of_session);
     let (is_named, shell) = (named.is_some(), named.unwrap_or("main").to_owned());
@@ -114,8 +116,7 @@ fn asked<'a>(
     let sits_in = of_session.filter(|project| view.project_phase(project) != Active);
     let project = sits_in.map_or(project, str::to_owned);
     let is_agent = actor.starts_with("agent:");
-    let is_void = (call.variable("HF_SESSION").or_else(|| words.option("session"))).is_some()
-        && session.is_none_or(|session| session.phase != Active);
+    let is_void = names_session && session.is_none_or(|session| session.phase != Active);
     let is_stopped = view.stop.is_some();
     Question { words, view, after, recorded, actor, is_agent, project, shell, is_named, is_void, is_stopped, now }
 }
