@@ -5,11 +5,11 @@ use crate::clock::time;
 use crate::known::Known;
 use crate::life::Wrong;
 use crate::log::Event;
-use crate::model::World;
+use crate::model::{Phase, World};
 use crate::place::Reply;
 use crate::say;
 use crate::say::reply::Expected;
-use crate::say::status::Outside;
+use crate::say::status::{Asker, Outside};
 
 /// Events about lines of activity and machines, which no answer here depends on.
 fn is_ignored(kind: &str) -> bool {
@@ -144,6 +144,23 @@ pub fn settled(world: &World, call: &Call, now: i64) -> Result<(), Wrong> {
     }
 }
 
+/// The verdict of hf-watchdog: no, if an agent breaks a rule; yes, if nothing was late, lost or broken.
+pub fn verdict(before: &World, now: i64, call: &Call, reply: &Reply) -> Result<(), Wrong> {
+    let active = before.agents.iter().filter(|(_, agent)| agent.phase == Phase::Active);
+    let broken = active.filter(|(name, _)| !before.anomalies(name, now).is_empty()).count();
+    let unsettled = before.late(now).len() + before.lost.len();
+    let is_true = match reply.exit {
+        0 => broken == 0,
+        _ => broken + unsettled > 0,
+    };
+    if is_true {
+        return Ok(());
+    }
+    let text =
+        format!("{}\n{broken} agents break a rule, {unsettled} things are late or lost\n{}", call.shown(), reply.text);
+    Err(Wrong::new(format!("verdict {} of hf-watchdog", reply.get("STATUS")), text))
+}
+
 /// Compares EXIT, STATUS and NEXT.
 pub fn reply(call: &Call, reply: &Reply, expected: &Expected) -> Result<(), Wrong> {
     let said = Said { exit: reply.exit, status: reply.get("STATUS"), next: reply.get("NEXT") };
@@ -190,7 +207,8 @@ struct Said<'a> {
 
 /// Compares every line of hf-status in the shell of whoever calls.
 pub fn status_for(world: &World, now: i64, outside: &Outside, call: &Call, reply: &Reply) -> Result<(), Wrong> {
-    let mut expected = say::status::status(world, now, outside, call.variables.is_empty());
+    let asker = Asker { is_operator: call.variables.is_empty(), session: call.variable("HF_SESSION") };
+    let mut expected = say::status::status(world, now, outside, asker);
     if let Some(next) = say::reply::told_to(world, now, call) {
         expected.lines[2] = format!("NEXT:{next}");
     }
@@ -199,7 +217,7 @@ pub fn status_for(world: &World, now: i64, outside: &Outside, call: &Call, reply
 
 /// Compares every line of hf-status.
 pub fn status(world: &World, now: i64, outside: &Outside, reply: &Reply) -> Result<(), Wrong> {
-    compare(&say::status::status(world, now, outside, true), now, reply)
+    compare(&say::status::status(world, now, outside, Asker::OPERATOR), now, reply)
 }
 
 fn compare(expected: &say::status::Status, now: i64, reply: &Reply) -> Result<(), Wrong> {

@@ -282,6 +282,7 @@ impl<'a> Life<'a> {
         self.judge(&fresh[..own])?;
         if call.line == "hf-watchdog" {
             self.outside.tick = Some(self.now);
+            judge::verdict(&before, self.now, call, &reply)?;
         }
         judge::settled(&self.world, call, self.now)?;
         let known = self.world.clone();

@@ -33,10 +33,24 @@ pub struct Status {
     pub tasks: Vec<String>,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    pub is_operator: bool,
+    pub session: Option<&'a str>,
+}
+
+impl Asker<'_> {
+    pub const OPERATOR: Asker<'static> = Asker { is_operator: true, session: None };
+}
+
 /// What hf-status must say to an operator, or to an agent.
-pub fn status(recorded: &World, now: i64, outside: &Outside, to_operator: bool) -> Status {
+pub fn status(recorded: &World, now: i64, outside: &Outside, asker: Asker) -> Status {
     let world = recorded.applied(now);
-    let problems = problems(recorded, &world, now, outside);
+    let mut problems = problems(recorded, &world, now, outside);
+    if Known::OwnSessionIsNoProblem.stands() {
+        problems.retain(|problem| problem.kind != "overdue" || Some(problem.subject.as_str()) != asker.session);
+    }
     let state = state(&world);
     let sum = match problems.first() {
         None => format!("{state}; nothing needs attention"),
@@ -70,7 +84,7 @@ pub fn status(recorded: &World, now: i64, outside: &Outside, to_operator: bool) 
     if outside.tick.is_none() && !is_worth_watching(&world) {
         lines.push("NOTICE:the watchdog has never run; start it with: hf-watchdog --every 60".to_owned());
     }
-    if to_operator {
+    if asker.is_operator {
         lines.extend(standing(&world));
     }
     let mut phases: BTreeMap<Phase, usize> = BTreeMap::new();

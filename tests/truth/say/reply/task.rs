@@ -77,6 +77,9 @@ impl Question<'_> {
 
     /// An operator gives a task to an agent, or to another one.
     fn assign(&self, name: &str, task: &Task) -> Option<Expected> {
+        if self.is_stopped && task.phase == Proposed && !task.job {
+            return self.not_ready(name);
+        }
         if self.is_stopped {
             return Some(self.stopped(&task.project));
         }
