@@ -264,6 +264,7 @@ impl<'a> Life<'a> {
             "too_many_tasks" => Known::ClaimBeyondLimit.stands(),
             "project_paused" => Known::StartInPause.stands(),
             "claim_lost" => Known::StartAfterLoss.stands(),
+            "not_holder" if call.line.starts_with("hf-task start") => Known::StartForOthers.stands(),
             "not_holder" => Known::ClaimOfJob.stands() && reply.get("SUM").contains("is a job"),
             _ => false,
         };

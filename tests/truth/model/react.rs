@@ -242,7 +242,8 @@ impl World {
         let is_live = |rework: &String| !self.tasks[rework].was_aborted();
         // What is not begun is still to be done.
         let is_built = task.phase == Running || task.succeeded();
-        if !is_built || self.rework_of(name).is_some_and(is_live) {
+        let is_over = task.requirement.as_ref().is_some_and(|name| self.requirements[name].is_over());
+        if !is_built || is_over || self.rework_of(name).is_some_and(is_live) {
             return Vec::new();
         }
         let id = |name: &String| Value::from(self.subjects[name].split_once(':').expect("a subject").1);

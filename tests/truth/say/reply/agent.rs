@@ -66,6 +66,8 @@ impl Question<'_> {
         let full = self.view.in_progress() >= self.view.settings.concurrent;
         match self.own_task().is_some() || self.view.next_claim(Some(&self.shell)).is_some() && !full {
             true => self.action("hf-session task"),
+            // A session without work is over.
+            false if self.has_session => self.logout(),
             false => NONE.to_owned(),
         }
     }

@@ -62,6 +62,7 @@ struct Question<'a> {
     project: String,
     shell: String,
     is_named: bool,
+    has_session: bool,
     /// Its session is over.
     is_void: bool,
     is_stopped: bool,
@@ -107,7 +108,7 @@ fn asked<'a>(
             (None, None) => "user:jo".to_owned(),
         },
     };
-    let names_session = of_session.is_some();
+    let has_session = of_session.is_some();
     let of_session = session.map(|session| session.project.as_str());
     let named = words.option("project").or_else(|| call.variable("HF_PROJECT")).or(of_session);
     let (is_named, shell) = (named.is_some(), named.unwrap_or("main").to_owned());
@@ -116,9 +117,23 @@ fn asked<'a>(
     let sits_in = of_session.filter(|project| view.project_phase(project) != Active);
     let project = sits_in.map_or(project, str::to_owned);
     let is_agent = actor.starts_with("agent:");
-    let is_void = names_session && session.is_none_or(|session| session.phase != Active);
+    let is_void = has_session && session.is_none_or(|session| session.phase != Active);
     let is_stopped = view.stop.is_some();
-    Question { words, view, after, recorded, actor, is_agent, project, shell, is_named, is_void, is_stopped, now }
+    Question {
+        words,
+        view,
+        after,
+        recorded,
+        actor,
+        is_agent,
+        project,
+        shell,
+        is_named,
+        has_session,
+        is_void,
+        is_stopped,
+        now,
+    }
 }
 
 /// Whether a call settles something that is late before it decides: what it names, and for a choice among tasks the
@@ -209,7 +224,11 @@ impl Question<'_> {
             repeat("agent", self.words.option("agent").or(by_actor));
         } else {
             let by_agent = self.words.option("agent").map(|agent| format!("agent:{agent}"));
-            repeat("actor", self.words.option("actor").or(by_agent.as_deref()));
+            let by_session = self.words.option("session").map(|_| self.actor.as_str());
+            repeat("actor", self.words.option("actor").or(by_agent.as_deref()).or(by_session));
+        }
+        if command.starts_with("hf-session") {
+            repeat("session", self.words.option("session"));
         }
         if !command.starts_with("hf-activity") {
             repeat("project", self.words.option("project"));

@@ -88,10 +88,13 @@ impl Question<'_> {
         }
         let to = format!("agent:{}", self.words.plain.get(2)?);
         let start = format!("ACTION hf-task start {name}");
-        let next = if Known::StartForOthers.stands() { start.as_str() } else { NONE };
+        let next = match self.phase() {
+            Active if Known::StartForOthers.stands() => start.as_str(),
+            Active => NONE,
+            _ => ASK,
+        };
         match task.phase {
             _ if task.job && task.is_open() => refused(NONE),
-            _ if self.phase() != Active && task.is_open() => refused(ASK),
             Ready if !self.view.is_unblocked(task) => self.not_ready(name),
             Ready if self.view.in_progress() >= self.view.settings.concurrent => refused(LIST),
             Ready => Some(Expected::new("RECORDED", next)),
