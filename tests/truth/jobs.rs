@@ -85,10 +85,8 @@ impl Jobs {
             // Open at both ends, so that nothing blocks before a command is there.
             File::options().read(true).write(true).open(path).expect("a pipe")
         };
-        if !self.gates.contains_key(&name) {
-            let gate = Gate { at: pipe("at"), go: pipe("go"), arrived: 0 };
-            self.gates.insert(name, gate);
-        }
+        let gate = || Gate { at: pipe("at"), go: pipe("go"), arrived: 0 };
+        self.gates.entry(name.clone()).or_insert_with(gate);
     }
 
     /// How many commands have come to a gate so far.

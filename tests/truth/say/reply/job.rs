@@ -76,7 +76,7 @@ impl Question<'_> {
         match task.is_open() {
             false if self.is_agent && !own && task.run.is_some() && Known::EndedIsHeld.stands() => refused(NONE),
             false => Some(Expected::new("DUPLICATE", NONE)),
-            true if self.is_agent && !own && !(Known::CancelOfOthers.stands() && !task.is_held()) => refused(NONE),
+            true if self.is_agent && !own && (task.is_held() || !Known::CancelOfOthers.stands()) => refused(NONE),
             true if self.phase() == Archived => refused(ASK),
             // Its end is settled first.
             true if self.view.ended.get(name).is_some_and(|code| *code != 75 || !self.view.is_retried(task)) => {
