@@ -181,7 +181,8 @@ impl Question<'_> {
                 (true, _) => (expected.next, expected.or_next) = (ASK.to_owned(), None),
                 // Between two projects, either may be meant.
                 (false, true) if self.project != self.shell && self.view.project_phase(&self.shell) == Active => {
-                    expected.or_next = Some(self.logout());
+                    let asks = self.phase() == Archived && Known::ArchivedIsRefused.stands();
+                    expected.or_next = Some(if asks { ASK.to_owned() } else { self.logout() });
                 }
                 (false, true) => (expected.next, expected.or_next) = (self.logout(), None),
                 (false, false) if matches!(self.view.project_phase(&self.shell), Paused | Archived) => {
