@@ -255,7 +255,7 @@ impl Command for Args {
                 let archived = state == Some(Phase::Archived);
                 let held_by = mine.then(|| ctx.caller.actor.to_string());
                 let page = page.list_request(EntityType::Task, state.into_iter().collect());
-                project::list(ctx, ListRequest { made_for, held_by, archived, ..page })?.into()
+                project::list(ctx, ListRequest { made_for, held_by, archived, claimable: ready, ..page })?.into()
             }
             Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Task] })?.into(),
             Verb::Explain { reference } => task::explain(ctx, ExplainRequest { reference })?.into(),

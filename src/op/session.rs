@@ -364,10 +364,11 @@ pub struct ReportOutcome {
 pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
     let ReportRequest { reference, end, key } = request;
     let vault = ctx.open()?;
-    let tx = Transaction::begin(ctx, &vault)?;
+    let mut tx = Transaction::begin(ctx, &vault)?;
     let session = own_session(ctx, tx.state())?;
     tx.membership.check(tx.state(), Kind::TaskSucceeded, None)?;
     let ctx = &as_agent(ctx, &session)?;
+    tx.settle_agent(&ctx.caller.actor)?;
     let first = key.as_ref().and_then(|key| tx.state().keyed(key)).map(|id| tx.log.find(id)).transpose()?.flatten();
     let subject = match (&reference, &first) {
         (Some(reference), _) => tx.state().find(reference, EntityType::Task)?,
@@ -375,7 +376,9 @@ pub fn report(ctx: &Context, request: ReportRequest) -> Result<ReportOutcome> {
         (None, Some(first)) => Subject::parse(&first.subject)?,
         (None, None) => {
             let held = held_task(tx.state(), &agent_of(ctx)?, &ctx.project());
-            held.map(|task| task.subject).ok_or_else(|| Error::not_found("you do not hold a task"))?
+            let lost = || super::agent::last_lost_claim(&tx, &ctx.caller.actor);
+            let nothing = || lost().unwrap_or_else(|| Error::not_found("you do not hold a task"));
+            held.map(|task| task.subject).ok_or_else(nothing)?
         }
     };
     let mine = tx

@@ -71,7 +71,9 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
         .flat_map(|entity| state.made_for(&subject, entity))
         .map(|entity| view.shown(entity))
         .collect();
-    let due = view.due_among(related.iter().chain([&entity]));
+    let shown = || related.iter().chain([&entity]);
+    let mut due = view.due_among(shown());
+    due.extend(shown().filter_map(|task| super::job::mark(&vault, task)));
     let names = facts.iter().filter_map(|(name, value)| Some((name.clone(), named_by(state, name, value)?))).collect();
     Ok(ShowOutcome { entity, facts, names, related, due })
 }

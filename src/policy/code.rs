@@ -20,6 +20,7 @@ names! {
         ApprovalOverdue = "APPROVAL_OVERDUE",
         SessionExpired = "SESSION_EXPIRED",
         Runaway = "RUNAWAY",
+        HookFailed = "HOOK_FAILED",
         ArchiveDue = "ARCHIVE_DUE",
     }
 }
@@ -68,9 +69,10 @@ const TABLE: &[CodeRow] = &[
     CodeRow { code: Code::RunOvertime, class: FindingClass::Lasting, advice: "a run exceeded its time limit; its task is retried or aborted", remedy: "hf-watchdog" },
     CodeRow { code: Code::JobLost, class: FindingClass::Lasting, advice: "a job disappeared without a result; check its log", remedy: "hf-job list" },
     CodeRow { code: Code::LeaseExpired, class: FindingClass::Lasting, advice: "a lease expired; claim the task again if you are still working on it", remedy: "hf-watchdog" },
-    CodeRow { code: Code::ApprovalOverdue, class: FindingClass::Lasting, advice: "an operator should decide: hf-decide list --open", remedy: "hf-decide list --open" },
+    CodeRow { code: Code::ApprovalOverdue, class: FindingClass::Lasting, advice: "nobody answered in time; see hf-decide list", remedy: "hf-decide list --open" },
     CodeRow { code: Code::SessionExpired, class: FindingClass::Lasting, advice: "an agent did not log out in time; its session has expired", remedy: "hf-watchdog" },
     CodeRow { code: Code::Runaway, class: FindingClass::Once, advice: "one actor is recording many events; check whether it is in a loop", remedy: TELL },
+    CodeRow { code: Code::HookFailed, class: FindingClass::Once, advice: "a hook fails; hf-status says which and why", remedy: "hf-config show" },
     CodeRow { code: Code::ArchiveDue, class: FindingClass::Housekeeping, advice: "nothing to do", remedy: "hf-watchdog" },
 ];
 

@@ -76,13 +76,16 @@ impl DeclaredDeepWork {
 pub struct SignsOfLife {
     pub agent: Subject,
     pub started_at: Timestamp,
-    /// Whether signs of life are expected: it was started explicitly, holds a task, or lost one because it fell silent.
+    /// Whether signs of life are expected: it was started explicitly, is logged in, holds a task, or lost one because it
+    /// fell silent.
     pub expected: bool,
     pub last_activity: Option<Timestamp>,
     pub last_checkpoint: Option<Timestamp>,
     pub last_introspection: Option<Timestamp>,
     /// When it last sent a heartbeat of a run, which holds off INACTIVE, but is nothing that it declared.
     pub last_progress: Option<Timestamp>,
+    /// When it last did anything else about a task, which holds off nothing.
+    pub last_seen: Option<Timestamp>,
     /// When deep work was last completed; introspection is not expected during deep work.
     pub last_deepwork_end: Option<Timestamp>,
     pub deep_work: Option<DeclaredDeepWork>,
@@ -93,8 +96,8 @@ pub struct SignsOfLife {
 }
 
 impl SignsOfLife {
-    /// Reads the signs of life of an agent. `held` lists all tasks that have a holder.
-    pub fn of_agent(state: &State, agent: &Entity, held: &[Entity]) -> SignsOfLife {
+    /// Reads the signs of life of an agent. `held` lists all tasks that have a holder, `seated` all open sessions.
+    pub fn of_agent(state: &State, agent: &Entity, held: &[Entity], seated: &[Entity]) -> SignsOfLife {
         let actor = agent.subject.to_string();
         let open = agent.as_agent().deep_work().and_then(|work| state.entity(&work));
         let announced = agent.as_agent().is_announced();
@@ -103,11 +106,13 @@ impl SignsOfLife {
             started_at: agent.as_agent().started_at().unwrap_or(agent.created_at),
             expected: !announced
                 || agent.as_agent().has_lost_claim()
+                || seated.iter().any(|session| session.as_session().agent() == Some(agent.subject.id()))
                 || held.iter().any(|task| task.as_task().recorded_holder() == Some(&actor)),
             last_activity: agent.as_agent().last_activity_at(),
             last_checkpoint: agent.as_agent().last_checkpoint_at(),
             last_introspection: agent.as_agent().last_introspection_at(),
             last_progress: agent.as_agent().last_progress_at(),
+            last_seen: agent.as_agent().last_seen_at(),
             last_deepwork_end: agent.as_agent().last_deep_work_end(),
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
             duty_broken: agent.as_agent().duty() == Some("broken"),
@@ -159,6 +164,11 @@ pub fn check_declared(state: &State, settings: &Settings, step: &Step<'_>) -> Re
 pub fn held(state: &State) -> Vec<Entity> {
     let tasks = [Phase::Assigned, Phase::Running].map(|phase| state.in_phase(EntityType::Task, phase, usize::MAX));
     tasks.into_iter().flatten().filter(|task| task.as_task().recorded_holder().is_some()).collect()
+}
+
+/// The open sessions.
+pub fn seated(state: &State) -> Vec<Entity> {
+    state.in_phase(EntityType::Session, Phase::Active, usize::MAX)
 }
 
 /// A rule that failed.
@@ -274,6 +284,7 @@ mod tests {
             last_checkpoint: None,
             last_introspection: None,
             last_progress: None,
+            last_seen: None,
             last_deepwork_end: None,
             deep_work: None,
             duty_broken: false,

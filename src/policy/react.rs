@@ -484,7 +484,8 @@ impl Reactor<'_> {
         if done > 0 && (unmet == 0 || !self.is_current()) {
             return self.record(Kind::RequirementImplemented, requirement.subject, json!({}));
         }
-        let is_known = |escalation: &Entity| matches!(escalation.phase, Phase::Open | Phase::Acknowledged);
+        // One that was acknowledged was about the work until then.
+        let is_known = |escalation: &Entity| escalation.phase == Phase::Open;
         let known = self.state.made_for(&requirement.subject, EntityType::Escalation).iter().any(is_known);
         if !self.is_current() || known || rules::was_stopped(task) || self.is_archived(&requirement) {
             return;
@@ -587,6 +588,8 @@ impl Reactor<'_> {
             payload.extend(task.facts().get(member).map(|value| (member.to_owned(), value.clone())));
         }
         payload.insert("rework_of".to_owned(), task.subject.id().into());
+        let why = self.cause.payload.get("reason").filter(|_| self.is_current());
+        payload.extend(why.map(|why| ("reason".to_owned(), why.clone())));
         let subject = self.new_subject(EntityType::Task);
         self.record(Kind::TaskProposed, subject, Value::Object(payload));
     }
@@ -607,8 +610,10 @@ impl Reactor<'_> {
     /// Ends the sessions of an archived project and aborts its claimed tasks and waiting jobs. A running job runs to its
     /// end.
     fn close_project(&mut self) {
-        let archived = json!({"reason": "archived"});
+        let why = self.cause.payload.get("reason").and_then(Value::as_str).filter(|_| self.is_current());
+        let archived = json!({"reason": with_reason("archived".to_owned(), why)});
         if self.is_current() {
+            self.close_questions_of_project();
             for phase in [Phase::Open, Phase::Acknowledged] {
                 for escalation in self.state.in_phase(EntityType::Escalation, phase, AFFECTED_TASKS_MAX) {
                     if project::project_of(&escalation).as_ref() == Some(&self.subject) && self.is_older(&escalation) {
@@ -629,6 +634,23 @@ impl Reactor<'_> {
                 };
                 if aborts && project::project_of(&task).as_ref() == Some(&self.subject) {
                     self.record(Kind::TaskAborted, task.subject, archived.clone());
+                }
+            }
+        }
+    }
+
+    /// Closes the questions about the requirements of an archived project, which nobody can answer any more. Those about
+    /// its tasks end with the tasks.
+    fn close_questions_of_project(&mut self) {
+        for phase in OPEN {
+            for decision in self.state.in_phase(EntityType::Decision, *phase, AFFECTED_TASKS_MAX) {
+                let target = decision.as_decision().target().and_then(|target| self.entity(&target));
+                let is_here = |target: &Entity| {
+                    target.subject.entity == EntityType::Requirement
+                        && project::project_of(target).as_ref() == Some(&self.subject)
+                };
+                if target.is_some_and(|target| is_here(&target)) && self.is_older(&decision) {
+                    self.record(Kind::DecisionSuperseded, decision.subject, json!({}));
                 }
             }
         }

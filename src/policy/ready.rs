@@ -98,7 +98,7 @@ fn first<T>(state: &State, wanted: &dyn Fn(&Entity) -> Option<T>) -> Option<(Cho
 }
 
 /// Whether a ready task may start: its requirement may have been blocked, or its project paused, since it became ready.
-fn may_start(state: &State, task: &Entity) -> bool {
+pub fn may_start(state: &State, task: &Entity) -> bool {
     let project = project::project_of(task);
     let is_active = project.as_ref().is_none_or(|p| project::phase(state, p) == machine::Phase::Active);
     !task.is_job() && is_active && super::rules::blockers(state, task).is_empty()

@@ -332,7 +332,7 @@ fn can_be_proposed(state: &State, step: &Step<'_>) -> Result<()> {
     match newest_rework(state, &reworked).filter(|newest| newest.as_task().aborted_at().is_none()) {
         Some(newest) => {
             let (name, newest) = (reworked.name(), newest.name());
-            never(format!("{newest} reworks {name} already"))
+            never(format!("{newest} repeats the work of {name} already"))
         }
         None => Ok(()),
     }
@@ -506,34 +506,29 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
         Claim::Needs | Claim::NeedsIfAgent => {}
     }
     let Some(task) = step.claimed_task(state) else { return Ok(()) };
-    use machine::Phase::{Aborted, Assigned, Ready, Retrying, Running};
+    use machine::Phase::{Aborted, Assigned, Retrying, Running};
     let me = actor.to_string();
-    let held_before = task.as_task().past_holders().any(|holder| holder == me);
-    if let Some(lost) = lost_before_its_end(&task, &me).filter(|_| kind != Kind::TaskAborted) {
+    let is_others = |holder: &str| holder != me && matches!(task.phase, Assigned | Running | Retrying);
+    let held_by_other = task.as_task().recorded_holder().filter(|holder| is_others(holder));
+    // Whoever aborts a task that it has lost, and that nobody works on, need not be told.
+    let is_told = kind != Kind::TaskAborted || held_by_other.is_some();
+    if let Some(lost) = lost_claim(state, &task, &me).filter(|_| is_told) {
         return Err(lost);
     }
     match (task.phase, task.as_task().recorded_holder()) {
-        (Assigned | Running | Retrying, Some(holder)) if holder != me => Err(match held_before {
-            true => Error::refused(
-                Reason::ClaimLost,
-                format!("your claim on {} has expired; {holder} holds the task now", task.name()),
-            ),
-            false => Error::refused(Reason::NotHolder, format!("{} is held by {holder}", task.name())),
-        }),
+        _ if held_by_other.is_some() => {
+            let holder = held_by_other.unwrap_or_default();
+            Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", task.name())))
+        }
         // Tell the former holder what happened to the task, not that the transition is illegal.
         (Aborted, Some(holder)) if holder == me && timed_out(state, &task) => Err(Error::refused(
             Reason::ClaimLost,
-            format!("your claim on {} has expired; its run timed out and the task was aborted", task.name()),
+            format!("{}; its run timed out and the task was aborted", how_lost(state, &task)),
         )),
         (Aborted, Some(holder)) if holder == me && was_taken(&task, &me) => {
             let why = task.as_task().abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
             Err(Error::refused(Reason::ClaimLost, format!("{} was aborted{why}", task.name())))
         }
-        (Ready, _) if held_before && kind != Kind::TaskAborted => Err(Error::refused(
-            Reason::ClaimLost,
-            format!("your claim on {} has expired; the task can be claimed again", task.name()),
-        )
-        .about(task.short_reference())),
         _ => Ok(()),
     }
 }
@@ -542,30 +537,53 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
 pub fn ended_by_holder(state: &State, step: &Step<'_>) -> Result<()> {
     let needs_claim = step.kind.row().claim == Claim::Needs && step.actor.kind != ActorKind::Core;
     let task = needs_claim.then(|| step.claimed_task(state)).flatten();
-    match task.and_then(|task| lost_before_its_end(&task, &step.actor.to_string())) {
+    match task.and_then(|task| lost_claim(state, &task, &step.actor.to_string())) {
         Some(lost) => Err(lost),
         None => Ok(()),
     }
 }
 
-/// The refusal of a former holder whose task has ended since, if that is so.
-fn lost_before_its_end(task: &Entity, me: &str) -> Option<Error> {
-    use machine::Phase::{Aborted, Archived, Succeeded};
+/// The refusal of a former holder that has lost its claim, with what became of the task; none if it has not.
+pub fn lost_claim(state: &State, task: &Entity, me: &str) -> Option<Error> {
     let known = task.as_task();
     let has_lost = known.past_holders().any(|holder| holder == me) && known.recorded_holder() != Some(me);
-    let has_ended = matches!(task.phase, Aborted | Archived | Succeeded);
-    let became = match (known.succeeded_at(), known.abort_reason()) {
-        (Some(_), _) => "has succeeded since".to_owned(),
-        (None, Some(why)) => format!("was aborted since: {why}"),
-        (None, None) => "was aborted since".to_owned(),
-    };
-    let why = || format!("your claim on {} has expired; the task {became}", task.name());
-    (has_lost && has_ended).then(|| Error::refused(Reason::ClaimLost, why()))
+    let fate = fate(task).filter(|_| has_lost)?;
+    let is_free = task.phase == machine::Phase::Ready && blockers(state, task).is_empty();
+    let error = Error::refused(Reason::ClaimLost, format!("{}; {fate}", how_lost(state, task)));
+    Some(error.about(task.short_reference().filter(|_| is_free)))
+}
+
+/// What became of a task after its holder lost it.
+fn fate(task: &Entity) -> Option<String> {
+    use machine::Phase::{Aborted, Archived, Assigned, Ready, Retrying, Running, Succeeded};
+    let known = task.as_task();
+    Some(match (task.phase, known.recorded_holder()) {
+        (Ready, _) => "the task can be claimed again".to_owned(),
+        (Assigned | Running | Retrying, Some(holder)) => format!("{holder} holds the task now"),
+        (Succeeded | Archived | Aborted, _) => match (known.succeeded_at(), known.abort_reason()) {
+            (Some(_), _) => "the task has succeeded since".to_owned(),
+            (None, Some(why)) => format!("the task was aborted since: {why}"),
+            (None, None) => "the task was aborted since".to_owned(),
+        },
+        _ => return None,
+    })
+}
+
+/// How a task was lost: its last run took too long, or its lease expired.
+fn how_lost(state: &State, task: &Entity) -> String {
+    let run = task.as_task().last_run().and_then(|run| state.entity(&run));
+    let is_overtime =
+        run.is_some_and(|run| run.phase == machine::Phase::TimedOut && run.as_run().reason() == Some("overtime"));
+    match is_overtime {
+        true => format!("the run of {} exceeded its time limit", task.name()),
+        false => format!("your claim on {} has expired", task.name()),
+    }
 }
 
 /// Whether somebody else aborted a task, and not because its holder reported a failure.
 fn was_taken(task: &Entity, holder: &str) -> bool {
-    task.as_task().failure().is_none() && task.as_task().aborted_by() != Some(holder)
+    let known = task.as_task();
+    known.failed_actor() != Some(holder) && known.aborted_by() != Some(holder)
 }
 
 /// Whether the last run of a task timed out.

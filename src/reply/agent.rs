@@ -1,8 +1,9 @@
 //! Replies to an agent about its own signs of life.
 
+use super::error::claim_lost;
 use super::{Key, Next, Replies, Reply, Row, Status, row, sentence};
-use crate::base::Timestamp;
 use crate::base::text::count_noun;
+use crate::base::{Error, Timestamp};
 use crate::machine::Phase;
 use crate::op::agent::{ActivityOutcome, CheckpointOutcome, DeepWorkOutcome, DeepWorkStatusOutcome, MigrateOutcome};
 use crate::state::Entity;
@@ -13,11 +14,13 @@ const SUGGESTION: &str =
 
 impl Replies for CheckpointOutcome {
     fn reply(&self) -> Reply {
+        let suggestion = self.suggest_deepwork.then_some(SUGGESTION);
         Reply::new(Status::Recorded, "checkpoint recorded")
+            .next(claim_again(&self.lost))
             .with(Key::HeartbeatId, self.heartbeat_id.to_string())
             .with_some(Key::ElapsedS, self.elapsed_seconds)
             .with_some(Key::Previous, self.previous.as_deref())
-            .with_texts(Key::Advice, self.suggest_deepwork.then_some(SUGGESTION))
+            .with_texts(Key::Advice, self.lost.iter().map(|lost| lost.message.as_str()).chain(suggestion))
             .warn(self.warnings.clone())
     }
 }
@@ -26,13 +29,19 @@ impl Replies for ActivityOutcome {
     fn reply(&self) -> Reply {
         let due = self.introspection_due;
         Reply::new(Status::Recorded, "activity logged")
-            .next(if due { write_introspection() } else { Next::None })
+            .next(if due { write_introspection() } else { claim_again(&self.lost) })
             .with(Key::HeartbeatId, self.heartbeat_id.to_string())
             .with_some(Key::File, self.file.as_deref())
             .with_some(Key::Completed, self.completed.as_deref())
             .with(Key::IntrospectionDue, due)
+            .with_texts(Key::Advice, self.lost.iter().map(|lost| lost.message.as_str()))
             .warn(self.warnings.clone())
     }
+}
+
+/// The next step of an agent that has lost a claim, the same as if it had been refused for that.
+fn claim_again(lost: &[Error]) -> Next {
+    lost.last().map_or(Next::None, claim_lost)
 }
 
 fn write_introspection() -> Next {

@@ -65,6 +65,12 @@ pub fn sentence(entity: &Entity) -> String {
     format!("{} is {}{title}", entity.spoken_name(), entity.phase)
 }
 
+/// `T-0001 (Assigned): Login form`.
+fn held_sentence(task: &Entity) -> String {
+    let title = text::cut(task.title().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+    format!("{} ({}): {title}", task.name(), task.phase)
+}
+
 /// The reference of an entity without its hash, for a command line.
 pub fn plain_reference(entity: &Entity) -> Option<ShortRef> {
     entity.reference().map(|reference| ShortRef { tag: None, ..reference })
@@ -114,7 +120,7 @@ pub fn advice(entity: &Entity) -> Option<String> {
 /// The same while no work can start: an operator has to resume it first.
 fn next_step_while_blocked(entity: &Entity) -> Next {
     match (entity.subject.entity, entity.phase) {
-        (EntityType::Task, Phase::Ready | Phase::Assigned) => Next::OPERATOR,
+        (EntityType::Task, Phase::Ready | Phase::Assigned) if !entity.is_job() => Next::OPERATOR,
         _ => next_step(entity),
     }
 }
@@ -131,7 +137,8 @@ impl Recorded {
         let next_step = if self.is_work_blocked { next_step_while_blocked } else { next_step };
         let work = self.leads_to.as_ref().or(entity);
         // Only its holder can start a task.
-        let is_theirs = |work: &&Entity| work.holder().is_none_or(|holder| holder == self.asked.actor) || work.is_job();
+        let caller = self.caller.to_string();
+        let is_theirs = |work: &&Entity| work.is_job() || work.holder().is_none_or(|holder| holder == caller);
         Reply::new(status, sum)
             .next(work.filter(is_theirs).map_or(Next::None, next_step))
             .with_texts(Key::EventId, &self.ids)
@@ -165,7 +172,7 @@ impl Replies for ClaimOutcome {
                     Phase::Running => next_about("hf-task", "show", held),
                     _ => next_step(held),
                 };
-                Reply::new(Status::NoTask, format!("no task is ready; you hold {}", sentence(held))).next(next)
+                Reply::new(Status::NoTask, format!("no task is ready; you hold {}", held_sentence(held))).next(next)
             }
             ClaimOutcome::Claimed { recorded, held_until, constraints } => {
                 let task = recorded.entity.as_ref();

@@ -16,10 +16,7 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         ErrorKind::Refused(
             Reason::IllegalTransition | Reason::KeyConflict | Reason::NotHolder | Reason::SummaryRequired,
         ) => Next::None,
-        ErrorKind::Refused(Reason::ClaimLost) => match &error.about {
-            Some(task) => Next::run("hf-task").word("claim").value(task),
-            None => Next::run("hf-task").word("claim"),
-        },
+        ErrorKind::Refused(Reason::ClaimLost) => claim_lost(error),
         ErrorKind::Refused(Reason::NotReady | Reason::TooManyTasks) => Next::run("hf-task").word("list"),
         ErrorKind::Refused(_) | ErrorKind::NoVault | ErrorKind::System => Next::OPERATOR,
         ErrorKind::ExitRequested(_) => Next::run("hf-session").word("logout"),
@@ -45,6 +42,14 @@ pub fn of_error(error: &Error, command: &'static str) -> Reply {
         ErrorKind::Refused(reason) | ErrorKind::ExitRequested(reason) => reply.with(Key::Reason, reason.as_str()),
         ErrorKind::Uncertain { key } => reply.with(Key::IdempotencyKey, key.as_str()),
         _ => reply,
+    }
+}
+
+/// The next step of an agent that has lost a claim: to claim the task again, if that is possible, or another one.
+pub fn claim_lost(error: &Error) -> Next {
+    match &error.about {
+        Some(task) => Next::run("hf-task").word("claim").value(task),
+        None => Next::run("hf-task").word("claim"),
     }
 }
 

@@ -81,6 +81,13 @@ impl Replies for JobLogOutcome {
 
 impl Replies for CancelOutcome {
     fn reply(&self) -> Reply {
+        // A process that could not be ended is named, and is no success.
+        if self.view.standing == JobStanding::Orphaned {
+            return about(Status::Orphaned, &self.view)
+                .exit(1)
+                .next(Next::OPERATOR)
+                .with_texts(Key::Left, [self.view.task.name()]);
+        }
         about(if self.already_ended { Status::Duplicate } else { Status::Cancelled }, &self.view)
     }
 }

@@ -74,8 +74,10 @@ fn own_command(done: &ListOutcome) -> Next {
 /// Adds the options that select the next page of the same list.
 fn next_page(done: &ListOutcome, next: Next, status: &'static str) -> Next {
     let mut next = next.arg("--limit", &done.request.limit);
-    if let (&[phase], false) = (done.request.phases.as_slice(), status.is_empty()) {
-        next = next.word(status).word(phase.as_str());
+    match (done.request.phases.as_slice(), status.is_empty()) {
+        _ if done.request.claimable => next = next.word("--ready"),
+        (&[phase], false) => next = next.word(status).word(phase.as_str()),
+        _ => {}
     }
     if done.request.held_by.is_some() {
         next = next.word("--mine");

@@ -18,8 +18,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use crate::base::{EntityId, EntityType, Error, Subject, Ulid};
-use crate::event::kind::{SideEffect, SubjectType};
+use crate::base::{EntityId, EntityType, Error, Subject, Ulid, limits};
+use crate::event::kind::{Claim, SideEffect, SubjectType};
 use crate::event::{Event, Kind, lift};
 use crate::machine;
 
@@ -133,6 +133,20 @@ impl State {
             self.advance(kind, linked, event);
         }
         self.side_effect(kind, event);
+        self.note_seen(kind, event);
+    }
+
+    /// Notes when an agent last did something about a task. What it declares has facts of its own.
+    fn note_seen(&mut self, kind: Kind, event: &Event) {
+        // A heartbeat is progress, which is noted already.
+        if kind.row().claim == Claim::Unneeded || kind.row().is_frequent {
+            return;
+        }
+        let agent = Subject::parse(&event.actor).ok().filter(|actor| actor.entity == EntityType::Agent);
+        if let Some(mut agent) = agent.and_then(|agent| self.entity(&agent).map(Cow::into_owned)) {
+            agent.facts.insert("_seen_at".to_owned(), event.timestamp.to_string().into());
+            self.changes.entities.insert(agent.subject.clone(), agent);
+        }
     }
 
     /// Makes the changes that an event causes besides moving its entities.
@@ -294,7 +308,7 @@ impl State {
         let entity = entity.clone();
         self.count_task(&entity, from, event);
         if let Some(held_by) = held_by.filter(|holder| entity.holder() != Some(holder)) {
-            self.release(&held_by, event);
+            self.release(&held_by, &entity.subject, event);
         }
         if next == machine::Phase::Archived {
             let runs = self.made_for(&entity.subject, EntityType::Run);
@@ -384,7 +398,7 @@ impl State {
     }
 
     /// Notes when an agent last gave up a task, and whether it lost one because it fell silent.
-    fn release(&mut self, holder: &str, event: &Event) {
+    fn release(&mut self, holder: &str, task: &Subject, event: &Event) {
         let agent = Subject::parse(holder).ok().filter(|holder| holder.entity == EntityType::Agent);
         let is_lost = event.event_type.known() == Some(Kind::ClaimExpired)
             || event.payload.get("released") == Some(&Value::Bool(true));
@@ -392,6 +406,9 @@ impl State {
             agent.facts.insert("_released_at".to_owned(), event.timestamp.to_string().into());
             if is_lost {
                 agent.facts.insert("_lost_claim".to_owned(), true.into());
+                let lost =
+                    branch::append_capped(agent.facts.get(LOST_TASKS), task.id(), limits::PAST_HOLDERS_MAX_COUNT);
+                agent.facts.insert(LOST_TASKS.to_owned(), lost);
             }
             self.changes.entities.insert(agent.subject.clone(), agent);
         }
@@ -444,6 +461,9 @@ impl State {
 
 /// The project that always exists.
 pub const MAIN_PROJECT: &str = "main";
+
+/// The fact of an agent that lists the tasks it lost.
+const LOST_TASKS: &str = "_lost_tasks";
 
 /// The fact of a task that names its rework.
 const REWORKED_BY: &str = "reworked_by";

@@ -183,8 +183,10 @@ views! {
         /// How often it may be retried, if its proposal sets a limit.
         max_retries: number = "max_retries",
         retry_count: count = "retry_count",
-        /// The task that this one repeats because its artifact was invalid.
+        /// The task that this one repeats.
         rework_of: Task = "rework_of",
+        /// Why it repeats that task: what was wrong with the artifact.
+        rework_reason: text = "rework_reason",
         /// The holder of the last assignment. It is removed when the task becomes ready again, but not when the task
         /// ends; see `Entity::holder` for the holder of a task in progress.
         recorded_holder: text = "holder",
@@ -200,9 +202,13 @@ views! {
         failure: text = "failure",
         /// The event of a failure that was not retried.
         failed_by: event = "_failed_by",
+        /// Who reported a failure that was not retried.
+        failed_actor: text = "_failed_actor",
         aborted_at: time = "aborted_at",
         aborted_by: text = "aborted_by",
         abort_reason: text = "abort_reason",
+        /// The event that aborted it.
+        aborted_by_event: event = "_abort_id",
         /// The task that repeats this one.
         rework: Task = "reworked_by",
         /// The constraint that put it first when it was last claimed.
@@ -217,6 +223,8 @@ views! {
     /// One attempt at a task.
     Run of Run by as_run {
         task: Task = "task_id",
+        /// Why it crashed or timed out.
+        reason: text = "reason",
         started_at: time = "started_at",
         last_heartbeat_at: time = "last_heartbeat_at",
     }
@@ -268,6 +276,10 @@ views! {
         last_recovery_at: time = "_tried_at",
         /// When it last started a run or sent a heartbeat of one.
         last_progress_at: time = "_progress_at",
+        /// When it last did anything about a task.
+        last_seen_at: time = "_seen_at",
+        /// The ids of the tasks that it lost because it fell silent, since its last checkpoint or activity log.
+        lost_tasks: texts = "_lost_tasks",
         /// When it last gave up a task, or lost it.
         released_at: time = "_released_at",
         /// Whether it ever lost a task because it fell silent.
@@ -465,7 +477,10 @@ mod tests {
         (EntityType::System, &["failed_hooks"]),
         (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
         (EntityType::Task, &["reworked_by"]),
-        (EntityType::Agent, &["anomalies", "_gave_up", "_progress_at", "_released_at", "_lost_claim"]),
+        (
+            EntityType::Agent,
+            &["anomalies", "_gave_up", "_progress_at", "_seen_at", "_lost_tasks", "_released_at", "_lost_claim"],
+        ),
         (EntityType::Branch, &["interrupt_id", "anchors"]),
         (EntityType::Thread, &["number"]),
     ];

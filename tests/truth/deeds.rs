@@ -4,7 +4,8 @@ use crate::call::Call;
 use crate::dice::Dice;
 use crate::life::{Deed, Life, Step};
 use crate::model::Phase::{
-    Aborted, Active, Analyzed, Approved, Assigned, Implemented, Open, Paused, Proposed, Ready, Running, Succeeded,
+    Aborted, Active, Analyzed, Approved, Assigned, Implemented, Materialized, Open, Paused, Proposed, Ready, Running,
+    Succeeded,
 };
 use crate::model::{Phase, Settings, World};
 
@@ -31,6 +32,7 @@ pub fn settings(dice: &mut Dice) -> Settings {
         lease: dice.pick(&[120, 900, 900, 3600]),
         retries: dice.pick(&[0, 1, 1, 3]),
         concurrent: dice.pick(&[2, 10, 10, 10]),
+        oscillations: dice.pick(&[0, 1, 1, 2, 5]),
         approval_hours: dice.pick(&[1, 6, 24]),
         reject_late: dice.one_in(3),
         ..Settings::default()
@@ -44,16 +46,20 @@ pub struct Deeds<'a> {
     pub now: i64,
 }
 
-/// The next step of a life.
-pub fn next(dice: &mut Dice, life: &Life) -> Step {
-    let wait = wait(dice, &life.world, life.now);
+/// The next step of a life. In a diligent one work goes on, mostly, and little time passes.
+pub fn next(dice: &mut Dice, life: &Life, diligent: bool) -> Step {
+    let wait = match diligent && dice.below(4) > 0 {
+        true => dice.pick(&[0, 0, 0, 0, 1, 20]),
+        false => wait(dice, &life.world, life.now),
+    };
     // Often the caller of the last command does what it was told.
     if let Some(advice) = life.advice.clone().filter(|_| dice.below(3) == 0) {
         return Step { wait: 0, deed: Deed::Call(advice), obeys: true };
     }
     let mut deeds = Deeds { dice, world: &life.world, now: life.now + wait };
     loop {
-        if let Some(deed) = deeds.any() {
+        let forward = if diligent && deeds.dice.below(3) > 0 { deeds.forward().map(Deed::Call) } else { None };
+        if let Some(deed) = forward.or_else(|| deeds.any()) {
             return Step { wait, deed, obeys: false };
         }
     }
@@ -76,7 +82,7 @@ fn wait(dice: &mut Dice, world: &World, now: i64) -> i64 {
 
 impl Deeds<'_> {
     fn any(&mut self) -> Option<Deed> {
-        let call = match self.dice.below(40) {
+        let call = match self.dice.below(64) {
             0..=2 => self.propose_requirement(),
             3..=6 => self.advance_requirement(),
             7..=11 => self.propose_task(),
@@ -92,9 +98,55 @@ impl Deeds<'_> {
             36 => self.stop(),
             37 => self.acknowledge(),
             38 => Some(Call::new("hf-watchdog")),
+            40..=43 => self.fire(),
+            44..=46 => self.look_at_job(),
+            47..=49 => return self.open(),
+            50 => return self.kill(),
+            51 => self.cancel(),
+            54..=57 => self.artifact(),
+            58..=60 => self.read(),
+            61 => self.archive(),
+            62 => self.assign(),
+            63 => self.session(),
+            52..=53 => Some(Call::new("hf-watchdog")),
             _ => return self.configure(),
         };
         call.map(Deed::Call)
+    }
+
+    /// What takes some work one step further.
+    fn forward(&mut self) -> Option<Call> {
+        let mut ways: Vec<Call> = Vec::new();
+        let known = |phases: &[Phase]| self.requirements(phases).into_iter();
+        ways.extend(known(&[Proposed]).map(|name| Call::new(format!("hf-require analyze {name} Two-tasks"))));
+        let in_project = |name: &str| match self.world.project_of(name).map(String::as_str) {
+            None | Some("main") => String::new(),
+            Some(project) => format!(" --project {project}"),
+        };
+        let idle = known(&[Approved]).filter(|name| self.world.tasks_of(name).count() < 3);
+        ways.extend(
+            idle.map(|name| Call::new(format!("hf-task propose Form --requirement {name}{}", in_project(&name)))),
+        );
+        let open = self.world.decisions.iter().filter(|(_, decision)| decision.is_open());
+        ways.extend(open.map(|(name, _)| Call::new(format!("hf-decide approve {name}"))));
+        let by = |holder: &Option<String>, line: String| {
+            let agent = holder.as_deref().and_then(|holder| holder.strip_prefix("agent:")).unwrap_or("a");
+            Call::new(line).with("HF_AGENT", agent)
+        };
+        for (name, task) in self.world.tasks.iter().filter(|(_, task)| !task.job) {
+            match task.phase {
+                Ready => ways.push(by(&None, format!("hf-task claim {name}"))),
+                Assigned => ways.push(by(&task.holder, format!("hf-task start {name}"))),
+                Running => {
+                    ways.push(by(&task.holder, format!("hf-task succeed {name}")));
+                    ways.push(by(&task.holder, format!("hf-artifact put ok --for {name}")));
+                }
+                _ => {}
+            }
+        }
+        let stored = self.world.artifacts.iter().filter(|(_, artifact)| artifact.phase == Materialized);
+        ways.extend(stored.map(|(name, _)| Call::new(format!("hf-artifact invalidate {name} --reason bad"))));
+        self.dice.pick_of(&ways)
     }
 
     fn names(&self, wanted: impl Fn(&crate::model::Task) -> bool) -> Vec<String> {
@@ -265,6 +317,127 @@ impl Deeds<'_> {
         Some(self.by(&agent, line))
     }
 
+    /// An option that puts new work under a requirement, and after other tasks.
+    fn place_of(&mut self) -> Option<String> {
+        let known: Vec<String> = self.world.requirements.keys().cloned().collect();
+        let mut line = String::new();
+        match self.dice.pick_of(&known).filter(|_| self.dice.below(3) == 0) {
+            Some(requirement) => {
+                line.push_str(&format!(" --requirement {requirement}"));
+                let project = &self.world.requirements[&requirement].project;
+                if project != "main" {
+                    line.push_str(&format!(" --project {project}"));
+                }
+            }
+            None => line.push_str(&self.in_project()),
+        }
+        let earlier: Vec<String> = self.world.tasks.keys().cloned().collect();
+        for _ in 0..self.dice.pick(&[0, 0, 0, 0, 1]) {
+            line.push_str(&format!(" --after {}", self.dice.pick_of(&earlier)?));
+        }
+        Some(line)
+    }
+
+    fn fire(&mut self) -> Option<Call> {
+        if self.world.jobs().filter(|(_, task, _)| task.is_open()).count() > 2 {
+            return None;
+        }
+        let mut line = format!("hf-job fire{}", self.place_of()?);
+        if self.dice.one_in(5) {
+            line.push_str(" --destructive");
+        }
+        if self.dice.one_in(2) {
+            line.push_str(&format!(" --retries {}", self.dice.below(3)));
+        }
+        let command = self.dice.pick(&["./ok", "./fail", "./soft", "./crash", "./hold", "./hold", "./hold", "./hold"]);
+        let gate = if command == "./hold" { format!(" g{}", self.world.tasks.len() + 1) } else { String::new() };
+        let call = self.somebody(String::new());
+        // What belongs to hf-job stands before the command of the job.
+        Some(Call { line: format!("{line}{} -- {command}{gate}", call.line), ..call })
+    }
+
+    fn jobs(&self, wanted: impl Fn(&crate::model::Task) -> bool) -> Vec<String> {
+        self.names(|task| task.job && wanted(task))
+    }
+
+    fn look_at_job(&mut self) -> Option<Call> {
+        let (open, all) = (self.jobs(crate::model::Task::is_open), self.jobs(|_| true));
+        let name = if self.dice.one_in(3) { self.dice.pick_of(&all) } else { self.dice.pick_of(&open) }?;
+        let line = match self.dice.below(5) {
+            0 => "hf-job list".to_owned(),
+            1..=2 => format!("hf-job check {name}"),
+            _ => format!("hf-poll {name} 1 1"),
+        };
+        match self.dice.one_in(3) {
+            true => Some(Call::new(line).with("HF_AGENT", self.agent())),
+            false => Some(Call::new(line)),
+        }
+    }
+
+    fn cancel(&mut self) -> Option<Call> {
+        let (open, all) = (self.jobs(crate::model::Task::is_open), self.jobs(|_| true));
+        let name = if self.dice.one_in(4) { self.dice.pick_of(&all) } else { self.dice.pick_of(&open) }?;
+        Some(self.somebody(format!("hf-job cancel {name}")))
+    }
+
+    fn open(&mut self) -> Option<Deed> {
+        let held = self.jobs(|task| task.phase == Running && task.gate().is_some());
+        let name = self.dice.pick_of(&held)?;
+        Some(Deed::Open(name, self.dice.pick(&[0, 0, 0, 3, 75])))
+    }
+
+    fn kill(&mut self) -> Option<Deed> {
+        let open = self.jobs(|task| task.is_open());
+        self.dice.pick_of(&open).map(Deed::Kill)
+    }
+
+    /// An agent looks at what there is to do.
+    fn read(&mut self) -> Option<Call> {
+        let (agent, all) = (self.agent(), self.names(|_| true));
+        let show = self.dice.pick_of(&all).map_or("hf-task list".to_owned(), |name| format!("hf-task show {name}"));
+        let line = self.dice.pick(&["hf-status", "hf-status", "hf-task list", "hf-task list --mine", &show]).to_owned();
+        let call = Call::new(line).with("HF_AGENT", agent);
+        let sessions = self.world.sessions.iter().filter(|(_, session)| session.agent == agent);
+        let session = sessions.map(|(name, _)| name.clone()).next_back();
+        match session.filter(|_| self.dice.one_in(2)) {
+            Some(session) => {
+                let line = self.dice.pick(&["hf-session next", "hf-session task", call.line.as_str()]).to_owned();
+                Some(Call { line, ..call.with("HF_SESSION", &session) })
+            }
+            None => Some(call),
+        }
+    }
+
+    fn archive(&mut self) -> Option<Call> {
+        let (over, all) = (self.names(|task| !task.is_open()), self.names(|_| true));
+        let name = if self.dice.one_in(6) { self.dice.pick_of(&all) } else { self.dice.pick_of(&over) }?;
+        Some(self.somebody(format!("hf-task archive {name}")))
+    }
+
+    fn assign(&mut self) -> Option<Call> {
+        let (ready, all) = (self.names(|task| task.phase == Ready), self.names(|task| task.is_open()));
+        let name = if self.dice.one_in(3) { self.dice.pick_of(&all) } else { self.dice.pick_of(&ready) }?;
+        Some(Call::new(format!("hf-task assign {name} {}", self.agent())))
+    }
+
+    fn artifact(&mut self) -> Option<Call> {
+        let fresh = self.world.artifacts.iter().filter(|(_, artifact)| artifact.phase == Materialized);
+        let fresh: Vec<String> = fresh.map(|(name, _)| name.clone()).collect();
+        let all: Vec<String> = self.world.artifacts.keys().cloned().collect();
+        let name = if self.dice.one_in(8) { self.dice.pick_of(&all) } else { self.dice.pick_of(&fresh) };
+        let reason = self.reason();
+        match (name, self.dice.below(6)) {
+            (Some(name), 0) => Some(self.somebody(format!("hf-artifact validate {name}"))),
+            (Some(name), 1..=4) => Some(self.somebody(format!("hf-artifact invalidate {name} --reason {reason}"))),
+            _ => {
+                let done = self.names(|task| matches!(task.phase, Running | Succeeded) && !task.job);
+                let task = self.dice.pick_of(&done)?;
+                let file = self.dice.pick(&["ok", "fail", "soft", "crash"]);
+                Some(self.somebody(format!("hf-artifact put {file} --for {task}")))
+            }
+        }
+    }
+
     fn abort(&mut self) -> Option<Call> {
         let all: Vec<String> = self.world.tasks.keys().cloned().collect();
         let (name, reason) = (self.dice.pick_of(&all)?, self.reason());
@@ -282,12 +455,13 @@ impl Deeds<'_> {
     fn deep_work(&mut self) -> Option<Call> {
         let agent = self.agent();
         let minutes = self.dice.pick(&[1, 5, 20, 60]);
-        let line = match self.dice.below(4) {
+        let line = match self.dice.below(5) {
+            4 => format!("hf-deepwork extend {minutes}"),
             0 => "hf-deepwork complete".to_owned(),
             1 => "hf-deepwork start --flexible Deep".to_owned(),
             _ => format!("hf-deepwork start --strict {minutes} Deep"),
         };
-        if line.ends_with("complete") {
+        if line.contains("complete") || line.contains("extend") {
             self.world.deep_work(agent).filter(|work| !work.strict || self.now <= work.until)?;
         }
         Some(self.by(agent, line))

@@ -4,15 +4,15 @@ use crate::call::Call;
 use crate::clock::time;
 use crate::life::Wrong;
 use crate::log::Event;
-use crate::model::World;
+use crate::model::{Phase, World};
 use crate::place::Reply;
 use crate::say;
 use crate::say::reply::Expected;
-use crate::say::status::Outside;
+use crate::say::status::{Asker, Outside};
 
 /// Events about lines of activity and machines, which no answer here depends on.
 fn is_ignored(kind: &str) -> bool {
-    ["Branch", "Thread", "Note", "Message", "Settings", "Project Opened"].iter().any(|prefix| kind.starts_with(prefix))
+    ["Branch", "Thread", "Note", "Message", "Settings"].iter().any(|prefix| kind.starts_with(prefix))
 }
 
 /// Judges the events that a command recorded, batch by batch, and applies them.
@@ -50,6 +50,29 @@ pub fn events(world: &mut World, fresh: &[Event], now: i64) -> Result<(), Wrong>
     Ok(())
 }
 
+/// How many events came before what supervisors recorded by themselves: the beginning and the end of a job's run.
+pub fn own(world: &World, fresh: &[Event]) -> usize {
+    let mut from = 0;
+    while let Some(first) = fresh.get(from) {
+        let batch = &fresh[from..fresh.len().min(from + first.batch.1 as usize)];
+        let fires = batch.iter().any(|event| event.kind == "TaskProposed");
+        let of_job = |event: &Event| match event.kind.as_str() {
+            "RunStarted" => event.text("task_id").map(|id| world.name(&format!("task:{id}"))),
+            "RunFinished" | "RunCrashed" => world.runs.get(&world.name(&event.subject)).map(|run| run.task.clone()),
+            _ => None,
+        };
+        let by_supervisor = |event: &Event| {
+            !event.actor.starts_with("core:")
+                && of_job(event).is_some_and(|name| world.tasks.get(&name).is_none_or(|task| task.job))
+        };
+        if !fires && batch.iter().any(by_supervisor) {
+            break;
+        }
+        from += batch.len();
+    }
+    from
+}
+
 fn kind_of(line: &str) -> String {
     line.split(' ').next().unwrap_or_default().to_owned()
 }
@@ -68,6 +91,9 @@ fn without(all: &[String], some: &[String]) -> Vec<String> {
 
 /// A time-out may be recorded only when it is due, with the time at which it was.
 fn timely(world: &World, event: &Event, now: i64) -> Result<(), Wrong> {
+    if event.kind == "ClockStepped" {
+        return Err(Wrong::new("ClockStepped", "no clock was set; a supervisor lives at another time"));
+    }
     if !matches!(event.kind.as_str(), "ClaimExpired" | "RunTimedOut" | "SessionExpired" | "ApprovalTimedOut") {
         return Ok(());
     }
@@ -117,6 +143,23 @@ pub fn settled(world: &World, call: &Call, now: i64) -> Result<(), Wrong> {
     }
 }
 
+/// The verdict of hf-watchdog: no, if an agent breaks a rule; yes, if nothing was late, lost or broken.
+pub fn verdict(before: &World, now: i64, call: &Call, reply: &Reply) -> Result<(), Wrong> {
+    let active = before.agents.iter().filter(|(_, agent)| agent.phase == Phase::Active);
+    let broken = active.filter(|(name, _)| !before.anomalies(name, now).is_empty()).count();
+    let unsettled = before.late(now).len() + before.lost.len();
+    let is_true = match reply.exit {
+        0 => broken == 0,
+        _ => broken + unsettled > 0,
+    };
+    if is_true {
+        return Ok(());
+    }
+    let text =
+        format!("{}\n{broken} agents break a rule, {unsettled} things are late or lost\n{}", call.shown(), reply.text);
+    Err(Wrong::new(format!("verdict {} of hf-watchdog", reply.get("STATUS")), text))
+}
+
 /// Compares EXIT, STATUS and NEXT.
 pub fn reply(call: &Call, reply: &Reply, expected: &Expected) -> Result<(), Wrong> {
     let said = Said { exit: reply.exit, status: reply.get("STATUS"), next: reply.get("NEXT") };
@@ -140,15 +183,43 @@ pub fn reply(call: &Call, reply: &Reply, expected: &Expected) -> Result<(), Wron
     Err(Wrong::new(sort, format!("{}\nexpected {expected:?}\nbut the reply is\n{}", call.shown(), reply.text)))
 }
 
+/// Compares every line of a block of hf-poll; of SUM only how it must begin.
+pub fn poll(recorded: &World, now: i64, call: &Call, reply: &Reply) -> Result<(), Wrong> {
+    let world = &recorded.applied(now);
+    let Some(block) = say::poll::block(world, &call.words()) else { return Ok(()) };
+    let is_sum = |line: &&str| line.starts_with("SUM:");
+    let lines: Vec<&str> = reply.text.lines().map(|line| if is_sum(&line) { "SUM:" } else { line }).collect();
+    let expected: Vec<&str> = block.lines.iter().map(String::as_str).collect();
+    same(&call.line.replacen("hf-", "", 1), &expected, &lines, 0)?;
+    if !reply.get("SUM").starts_with(&block.sum) || reply.get("SUM").is_empty() {
+        let text = format!("{}\nSUM must begin with '{}'\n{}", call.shown(), block.sum, reply.text);
+        return Err(Wrong::new("poll SUM", text));
+    }
+    Ok(())
+}
+
 struct Said<'a> {
     exit: i32,
     status: &'a str,
     next: &'a str,
 }
 
+/// Compares every line of hf-status in the shell of whoever calls.
+pub fn status_for(world: &World, now: i64, outside: &Outside, call: &Call, reply: &Reply) -> Result<(), Wrong> {
+    let asker = if call.variables.is_empty() { Asker::Operator } else { Asker::Agent };
+    let mut expected = say::status::status(world, now, outside, asker);
+    if let Some(next) = say::reply::told_to(world, now, call) {
+        expected.lines[2] = format!("NEXT:{next}");
+    }
+    compare(&expected, now, reply)
+}
+
 /// Compares every line of hf-status.
 pub fn status(world: &World, now: i64, outside: &Outside, reply: &Reply) -> Result<(), Wrong> {
-    let expected = say::status::status(world, now, outside, true);
+    compare(&say::status::status(world, now, outside, Asker::Operator), now, reply)
+}
+
+fn compare(expected: &say::status::Status, now: i64, reply: &Reply) -> Result<(), Wrong> {
     let (mut tasks, mut lines): (Vec<&str>, Vec<&str>) =
         reply.text.lines().partition(|line| line.starts_with("TASKS:"));
     let mut expected_tasks: Vec<&str> = expected.tasks.iter().map(String::as_str).collect();

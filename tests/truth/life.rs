@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::call::Call;
 use crate::clock::{second, time};
+use crate::jobs::{Jobs, until};
 use crate::judge;
 use crate::log::{Event, LogReader};
-use crate::model::{Settings, World};
+use crate::model::{Phase, Settings, Task, World};
 use crate::place::{Commands, Place, Reply};
 use crate::say::reply::expected;
 use crate::say::status::Outside;
@@ -27,6 +28,10 @@ pub struct Step {
 pub enum Deed {
     Call(Call),
     Configure(Box<Settings>),
+    /// The command of a job is let through its gate, and ends with a code.
+    Open(String, u8),
+    /// The supervisor of a job is killed.
+    Kill(String),
 }
 
 /// A difference between what was said and what is true.
@@ -44,6 +49,8 @@ impl Wrong {
 }
 
 pub struct Life<'a> {
+    /// Dropped before the directory that its processes run in.
+    jobs: Jobs,
     place: Place<'a>,
     log: LogReader,
     pub world: World,
@@ -56,6 +63,8 @@ pub struct Life<'a> {
     explained: BTreeMap<String, Vec<String>>,
     /// How many lines were compared.
     pub compared: usize,
+    /// How many events of each kind were judged.
+    pub kinds: BTreeMap<String, usize>,
 }
 
 impl<'a> Life<'a> {
@@ -66,6 +75,7 @@ impl<'a> Life<'a> {
         assert_eq!(made.exit, 0, "{made:?}");
         let log = place.log();
         let mut life = Life {
+            jobs: Jobs::new(place.dir()),
             place,
             log,
             world: World::default(),
@@ -75,6 +85,7 @@ impl<'a> Life<'a> {
             advice: None,
             explained: BTreeMap::new(),
             compared: 0,
+            kinds: BTreeMap::new(),
         };
         life.take_fresh();
         life.configure(settings);
@@ -103,42 +114,202 @@ impl<'a> Life<'a> {
         self.now += step.wait;
         self.steps.push(step.clone());
         let advice = self.advice.take();
+        if step.wait > 0 {
+            self.renew_supervisors()?;
+        }
         match &step.deed {
             Deed::Configure(settings) => self.configure(settings),
-            Deed::Call(call) => self.call(call, step.obeys && advice.as_ref() == Some(call))?,
+            Deed::Call(call) => {
+                self.lose_stale(call)?;
+                self.call(call, step.obeys && advice.as_ref() == Some(call))?
+            }
+            Deed::Open(name, code) => self.open(name, *code)?,
+            Deed::Kill(name) => self.kill(name)?,
         }
+        self.rest()?;
         self.look(false)
+    }
+
+    /// Jobs that have not begun get supervisors that live now.
+    fn renew_supervisors(&mut self) -> Result<(), Wrong> {
+        let has_begun = |phase| phase == Phase::Running;
+        let waiting = self.world.jobs().filter(|(_, task, _)| task.is_open() && !has_begun(task.phase));
+        for subject in waiting.map(|(_, _, subject)| subject.clone()).collect::<Vec<_>>() {
+            if self.jobs.is_supervised(&subject) {
+                self.jobs.renew_supervisor(&self.place, self.now, &subject)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Before a call that may end a running job, supervisors die that live at another time than now: what they
+    /// recorded would be in the past.
+    fn lose_stale(&mut self, call: &Call) -> Result<(), Wrong> {
+        const ENDING: [&str; 7] = [
+            "hf-stop",
+            "hf-pause --archive",
+            "hf-job cancel",
+            "hf-task abort",
+            "hf-require",
+            "hf-decide",
+            "hf-artifact",
+        ];
+        if !ENDING.iter().any(|start| call.line.starts_with(start)) {
+            return Ok(());
+        }
+        let stale = |task: &Task| {
+            let began = task.run.as_ref().map(|run| self.world.runs[run].began);
+            task.phase == Phase::Running && began != Some(self.now)
+        };
+        for (_, _, subject) in self.world.jobs().filter(|(_, task, _)| stale(task)) {
+            if self.jobs.is_supervised(subject) {
+                self.jobs.kill_supervisor(subject)?;
+            }
+        }
+        self.probe();
+        Ok(())
+    }
+
+    /// Lets the command of a job end. A supervisor lives at the time at which it was started: if that is over, it is
+    /// killed before it can record the end, which is then left to the next command.
+    fn open(&mut self, name: &str, code: u8) -> Result<(), Wrong> {
+        let Some(task) = self.world.tasks.get(name).filter(|task| task.phase == Phase::Running) else { return Ok(()) };
+        let (Some(gate), Some(run)) = (task.gate(), task.run.as_ref()) else { return Ok(()) };
+        let (subject, run) = (&self.world.subjects[name], run.clone());
+        if !self.jobs.is_supervised(subject) {
+            return Ok(());
+        }
+        if self.world.runs[&run].began != self.now {
+            return self.jobs.end_unrecorded(subject, &self.world.subjects[&run], gate, code);
+        }
+        self.jobs.open(gate, code);
+        until("the end of a job is recorded", || {
+            self.hear()?;
+            Ok(self.world.runs[&run].phase != Phase::Running)
+        })
+    }
+
+    fn kill(&mut self, name: &str) -> Result<(), Wrong> {
+        match self.world.tasks.get(name) {
+            Some(task) if task.job => self.jobs.kill_supervisor(&self.world.subjects[name]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges what supervisors recorded since. Returns whether there was anything.
+    fn hear(&mut self) -> Result<bool, Wrong> {
+        let fresh = self.log.fresh();
+        self.judge(&fresh)?;
+        Ok(!fresh.is_empty())
+    }
+
+    fn judge(&mut self, events: &[Event]) -> Result<(), Wrong> {
+        for event in events {
+            *self.kinds.entry(event.kind.clone()).or_default() += 1;
+        }
+        judge::events(&mut self.world, events, self.now)
+    }
+
+    /// Waits until no job goes on by itself, and judges what the supervisors recorded.
+    fn rest(&mut self) -> Result<(), Wrong> {
+        if self.world.jobs().next().is_none() {
+            return Ok(());
+        }
+        until("the jobs come to rest", || {
+            self.hear()?;
+            Ok(!self.is_busy())
+        })?;
+        self.probe();
+        Ok(())
+    }
+
+    /// Finds out which jobs have no supervisor, and which of them have ended.
+    fn probe(&mut self) {
+        let open = self.world.jobs().filter(|(_, task, _)| task.is_open());
+        let lost: Vec<_> = open.filter(|(_, _, subject)| !self.jobs.is_supervised(subject)).collect();
+        let code = |task: &Task, subject: &str| {
+            let run = task.run.as_ref().filter(|_| task.phase == Phase::Running)?;
+            self.jobs.exit_record(subject, &self.world.subjects[run])
+        };
+        let ended = lost.iter().filter_map(|(name, task, subject)| Some(((*name).clone(), code(task, subject)?)));
+        let (lost, ended) = (lost.iter().map(|(name, ..)| (*name).clone()).collect(), ended.collect());
+        (self.world.lost, self.world.ended) = (lost, ended);
+    }
+
+    /// Whether a supervisor has something to do.
+    fn is_busy(&mut self) -> bool {
+        let (world, jobs) = (&self.world, &mut self.jobs);
+        world.jobs().any(|(name, task, subject)| {
+            let goes_on = world.goes_on(&task.project);
+            jobs.is_supervised(subject)
+                && match task.phase {
+                    Phase::Proposed => false,
+                    Phase::Ready => goes_on && world.in_progress() < world.settings.concurrent,
+                    Phase::Assigned | Phase::Retrying | Phase::Failed => goes_on,
+                    Phase::Running => task.gate().is_none_or(|gate| jobs.arrived(gate) < world.runs_of(name)),
+                    _ => true,
+                }
+        })
     }
 
     fn call(&mut self, call: &Call, obeys: bool) -> Result<(), Wrong> {
         let before = self.world.clone();
-        let reply = self.run(call);
+        self.jobs.prepare(&call.line);
+        let reply = match self.waits(call) {
+            true => self.place.interrupt(self.now, &call.variables, &call.line),
+            false => self.run(call),
+        };
         if obeys && reply.exit != 0 && !matches!(reply.get("STATUS"), "NO_TASK" | "ATTENTION") {
             let words = call.words();
             let sort = format!("NEXT {} {} does not work: {}", words.program, words.verb(), reply.get("STATUS"));
             return Err(Wrong::new(sort, format!("{}\n{}", call.shown(), reply.text)));
         }
-        if !matches!(reply.exit, 0 | 1 | 2 | 3 | 6) {
+        if !matches!(reply.exit, 0 | 1 | 2 | 3 | 6) || reply.errors.contains("panicked") {
             return Err(Wrong::new(format!("exit {}", reply.exit), format!("{reply:?}")));
         }
         let fresh = self.log.fresh();
-        judge::events(&mut self.world, &fresh, self.now)?;
+        // What a supervisor recorded since is not part of the reply.
+        let starts_jobs = call.line.starts_with("hf-poll") || call.line == "hf-watchdog";
+        let own = if starts_jobs { fresh.len() } else { judge::own(&self.world, &fresh) };
+        self.judge(&fresh[..own])?;
         if call.line == "hf-watchdog" {
             self.outside.tick = Some(self.now);
+            judge::verdict(&before, self.now, call, &reply)?;
         }
         judge::settled(&self.world, call, self.now)?;
-        if let Some(expected) = expected(&before, &self.world, self.now, call) {
+        let known = self.world.clone();
+        self.judge(&fresh[own..])?;
+        if let Some(expected) = expected(&before, &known, self.now, call) {
             judge::reply(call, &reply, &expected)?;
             self.compared += 3;
+        }
+        if call.line == "hf-status" {
+            judge::status_for(&known, self.now, &self.outside, call, &reply)?;
+            self.compared += reply.text.lines().count();
+        }
+        if call.line.starts_with("hf-poll ") {
+            judge::poll(&known, self.now, call, &reply)?;
+            self.compared += reply.text.lines().count();
         }
         self.advice =
             reply.get("NEXT").strip_prefix("ACTION ").map(|line| Call { line: line.to_owned(), ..call.clone() });
         Ok(())
     }
 
+    /// Whether a call waits for a job that does not end by itself.
+    fn waits(&self, call: &Call) -> bool {
+        let name = call.line.strip_prefix("hf-poll ").and_then(|rest| rest.split(' ').next());
+        let task = name.and_then(|name| self.world.tasks.get(name));
+        task.is_some_and(|task| task.job && task.is_open()) && name.is_none_or(|name| !self.world.lost.contains(name))
+    }
+
     /// Compares hf-status, and the explanation of every task: those that changed, or all.
     pub fn look(&mut self, all: bool) -> Result<(), Wrong> {
-        let reply = self.run(&Call::new("hf-status"));
+        let mut reply = self.run(&Call::new("hf-status"));
+        // A waiting supervisor may just have recorded that the settings changed.
+        while self.hear()? {
+            reply = self.run(&Call::new("hf-status"));
+        }
         self.compared += reply.text.lines().count();
         judge::status(&self.world, self.now, &self.outside, &reply)?;
         for name in self.world.tasks.keys().cloned().collect::<Vec<_>>() {
@@ -160,8 +331,13 @@ pub fn yaml(settings: &Settings) -> String {
     let policy = if settings.reject_late { "reject" } else { "escalate" };
     format!(
         "hive:\n  name: {}\ngovernance:\n  lease_seconds: {}\n  max_retries: {}\n  max_concurrent_tasks: {}\n  \
-         approval_timeout_hours: {}\n  approval_timeout_policy: {policy}\n",
-        settings.name, settings.lease, settings.retries, settings.concurrent, settings.approval_hours
+         max_oscillations: {}\n  approval_timeout_hours: {}\n  approval_timeout_policy: {policy}\n",
+        settings.name,
+        settings.lease,
+        settings.retries,
+        settings.concurrent,
+        settings.oscillations,
+        settings.approval_hours
     )
 }
 
@@ -179,6 +355,10 @@ pub fn script(settings: &Settings, steps: &[Step]) -> String {
         lines.push(match &step.deed {
             Deed::Call(call) => call.shown(),
             Deed::Configure(settings) => configure(settings),
+            Deed::Open(name, code) => {
+                format!("echo {code} >GATE.go # of {name}; if the time has moved, its supervisor dies unrecorded")
+            }
+            Deed::Kill(name) => format!("kill -9 SUPERVISOR # of {name}"),
         });
     }
     lines.join("\n")

@@ -70,7 +70,12 @@ impl LogReader {
         };
         let files = sorted(&self.events).into_iter().flat_map(|month| sorted(&month));
         let text: String = files.map(|file| fs::read_to_string(file).expect("text")).collect();
-        let fresh: Vec<Event> = text.lines().skip(self.taken).map(Event::read).collect();
+        // A supervisor may be writing: only whole lines and whole batches count.
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let mut fresh: Vec<Event> = whole.skip(self.taken).map(Event::read).collect();
+        if let Some((no, _)) = fresh.last().map(|event| event.batch).filter(|(no, of)| no < of) {
+            fresh.truncate(fresh.len().saturating_sub(no as usize));
+        }
         self.taken += fresh.len();
         fresh
     }

@@ -2,12 +2,12 @@
 //! the log is compared with a computation from the log alone.
 //!
 //! Promise: nothing of the toolkit is used here but its commands, so a mistake in it cannot be repeated in the judge.
-#![allow(dead_code, reason = "the model knows more than the lives ask of it so far")]
 
 mod call;
 mod clock;
 mod deeds;
 mod dice;
+mod jobs;
 mod judge;
 mod life;
 mod log;
@@ -65,6 +65,13 @@ fn binary() -> PathBuf {
     std::env::var_os("HF_TRUTH_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_hf")), PathBuf::from)
 }
 
+/// A life that was judged to its end.
+struct Lived {
+    steps: usize,
+    lines: usize,
+    kinds: BTreeMap<String, usize>,
+}
+
 /// A life that contradicts itself.
 struct Failure {
     seed: u64,
@@ -72,18 +79,18 @@ struct Failure {
     script: String,
 }
 
-/// Lives one life. Returns how many lines were compared.
-fn live(commands: &Commands, seed: u64, shorten: bool) -> Result<(usize, usize), Failure> {
+/// Lives one life.
+fn live(commands: &Commands, seed: u64, shorten: bool) -> Result<Lived, Failure> {
     let mut dice = Dice::new(seed);
     let settings = deeds::settings(&mut dice);
     let mut life = Life::new(commands, &settings);
-    let steps = STEPS / 2 + dice.below(STEPS);
+    let (steps, diligent) = (STEPS / 2 + dice.below(STEPS), dice.one_in(2));
     let lived = (0..steps).try_for_each(|_| {
-        let step = deeds::next(&mut dice, &life);
+        let step = deeds::next(&mut dice, &life, diligent);
         life.perform(step)
     });
     match lived.and_then(|()| life.look(true)) {
-        Ok(()) => Ok((life.steps.len(), life.compared)),
+        Ok(()) => Ok(Lived { steps: life.steps.len(), lines: life.compared, kinds: life.kinds }),
         Err(wrong) => {
             let (wrong, steps) = match shorten {
                 true => shrink::shrink(commands, &settings, life.steps, wrong),
@@ -106,6 +113,7 @@ fn main() -> ExitCode {
     let commands = Commands::new(&binary());
     let (next, steps, lines) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let failures: Mutex<Vec<Failure>> = Mutex::new(Vec::new());
+    let kinds: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..wanted.jobs {
             scope.spawn(|| {
@@ -116,9 +124,11 @@ fn main() -> ExitCode {
                         break;
                     }
                     match live(&commands, wanted.seed + n, !wanted.all) {
-                        Ok((lived, compared)) => {
-                            steps.fetch_add(lived, Ordering::Relaxed);
-                            lines.fetch_add(compared, Ordering::Relaxed);
+                        Ok(lived) => {
+                            steps.fetch_add(lived.steps, Ordering::Relaxed);
+                            lines.fetch_add(lived.lines, Ordering::Relaxed);
+                            let mut kinds = kinds.lock().expect("no panic");
+                            lived.kinds.into_iter().for_each(|(kind, n)| *kinds.entry(kind).or_default() += n);
                         }
                         Err(failure) => failures.lock().expect("no panic").push(failure),
                     }
@@ -130,6 +140,8 @@ fn main() -> ExitCode {
     let lived = next.load(Ordering::Relaxed).min(wanted.lives);
     let (steps, lines) = (steps.load(Ordering::Relaxed), lines.load(Ordering::Relaxed));
     if wanted.all {
+        let kinds = kinds.into_inner().expect("no panic");
+        println!("{}", kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect::<Vec<_>>().join(", "));
         summarize(&failures);
     } else if let Some(failure) = failures.iter().min_by_key(|failure| failure.seed) {
         println!("seed {}: {}\n{}\n\n{}", failure.seed, failure.wrong.sort, failure.wrong.text, failure.script);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, request_about, subject};
+use super::{beat_for_held, current_id, dir_of, lost_claims, me, one_line, open_work, request_about, subject};
 use crate::base::{EntityId, Error, HeartbeatId, Result, limits};
 use crate::event::Kind;
 use crate::op::Context;
@@ -34,6 +34,8 @@ pub struct ActivityOutcome {
     pub completed: Option<String>,
     /// Whether the next log must be an introspection.
     pub introspection_due: bool,
+    /// The claims that the agent has lost since it was last heard.
+    pub lost: Vec<Error>,
     pub warnings: Vec<String>,
 }
 
@@ -55,7 +57,7 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
     let dir = dir_of(ctx, &vault, &config, &name)?;
     let (id, id_warning) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
-    let work = open_work(&tx, &agent);
+    let (work, lost) = (open_work(&tx, &agent), lost_claims(&tx, &agent));
     let payload = json!({"heartbeat_id": id.as_str(), "kind": request.kind, "title": title, "emergency": emergency});
     let asked = tx.ask(request_about(ctx, Kind::ActivityLogged, &agent, payload))?;
     if let Some(work) = &work {
@@ -82,6 +84,7 @@ pub fn activity(ctx: &Context, request: ActivityRequest) -> Result<ActivityOutco
         heartbeat_id: id,
         file,
         completed: work.map(|work| work.name()),
+        lost,
         introspection_due: matches!(duty.as_deref(), Some("due" | "deferred" | "broken")),
         warnings,
     })

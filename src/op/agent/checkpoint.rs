@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use super::{beat_for_held, current_id, dir_of, me, one_line, open_work, request_about, seconds_between, subject};
-use crate::base::{HeartbeatId, Result, limits, text};
+use super::{
+    beat_for_held, current_id, dir_of, lost_claims, me, one_line, open_work, request_about, seconds_between, subject,
+};
+use crate::base::{Error, HeartbeatId, Result, limits, text};
 use crate::event::Kind;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
@@ -29,6 +31,8 @@ pub struct CheckpointOutcome {
     pub elapsed_seconds: Option<u64>,
     /// The text of the previous checkpoint.
     pub previous: Option<String>,
+    /// The claims that the agent has lost since it was last heard.
+    pub lost: Vec<Error>,
     /// Whether deep work should be declared.
     pub suggest_deepwork: bool,
     pub warnings: Vec<String>,
@@ -46,6 +50,7 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
     let (id, id_warning) = current_id(ctx, &config, &dir)?;
     let agent = subject(&name);
     let before = tx.state().entity(&agent).map(|agent| agent.into_owned());
+    let lost = lost_claims(&tx, &agent);
     let asked = tx.ask(request_about(
         ctx,
         Kind::CheckpointRecorded,
@@ -71,6 +76,7 @@ pub fn checkpoint(ctx: &Context, request: CheckpointRequest) -> Result<Checkpoin
         heartbeat_id: id,
         elapsed_seconds: since.map(|then| seconds_between(now, then)),
         previous: before.as_ref().and_then(|agent| agent.as_agent().last_checkpoint().map(str::to_owned)),
+        lost,
         suggest_deepwork: no_deep_work && since_activity > config.count(Setting::SuggestDeepworkSeconds),
         warnings,
     })

@@ -12,11 +12,12 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::base::{EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp};
+use crate::base::{Actor, EntityId, EntityType, Error, HeartbeatId, Result, Subject, Timestamp};
 use crate::event::Kind;
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::policy::liveness::Thresholds;
+use crate::policy::rules;
 use crate::policy::settings::{Setting, Settings};
 use crate::state::Entity;
 use crate::vault::{AgentDir, Vault};
@@ -85,7 +86,10 @@ fn current_id(ctx: &Context, config: &Settings, dir: &AgentDir) -> Result<(Heart
                 Some(format!("'{shown}' is not a heartbeat id; using a new one until hf-watchdog writes the next")),
             )
         }
-        None => (fresh(), Some("hf-watchdog has not run yet; using a new heartbeat id until it does".to_owned())),
+        None => (
+            fresh(),
+            Some("this agent has no heartbeat id yet; using a new one until hf-watchdog writes it".to_owned()),
+        ),
     })
 }
 
@@ -101,6 +105,20 @@ pub(super) fn thresholds(config: &Settings) -> Thresholds {
         deepwork_checkpoint: config.count(Setting::DeepworkCheckpointSeconds),
         clock_skew: config.count(Setting::ClockSkewSeconds),
     }
+}
+
+/// The claims that an agent lost because it fell silent, and has not been told of: what became of each task.
+fn lost_claims(tx: &Transaction<'_>, agent: &Subject) -> Vec<Error> {
+    let known = tx.state().entity(agent);
+    let ids = known.iter().flat_map(|agent| agent.as_agent().lost_tasks()).filter_map(|id| EntityId::parse(id).ok());
+    let tasks = ids.filter_map(|id| tx.state().entity(&Subject::new(EntityType::Task, id)));
+    tasks.filter_map(|task| rules::lost_claim(tx.state(), &task, &agent.to_string())).collect()
+}
+
+/// The claim that an agent lost last, if it has not been told of it.
+pub(super) fn last_lost_claim(tx: &Transaction<'_>, actor: &Actor) -> Option<Error> {
+    let agent = Subject::new(EntityType::Agent, actor.agent()?);
+    lost_claims(tx, &agent).pop()
 }
 
 /// Records a heartbeat for every task that the agent holds; its sign of life counts for them.

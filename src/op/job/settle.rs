@@ -84,6 +84,13 @@ pub(in crate::op) fn unattended(vault: &Vault, task: &Entity) -> Result<Option<&
     Ok(liveness.as_ref().and_then(what_is_wrong))
 }
 
+/// The mark of a job that nobody supervises in a list of tasks: its subject, and what is wrong. None for anything else.
+pub(in crate::op) fn mark(vault: &Vault, task: &Entity) -> Option<(String, String)> {
+    let is_task = task.subject.entity == EntityType::Task;
+    let what = is_task.then(|| unattended(vault, task)).and_then(Result::ok).flatten()?;
+    Some((task.subject.to_string(), what.to_owned()))
+}
+
 /// Settles a job that has no supervisor. A dry run only tells what would become of it.
 pub(in crate::op) fn settle(ctx: &Context, vault: &Vault, task: &Entity, mode: Mode) -> Result<SettledJob> {
     let as_found = |liveness| Ok(SettledJob { liveness, ..SettledJob::default() });

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::transaction::{Added, Transaction};
-use crate::base::{EntityType, Result, Subject, Ulid, limits};
+use crate::base::{Actor, EntityType, Result, Subject, Ulid, limits};
 use crate::event::{Event, Kind, check_key};
 use crate::machine;
 use crate::policy::{self, Request};
@@ -15,6 +15,8 @@ use crate::state::{Entity, State};
 
 #[derive(Debug)]
 pub struct Recorded {
+    /// Who made the request.
+    pub caller: Actor,
     /// The requested event; of a batch, the last one.
     pub asked: Event,
     /// The entity it is about, after the event.
@@ -115,12 +117,14 @@ impl Transaction<'_> {
         let is_work_blocked = is_work_blocked(self.state(), entity.as_ref());
         let leads_to = entity.as_ref().and_then(|entity| leads_to(self.state(), entity));
         self.about = entity.as_ref().and_then(policy::project::project_of);
+        let caller = self.caller.clone();
         let done = self.commit(first)?;
         let mut ids: Vec<Ulid> = asked.iter().map(|asked| asked.id).collect();
         let named: HashSet<Ulid> = ids.iter().copied().collect();
         ids.extend(done.events.iter().map(|event| event.id).filter(|id| !named.contains(id)));
         let tags: HashMap<Ulid, String> = done.events.iter().map(|event| (event.id, event.hash.tag())).collect();
         Ok(Recorded {
+            caller,
             entity: entity.map(|entity| with_tag(entity, &tags)),
             leads_to,
             followed: followed.into_iter().map(|entity| with_tag(entity, &tags)).collect(),

@@ -80,6 +80,7 @@ fn find(tx: &Transaction<'_>, requests: &[&Request], line_number: LineNumber<'_>
     let last = &asked[asked.len() - 1];
     let entity = Subject::parse(&last.subject).ok().and_then(|s| state.entity(&s).map(Cow::into_owned));
     Ok(Some(Recorded {
+        caller: tx.caller.clone(),
         leads_to: entity.as_ref().and_then(|entity| recorded::leads_to(state, entity)),
         followed: Vec::new(),
         ids: asked.iter().chain(&others).map(|e| e.id).collect(),

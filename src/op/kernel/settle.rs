@@ -135,10 +135,11 @@ impl Transaction<'_> {
     /// Settles the caller's session.
     pub(super) fn settle_session(&mut self, ctx: &Context) -> Result<()> {
         let session = ctx.session.as_ref().and_then(|name| self.state().find(name, EntityType::Session).ok());
-        match session {
-            Some(session) => self.settle(&[session]),
-            None => Ok(()),
+        let Some(session) = session else { return Ok(()) };
+        if !self.writes() {
+            self.session_due = self.state().entity(&session).and_then(|session| self.moment().due_of(&session));
         }
+        self.settle(&[session])
     }
 
     /// Settles what a request is about.
@@ -190,11 +191,16 @@ impl Transaction<'_> {
     pub fn settle_all(&mut self) -> Result<(Vec<Due>, BTreeMap<Subject, usize>)> {
         let mut found = self.moment().due(Timer::ALL, None, usize::MAX);
         found.retain(|due| due.code.is_anomaly());
+        // Settled already, to know whether the caller has a session.
+        found.extend(self.session_due.take());
+        found.sort_by_key(|due| due.at);
         let mut changed = BTreeMap::new();
         for (position, due) in found.iter().enumerate() {
             self.add_due(due)?;
             let subjects = self.batch().events().iter().filter_map(|event| Subject::parse(&event.subject).ok());
-            changed.extend(subjects.map(|subject| (subject, position)));
+            for subject in subjects {
+                changed.entry(subject).or_insert(position);
+            }
             self.write_now()?;
         }
         Ok((found, changed))

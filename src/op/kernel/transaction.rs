@@ -13,12 +13,12 @@ use super::context::{Context, Host, SeenStanding};
 use super::membership::membership;
 use super::recorded::is_stopped;
 use crate::base::actor::ActorKind;
-use crate::base::{Clocks, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
+use crate::base::{Actor, Clocks, Error, ErrorKind, Now, Reason, Result, Subject, Ulid, limits};
 use crate::chain::Head;
 use crate::event::kind::Claim;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
 use crate::policy::code::Code;
-use crate::policy::due::{MachineFacts, Moment};
+use crate::policy::due::{Due, MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
@@ -63,8 +63,11 @@ pub struct Transaction<'v> {
     /// The settings in force.
     pub config: Config,
     pub warnings: Vec<String>,
-    /// The project of the call.
+    /// Who calls, and the project of the call.
+    pub(super) caller: Actor,
     project: Subject,
+    /// The end of the caller's session, if it is due and nothing is written.
+    pub(super) session_due: Option<Due>,
     /// The project of what is requested, if that is known.
     pub(super) about: Option<Subject>,
     standing: SeenStanding,
@@ -158,7 +161,9 @@ impl<'v> Transaction<'v> {
             clocks: None,
             config,
             warnings: Vec::new(),
+            caller: ctx.caller.actor.clone(),
             project: ctx.project(),
+            session_due: None,
             about: None,
             standing: ctx.standing.share(),
         };

@@ -11,7 +11,7 @@ use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, Times
 use crate::chain::Head;
 use crate::machine;
 use crate::op::kernel::{View, with_view};
-use crate::policy::Settings;
+use crate::policy::{Settings, ready};
 use crate::state::{Entity, State};
 use crate::vault::{Vault, projections};
 
@@ -128,6 +128,8 @@ pub struct ListRequest {
     pub made_for: Option<(String, EntityType)>,
     /// Only tasks that this actor holds.
     pub held_by: Option<String>,
+    /// Only tasks that can be claimed.
+    pub claimable: bool,
     /// Archived entities, in order of creation, instead of those in the projection.
     pub archived: bool,
     /// At most this many.
@@ -145,6 +147,7 @@ impl ListRequest {
             phases: Vec::new(),
             made_for: None,
             held_by: None,
+            claimable: false,
             archived: false,
             limit,
             cursor: None,
@@ -225,7 +228,8 @@ pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
     let tasks = entities().filter(|entity| entity.holder().is_some());
     let held_until = tasks.filter_map(|task| Some((task.subject.to_string(), view.moment().held_until(task)?)));
     let held_until = held_until.collect();
-    let (due, head) = (view.due_among(entities()), view.log().head());
+    let (mut due, head) = (view.due_among(entities()), view.log().head());
+    due.extend(entities().filter_map(|task| super::job::mark(&vault, task)));
     Ok(ListOutcome { entries, due, held_until, next_cursor, more, head, request, now: ctx.now.timestamp() })
 }
 
@@ -242,7 +246,8 @@ fn list_entities(state: &State, entity: EntityType, request: &ListRequest) -> Re
         Some((text, wanted)) => Some(state.find(text, *wanted)?),
         None => None,
     };
-    let wanted = |e: &Entity| request.phases.is_empty() || request.phases.contains(&e.phase);
+    let in_phase = |e: &Entity| request.phases.is_empty() || request.phases.contains(&e.phase);
+    let wanted = |e: &Entity| in_phase(e) && (!request.claimable || ready::may_start(state, e));
     let held = request.held_by.as_ref().map(|holder| state.held_by(holder));
     let among = made_for.map(|owner| state.made_for(&owner, entity)).or(held);
     if let Some(mut among) = among {

@@ -57,6 +57,8 @@ names! {
         Checkpoint = "checkpoint",
         Activity = "activity",
         Heartbeat = "heartbeat",
+        /// Anything else about a task.
+        Seen = "seen",
     }
 }
 
@@ -115,7 +117,9 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
 
 fn agent_view(state: &State, signs: &SignsOfLife, anomalies: Vec<String>) -> AgentView {
     let held = state.held_by(&signs.agent.to_string());
+    // Of two at the same time, the last one counts.
     let shown = [
+        (signs.last_seen, Sign::Seen),
         (Some(signs.started_at), Sign::Started),
         (signs.last_checkpoint, Sign::Checkpoint),
         (signs.last_activity, Sign::Activity),

@@ -1,5 +1,7 @@
 //! Everything that needs somebody, most urgent first, each with the command that deals with it.
 
+use std::collections::BTreeSet;
+
 use super::super::Context;
 use super::super::watchdog::WatchdogOutcome;
 use serde_json::Value;
@@ -9,8 +11,10 @@ use crate::job::JobLiveness;
 use crate::machine::Phase;
 use crate::op::job::what_is_wrong;
 use crate::op::kernel::View;
+use crate::policy::approval;
 use crate::policy::code::Code;
-use crate::policy::liveness::Level;
+use crate::policy::due::Due;
+use crate::policy::liveness::{Finding, Level};
 use crate::policy::settings::Setting;
 use crate::policy::standing::Standing;
 use crate::policy::{project, rules};
@@ -170,6 +174,10 @@ impl Finder<'_> {
         let recorded = self.view.recorded();
         for phase in [Phase::Requested, Phase::Escalated] {
             for decision in recorded.in_phase(EntityType::Decision, phase, PROBLEMS_MAX) {
+                // Where nobody answered in time and that is an answer, there is nothing left to decide.
+                if !approval::OPEN.contains(&self.state.phase_of(&decision.subject)) {
+                    continue;
+                }
                 let known = decision.as_decision();
                 let due = self.view.due_of(&decision.subject).map(|due| due.at);
                 let (kind, since) = match known.timed_out_at().or(due) {
@@ -185,9 +193,11 @@ impl Finder<'_> {
     /// The rules that agents break now. What the tick found about jobs and deadlines is listed elsewhere.
     fn anomalies(&mut self, tick: &WatchdogOutcome) {
         let failing = tick.findings.iter().filter(|finding| finding.level == Level::Error);
-        for finding in
-            failing.filter(|finding| matches!(finding.subject.entity, EntityType::Agent | EntityType::System))
-        {
+        // Failing hooks are problems of their own.
+        let concerns = |finding: &Finding| {
+            matches!(finding.subject.entity, EntityType::Agent | EntityType::System) && finding.code != Code::HookFailed
+        };
+        for finding in failing.filter(|finding| concerns(finding)) {
             let since = match finding.code {
                 // An id in the future says nothing about when it began.
                 Code::ClockSkew => None,
@@ -201,10 +211,14 @@ impl Finder<'_> {
         }
     }
 
-    /// Claims, runs and sessions whose time is up.
+    /// Claims, runs and sessions whose time is up, and decisions that are rejected because of that.
     fn overdue(&mut self) {
-        let elsewhere = |code: Code| matches!(code, Code::ApprovalOverdue | Code::DeepworkExpired);
-        for due in self.view.due.iter().filter(|due| !elsewhere(due.code)) {
+        let is_elsewhere = |due: &Due| match due.code {
+            Code::ApprovalOverdue => approval::OPEN.contains(&self.state.phase_of(&due.subject)),
+            code => code == Code::DeepworkExpired,
+        };
+        let overdue: Vec<&Due> = self.view.due.iter().filter(|due| !is_elsewhere(due)).collect();
+        for due in overdue {
             let entity = self.state.entity(&due.subject);
             let task = entity.as_ref().filter(|run| run.subject.entity == EntityType::Run);
             let task = task.and_then(|run| self.state.entity(&run.as_run().task()?));
@@ -214,23 +228,19 @@ impl Finder<'_> {
         }
     }
 
-    /// Work that a stop aborted and that something waits for.
+    /// Work that a stop aborted and that something waits for: other tasks, or its requirement.
     fn stranded(&mut self) {
         for task in self.state.in_phase(EntityType::Task, Phase::Aborted, PROBLEMS_MAX) {
             if !rules::was_stopped(&task) || task.as_task().rework().is_some() {
                 continue;
             }
-            let depends = |other: &Entity| other.as_task().after().any(|id| id == task.subject.id());
-            let waiting = self.state.made_for(&task.subject, EntityType::Task).into_iter();
-            let mut waiting: Vec<String> = waiting
-                .filter(|other| other.phase == Phase::Proposed && depends(other))
-                .map(|other| other.name())
-                .collect();
+            let mut waiting = self.waiting_for(&task);
             let requirement = task.as_task().requirement().and_then(|requirement| self.state.entity(&requirement));
-            let is_waiting = |r: &Entity| r.phase == Phase::Approved && r.as_requirement().open_tasks() == 0;
-            waiting.extend(
-                requirement.filter(|requirement| is_waiting(requirement)).map(|requirement| requirement.name()),
-            );
+            // What was aborted before the approval is not part of what was approved.
+            let is_missed =
+                |requirement: &Entity| task.as_task().aborted_by_event() > requirement.as_requirement().approved_by();
+            let requirement = requirement.filter(|r| r.phase == Phase::Approved && is_missed(r));
+            waiting.extend(requirement.map(|requirement| requirement.name()));
             let what = match waiting.as_slice() {
                 [] => continue,
                 [one] => format!("a stop aborted it, and {one} waits for it"),
@@ -239,6 +249,20 @@ impl Finder<'_> {
             let remedy = Remedy::about("hf-task propose --rework-of {}", &task);
             self.add(ProblemKind::Stranded, task.as_task().aborted_at(), task.name(), what, remedy);
         }
+    }
+
+    /// The tasks that wait for a task, or for one that it repeats.
+    fn waiting_for(&self, task: &Entity) -> Vec<String> {
+        let (mut waiting, mut next) = (BTreeSet::new(), Some(task.clone()));
+        while let Some(task) = next {
+            let depends = |other: &Entity| other.as_task().after().any(|id| id == task.subject.id());
+            let made = self.state.made_for(&task.subject, EntityType::Task).into_iter();
+            let proposed = made.filter(|other| other.phase == Phase::Proposed && depends(other));
+            waiting.extend(proposed.map(|other| (other.ordinal, other.name())));
+            let repeated = task.as_task().rework_of().and_then(|repeated| self.state.entity(&repeated));
+            next = repeated.map(|repeated| repeated.into_owned());
+        }
+        waiting.into_iter().map(|(_, name)| name).collect()
     }
 
     fn hooks(&mut self) {

@@ -107,6 +107,7 @@ impl Chain<'_> {
         }
         self.seen.push(task.subject.clone());
         self.describe(task)?;
+        self.origin(task);
         // Only the kernel's locks know whether somebody takes care of a job.
         match job::unattended(self.vault, task) {
             Ok(None) => {}
@@ -218,10 +219,22 @@ impl Chain<'_> {
         }
     }
 
-    /// Adds the task that replaces this one because its result was rejected.
+    /// Adds the task that this one repeats, and why.
+    fn origin(&mut self, task: &Entity) {
+        let repeated = task.as_task().rework_of().and_then(|repeated| self.state.entity(&repeated));
+        if let Some(repeated) = repeated {
+            let why = task.as_task().rework_reason().map(|why| format!(": {why}")).unwrap_or_default();
+            self.push(format!("{} repeats {}{why}", task.name(), repeated.name()));
+        }
+    }
+
+    /// Adds the task that replaces this one, and why its result was rejected if it was.
     fn successor(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
         if let Some(next) = made.iter().rev().find(|next| next.as_task().rework_of().as_ref() == Some(&task.subject)) {
+            if let Some(why) = next.as_task().rework_reason() {
+                self.push(format!("its result was rejected: {why}"));
+            }
             self.push(format!("{} repeats the work and is {}", next.name(), next.phase));
         }
     }

@@ -163,6 +163,14 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
     let payload = json!({"holder": ctx.caller.actor.to_string(), "lease_seconds": lease});
     let mut request = Request { key, ..ctx.request(Kind::TaskAssigned, reference.as_deref(), payload) };
     if let Some(first) = tx.repeated(&request)? {
+        // It may have been lost since.
+        let task = first.entity.as_ref().map(|task| task.subject.clone());
+        tx.settle(task.as_slice())?;
+        let first = tx.repeated(&request)?.unwrap_or(first);
+        let me = ctx.caller.actor.to_string();
+        if let Some(lost) = first.entity.as_ref().and_then(|task| rules::lost_claim(tx.state(), task, &me)) {
+            return Err(lost);
+        }
         let held_until = first.entity.as_ref().and_then(|task| tx.moment().held_until(task));
         let constraints = constraint::active(tx.state());
         return Ok(ClaimOutcome::Claimed { recorded: Box::new(first), held_until, constraints });

@@ -29,13 +29,16 @@ pub struct WatchedAgent {
     pub anomalies: Vec<String>,
 }
 
-/// Checks every active agent and writes its next heartbeat id. `held` are the tasks held when the tick started.
-pub fn check_all(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, held: &[Entity]) -> Result<Vec<WatchedAgent>> {
+/// The tasks that were held, and the sessions that were open, when the tick started.
+type Busy<'a> = (&'a [Entity], &'a [Entity]);
+
+/// Checks every active agent and writes its next heartbeat id.
+pub fn check_all(tick: &mut TickRun<'_>, tx: &mut Transaction<'_>, busy: Busy<'_>) -> Result<Vec<WatchedAgent>> {
     let agents = tx.state().in_phase(EntityType::Agent, Phase::Active, usize::MAX);
     let activity = ProjectActivity::read(tx.state());
     let mut watched = Vec::new();
     for agent in &agents {
-        check_one(tick, tx, agent, held, &activity)?;
+        check_one(tick, tx, agent, busy, &activity)?;
         let known = agent.as_agent().anomalies().into_iter().flatten();
         watched.push(WatchedAgent {
             subject: agent.subject.clone(),
@@ -55,7 +58,7 @@ fn check_one(
     tick: &mut TickRun<'_>,
     tx: &mut Transaction<'_>,
     agent: &Entity,
-    held: &[Entity],
+    (held, seated): Busy<'_>,
     activity: &ProjectActivity,
 ) -> Result<()> {
     let name = EntityId::parse(agent.subject.id())?;
@@ -75,7 +78,7 @@ fn check_one(
     }
     let now_agent = tx.state().entity(&agent.subject).map(|agent| agent.into_owned());
     let agent = now_agent.as_ref().unwrap_or(agent);
-    let mut signs = SignsOfLife::of_agent(tx.state(), agent, held);
+    let mut signs = SignsOfLife::of_agent(tx.state(), agent, held, seated);
     // Whatever was declared, deep work is never longer than the settings allow.
     let max = config.count(Setting::StrictMaxMinutes).saturating_mul(60);
     if let Some(work) = &mut signs.deep_work {

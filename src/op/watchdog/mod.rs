@@ -232,7 +232,8 @@ impl<'a> TickRun<'a> {
         self.paused = ProjectActivity::read(tx.state()).all_paused();
         self.agents.clear();
         // Overdue items of the previous pass are settled; agents are checked again.
-        self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && finding.code != Code::Runaway);
+        let is_checked_again = |code| matches!(code, Code::Runaway | Code::HookFailed);
+        self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && !is_checked_again(finding.code));
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
         let ahead = head.saturating_sub(self.now.0).max(0) as u64;
         if ahead > tx.config.count(Setting::ClockSkewSeconds) {
@@ -240,10 +241,11 @@ impl<'a> TickRun<'a> {
             self.report(Code::ClockSkew, Subject::SYSTEM, Level::Error, ahead);
         }
         // Overdue items are settled before new files of agents are recorded: what has expired stays expired.
-        let held = liveness::held(tx.state());
+        let (held, seated) = (liveness::held(tx.state()), liveness::seated(tx.state()));
         let more = self.record_overdue(tx)?;
-        let watched = agents::check_all(self, tx, &held)?;
+        let watched = agents::check_all(self, tx, (&held, &seated))?;
         self.find_runaways(tx)?;
+        self.find_failed_hooks(tx);
         let calls = self.record_edges(tx, &watched)?;
         self.findings.sort_by(|a, b| (b.level, a.code, &a.subject).cmp(&(a.level, b.code, &b.subject)));
         Ok((calls, more))
@@ -310,6 +312,17 @@ impl<'a> TickRun<'a> {
             self.report(Code::Runaway, agent.unwrap_or(Subject::SYSTEM), Level::Warn, count);
         }
         Ok(())
+    }
+
+    /// Finds hooks that failed when they were last run.
+    fn find_failed_hooks(&mut self, tx: &Transaction<'_>) {
+        let system = tx.state().entity(&Subject::SYSTEM);
+        let failed = system.as_ref().and_then(|system| system.as_system().failed_hooks()).into_iter().flatten();
+        let since = failed.map(|(_, failure)| failure.get("at").and_then(|at| Timestamp::parse(at.as_str()?)));
+        for since in since.collect::<Vec<_>>() {
+            let seconds = since.map_or(0, |since| self.now.0.saturating_sub(since.0).max(0) as u64);
+            self.report(Code::HookFailed, Subject::SYSTEM, Level::Error, seconds);
+        }
     }
 
     /// Records the start and end of agents' anomalies and the attempts to wake them. Returns the hooks to run.

@@ -22,7 +22,9 @@ impl World {
 
     pub fn last_sign(&self, agent: &str) -> Sign {
         let known = &self.agents[agent];
+        // Of two at the same time, the last one counts.
         let signs = [
+            ("seen", known.seen),
             ("started", Some(known.started)),
             ("checkpoint", known.checkpoint),
             ("activity", known.activity),
@@ -75,8 +77,10 @@ impl World {
         };
         let work = self.deep_work(agent);
         let flexible = work.filter(|work| !work.strict);
-        // Who was only announced by a command of its own is expected while it holds something, and after it lost it.
-        let expected = !known.announced || known.has_lost || !self.held_by(agent).is_empty();
+        // Who was only announced by a command of its own is expected while it is logged in or holds something, and after
+        // it lost something.
+        let seated = self.sessions.values().any(|session| session.agent == agent && session.phase == Active);
+        let expected = !known.announced || known.has_lost || seated || !self.held_by(agent).is_empty();
         let declared = known.checkpoint.max(known.activity);
         match (declared.max(known.progress), flexible) {
             (_, Some(work)) => {

@@ -115,12 +115,18 @@ impl World {
             payload: json!({"due_at": time(due.at)}),
             batch: (1, 1),
         };
+        // What is due first explains a task, whatever else is due after that.
+        let earlier: Vec<_> =
+            self.tasks.iter().filter_map(|(name, task)| Some((name.clone(), task.due.clone()?))).collect();
         let followed = self.unfold(&event);
         let changed: Vec<String> = followed.iter().map(|event| self.name(&event.subject)).collect();
         for changed in changed.into_iter().chain([due.shown.clone()]) {
             if let Some(task) = self.tasks.get_mut(&changed) {
                 task.due = Some((due.at, due.why.clone()));
             }
+        }
+        for (name, why) in earlier {
+            self.tasks.get_mut(&name).expect("it was there").due = Some(why);
         }
     }
 

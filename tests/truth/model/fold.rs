@@ -2,14 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::Phase::{
-    Aborted, Acknowledged, Active, Analyzed, Approved, Archived, Assigned, Blocked, Closed, Ended, Escalated, Expired,
-    Failed, Implemented, Open, Paused, Proposed, Ready, Rejected, Removed, Requested, Retrying, Running, Stopped,
-    Succeeded, Superseded, Verified,
-};
+use super::Phase::*;
 use super::{
-    Act, Agent, Constraint, Decision, DeepWork, Duty, Escalation, Phase, Project, Requirement, Run, Session, Task,
-    World,
+    Act, Agent, Artifact, Constraint, Decision, DeepWork, Duty, Escalation, Phase, Project, Requirement, Run, Session,
+    Task, World,
 };
 use crate::clock::second;
 use crate::log::Event;
@@ -20,8 +16,15 @@ impl World {
         self.last = (event.id.clone(), event.at);
         self.count += 1;
         let kind = event.kind.as_str();
+        let about_work = ["Task", "Claim", "Run"].iter().any(|start| kind.starts_with(start));
+        let is_act = about_work && !matches!(kind, "TaskProposed" | "TaskReady" | "TaskArchived" | "TaskRetrying");
+        let agent = event.actor.strip_prefix("agent:").filter(|_| is_act);
+        if let Some(agent) = agent.and_then(|name| self.agents.get_mut(name)) {
+            agent.seen = Some(event.at);
+        }
         match kind.chars().next() {
             Some('A') if kind == "ApprovalTimedOut" => self.take_decision(event),
+            Some('A') if kind.starts_with("Artifact") => self.take_artifact(event),
             Some('A') => self.take_agent(event),
             Some('C') if kind.starts_with("Constraint") => self.take_constraint(event),
             Some('D') if kind.starts_with("DeepWork") => self.take_deep_work(event),
@@ -55,7 +58,7 @@ impl World {
         if event.kind == "RequirementProposed" {
             let name = self.call("REQ", &event.subject);
             let (title, project) = (event.text("title").expect("a title"), project_of(event));
-            self.requirements.insert(name, Requirement { title, project, phase: Proposed, approved: None });
+            self.requirements.insert(name, Requirement { title, project, phase: Proposed, approved: None, returns: 0 });
             return;
         }
         let (name, count) = (self.name(&event.subject), self.count);
@@ -71,8 +74,26 @@ impl World {
             other => panic!("unknown event {other}"),
         };
         if requirement.phase == Approved {
-            requirement.approved = Some(count);
+            (requirement.approved, requirement.returns) = (Some(count), 0);
         }
+    }
+
+    fn take_artifact(&mut self, event: &Event) {
+        let phase = match event.kind.as_str() {
+            "ArtifactDeclared" => {
+                let task = self.named(event, "task_id", "task");
+                let name = self.call("ART", &event.subject);
+                self.artifacts.insert(name, Artifact { task, phase: Declared });
+                return;
+            }
+            "ArtifactMaterialized" => Materialized,
+            "ArtifactValidated" => Validated,
+            "ArtifactInvalidated" => Invalidated,
+            "ArtifactCorrupted" => Corrupted,
+            other => panic!("unknown event {other}"),
+        };
+        let name = self.name(&event.subject);
+        self.artifacts.get_mut(&name).expect("an artifact").phase = phase;
     }
 
     fn take_decision(&mut self, event: &Event) {
@@ -124,6 +145,7 @@ impl World {
             let agent = task.holder.as_deref().and_then(|holder| holder.strip_prefix("agent:"));
             if let Some(agent) = agent.and_then(|name| self.agents.get_mut(name)) {
                 agent.has_lost = true;
+                agent.lost.push(name.clone());
             }
         }
         if event.kind != "ClaimRenewed" {
@@ -150,6 +172,10 @@ impl World {
                 let member = |name: &str| event.text(name).unwrap_or_default();
                 (task.phase, task.failure) = (Failed, Some((member("error_class"), member("reason"))));
                 task.failed_for_good = true;
+                // Its result was rejected while the holder was still at work.
+                if event.actor == "core:reactor" && !event.flag("released") {
+                    task.lose(Failed);
+                }
                 if event.flag("released") {
                     task.lose(Failed);
                 }
@@ -186,13 +212,16 @@ impl World {
             title: event.text("title").expect("a title"),
             project: event.text("project_id").or(of_requirement).unwrap_or_else(|| "main".to_owned()),
             proposed_by: event.actor.clone(),
+            proposed_at: event.at,
             requirement: requirement.clone(),
             after,
             destructive: event.flag("destructive"),
             approved: false,
             job: event.flag("job"),
+            command: texts(event, "command"),
             max_retries: event.number("max_retries"),
             rework_of: self.named(event, "rework_of", "task"),
+            rework_reason: event.text("reason"),
             phase: Proposed,
             since: event.at,
             holder: None,
@@ -211,10 +240,13 @@ impl World {
         };
         let name = self.call("T", &event.subject);
         self.tasks.insert(name, task);
-        // New work under an implemented requirement takes it back.
-        let requirement = requirement.and_then(|name| self.requirements.get_mut(&name));
-        if let Some(requirement) = requirement.filter(|requirement| requirement.phase == Implemented) {
-            requirement.phase = Approved;
+        // New work under an implemented requirement takes it back, and so does a rework after a verification.
+        if let Some(requirement) = requirement.and_then(|name| self.requirements.get_mut(&name)) {
+            let reopens = requirement.phase == Implemented;
+            requirement.returns += usize::from(reopens || event.actor == "core:reactor");
+            if reopens {
+                requirement.phase = Approved;
+            }
         }
     }
 
@@ -226,10 +258,7 @@ impl World {
             (held.phase, held.since, held.run) = (Running, event.at, Some(name.clone()));
             let limit = event.number("timeout_seconds");
             self.note_progress(&task, event);
-            self.runs.insert(
-                name,
-                Run { task, began: event.at, heard: event.at, limit, by: event.actor.clone(), phase: Running },
-            );
+            self.runs.insert(name, Run { task, began: event.at, heard: event.at, limit, phase: Running });
             return;
         }
         let name = self.name(&event.subject);
@@ -325,6 +354,8 @@ impl World {
                 activity: None,
                 introspection: None,
                 progress: None,
+                seen: None,
+                lost: Vec::new(),
                 is_diving: false,
                 duty: Duty::None,
                 anomalies: Vec::new(),
@@ -337,9 +368,9 @@ impl World {
         let agent = self.agents.get_mut(&name).expect("an agent");
         match event.kind.as_str() {
             "AgentStopped" => agent.phase = Stopped,
-            "CheckpointRecorded" => agent.checkpoint = Some(at),
+            "CheckpointRecorded" => (agent.checkpoint, agent.lost) = (Some(at), Vec::new()),
             "ActivityLogged" => {
-                agent.activity = Some(at);
+                (agent.activity, agent.lost) = (Some(at), Vec::new());
                 let introspection = event.text("kind").as_deref() == Some("introspection");
                 let closes = std::mem::take(&mut agent.is_diving);
                 agent.duty = match agent.duty {
@@ -397,6 +428,12 @@ impl Task {
 
 fn act(event: &Event) -> Act {
     Act { at: event.at, by: event.actor.clone(), reason: event.text("reason") }
+}
+
+/// A list of texts in a payload.
+fn texts(event: &Event, member: &str) -> Vec<String> {
+    let all = event.payload[member].as_array().into_iter().flatten();
+    all.filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 fn project_of(event: &Event) -> String {

@@ -41,11 +41,16 @@ pub enum Phase {
     Closed,
     Removed,
     Stopped,
+    Declared,
+    Materialized,
+    Validated,
+    Invalidated,
+    Corrupted,
 }
 
 use Phase::{
-    Aborted, Active, Analyzed, Approved, Archived, Assigned, Escalated, Failed, Implemented, Open, Paused, Proposed,
-    Ready, Rejected, Requested, Retrying, Running, Succeeded, Superseded, Verified,
+    Aborted, Active, Approved, Archived, Assigned, Escalated, Failed, Open, Paused, Ready, Rejected, Requested,
+    Retrying, Running, Succeeded, Superseded, Verified,
 };
 
 /// An act with its author and reason.
@@ -61,14 +66,19 @@ pub struct Task {
     pub title: String,
     pub project: String,
     pub proposed_by: String,
+    pub proposed_at: i64,
     pub requirement: Option<String>,
     pub after: Vec<String>,
     pub destructive: bool,
     /// An operator approved the destructive operation.
     pub approved: bool,
     pub job: bool,
+    /// What a job runs.
+    pub command: Vec<String>,
     pub max_retries: Option<i64>,
     pub rework_of: Option<String>,
+    /// What was wrong with the result that it repeats.
+    pub rework_reason: Option<String>,
     pub phase: Phase,
     pub since: i64,
     pub holder: Option<String>,
@@ -101,6 +111,14 @@ impl Task {
         matches!(self.phase, Assigned | Running)
     }
 
+    /// The gate at which the command of a job waits.
+    pub fn gate(&self) -> Option<&str> {
+        match self.command.as_slice() {
+            [program, gate] if program.ends_with("hold") => Some(gate),
+            _ => None,
+        }
+    }
+
     /// It is aborted, archived since or not.
     pub fn was_aborted(&self) -> bool {
         matches!(self.phase, Aborted | Archived) && self.end.is_some() && !self.succeeded()
@@ -118,12 +136,20 @@ pub struct Requirement {
     pub phase: Phase,
     /// How many events the log had when it was approved.
     pub approved: Option<usize>,
+    /// How often its work had to be done again since then.
+    pub returns: usize,
 }
 
 impl Requirement {
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Rejected | Superseded | Verified)
     }
+}
+
+#[derive(Clone, Debug)]
+pub struct Artifact {
+    pub task: Option<String>,
+    pub phase: Phase,
 }
 
 #[derive(Clone, Debug)]
@@ -152,8 +178,6 @@ pub struct Run {
     pub began: i64,
     pub heard: i64,
     pub limit: Option<i64>,
-    /// Who started it.
-    pub by: String,
     pub phase: Phase,
 }
 
@@ -214,6 +238,10 @@ pub struct Agent {
     pub introspection: Option<i64>,
     /// The newest heartbeat of a run of its own; a job beats by itself.
     pub progress: Option<i64>,
+    /// When it last did anything else about a task.
+    pub seen: Option<i64>,
+    /// The tasks that it lost by silence since its last checkpoint or log.
+    pub lost: Vec<String>,
     /// It declared deep work, and the log that closes it is not written yet.
     pub is_diving: bool,
     pub duty: Duty,
@@ -238,6 +266,7 @@ pub struct Settings {
     pub lease: i64,
     pub retries: i64,
     pub concurrent: usize,
+    pub oscillations: usize,
     pub approval_hours: i64,
     pub reject_late: bool,
     pub never_seen: i64,
@@ -245,7 +274,6 @@ pub struct Settings {
     pub introspection: i64,
     pub unchecked: i64,
     pub interval: i64,
-    pub heartbeat: i64,
 }
 
 impl Default for Settings {
@@ -255,6 +283,7 @@ impl Default for Settings {
             lease: 900,
             retries: 3,
             concurrent: 10,
+            oscillations: 5,
             approval_hours: 24,
             reject_late: false,
             never_seen: 300,
@@ -262,7 +291,6 @@ impl Default for Settings {
             introspection: 1800,
             unchecked: 600,
             interval: 60,
-            heartbeat: 30,
         }
     }
 }
@@ -272,6 +300,7 @@ pub struct World {
     pub settings: Settings,
     pub tasks: BTreeMap<String, Task>,
     pub requirements: BTreeMap<String, Requirement>,
+    pub artifacts: BTreeMap<String, Artifact>,
     pub decisions: BTreeMap<String, Decision>,
     pub runs: BTreeMap<String, Run>,
     pub sessions: BTreeMap<String, Session>,
@@ -285,6 +314,9 @@ pub struct World {
     /// In the order of their first start.
     pub crew: Vec<String>,
     pub stop: Option<Act>,
+    /// Beside the log: the open jobs without a supervisor, and the exit codes of those that have ended unrecorded.
+    pub lost: BTreeSet<String>,
+    pub ended: BTreeMap<String, i64>,
     pub created: i64,
     /// When the newest stop was lifted.
     pub resumed: Option<i64>,
@@ -412,10 +444,32 @@ impl World {
     /// The task that a claim without a name takes: of this project, or of any.
     pub fn next_claim(&self, project: Option<&str>) -> Option<String> {
         let here = |of: &str| project.is_none_or(|project| project == of) && self.project_phase(of) == Active;
-        let ready = || self.tasks.iter().filter(|(_, task)| here(&task.project) && task.phase == Ready && !task.job);
+        let can_start = |task: &Task| task.phase == Ready && !task.job && self.is_unblocked(task);
+        let ready = || self.tasks.iter().filter(|(_, task)| here(&task.project) && can_start(task));
         let first =
             ready().filter_map(|(name, task)| Some((self.priority_of(name, task)?.clone(), name.clone()))).min();
         first.map(|(_, name)| name).or_else(|| ready().map(|(name, _)| name.clone()).next())
+    }
+
+    /// The jobs, each with its subject.
+    pub fn jobs(&self) -> impl Iterator<Item = (&String, &Task, &String)> {
+        let jobs = self.tasks.iter().filter(|(_, task)| task.job);
+        jobs.map(|(name, task)| (name, task, &self.subjects[name]))
+    }
+
+    /// Whether a job that failed for now is tried once more.
+    pub fn is_retried(&self, task: &Task) -> bool {
+        (task.retries as i64) < task.max_retries.unwrap_or_default()
+    }
+
+    /// How many times a job was begun.
+    pub fn runs_of(&self, name: &str) -> usize {
+        self.runs.values().filter(|run| run.task == name).count()
+    }
+
+    /// Whether work may begin in a project now.
+    pub fn goes_on(&self, project: &str) -> bool {
+        self.stop.is_none() && self.project_phase(project) == Active
     }
 
     /// How many tasks count against the limit of tasks in progress.
@@ -423,15 +477,5 @@ impl World {
         let waits = |task: &Task| self.project_phase(&task.project) != Active && !(task.job && task.phase == Running);
         let active = self.tasks.values().filter(|task| matches!(task.phase, Assigned | Running | Failed | Retrying));
         active.filter(|task| !waits(task)).count()
-    }
-
-    /// Whether a requirement waits for the answer to an analysis, or was approved.
-    pub fn is_approved(&self, requirement: &str) -> bool {
-        matches!(self.requirements[requirement].phase, Approved | Implemented)
-    }
-
-    /// Whether a requirement can still be decided.
-    pub fn is_undecided(&self, requirement: &str) -> bool {
-        matches!(self.requirements[requirement].phase, Proposed | Analyzed)
     }
 }

@@ -24,9 +24,8 @@ impl World {
                 if event.actor == REACTOR && !self.is_due_now(&event) {
                     continue;
                 }
-                let held = self.clone();
                 self.take(&event);
-                queue.extend(self.direct(&held, &event));
+                queue.extend(self.direct(&event));
                 touched.extend(self.touched(&event));
                 if event.actor == REACTOR {
                     said.push(event);
@@ -48,6 +47,7 @@ impl World {
             "DecisionSuperseded" => self.decisions[&name].is_open(),
             "EscalationClosed" => matches!(self.escalations[&name].phase, Open | Acknowledged),
             "SessionEnded" => self.sessions[&name].phase == Active,
+            "PauseDrained" => self.projects.values().any(|project| !project.drained),
             _ => true,
         }
     }
@@ -59,8 +59,8 @@ impl World {
         Event { id, at, kind: kind.to_owned(), subject, actor: REACTOR.to_owned(), payload, batch: (1, 1) }
     }
 
-    /// The immediate consequences of an event that was just applied; `before` is the world without it.
-    fn direct(&self, before: &World, event: &Event) -> Vec<Event> {
+    /// The immediate consequences of an event that was just applied.
+    fn direct(&self, event: &Event) -> Vec<Event> {
         let (name, at) = (self.name(&event.subject), event.at);
         match event.kind.as_str() {
             "RequirementAnalyzed" => self.on_analysis(&name, at),
@@ -72,18 +72,35 @@ impl World {
             "ApprovalTimedOut" if self.settings.reject_late => {
                 vec![self.because(at, "DecisionRejected", &name, json!({"rationale": "no answer in time"}))]
             }
-            "TaskProposed" => self.on_proposal(&name, at),
+            "TaskProposed" => self.on_proposal(&name, event),
+            "ArtifactInvalidated" => self.on_invalidation(&name, event),
+            "OscillationDetected" => {
+                let summary = format!(
+                    "Reworked too often. Continue with {name}, {}?",
+                    cut(&self.requirements[&name].title, TITLE_MAX)
+                );
+                let mut all = self.superseded(&name, at);
+                all.push(self.question(at, "requirement_approval", &name, &summary));
+                all
+            }
+            "TaskAssigned" => self.on_assignment(&name, at),
             "TaskSucceeded" => self.on_success(&name, at),
             "TaskFailed" => self.on_failure(&name, event),
             "TaskAborted" => self.on_abort(&name, event),
+            "RunFinished" => self.drained(&self.tasks[&self.runs[&name].task].project, at).into_iter().collect(),
+            "RunCrashed" if event.actor == REACTOR => {
+                self.drained(&self.tasks[&self.runs[&name].task].project, at).into_iter().collect()
+            }
             "RunTimedOut" => {
                 let payload = json!({"error_class": "transient", "reason": "timeout", "released": true});
                 vec![self.because(at, "TaskFailed", &self.runs[&name].task, payload)]
             }
             "RunCrashed" if event.actor != REACTOR => {
-                let class = if event.flag("transient") { "transient" } else { "permanent" };
-                let payload = json!({"error_class": class, "reason": event.text("reason"), "escalate": false});
-                vec![self.because(at, "TaskFailed", &self.runs[&name].task, payload)]
+                // Only jobs crash by themselves: by a signal, or with their supervisor.
+                let payload = json!({"error_class": "transient", "reason": event.text("reason")});
+                let task = &self.runs[&name].task;
+                let drained = self.drained(&self.tasks[task].project, at);
+                std::iter::once(self.because(at, "TaskFailed", task, payload)).chain(drained).collect()
             }
             "EmergencyStopIssued" => self.on_stop(event),
             "ProjectPaused" => self.on_pause(&name, event),
@@ -94,11 +111,7 @@ impl World {
                 let of_code = |esc: &super::Escalation| esc.about == event.subject && esc.code == event.text("code");
                 self.closed_where(at, of_code)
             }
-            "ConstraintApplied" | "ConstraintRemoved" => Vec::new(),
-            _ => {
-                let _ = before;
-                Vec::new()
-            }
+            _ => Vec::new(),
         }
     }
 
@@ -203,16 +216,62 @@ impl World {
         all
     }
 
-    fn on_proposal(&self, name: &str, at: i64) -> Vec<Event> {
-        let task = &self.tasks[name];
+    fn on_proposal(&self, name: &str, event: &Event) -> Vec<Event> {
+        let (task, at) = (&self.tasks[name], event.at);
         let mut all = Vec::new();
+        let requirement = task.requirement.as_ref().map(|name| (name, &self.requirements[name]));
+        let too_often = requirement.filter(|(_, of)| of.phase == Approved && of.returns > self.settings.oscillations);
+        if let Some((of, _)) = too_often {
+            all.push(self.because(at, "OscillationDetected", of, json!({})));
+        }
         if task.destructive {
-            let sort = if task.job { "job" } else { "task" };
-            let summary = format!("Allow destructive {sort} {name}, {}?", cut(&task.title, TITLE_MAX));
+            let summary = format!("Allow destructive task {name}, {}?", cut(&task.title, TITLE_MAX));
             all.push(self.question(at, "destructive_operation", name, &summary));
         }
-        all.extend(self.ready(at, |other| std::ptr::eq(other, task)));
+        if too_often.is_none() {
+            all.extend(self.ready(at, |other| std::ptr::eq(other, task)));
+        }
         all
+    }
+
+    /// What a verification found wrong has to be done again.
+    fn on_invalidation(&self, name: &str, event: &Event) -> Vec<Event> {
+        let Some(name) = &self.artifacts[name].task else { return Vec::new() };
+        let (task, at) = (&self.tasks[name], event.at);
+        let is_live = |rework: &String| !self.tasks[rework].was_aborted();
+        // What is not begun is still to be done.
+        let is_built = task.phase == Running || task.succeeded();
+        let is_over = task.requirement.as_ref().is_some_and(|name| self.requirements[name].is_over());
+        if !is_built || is_over || self.rework_of(name).is_some_and(is_live) {
+            return Vec::new();
+        }
+        let id = |name: &String| Value::from(self.subjects[name].split_once(':').expect("a subject").1);
+        let mut rework = json!({"title": task.title, "rework_of": id(name), "project_id": task.project});
+        let members = [
+            ("requirement_id", task.requirement.as_ref().map(id)),
+            ("destructive", task.destructive.then_some(Value::from(true))),
+            ("max_retries", task.max_retries.map(Value::from)),
+            ("after", Some(task.after.iter().map(id).collect())),
+        ];
+        for (member, value) in members {
+            if let Some(value) = value {
+                rework[member] = value;
+            }
+        }
+        let reason = match event.text("reason") {
+            Some(reason) => format!("rework: {reason}"),
+            None => "rework".to_owned(),
+        };
+        let failed = json!({"error_class": "permanent", "reason": reason, "rework": true});
+        let failed = task.is_open().then(|| self.because(at, "TaskFailed", name, failed));
+        let again = self.because(at, "TaskProposed", &format!("task:due-{}", self.count), rework);
+        failed.into_iter().chain([again]).collect()
+    }
+
+    /// A run ends when its task is given to somebody else.
+    fn on_assignment(&self, name: &str, at: i64) -> Vec<Event> {
+        let running = self.tasks[name].run.as_ref().filter(|run| self.runs[*run].phase == Running);
+        running.map(|run| self.because(at, "RunCrashed", run, json!({"reason": "reassigned"}))).into_iter().collect()
     }
 
     fn on_success(&self, name: &str, at: i64) -> Vec<Event> {
@@ -247,7 +306,7 @@ impl World {
             _ => reason,
         };
         all.push(self.because(at, "TaskAborted", name, json!({"reason": reason})));
-        if event.payload["escalate"] != json!(false) {
+        if !task.job && !event.flag("rework") {
             all.push(self.because(at, "EscalationRequired", name, json!({"reason": reason})));
         }
         all
@@ -260,7 +319,8 @@ impl World {
         let crashed = running.map(|run| self.because(at, "RunCrashed", run, json!({"reason": reason})));
         let mut all: Vec<Event> = crashed.into_iter().collect();
         all.extend(self.superseded(name, at));
-        if !task.by_stop {
+        let is_done_again = self.rework_of(name).is_some_and(|rework| !self.tasks[rework].was_aborted());
+        if !task.by_stop && !is_done_again {
             let chain = self.chain(name);
             for (behind, task) in self.tasks.iter().filter(|(_, task)| task.phase == Proposed) {
                 // What it depends on is named: the aborted task itself, else the newest that it repeats.
@@ -299,12 +359,18 @@ impl World {
 
     fn on_archive(&self, name: &str, event: &Event) -> Vec<Event> {
         let (project, at) = (name.trim_start_matches("project:"), event.at);
+        let reason = match event.text("reason") {
+            Some(why) => format!("archived: {why}"),
+            None => "archived".to_owned(),
+        };
         let open = self.sessions.iter().filter(|(_, session)| session.project == project && session.phase == Active);
         let mut all: Vec<Event> =
-            open.map(|(name, _)| self.because(at, "SessionEnded", name, json!({"reason": "archived"}))).collect();
+            open.map(|(name, _)| self.because(at, "SessionEnded", name, json!({"reason": reason}))).collect();
+        let here = |name: &&String| self.requirements[*name].project == project;
+        all.extend(self.requirements.keys().filter(here).flat_map(|name| self.superseded(name, at)));
         let busy = |task: &super::Task| task.project == project && matches!(task.phase, Assigned | Running | Retrying);
         let busy = self.tasks.iter().filter(|(_, task)| busy(task));
-        all.extend(busy.map(|(name, _)| self.because(at, "TaskAborted", name, json!({"reason": "archived"}))));
+        all.extend(busy.map(|(name, _)| self.because(at, "TaskAborted", name, json!({"reason": reason}))));
         let ours = |about: &str| self.project_of(about).is_some_and(|of| of == project);
         all.extend(self.closed(at, ours));
         all
@@ -312,10 +378,12 @@ impl World {
 
     /// A paused project has no session and no job any more.
     fn drained(&self, project: &str, at: i64) -> Option<Event> {
-        let paused = self.projects.get(project).filter(|project| project.phase == Paused && !project.drained)?;
-        let _ = paused;
+        self.projects.get(project).filter(|project| project.phase == Paused && !project.drained)?;
         let busy = self.sessions.values().any(|session| session.project == project && session.phase == Active)
-            || self.tasks.values().any(|task| task.project == project && task.job && task.phase == Running);
+            || self.runs.values().any(|run| {
+                let task = &self.tasks[&run.task];
+                task.project == project && task.job && run.phase == Running
+            });
         (!busy).then(|| self.because(at, "PauseDrained", &format!("project:{project}"), json!({})))
     }
 

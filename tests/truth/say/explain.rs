@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::status::unattended;
 use super::{QUOTE_MAX, TITLE_MAX, cut};
 use crate::clock::time;
 use crate::model::Phase::{Aborted, Approved, Archived, Assigned, Proposed, Ready, Running, Succeeded};
@@ -52,6 +53,13 @@ fn because(world: &World, now: i64, name: &str, told: &mut BTreeSet<String>, sai
         Assigned | Running => held(world, now, name, task, said),
         Succeeded | Aborted | Archived => ended(world, name, task, said),
         _ => said.extend(failure(task)),
+    }
+    if let Some(repeated) = &task.rework_of {
+        let why = task.rework_reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        said.push(format!("{name} repeats {repeated}{why}"));
+    }
+    if task.is_open() && world.lost.contains(name) {
+        said.push(format!("{name}: {}", unattended(world, name)));
     }
 }
 
@@ -133,7 +141,10 @@ fn ended(world: &World, name: &str, task: &Task, said: &mut Vec<String>) {
     }
     said.extend(failure(task));
     let rework = world.tasks.iter().rfind(|(_, other)| other.rework_of.as_deref() == Some(name));
-    if let Some((rework, _)) = rework {
+    if let Some((rework, task)) = rework {
+        if let Some(why) = &task.rework_reason {
+            said.push(format!("its result was rejected: {why}"));
+        }
         said.push(format!("{rework} repeats the work and is {:?}", world.tasks[rework].phase));
     }
 }

@@ -1,6 +1,7 @@
 //! What the commands must say about a world: hf-status, hf-task explain, and the STATUS and NEXT of every reply.
 
 pub mod explain;
+pub mod poll;
 pub mod reply;
 pub mod status;
 

@@ -24,8 +24,6 @@ struct Problem {
 pub struct Outside {
     /// The last tick of the watchdog.
     pub tick: Option<i64>,
-    /// The jobs that died with their supervisors.
-    pub lost: Vec<String>,
 }
 
 /// The lines of the reply, and of those the ones whose order is left open.
@@ -34,8 +32,15 @@ pub struct Status {
     pub tasks: Vec<String>,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    Operator,
+    Agent,
+}
+
 /// What hf-status must say to an operator, or to an agent.
-pub fn status(recorded: &World, now: i64, outside: &Outside, to_operator: bool) -> Status {
+pub fn status(recorded: &World, now: i64, outside: &Outside, asker: Asker) -> Status {
     let world = recorded.applied(now);
     let problems = problems(recorded, &world, now, outside);
     let state = state(&world);
@@ -71,7 +76,7 @@ pub fn status(recorded: &World, now: i64, outside: &Outside, to_operator: bool) 
     if outside.tick.is_none() && !is_worth_watching(&world) {
         lines.push("NOTICE:the watchdog has never run; start it with: hf-watchdog --every 60".to_owned());
     }
-    if to_operator {
+    if asker == Asker::Operator {
         lines.extend(standing(&world));
     }
     let mut phases: BTreeMap<Phase, usize> = BTreeMap::new();
@@ -148,7 +153,7 @@ fn agent(recorded: &World, world: &World, name: &str, now: i64) -> String {
 fn is_worth_watching(world: &World) -> bool {
     world.agents.values().any(|agent| agent.phase == Active)
         || world.runs.values().any(|run| run.phase == Running)
-        || world.tasks.values().any(|task| task.job && task.is_open())
+        || world.jobs().any(|(_, task, _)| task.is_open())
 }
 
 impl Problem {
@@ -166,7 +171,7 @@ fn problems(recorded: &World, world: &World, now: i64, outside: &Outside) -> Vec
     let groups = [
         stopped(world),
         escalations(recorded),
-        jobs(world, outside),
+        jobs(recorded),
         overdue_decisions(recorded, now),
         anomalies(recorded, now),
         decisions(recorded, now),
@@ -213,14 +218,25 @@ fn escalations(world: &World) -> Vec<Problem> {
     .collect()
 }
 
-fn jobs(world: &World, outside: &Outside) -> Vec<Problem> {
-    let lost = outside.lost.iter().filter(|name| world.tasks.get(*name).is_some_and(|task| task.phase == Running));
+fn jobs(world: &World) -> Vec<Problem> {
+    let lost = world.lost.iter();
     lost.map(|name| {
-        let run = world.tasks[name].run.as_ref().expect("it ran");
-        let what = "its supervisor is gone, and its result is unknown".to_owned();
-        problem(world.runs[run].heard, "job", name, what, format!("hf-job check {name}"))
+        let task = &world.tasks[name];
+        let since = match (&task.run, task.phase) {
+            (Some(run), Running) => world.runs[run].heard,
+            _ => task.proposed_at,
+        };
+        problem(since, "job", name, unattended(world, name), format!("hf-job check {name}"))
     })
     .collect()
+}
+
+/// What is wrong with a job that nobody supervises.
+pub fn unattended(world: &World, name: &str) -> String {
+    match world.ended.contains_key(name) {
+        true => "it has ended, but its result is not recorded".to_owned(),
+        false => "its supervisor is gone, and its result is unknown".to_owned(),
+    }
 }
 
 /// Open questions, those that timed out or the others. Only the log counts: what is due changes no answer.
@@ -230,7 +246,10 @@ fn questions(world: &World, now: i64, late: bool) -> impl Iterator<Item = (i64, 
     open.filter_map(move |(name, decision)| {
         let due = decision.timed_out.unwrap_or(decision.asked + limit);
         let timed_out = decision.timed_out.is_some() || now > due;
-        (timed_out == late).then(|| (if late { due } else { decision.asked }, name, cut(&decision.summary, QUOTE_MAX)))
+        // Where that is an answer, there is nothing left to decide.
+        let is_answered = world.settings.reject_late && decision.timed_out.is_none() && timed_out;
+        (timed_out == late && !is_answered)
+            .then(|| (if late { due } else { decision.asked }, name, cut(&decision.summary, QUOTE_MAX)))
     })
 }
 
@@ -265,20 +284,26 @@ fn anomalies(world: &World, now: i64) -> Vec<Problem> {
 }
 
 fn overdue(world: &World, now: i64) -> Vec<Problem> {
-    let late = world.late(now).into_iter().filter(|due| due.kind != "ApprovalTimedOut");
+    let late = world.late(now).into_iter();
+    let late = late.filter(|due| due.kind != "ApprovalTimedOut" || world.settings.reject_late);
     late.map(|due| problem(due.at, "overdue", &due.shown, due.why, "hf-watchdog".to_owned())).collect()
 }
 
 fn stranded(world: &World) -> Vec<Problem> {
     let mut all = Vec::new();
     for (name, task) in world.tasks.iter().filter(|(name, task)| task.by_stop && world.rework_of(name).is_none()) {
-        let behind = |other: &crate::model::Task| other.phase == Proposed && other.after.contains(name);
+        // What waits for a task that this one repeats waits for this one.
+        let chain = world.chain(name);
+        let behind = |other: &crate::model::Task| {
+            other.phase == Proposed && other.after.iter().any(|earlier| chain.contains(earlier))
+        };
         let mut waiting: Vec<String> = Vec::new();
-        let idle = |name: &&String| {
-            world.requirements[*name].phase == Approved && !world.tasks_of(name).any(|(_, task)| task.is_open())
+        let misses = |name: &&String| {
+            let requirement = &world.requirements[*name];
+            requirement.phase == Approved && requirement.approved.is_some_and(|approved| task.ended > approved)
         };
         waiting.extend(world.tasks.iter().filter(|(_, other)| behind(other)).map(|(name, _)| name.clone()));
-        waiting.extend(task.requirement.as_ref().filter(idle).cloned());
+        waiting.extend(task.requirement.as_ref().filter(misses).cloned());
         let Some(first) = waiting.first() else { continue };
         let what = match waiting.len() {
             1 => format!("a stop aborted it, and {first} waits for it"),
