@@ -136,14 +136,22 @@ impl State {
         self.note_seen(kind, event);
     }
 
-    /// Notes when an agent last did something about a task. What it declares has facts of its own.
+    /// Notes when an agent last did something about a task. What it declares has facts of its own, and what a supervisor
+    /// records about a job is no act of the agent.
     fn note_seen(&mut self, kind: Kind, event: &Event) {
         // A heartbeat is progress, which is noted already.
         if kind.row().claim == Claim::Unneeded || kind.row().is_frequent {
             return;
         }
         let agent = Subject::parse(&event.actor).ok().filter(|actor| actor.entity == EntityType::Agent);
-        if let Some(mut agent) = agent.and_then(|agent| self.entity(&agent).map(Cow::into_owned)) {
+        let Some(agent) = agent else { return };
+        let about = Subject::parse(&event.subject).ok().and_then(|subject| self.entity(&subject));
+        let of_run = about.as_ref().and_then(|about| about.named("task_id", EntityType::Task));
+        let task = of_run.and_then(|task| self.entity(&task)).or(about);
+        if task.is_some_and(|task| task.is_job()) {
+            return;
+        }
+        if let Some(mut agent) = self.entity(&agent).map(Cow::into_owned) {
             agent.facts.insert("_seen_at".to_owned(), event.timestamp.to_string().into());
             self.changes.entities.insert(agent.subject.clone(), agent);
         }
@@ -530,6 +538,7 @@ mod tests {
             Value::Object(task.facts.clone()),
             json!({
                 "title": "API", "requirement_id": "r", "content": content, "retry_count": 1, "last_run_id": "x",
+                "_proposed_by": "user:jo",
                 "claimed_at": "1970-01-01T00:00:03Z", "generation": 1, "error_class": "transient", "failure": "timeout",
             })
         );

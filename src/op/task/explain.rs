@@ -232,7 +232,9 @@ impl Chain<'_> {
     fn successor(&mut self, task: &Entity) {
         let made = self.state.made_for(&task.subject, EntityType::Task);
         if let Some(next) = made.iter().rev().find(|next| next.as_task().rework_of().as_ref() == Some(&task.subject)) {
-            if let Some(why) = next.as_task().rework_reason() {
+            let why = next.as_task().rework_reason();
+            // If it was still running, its failure says why.
+            if let Some(why) = why.filter(|_| task.as_task().failed_by().is_none()) {
                 self.push(format!("its result was rejected: {why}"));
             }
             self.push(format!("{} repeats the work and is {}", next.name(), next.phase));

@@ -13,7 +13,10 @@ fn the_first_checkpoint_takes_a_fresh_id_and_later_ones_report_the_previous_one(
     let first = hive.run("checkpoint", &["replaceツールのエラー原因の調査中"]).expect_exit(0);
     let head = "EXIT:0\nSTATUS:RECORDED\nNEXT:NONE\nSUM:checkpoint recorded\n";
     assert_eq!(first.stdout, format!("{head}HEARTBEAT_ID:20260131120000\n"));
-    assert_eq!(first.stderr, "warning: hf-watchdog has not run yet; using a new heartbeat id until it does\n");
+    assert_eq!(
+        first.stderr,
+        "warning: this agent has no heartbeat id yet; using a new one until hf-watchdog writes it\n"
+    );
     assert_eq!(
         fs::read_to_string(file(&hive, "checkpoints/20260131120000.txt")).unwrap(),
         "replaceツールのエラー原因の調査中\n"

@@ -245,7 +245,7 @@ fn the_next_task_is_the_preferred_one_then_the_oldest() {
     assert!(first["parents"].as_array().unwrap().contains(&applied["event_id"]), "what preferred it is a cause");
     assert_eq!(
         sh(&hive, "hf-task claim").expect_exit(1).stdout,
-        "EXIT:1\nSTATUS:NO_TASK\nNEXT:ACTION hf-task start T-0001\nSUM:no task is ready; you hold T-0001 is Assigned: One\n"
+        "EXIT:1\nSTATUS:NO_TASK\nNEXT:ACTION hf-task start T-0001\nSUM:no task is ready; you hold T-0001 (Assigned): One\n"
     );
     assert_eq!(
         sh(&hive, "hf-task claim --actor agent:a").expect_exit(1).stdout,

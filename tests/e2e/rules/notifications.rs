@@ -423,15 +423,15 @@ fn a_hook_that_fails_is_tried_again_later_and_then_skipped() {
     assert_eq!(attempts(&story), 1);
     // Neither a commit nor a tick in the same half minute tries again.
     at(&mut story, 10, second).expect_exit(0);
-    at(&mut story, 20, "hf-watchdog").expect_exit(0);
+    at(&mut story, 20, "hf-watchdog").expect_exit(1);
     assert_eq!(attempts(&story), 1);
-    at(&mut story, 40, "hf-watchdog").expect_exit(0);
+    at(&mut story, 40, "hf-watchdog").expect_exit(1);
     assert_eq!(attempts(&story), 2);
     // The third attempt is the last one; the next event gets its first one.
     at(&mut story, 80, "hf-task abort T-0003").expect_exit(0);
     assert_eq!(attempts(&story), 1);
     fs::write(story.dir().join("works"), "").unwrap();
-    at(&mut story, 120, "hf-watchdog").expect_exit(0);
+    at(&mut story, 120, "hf-watchdog").expect_exit(1);
     assert_eq!(told(&story), recorded(&story, &["TaskAborted"])[1..]);
     assert_eq!((count(&story, "HookFailed"), count(&story, "HookRecovered")), (1, 1));
     story.over();
@@ -449,7 +449,7 @@ fn a_hook_that_hangs_is_killed_and_tried_again() {
         "the hook: the command timed out: killed after 1 second"
     );
     fs::write(story.dir().join("works"), "").unwrap();
-    at(&mut story, 60, "hf-watchdog").expect_exit(0);
+    at(&mut story, 60, "hf-watchdog").expect_exit(1);
     assert_eq!(told(&story).len(), 2);
     assert_eq!(count(&story, "HookRecovered"), 1);
     story.over();
@@ -507,10 +507,10 @@ fn a_hook_from_a_file_that_others_can_write_waits_until_the_file_can_be_trusted(
     let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
     set_mode(0o666);
     ok(&story, "hf-task abort T-0001");
-    (0..5).for_each(|_| drop(ok(&story, "hf-watchdog")));
+    (0..5).for_each(|_| drop(sh(&story, "hf-watchdog").expect_exit(1)));
     assert_eq!((told(&story).len(), count(&story, "HookFailed")), (0, 1));
     set_mode(0o600);
-    ok(&story, "hf-watchdog");
+    sh(&story, "hf-watchdog").expect_exit(1);
     assert_eq!((told(&story).len(), count(&story, "HookRecovered")), (1, 1));
     story.over();
 }

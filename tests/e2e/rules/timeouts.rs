@@ -218,7 +218,7 @@ fn an_unanswered_decision_is_escalated_and_can_still_be_answered() {
         told(&hive, &reply),
         "EXIT:1\nSTATUS:ANOMALY\nNEXT:ACTION hf-status\nSUM:1 finding, 1 action\nHEARTBEAT_ID:20260201120001\n\
          ANOMALY:APPROVAL_OVERDUE decision:<ulid> error 86401\n\
-         ADVICE:an operator should decide: hf-decide list --open\nDID:ApprovalTimedOut decision:<ulid>\nTICK_MS:<n>\n"
+         ADVICE:nobody answered in time; see hf-decide list\nDID:ApprovalTimedOut decision:<ulid>\nTICK_MS:<n>\n"
     );
     let status = hive.run_next(&reply).expect_exit(1);
     let problem =
@@ -308,7 +308,8 @@ fn an_oscillating_requirement_is_blocked_until_an_operator_releases_it() {
         explained.all("BECAUSE")[1..],
         [
             "requirement REQ-0001 is Blocked, not Approved",
-            "DEC-0002 has been open since 2026-01-31T12:00:00Z: Reworked too often. Continue with REQ-0001, Login?"
+            "DEC-0002 has been open since 2026-01-31T12:00:00Z: Reworked too often. Continue with REQ-0001, Login?",
+            "T-0004 repeats T-0003: bad"
         ]
     );
     // The first approval was for what it was before.
@@ -327,7 +328,9 @@ fn a_blocked_requirement_ends_with_its_tasks_if_it_is_rejected() {
     ok(&hive, "hf-decide reject DEC-0002 --reason enough");
     assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0004")), ("Rejected".to_owned(), "Aborted".to_owned()));
     let explained = ok(&hive, "hf-task explain T-0004");
-    assert_eq!(explained.get("BECAUSE"), "T-0004 was aborted at 2026-01-31T12:00:00Z: REQ-0001 was rejected: enough");
+    let because =
+        ["T-0004 was aborted at 2026-01-31T12:00:00Z: REQ-0001 was rejected: enough", "T-0004 repeats T-0003: bad"];
+    assert_eq!(explained.all("BECAUSE"), because);
     // That is final.
     let again = "hf-decide request --kind requirement_approval --target REQ-0001 --summary Really?";
     refuses(&hive, again, 3, "is Rejected; there is nothing to decide");

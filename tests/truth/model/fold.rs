@@ -16,12 +16,7 @@ impl World {
         self.last = (event.id.clone(), event.at);
         self.count += 1;
         let kind = event.kind.as_str();
-        let about_work = ["Task", "Claim", "Run"].iter().any(|start| kind.starts_with(start));
-        let is_act = about_work && !matches!(kind, "TaskProposed" | "TaskReady" | "TaskArchived" | "TaskRetrying");
-        let agent = event.actor.strip_prefix("agent:").filter(|_| is_act);
-        if let Some(agent) = agent.and_then(|name| self.agents.get_mut(name)) {
-            agent.seen = Some(event.at);
-        }
+        self.note_seen(event);
         match kind.chars().next() {
             Some('A') if kind == "ApprovalTimedOut" => self.take_decision(event),
             Some('A') if kind.starts_with("Artifact") => self.take_artifact(event),
@@ -37,6 +32,20 @@ impl World {
             _ if kind.starts_with("Project") || kind == "PauseDrained" => self.take_project(event),
             _ if kind.starts_with("Escalation") => self.take_escalation(event),
             _ => self.take_system(event),
+        }
+    }
+
+    /// Whoever does something about a task is seen. What a supervisor records about a job is no act of its agent.
+    fn note_seen(&mut self, event: &Event) {
+        let kind = event.kind.as_str();
+        let about_work = ["Task", "Claim", "Run"].iter().any(|start| kind.starts_with(start));
+        let is_act = about_work && !matches!(kind, "TaskProposed" | "TaskReady" | "TaskArchived" | "TaskRetrying");
+        let of_run = self.runs.get(&self.name(&event.subject)).map(|run| run.task.clone());
+        let task = of_run.or_else(|| self.named(event, "task_id", "task")).unwrap_or_else(|| self.name(&event.subject));
+        let is_job = self.tasks.get(&task).is_some_and(|task| task.job);
+        let agent = event.actor.strip_prefix("agent:").filter(|_| is_act && !is_job);
+        if let Some(agent) = agent.and_then(|name| self.agents.get_mut(name)) {
+            agent.seen = Some(event.at);
         }
     }
 

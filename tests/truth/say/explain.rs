@@ -141,8 +141,8 @@ fn ended(world: &World, name: &str, task: &Task, said: &mut Vec<String>) {
     }
     said.extend(failure(task));
     let rework = world.tasks.iter().rfind(|(_, other)| other.rework_of.as_deref() == Some(name));
-    if let Some((rework, task)) = rework {
-        if let Some(why) = &task.rework_reason {
+    if let Some((rework, repeating)) = rework {
+        if let Some(why) = repeating.rework_reason.as_ref().filter(|_| !task.failed_for_good) {
             said.push(format!("its result was rejected: {why}"));
         }
         said.push(format!("{rework} repeats the work and is {:?}", world.tasks[rework].phase));

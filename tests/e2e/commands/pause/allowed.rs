@@ -132,7 +132,7 @@ fn an_operator_may_add_edit_and_assign_but_start_nothing() {
     ok(&hive, "hf-decide approve DEC-0001");
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
     let assigned = ok(&hive, "hf-task assign T-0002 b");
-    assert_eq!(assigned.get("NEXT"), "ASK operator", "nothing begins before the resume");
+    assert_eq!(assigned.get("NEXT"), "NONE", "only its holder can start it, after the resume");
     ok(&hive, "hf-task propose Bad");
     ok(&hive, "hf-task abort T-0003");
     ok(&hive, "hf-constraint apply Carefully");

@@ -122,7 +122,7 @@ fn run_output_reaches_the_fixer_as_bounded_data() {
 fn without_a_fixer_a_failure_is_reported_for_someone_to_fix() {
     let story = mission(&until(2), "");
     let reply = story.run("state", &["go"]).expect_exit(1);
-    let said = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:round 1 failed: exit code 1\nM1_STATUS:RUNNING\n\
+    let said = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:round 1 failed: exit 1\nM1_STATUS:RUNNING\n\
                 TASK_ID:T-0001\nROUND:1/4\nLAST5:\nbroken 1\nLOGREF:logs/L-0001.txt\n";
     assert_eq!(reply.masked(&story), said);
     let events = story.events().len();
@@ -130,7 +130,7 @@ fn without_a_fixer_a_failure_is_reported_for_someone_to_fix() {
     assert_eq!(story.events().len(), events, "nothing happens until somebody says that it is mended");
     let show = state(&story, &["show"]);
     assert_eq!(show.get("NEXT_ACTION"), "fix it, then hf-state round and hf-state go");
-    assert_eq!(show.get("LAST_ACTION"), "round 1 failed: exit code 1");
+    assert_eq!(show.get("LAST_ACTION"), "round 1 failed: exit 1");
     state(&story, &["round"]);
     assert_eq!(story.run("state", &["go"]).expect_exit(0).get("SUM"), "round 2: All tests passed");
     assert_eq!(lines(&story, "ran"), ["1", "2"]);
@@ -140,7 +140,7 @@ fn without_a_fixer_a_failure_is_reported_for_someone_to_fix() {
 #[test]
 fn a_failing_fixer_is_reported_with_its_output() {
     let story = mission(&until(2), "echo cannot mend; exit 3");
-    let said = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:round 1 failed: exit code 1; the fixer failed: cannot mend\n\
+    let said = "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:round 1 failed: exit 1; the fixer failed: exit 3: cannot mend\n\
                 M1_STATUS:RUNNING\nTASK_ID:T-0002\nROUND:1/4\nLAST5:\nbroken 1\nLOGREF:logs/L-0001.txt\n";
     assert_eq!(story.run("state", &["go"]).expect_exit(1).masked(&story), said);
     let (events, file) = (story.events().len(), m1(&story));
@@ -158,7 +158,7 @@ fn after_four_rounds_an_operator_is_asked_and_the_reply_can_be_repeated() {
     let reply = story.run("state", &["go"]).expect_exit(3);
     assert_eq!(
         reply.masked(&story),
-        "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:round 4 failed: exit code 1\nM1_STATUS:FAIL\n\
+        "EXIT:3\nSTATUS:ROUND_LIMIT\nNEXT:ASK operator\nSUM:round 4 failed: exit 1\nM1_STATUS:FAIL\n\
          TASK_ID:T-0007\nROUND:4/4\nLAST5:\nbroken 4\nLOGREF:logs/L-0007.txt\n"
     );
     assert_eq!(lines(&story, "ran"), ["1", "2", "3", "4"]);

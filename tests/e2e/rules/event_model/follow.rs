@@ -236,7 +236,8 @@ impl Model {
         if done > 0 && unmet == 0 {
             return follows.push(("RequirementImplemented", Some(requirement), json!({})));
         }
-        if !self.unresolved(&requirement).is_empty() {
+        // One that was acknowledged was about the work until then.
+        if self.unresolved(&requirement).iter().any(|escalation| self.state(escalation) == "Open") {
             return;
         }
         let aborted = if unmet == 1 { "1 task was aborted".to_owned() } else { format!("{unmet} tasks were aborted") };

@@ -114,7 +114,7 @@ fn t24_an_agent_can_list_what_it_holds_and_is_reminded_of_it() {
     assert!(mine.all("ENTITY")[0].contains(" T-0001@"));
     let none = within(&hive, &[("HF_AGENT", "a")], "hf-task claim").expect_exit(1);
     let told = ["STATUS", "SUM", "NEXT"].map(|key| none.get(key));
-    assert_eq!(told, ["NO_TASK", "no task is ready; you hold T-0001 is Running: Form", "ACTION hf-task show T-0001"]);
+    assert_eq!(told, ["NO_TASK", "no task is ready; you hold T-0001 (Running): Form", "ACTION hf-task show T-0001"]);
     let none = within(&hive, &[("HF_AGENT", "b")], "hf-task claim").expect_exit(1);
     assert_eq!(none.get("NEXT"), "ACTION hf-task start T-0002");
     let none = within(&hive, &[("HF_AGENT", "c")], "hf-task claim").expect_exit(1);

@@ -208,7 +208,7 @@ fn only_a_task_that_has_ended_is_reworked_and_only_once_at_a_time() {
     );
     ok(&hive, "hf-task abort T-0001 --reason unwanted");
     ok(&hive, "hf-task propose --rework-of T-0001");
-    refuses(&hive, "hf-task propose --rework-of T-0001", 3, "T-0002 reworks T-0001 already");
+    refuses(&hive, "hf-task propose --rework-of T-0001", 3, "T-0002 repeats the work of T-0001 already");
     refuses(&hive, "hf-task propose", 2, "TITLE");
     assert_eq!(ok(&hive, "hf-task show T-0002").get("SUM"), "T-0002 is Ready: Form");
 }

@@ -192,7 +192,7 @@ fn next_starts_nothing_in_a_paused_project() {
     ok(&hive, "hf-pause questions --project brand");
     let none = sh(&hive, "hf-task claim --actor agent:a").expect_exit(1);
     assert_eq!(told(&none), ["NO_TASK", "NONE"]);
-    assert_eq!(none.get("SUM"), "no task is ready; you hold T-0001 is Assigned: Form");
+    assert_eq!(none.get("SUM"), "no task is ready; you hold T-0001 (Assigned): Form");
     ok(&hive, "hf-resume --project brand");
     let held = sh(&hive, "hf-task claim --actor agent:a").expect_exit(1);
     assert_eq!(told(&held), ["NO_TASK", "ACTION hf-task start T-0001 --actor agent:a"]);

@@ -1,6 +1,7 @@
 //! Replies are true: each test here is named after a finding about a reply of version 0.1.0 that was not.
 
 mod assigning;
+mod attacked;
 mod audit_questions;
 mod causes;
 mod ends;

@@ -223,7 +223,7 @@ fn one_command_says_why_a_task_was_retried_or_aborted() {
         let state = log.state(task);
         assert_eq!(reply.get("SUM"), format!("{name} is {state}: {}", said(proposed, "title").expect("a title")));
         let matters = |line: &&str| {
-            let words = [" was aborted at ", " failed (", " repeats the work and is "];
+            let words = [" was aborted at ", " failed (", " repeats "];
             let is_ended = matches!(state, "Succeeded" | "Aborted") && !line.contains(PUT_FIRST);
             is_ended || words.iter().any(|words| line.contains(words))
         };

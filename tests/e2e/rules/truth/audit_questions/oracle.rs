@@ -354,8 +354,21 @@ impl Log {
         }
         let id = task.strip_prefix("task:").expect("a task");
         if let Some(again) = self.tasks().into_iter().rfind(|other| said(other, "rework_of") == Some(id)) {
+            // If it was still running, its failure says why.
+            let is_failed = self
+                .about("TaskFailed", task)
+                .last()
+                .is_some_and(|failure| said(failure, "reason").is_some_and(|why| why.starts_with("rework")));
+            lines.extend(
+                said(again, "reason").filter(|_| !is_failed).map(|why| format!("its result was rejected: {why}")),
+            );
             let again = text(again, "subject");
             lines.push(format!("{} repeats the work and is {}", self.name(again), self.state(again)));
+        }
+        let proposed = self.about("TaskProposed", task).next().expect("it was proposed");
+        if let Some(repeated) = said(proposed, "rework_of") {
+            let why = said(proposed, "reason").map(|why| format!(": {why}")).unwrap_or_default();
+            lines.push(format!("{name} repeats {}{why}", self.name(&format!("task:{repeated}"))));
         }
         lines
     }
