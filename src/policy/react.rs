@@ -306,6 +306,11 @@ impl Reactor<'_> {
 
     fn task_proposed(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()) else { return };
+        // Asked first: if its requirement is blocked, nothing asks again when that is released.
+        let asks_first = self.is_current();
+        if asks_first {
+            self.ask_if_destructive(&task);
+        }
         let requirement = linked(Kind::TaskProposed, &self.cause.payload).and_then(|r| self.entity(&r));
         if let Some(requirement) =
             requirement.filter(|r| r.as_requirement().returns() > self.settings.count(Setting::MaxOscillations))
@@ -315,11 +320,16 @@ impl Reactor<'_> {
                 return self.record(Kind::OscillationDetected, requirement.subject, count);
             }
         }
-        let blockers = rules::blockers(self.state, &task);
-        if blockers.contains(&rules::Blocker::Approval) {
-            self.ask(Question::Destructive, &task, "Allow destructive task");
+        if !asks_first {
+            self.ask_if_destructive(&task);
         }
         self.ready_if_possible(&self.subject.clone());
+    }
+
+    fn ask_if_destructive(&mut self, task: &Entity) {
+        if rules::blockers(self.state, task).contains(&rules::Blocker::Approval) {
+            self.ask(Question::Destructive, task, "Allow destructive task");
+        }
     }
 
     fn ready_if_possible(&mut self, subject: &Subject) {

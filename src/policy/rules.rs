@@ -521,10 +521,6 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
             Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", task.name())))
         }
         // Tell the former holder what happened to the task, not that the transition is illegal.
-        (Aborted, Some(holder)) if holder == me && timed_out(state, &task) => Err(Error::refused(
-            Reason::ClaimLost,
-            format!("{}; its run timed out and the task was aborted", how_lost(state, &task)),
-        )),
         (Aborted, Some(holder)) if holder == me && was_taken(&task, &me) => {
             let why = task.as_task().abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
             Err(Error::refused(Reason::ClaimLost, format!("{} was aborted{why}", task.name())))
@@ -546,8 +542,14 @@ pub fn ended_by_holder(state: &State, step: &Step<'_>) -> Result<()> {
 /// The refusal of a former holder that has lost its claim, with what became of the task; none if it has not.
 pub fn lost_claim(state: &State, task: &Entity, me: &str) -> Option<Error> {
     let known = task.as_task();
-    let has_lost = known.past_holders().any(|holder| holder == me) && known.recorded_holder() != Some(me);
-    let fate = fate(task).filter(|_| has_lost)?;
+    let is_recorded = known.recorded_holder() == Some(me);
+    // A task that was aborted because its run timed out keeps its last holder.
+    let has_timed_out = is_recorded && known.aborted_at().is_some() && timed_out(state, task);
+    let has_lost = known.past_holders().any(|holder| holder == me) && !is_recorded;
+    let fate = match has_timed_out {
+        true => Some("its run timed out and the task was aborted".to_owned()),
+        false => fate(task).filter(|_| has_lost),
+    }?;
     let is_free = task.phase == machine::Phase::Ready && blockers(state, task).is_empty();
     let error = Error::refused(Reason::ClaimLost, format!("{}; {fate}", how_lost(state, task)));
     Some(error.about(task.short_reference().filter(|_| is_free)))

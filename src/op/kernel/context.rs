@@ -129,6 +129,11 @@ impl Context {
         Context { now: (self.host.clock)(), standing: self.standing.share(), ..self.clone() }
     }
 
+    /// The same call from no session, whose answer does not depend on who asks.
+    pub fn without_session(&self) -> Context {
+        Context { session: None, ..self.clone() }
+    }
+
     /// The same call by another actor.
     pub fn acting_as(&self, actor: Actor) -> Context {
         Context { caller: Caller { actor, ..self.caller.clone() }, standing: self.standing.share(), ..self.clone() }

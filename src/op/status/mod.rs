@@ -78,8 +78,8 @@ pub struct AgentView {
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
     let now = ctx.now.timestamp();
-    // What the watchdog would report now, whether or not one is running.
-    let tick = watchdog::watchdog(ctx, WatchdogRequest { mode: Mode::DryRun })?;
+    // What the watchdog would report now, whether or not one is running, and whoever asks.
+    let tick = watchdog::watchdog(&ctx.without_session(), WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state) = (view.log(), view.state());
     let system = state.entity(&Subject::SYSTEM);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{QUOTE_MAX, count, cut};
 use crate::clock::time;
 use crate::model::Phase::{Active, Approved, Archived, Open, Paused, Proposed, Running};
+use crate::model::due::Due;
 use crate::model::{Phase, World};
 
 /// How many intervals without a tick are late.
@@ -172,10 +173,10 @@ fn problems(recorded: &World, world: &World, now: i64, outside: &Outside) -> Vec
         stopped(world),
         escalations(recorded),
         jobs(recorded),
-        overdue_decisions(recorded, now),
+        overdue_decisions(recorded, world, now),
         anomalies(recorded, now),
-        decisions(recorded, now),
-        overdue(recorded, now),
+        decisions(recorded, world, now),
+        overdue(recorded, world, now),
         stranded(world),
         paused(world),
         watchdog(world, now, outside),
@@ -239,32 +240,36 @@ pub fn unattended(world: &World, name: &str) -> String {
     }
 }
 
-/// Open questions, those that timed out or the others. Only the log counts: what is due changes no answer.
-fn questions(world: &World, now: i64, late: bool) -> impl Iterator<Item = (i64, &String, String)> {
+/// Open questions, those that timed out or the others.
+fn questions<'a>(
+    world: &'a World,
+    applied: &'a World,
+    now: i64,
+    late: bool,
+) -> impl Iterator<Item = (i64, &'a String, String)> {
     let limit = world.settings.approval_hours * 3600;
     let open = world.decisions.iter().filter(|(_, decision)| decision.is_open());
     open.filter_map(move |(name, decision)| {
         let due = decision.timed_out.unwrap_or(decision.asked + limit);
         let timed_out = decision.timed_out.is_some() || now > due;
-        // Where that is an answer, there is nothing left to decide.
-        let is_answered = world.settings.reject_late && decision.timed_out.is_none() && timed_out;
-        (timed_out == late && !is_answered)
+        // What is due may have answered or closed it: then there is nothing left to decide.
+        (timed_out == late && applied.decisions[name].is_open())
             .then(|| (if late { due } else { decision.asked }, name, cut(&decision.summary, QUOTE_MAX)))
     })
 }
 
-fn overdue_decisions(world: &World, now: i64) -> Vec<Problem> {
+fn overdue_decisions(world: &World, applied: &World, now: i64) -> Vec<Problem> {
     let line = |(since, name, what): (i64, &String, String)| {
         problem(since, "overdue_decision", name, what, format!("hf-decide show {name}"))
     };
-    questions(world, now, true).map(line).collect()
+    questions(world, applied, now, true).map(line).collect()
 }
 
-fn decisions(world: &World, now: i64) -> Vec<Problem> {
+fn decisions(world: &World, applied: &World, now: i64) -> Vec<Problem> {
     let line = |(since, name, what): (i64, &String, String)| {
         problem(since, "decision", name, what, format!("hf-decide show {name}"))
     };
-    questions(world, now, false).map(line).collect()
+    questions(world, applied, now, false).map(line).collect()
 }
 
 fn anomalies(world: &World, now: i64) -> Vec<Problem> {
@@ -283,9 +288,10 @@ fn anomalies(world: &World, now: i64) -> Vec<Problem> {
     all
 }
 
-fn overdue(world: &World, now: i64) -> Vec<Problem> {
-    let late = world.late(now).into_iter();
-    let late = late.filter(|due| due.kind != "ApprovalTimedOut" || world.settings.reject_late);
+fn overdue(world: &World, applied: &World, now: i64) -> Vec<Problem> {
+    // Open decisions have lines of their own.
+    let is_open = |due: &Due| applied.decisions.get(&due.shown).is_some_and(crate::model::Decision::is_open);
+    let late = world.late(now).into_iter().filter(|due| !is_open(due));
     late.map(|due| problem(due.at, "overdue", &due.shown, due.why, "hf-watchdog".to_owned())).collect()
 }
 

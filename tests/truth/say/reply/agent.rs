@@ -1,7 +1,7 @@
 //! Replies to agents about themselves: hf-checkpoint, hf-activity, hf-deepwork, hf-session.
 
 use super::{ASK, Expected, LIST, NONE, Question, refused};
-use crate::model::Phase::{Archived, Assigned, Paused};
+use crate::model::Phase::{Archived, Assigned, Paused, Running};
 use crate::model::Task;
 
 /// How often strict deep work may be extended.
@@ -67,7 +67,9 @@ impl Question<'_> {
     /// The task that a caller holds and can go on with.
     fn own_task(&self) -> Option<(&String, &Task)> {
         let mine = |task: &Task| task.holder.as_ref() == Some(&self.actor) && task.is_held() && !task.job;
-        self.view.tasks.iter().find(|(_, task)| mine(task) && task.project == self.shell)
+        // One that is running comes first.
+        let mine = || self.view.tasks.iter().filter(|(_, task)| mine(task) && task.project == self.shell);
+        mine().find(|(_, task)| task.phase == Running).or_else(|| mine().next())
     }
 
     fn next_in_session(&self) -> String {
