@@ -323,7 +323,9 @@ impl Moment<'_> {
         let earlier = on_timer_clock(agent.quiet_before())
             .filter(|before| *before <= since)
             .map(|before| (i64::MIN, Some(before)));
-        earlier.into_iter().chain([(since, Some(until).filter(|until| self.clock(timer) > *until))]).collect()
+        // What was completed is over at once; what was declared, after its last second.
+        let is_over = agent.deep_work().is_none() || self.clock(timer) > until;
+        earlier.into_iter().chain([(since, is_over.then_some(until))]).collect()
     }
 
     /// When a deadline's timer started, on the timer's clock, and when it expires. None while the timer is stopped.

@@ -66,6 +66,8 @@ fn is_automatic_end(state: &State, step: &Step<'_>) -> bool {
     };
     let job = task.and_then(|task| state.entity(&task)).is_some_and(|task| task.is_job());
     let end = step.kind.row().ending == Ending::End;
+    // Archiving a task is nobody's end.
+    let job = job && step.kind != Kind::TaskArchived;
     end && (job || step.actor.kind == ActorKind::Core || step.subject.entity == EntityType::Session)
 }
 

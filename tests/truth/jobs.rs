@@ -149,7 +149,8 @@ impl Jobs {
     pub fn renew_supervisor(&mut self, place: &Place, now: i64, task: &str) -> Result<(), Wrong> {
         self.kill_supervisor(task)?;
         let lock = File::options().read(true).write(true).open(self.folder(task).join("lock")).expect("a lock");
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("a free lock");
+        // A process that is just being started elsewhere may hold it for a moment.
+        flock(&lock, FlockOperation::LockExclusive).expect("a free lock");
         self.children.push(place.supervise(now, task.trim_start_matches("task:"), lock));
         Ok(())
     }
