@@ -510,7 +510,7 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
     let me = actor.to_string();
     let is_others = |holder: &str| holder != me && matches!(task.phase, Assigned | Running | Retrying);
     let held_by_other = task.as_task().recorded_holder().filter(|holder| is_others(holder));
-    // Whoever aborts a task that it has lost, and that nobody works on, need not be told.
+    // A former holder may abort a task that nobody works on.
     let is_told = kind != Kind::TaskAborted || held_by_other.is_some();
     if let Some(lost) = lost_claim(state, &task, &me).filter(|_| is_told) {
         return Err(lost);

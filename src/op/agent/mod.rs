@@ -107,7 +107,7 @@ pub(super) fn thresholds(config: &Settings) -> Thresholds {
     }
 }
 
-/// The claims that an agent lost because it fell silent, and has not been told of: what became of each task.
+/// The claims that an agent lost because it fell silent, and does not know of yet: what became of each task.
 fn lost_claims(tx: &Transaction<'_>, agent: &Subject) -> Vec<Error> {
     let known = tx.state().entity(agent);
     let ids = known.iter().flat_map(|agent| agent.as_agent().lost_tasks()).filter_map(|id| EntityId::parse(id).ok());
@@ -115,7 +115,7 @@ fn lost_claims(tx: &Transaction<'_>, agent: &Subject) -> Vec<Error> {
     tasks.filter_map(|task| rules::lost_claim(tx.state(), &task, &agent.to_string())).collect()
 }
 
-/// The claim that an agent lost last, if it has not been told of it.
+/// The claim that an agent lost last, if it does not know of it yet.
 pub(super) fn last_lost_claim(tx: &Transaction<'_>, actor: &Actor) -> Option<Error> {
     let agent = Subject::new(EntityType::Agent, actor.agent()?);
     lost_claims(tx, &agent).pop()

@@ -78,7 +78,7 @@ pub struct AgentView {
 pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let vault = ctx.open()?;
     let now = ctx.now.timestamp();
-    // What the watchdog would report now, whether or not one is running, and whoever asks.
+    // What the watchdog would report now, whether or not one is running; the answer does not depend on who asks.
     let tick = watchdog::watchdog(&ctx.without_session(), WatchdogRequest { mode: Mode::DryRun })?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state) = (view.log(), view.state());
