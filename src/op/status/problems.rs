@@ -1,12 +1,12 @@
 //! Everything that needs somebody, most urgent first, each with the command that deals with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Context;
 use super::super::watchdog::WatchdogOutcome;
 use serde_json::Value;
 
-use crate::base::{EntityType, Result, ShortRef, Subject, Timestamp, limits, names, text};
+use crate::base::{EntityId, EntityType, Result, ShortRef, Subject, Timestamp, limits, names, text};
 use crate::job::JobLiveness;
 use crate::machine::Phase;
 use crate::op::job::what_is_wrong;
@@ -230,7 +230,7 @@ impl Finder<'_> {
 
     /// Work that a stop aborted and that something waits for: other tasks, or its requirement.
     fn stranded(&mut self) {
-        for task in self.state.in_phase(EntityType::Task, Phase::Aborted, PROBLEMS_MAX) {
+        for task in self.missed() {
             if !rules::was_stopped(&task) || task.as_task().rework().is_some() {
                 continue;
             }
@@ -249,6 +249,25 @@ impl Finder<'_> {
             let remedy = Remedy::about("hf-task propose --rework-of {}", &task);
             self.add(ProblemKind::Stranded, task.as_task().aborted_at(), task.name(), what, remedy);
         }
+    }
+
+    /// The aborted tasks that something may wait for, archived since or not.
+    fn missed(&self) -> Vec<Entity> {
+        let mut found: BTreeMap<Subject, Entity> = BTreeMap::new();
+        let mut add = |task: Entity| drop(found.insert(task.subject.clone(), task));
+        self.state.in_phase(EntityType::Task, Phase::Aborted, PROBLEMS_MAX).into_iter().for_each(&mut add);
+        for requirement in self.state.in_phase(EntityType::Requirement, Phase::Approved, PROBLEMS_MAX) {
+            if requirement.as_requirement().unmet_tasks() > 0 {
+                self.state.made_for(&requirement.subject, EntityType::Task).into_iter().for_each(&mut add);
+            }
+        }
+        for waiting in self.state.in_phase(EntityType::Task, Phase::Proposed, PROBLEMS_MAX) {
+            let ids = waiting.as_task().after().filter_map(|id| EntityId::parse(id).ok());
+            let others = ids.filter_map(|id| self.state.entity(&Subject::new(EntityType::Task, id)));
+            let newest = |task: Entity| rules::newest_rework(self.state, &task).unwrap_or(task);
+            others.map(|other| newest(other.into_owned())).for_each(&mut add);
+        }
+        found.into_values().collect()
     }
 
     /// The tasks that wait for a task, or for one that it repeats.

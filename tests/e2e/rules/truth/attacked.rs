@@ -147,6 +147,9 @@ fn a_requirement_misses_what_a_stop_aborted_even_while_other_work_goes_on() {
     stop_and_resume(&hive);
     let stranded = "a stop aborted it, and REQ-0001 waits for it do=hf-task propose --rework-of T-0001";
     assert_eq!(problems(&hive), [format!("stranded T-0001 {stranded}")]);
+    // Putting it away changes nothing about that.
+    ok(&hive, "hf-task archive T-0001");
+    assert_eq!(problems(&hive), [format!("stranded T-0001 {stranded}")]);
 }
 
 #[test]
