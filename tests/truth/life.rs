@@ -217,10 +217,13 @@ impl<'a> Life<'a> {
         }
         until("the jobs come to rest", || {
             self.hear()?;
-            Ok(!self.is_busy())
-        })?;
-        self.probe();
-        Ok(())
+            if self.is_busy() {
+                return Ok(false);
+            }
+            self.probe();
+            // A supervisor that was gone just now may have recorded something before.
+            Ok(!self.hear()?)
+        })
     }
 
     /// Finds out which jobs have no supervisor, and which of them have ended.
