@@ -572,14 +572,10 @@ impl Reactor<'_> {
     fn rework(&mut self) {
         let task = self.entity(&self.subject.clone()).and_then(|a| self.entity(&a.as_artifact().task()?));
         let Some(task) = task.filter(|task| matches!(task.phase, Phase::Running | Phase::Succeeded)) else { return };
-        // When the audit asks again, the rework exists already.
-        let is_rework = |t: &Entity| t.as_task().rework_of().as_ref() == Some(&task.subject);
-        if self
-            .state
-            .made_for(&task.subject, EntityType::Task)
-            .iter()
-            .any(|t| is_rework(t) && t.phase != Phase::Aborted)
-        {
+        // When the audit asks again, the rework exists already; and another result of the same task may have been found
+        // invalid before.
+        let newest = rules::newest_rework(self.state, &task);
+        if newest.is_some_and(|newest| newest.as_task().aborted_at().is_none()) {
             return;
         }
         if task.phase == Phase::Running {

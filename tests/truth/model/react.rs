@@ -368,7 +368,12 @@ impl World {
             open.map(|(name, _)| self.because(at, "SessionEnded", name, json!({"reason": reason}))).collect();
         let here = |name: &&String| self.requirements[*name].project == project;
         all.extend(self.requirements.keys().filter(here).flat_map(|name| self.superseded(name, at)));
-        let busy = |task: &super::Task| task.project == project && matches!(task.phase, Assigned | Running | Retrying);
+        // A running job runs to its end; one that waits will not be started any more.
+        let in_progress = |task: &super::Task| match task.job {
+            true => matches!(task.phase, Proposed | Phase::Ready | Assigned | Retrying),
+            false => matches!(task.phase, Assigned | Running | Retrying),
+        };
+        let busy = |task: &super::Task| task.project == project && in_progress(task);
         let busy = self.tasks.iter().filter(|(_, task)| busy(task));
         all.extend(busy.map(|(name, _)| self.because(at, "TaskAborted", name, json!({"reason": reason}))));
         let ours = |about: &str| self.project_of(about).is_some_and(|of| of == project);
