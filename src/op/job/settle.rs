@@ -79,8 +79,11 @@ pub(in crate::op) fn what_is_wrong(liveness: &JobLiveness) -> Option<&'static st
 
 /// The same for a task that may be a job in progress.
 pub(in crate::op) fn unattended(vault: &Vault, task: &Entity) -> Result<Option<&'static str>> {
-    let job = JobDir::open(vault.path(), &id_of(task))?.filter(|_| task.is_job() && is_in_progress(task));
-    let liveness = job.map(|job| probe(&job, run_of(task).as_ref())).transpose()?;
+    if !task.is_job() || !is_in_progress(task) {
+        return Ok(None);
+    }
+    let liveness =
+        JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()?;
     Ok(liveness.as_ref().and_then(what_is_wrong))
 }
 
