@@ -287,7 +287,8 @@ pub const TABLE: &[KindRow] = &[
     row(Kind::RequirementProposed, REQUIREMENT, &[required("title", FieldType::Text), optional("description", FieldType::Text), optional("project_id", FieldType::Id(EntityType::Project))], "a requirement was proposed")
         .opens(Opens::Named("project_id")).cause(Cause::Outside),
     row(Kind::RequirementAnalyzed, REQUIREMENT, &[optional("analysis", FieldType::Text)], "its analysis was recorded"),
-    row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be implemented"),
+    row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be implemented")
+        .wakes_jobs(),
     row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text)], "it will not be implemented")
         .by(RecordedBy::Operator).ending(Ending::Consequence),
     row(Kind::RequirementImplemented, REQUIREMENT, &[], "none of its tasks is open or was aborted for good, and at least one succeeded")
@@ -297,7 +298,7 @@ pub const TABLE: &[KindRow] = &[
     row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another requirement replaced it")
         .by(RecordedBy::Operator),
     row(Kind::OscillationDetected, REQUIREMENT, &[optional("count", FieldType::Count)], "it went back and forth between approved and implemented too often")
-        .by(RecordedBy::NotAgents).depends_on_settings(),
+        .by(RecordedBy::NotAgents).depends_on_settings().wakes_jobs(),
     row(Kind::DecisionRequested, DECISION, &[required("kind", FieldType::OneOf(DECISION_KINDS)), required("target", FieldType::Subject), required("summary", FieldType::Text), optional("options", FieldType::Texts), optional("change", FieldType::Object), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "an operator is asked to decide"),
     row(Kind::DecisionApproved, DECISION, &[optional("chosen_option", FieldType::Text).distinguishes(), optional("rationale", FieldType::Text), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "the answer is yes")
         .by(RecordedBy::Operator),

@@ -38,6 +38,7 @@ names! {
         ProjectPaused = "project_paused",
         ProjectArchived = "project_archived",
         NoTask = "no_task",
+        TaskLimit = "too_many_tasks",
         SystemStopped = "system_stopped",
         SessionVoid = "session_void",
     }
@@ -87,6 +88,8 @@ pub struct LoginRequest {
 #[derive(Debug)]
 pub struct LoginOutcome {
     pub recorded: Recorded,
+    /// Whether the agent can ask for its task: it holds one, or may claim one.
+    pub can_work: bool,
 }
 
 /// Starts a session. Sessions that the agent left open in the same project end.
@@ -105,7 +108,8 @@ pub fn login(ctx: &Context, request: LoginRequest) -> Result<LoginOutcome> {
     for session in old {
         tx.ask(ctx.request(Kind::SessionEnded, Some(&session.subject.to_string()), json!({"reason": "replaced"})))?;
     }
-    tx.finish(&[asked]).map(|recorded| LoginOutcome { recorded })
+    let can_work = held_task(tx.state(), &agent, &ctx.project()).is_some() || !tx.moment().is_full();
+    tx.finish(&[asked]).map(|recorded| LoginOutcome { recorded, can_work })
 }
 
 /// Records the expiry of the agent's sessions that are past their time.
@@ -209,7 +213,9 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
         }
         None => (agent_of(ctx)?, ctx.project()),
     };
-    let task = work_for(state, &agent, &project);
+    let held = held_task(state, &agent, &project);
+    let is_full = held.is_none() && view.moment().is_full();
+    let task = held.or_else(|| ready::next(state, Some(&project)).map(|choice| choice.task));
     let ended = session.as_ref().is_some_and(|s| s.phase != Phase::Active);
     let running = !open_of(state, &agent, &project).is_empty();
     let stopped = flag || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
@@ -223,16 +229,15 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
         (_, None) if running => (Action::Hold, Some(ActionReason::AlreadyRunning)),
         (_, Some(_)) if task.is_none() => (Action::Exit, Some(ActionReason::NoTask)),
         (_, None) if task.is_none() => (Action::Hold, Some(ActionReason::NoTask)),
+        (_, Some(_)) if is_full => (Action::Exit, Some(ActionReason::TaskLimit)),
+        (_, None) if is_full => (Action::Hold, Some(ActionReason::TaskLimit)),
         _ => (Action::Start, None),
     };
+    let task = task.filter(|_| !is_full);
     Ok(NextOutcome { action, reason, agent, project, task, in_session: session.is_some() })
 }
 
-/// The task for an agent: one that it holds, a running one first; else the next ready task.
-fn work_for(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
-    held_task(state, agent, project).or_else(|| ready::next(state, Some(project)).map(|choice| choice.task))
-}
-
+/// The task that an agent holds in a project, a running one first.
 fn held_task(state: &State, agent: &EntityId, project: &Subject) -> Option<Entity> {
     let mut held = state.held_by(&format!("agent:{agent}"));
     held.retain(|task| !task.is_job() && project::project_of(task).as_ref() == Some(project));

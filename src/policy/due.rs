@@ -161,7 +161,7 @@ impl Moment<'_> {
         }
         let mut seen: BTreeSet<Subject> = BTreeSet::new();
         all.retain(|due| first[&due.subject] == due.at && seen.insert(due.subject.clone()));
-        all.sort_by_key(|due| due.at);
+        sort(&mut all);
         all
     }
 
@@ -172,13 +172,16 @@ impl Moment<'_> {
         claims
     }
 
-    /// Whether no task can be claimed because of the limit of tasks in progress. A claim settles what is overdue first.
+    /// Whether no task can be claimed because of the limit of tasks in progress. What is overdue takes no place, but
+    /// each job in the queue will.
     pub fn is_full(&self) -> bool {
-        if !ready::is_full(self.state, self.settings) {
+        let (active, limit) = (ready::active(self.state), self.settings.max_concurrent_tasks());
+        if active + self.state.tally().waiting_jobs() < limit {
             return false;
         }
         let overdue = self.due_claims(None, usize::MAX).len() as u64;
-        ready::active(self.state).saturating_sub(overdue) >= self.settings.max_concurrent_tasks()
+        let queued = ready::queue(self.state, self.settings).len() as u64;
+        active.saturating_sub(overdue) + queued >= limit
     }
 
     /// What is due about an entity, if anything; the earliest if several timers have expired.
@@ -454,6 +457,11 @@ impl Moment<'_> {
     }
 }
 
+/// Sorts by the time at which each was due; of two at the same time, the one that began first.
+pub fn sort(due: &mut [Due]) {
+    due.sort_by_key(|due| (due.at, due.parent));
+}
+
 fn rule(timer: Timer, entity: EntityType) -> Option<&'static DueRule> {
     RULES.iter().find(|rule| rule.timer == timer && rule.entity == entity)
 }
@@ -472,8 +480,34 @@ fn is_of_job(state: &State, entity: &Entity) -> bool {
     task_of(state, entity).is_some_and(|task| task.is_job())
 }
 
+/// The tasks with these ids.
+fn tasks<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<Subject> {
+    ids.filter_map(|id| EntityId::parse(id).ok()).map(|id| Subject::new(EntityType::Task, id)).collect()
+}
+
+/// How many tasks that others wait for are settled with them.
+const AWAITED_MAX: usize = 100;
+
+/// Adds what proposed tasks wait for, directly or not, and the later attempts at each.
+fn add_awaited(state: &State, subjects: &mut Vec<Subject>) {
+    let (mut next, end) = (0, subjects.len() + AWAITED_MAX);
+    while let Some(subject) = subjects.get(next).filter(|_| subjects.len() < end).cloned() {
+        next += 1;
+        let Some(task) = state.entity(&subject).filter(|task| task.subject.entity == EntityType::Task) else {
+            continue;
+        };
+        let awaited = if task.phase == Phase::Proposed { tasks(task.as_task().after()) } else { Vec::new() };
+        for other in awaited.into_iter().chain(task.as_task().rework()) {
+            if !subjects.contains(&other) {
+                subjects.push(other);
+            }
+        }
+    }
+}
+
 /// The entities that must be settled before a request about these subjects can be decided: the subjects themselves, the
-/// runs of tasks and the tasks of runs, what agents hold, what decisions are about, and the deep work of holders.
+/// runs of tasks and the tasks of runs, what agents hold and have lost, what decisions are about, what proposed tasks wait
+/// for, and the deep work of holders.
 pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>) -> Vec<Entity> {
     let mut found: Vec<Entity> = Vec::new();
     let mut add = |entity: Option<Entity>| {
@@ -481,12 +515,16 @@ pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>)
             found.push(entity);
         }
     };
-    // The tasks of an agent are settled before anything it reports about itself.
     let mut all: Vec<Subject> = Vec::new();
     for subject in subjects {
         all.push(subject.clone());
         match subject.entity {
-            EntityType::Agent => all.extend(state.held_by(&subject.to_string()).into_iter().map(|task| task.subject)),
+            // The tasks of an agent are settled before anything it reports about itself, and it is told what became of
+            // those that it lost.
+            EntityType::Agent => {
+                all.extend(state.held_by(&subject.to_string()).into_iter().map(|task| task.subject));
+                all.extend(state.entity(subject).iter().flat_map(|agent| tasks(agent.as_agent().lost_tasks())));
+            }
             // Its answer leads to the work that it is about.
             EntityType::Decision => {
                 all.extend(state.entity(subject).and_then(|decision| decision.as_decision().target()));
@@ -494,6 +532,7 @@ pub fn concerned<'a>(state: &State, subjects: impl Iterator<Item = &'a Subject>)
             _ => {}
         }
     }
+    add_awaited(state, &mut all);
     for subject in &all {
         let Some(entity) = state.entity(subject).map(|entity| entity.into_owned()) else { continue };
         let task = task_of(state, &entity);

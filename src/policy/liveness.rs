@@ -89,8 +89,8 @@ pub struct SignsOfLife {
     /// When deep work was last completed; introspection is not expected during deep work.
     pub last_deepwork_end: Option<Timestamp>,
     pub deep_work: Option<DeclaredDeepWork>,
-    /// Whether the activity log after deep work was not followed by an introspection.
-    pub duty_broken: bool,
+    /// When another log was written instead of the introspection that is owed after deep work.
+    pub duty_broken_at: Option<Timestamp>,
     /// The latest time in any of its heartbeat ids.
     pub newest_id: Option<Timestamp>,
 }
@@ -115,7 +115,7 @@ impl SignsOfLife {
             last_seen: agent.as_agent().last_seen_at(),
             last_deepwork_end: agent.as_agent().last_deep_work_end(),
             deep_work: open.as_deref().filter(|work| work.phase == Phase::Open).and_then(DeclaredDeepWork::from_entity),
-            duty_broken: agent.as_agent().duty() == Some("broken"),
+            duty_broken_at: agent.as_agent().duty_broken_at(),
             newest_id: None,
         }
     }
@@ -248,9 +248,8 @@ pub fn findings(signs: &SignsOfLife, limits: &Thresholds, now: Timestamp, audibl
         ];
         grade(quiet, &steps).into_iter().for_each(|level| report(Code::IntrospectionOverdue, level, quiet));
     }
-    if signs.duty_broken {
-        let quiet = signs.last_activity.map_or(0, |log| now.0.saturating_sub(log.0).max(0) as u64);
-        report(Code::IntrospectionDuty, Level::Error, quiet);
+    if let Some(broken) = signs.duty_broken_at {
+        report(Code::IntrospectionDuty, Level::Error, now.0.saturating_sub(broken.0).max(0) as u64);
     }
     found
 }
@@ -287,7 +286,7 @@ mod tests {
             last_seen: None,
             last_deepwork_end: None,
             deep_work: None,
-            duty_broken: false,
+            duty_broken_at: None,
             newest_id: None,
         }
     }
@@ -329,7 +328,11 @@ mod tests {
         let after_work = SignsOfLife { last_deepwork_end: Some(Timestamp(1000)), ..at(1901) };
         check(&after_work, 1901, &[(Code::IntrospectionOverdue, Level::Notice)]);
         check(&SignsOfLife { last_checkpoint: Some(Timestamp(1900)), ..after_work }, 1900, &[]);
-        check(&SignsOfLife { duty_broken: true, ..at(5) }, 5, &[(Code::IntrospectionDuty, Level::Error)]);
+        check(
+            &SignsOfLife { duty_broken_at: Some(Timestamp(0)), ..at(5) },
+            5,
+            &[(Code::IntrospectionDuty, Level::Error)],
+        );
         let ahead = |id: i64| SignsOfLife { newest_id: Some(Timestamp(id)), ..at(5) };
         check(&ahead(125), 5, &[]);
         check(&ahead(126), 5, &[(Code::ClockSkew, Level::Error)]);

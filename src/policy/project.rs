@@ -145,12 +145,24 @@ pub fn check_may_start(state: &State, project: &Subject, actor: &Actor) -> Resul
     }
 }
 
+/// The refusal of an agent's work in a project that is archived; none if it is not.
+pub fn over(state: &State, project: &Subject) -> Option<Error> {
+    (phase(state, project) == Phase::Archived).then(|| leave_archived(project))
+}
+
+fn leave_archived(project: &Subject) -> Error {
+    let why = format!("project {} is archived and read-only, which is final; leave it", project.id());
+    Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why)
+}
+
 /// The refusal of a change to an archived project. An agent is asked to leave it.
 fn archived(project: &Subject, actor: &Actor) -> Error {
-    let why = format!("project {} is archived and read-only, which is final", project.id());
     match actor.kind == ActorKind::Agent {
-        true => Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), format!("{why}; leave it")),
-        false => Error::refused(Reason::ProjectArchived, why),
+        true => leave_archived(project),
+        false => {
+            let why = format!("project {} is archived and read-only, which is final", project.id());
+            Error::refused(Reason::ProjectArchived, why)
+        }
     }
 }
 
@@ -239,10 +251,7 @@ impl Membership {
         };
         match phase(state, project) {
             Phase::Paused if !is_allowed_while_paused(kind) => Err(exit_requested(state, project)),
-            Phase::Archived if kind.row().leaving < WhenLeaving::Archived => {
-                let why = format!("project {} is archived and read-only, which is final; leave it", project.id());
-                Err(Error::new(ErrorKind::ExitRequested(Reason::ProjectArchived), why))
-            }
+            Phase::Archived if kind.row().leaving < WhenLeaving::Archived => Err(leave_archived(project)),
             _ => Ok(()),
         }
     }

@@ -125,6 +125,11 @@ impl Reactor<'_> {
         self.state.tally().has_settings
     }
 
+    /// Whether the reactions so far contain an event of this kind about a subject.
+    fn records(&self, kind: Kind, subject: &Subject) -> bool {
+        self.drafts.iter().any(|draft| draft.kind == kind && draft.subject == *subject)
+    }
+
     fn record_if_legal(&mut self, kind: Kind, subject: &Subject, payload: Value) {
         if machine::step(subject.entity, self.state.phase_of(subject), kind).is_some() {
             self.record(kind, subject.clone(), payload);
@@ -335,6 +340,10 @@ impl Reactor<'_> {
     fn ready_if_possible(&mut self, subject: &Subject) {
         let can_start = |task: &Entity| task.phase == Phase::Proposed && rules::blockers(self.state, task).is_empty();
         let Some(task) = self.entity(subject).filter(can_start) else { return };
+        // It may depend on several attempts at the same work.
+        if self.records(Kind::TaskReady, subject) {
+            return;
+        }
         let met = self.met_conditions(&task);
         self.record(Kind::TaskReady, subject.clone(), json!({}));
         let parents = &mut self.drafts.last_mut().expect("it was just added").parents;
@@ -463,15 +472,12 @@ impl Reactor<'_> {
         self.end_run(&task, run_ends, payload);
         self.drain();
         if task.phase == Phase::Succeeded {
-            let how = format!("was done by {}", task.name());
-            self.ready_tasks_of(&task.subject, EntityType::Task);
-            self.resolve(&task.subject, None, "succeeded");
-            // Tasks that depend on the original task can start after its rework, too.
-            let mut before = task.as_task().rework_of();
-            while let Some(subject) = before {
-                self.ready_tasks_of(&subject, EntityType::Task);
-                self.resolve(&subject, None, &how);
-                before = self.entity(&subject).and_then(|task| task.as_task().rework_of());
+            let by_rework = format!("was done by {}", task.name());
+            // Tasks that depend on an earlier attempt can start after its rework, too.
+            for attempt in rules::attempts(self.state, &task) {
+                let how = if attempt.subject == task.subject { "succeeded" } else { &by_rework };
+                self.ready_tasks_of(&attempt.subject, EntityType::Task);
+                self.resolve(&attempt.subject, None, how);
             }
         }
         if task.phase == Phase::Aborted {
@@ -505,17 +511,24 @@ impl Reactor<'_> {
             unmet => format!("{unmet} tasks were aborted"),
         };
         let last = match task.phase {
-            Phase::Aborted => format!(" ({})", with_reason(task.name(), task.as_task().abort_reason())),
-            _ => String::new(),
+            Phase::Aborted => self.last_aborted(&requirement.subject),
+            _ => None,
         };
+        let last = last.map(|last| format!(" ({})", with_reason(last.name(), last.as_task().abort_reason())));
+        let last = last.unwrap_or_default();
         let reason = format!("not implemented: no task is open, and {aborted}{last}");
         self.record(Kind::EscalationRequired, requirement.subject, json!({"reason": reason}));
     }
 
-    /// Aborts the tasks that depend on an aborted task, or on one that it reworks, and so could never start.
+    /// The task of a requirement that was aborted last.
+    fn last_aborted(&self, requirement: &Subject) -> Option<Entity> {
+        let tasks = self.state.made_for(requirement, EntityType::Task).into_iter();
+        tasks.filter(|task| task.as_task().aborted_at().is_some()).max_by_key(|task| task.as_task().aborted_by_event())
+    }
+
+    /// Aborts the tasks that depend on an aborted task, or on an earlier attempt at it, and so could never start.
     fn abort_dependents(&mut self, aborted: &Entity) {
-        let mut before = Some(aborted.clone());
-        while let Some(task) = before {
+        for task in rules::attempts(self.state, aborted) {
             if !rules::is_lost(self.state, &task) {
                 return;
             }
@@ -535,12 +548,10 @@ impl Reactor<'_> {
             let waiting = self.state.made_for(&task.subject, EntityType::Task);
             for other in waiting.into_iter().filter(|other| waits(other)).collect::<Vec<_>>() {
                 // It may depend on the original task and on the rework.
-                let is_aborted = self.drafts.iter().any(|d| d.kind == Kind::TaskAborted && d.subject == other.subject);
-                if !is_aborted {
+                if !self.records(Kind::TaskAborted, &other.subject) {
                     self.record(Kind::TaskAborted, other.subject, json!({"reason": why}));
                 }
             }
-            before = task.as_task().rework_of().and_then(|before| self.entity(&before));
         }
     }
 
@@ -571,7 +582,12 @@ impl Reactor<'_> {
     /// Fails the task of an invalid artifact and proposes it again.
     fn rework(&mut self) {
         let task = self.entity(&self.subject.clone()).and_then(|a| self.entity(&a.as_artifact().task()?));
-        let Some(task) = task.filter(|task| matches!(task.phase, Phase::Running | Phase::Succeeded)) else { return };
+        let is_built = |task: &Entity| match task.phase {
+            Phase::Running | Phase::Succeeded => true,
+            Phase::Archived => task.as_task().succeeded_at().is_some() && self.is_current(),
+            _ => false,
+        };
+        let Some(task) = task.filter(is_built) else { return };
         // When the audit asks again, the rework exists already; and another result of the same task may have been found
         // invalid before.
         let newest = rules::newest_rework(self.state, &task);

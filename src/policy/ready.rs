@@ -108,6 +108,38 @@ fn prefers(preferred: &Subject, task: &Entity) -> bool {
     *preferred == task.subject || task.as_task().requirement().as_ref() == Some(preferred)
 }
 
+/// The jobs in this phase.
+pub fn jobs(state: &State, phase: machine::Phase) -> Vec<Entity> {
+    let mut tasks = state.in_phase(EntityType::Task, phase, READY_MAX);
+    tasks.retain(Entity::is_job);
+    tasks
+}
+
+/// The waiting jobs that may start now, in order.
+pub fn next_jobs(state: &State, settings: &Settings) -> Vec<Entity> {
+    let mut waiting = queue(state, settings);
+    let free_tasks = settings.max_concurrent_tasks().saturating_sub(active(state));
+    waiting.truncate(free_tasks as usize);
+    waiting
+}
+
+/// The waiting jobs that nothing but the limit of tasks in progress keeps from starting, in order.
+pub fn queue(state: &State, settings: &Settings) -> Vec<Entity> {
+    use machine::Phase::{Assigned, Ready, Retrying, Running};
+    // Usually no job waits, and then nothing is read.
+    if state.tally().waiting_jobs() == 0 {
+        return Vec::new();
+    }
+    let mut waiting = jobs(state, Ready);
+    // One whose requirement was blocked must not keep the others waiting.
+    waiting.retain(|job| !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty());
+    let running = [Assigned, Running, Retrying].iter().flat_map(|phase| jobs(state, *phase));
+    let running = running.filter(|job| !is_on_hold(state, job)).count() as u64;
+    let free_slots = settings.max_parallel_jobs().saturating_sub(running);
+    waiting.truncate(free_slots as usize);
+    waiting
+}
+
 /// Whether as many tasks are in progress as the settings allow.
 pub fn is_full(state: &State, settings: &Settings) -> bool {
     active(state) >= settings.max_concurrent_tasks()

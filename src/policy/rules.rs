@@ -352,6 +352,15 @@ pub fn newest_rework(state: &State, task: &Entity) -> Option<Entity> {
     newest
 }
 
+/// A task and the attempts before it, newest first.
+pub fn attempts(state: &State, task: &Entity) -> Vec<Entity> {
+    let mut attempts = vec![task.clone()];
+    while let Some(before) = attempts.last().and_then(|task| state.entity(&task.as_task().continues()?)) {
+        attempts.push(before.into_owned());
+    }
+    attempts
+}
+
 /// The reason with which a stop aborts a task; the reason of the stop follows it.
 pub const STOP_REASON: &str = "emergency_stop";
 
@@ -454,11 +463,13 @@ impl Blocker {
     }
 }
 
-/// Whether a task, or a rework of it, succeeded.
+/// Whether a task, or a later attempt at it, succeeded.
 fn is_done(state: &State, task: &Entity) -> bool {
-    let is_rework = |other: &Entity| other.as_task().rework_of().as_ref() == Some(&task.subject);
-    task.as_task().succeeded_at().is_some()
-        || state.made_for(&task.subject, EntityType::Task).iter().any(|other| is_rework(other) && is_done(state, other))
+    let mut attempt = Some(task.clone());
+    while let Some(undone) = attempt.take_if(|task| task.as_task().succeeded_at().is_none()) {
+        attempt = undone.as_task().rework().and_then(|rework| Some(state.entity(&rework)?.into_owned()));
+    }
+    attempt.is_some()
 }
 
 /// Everything that a task waits for before it can start.
@@ -506,26 +517,19 @@ fn claim_is_held(state: &State, step: &Step<'_>) -> Result<()> {
         Claim::Needs | Claim::NeedsIfAgent => {}
     }
     let Some(task) = step.claimed_task(state) else { return Ok(()) };
-    use machine::Phase::{Aborted, Assigned, Retrying, Running};
+    use machine::Phase::{Assigned, Retrying, Running};
     let me = actor.to_string();
     let is_others = |holder: &str| holder != me && matches!(task.phase, Assigned | Running | Retrying);
     let held_by_other = task.as_task().recorded_holder().filter(|holder| is_others(holder));
     // A former holder may abort a task that nobody works on.
     let is_told = kind != Kind::TaskAborted || held_by_other.is_some();
+    // Tell the former holder what happened to the task, not that the transition is illegal.
     if let Some(lost) = lost_claim(state, &task, &me).filter(|_| is_told) {
         return Err(lost);
     }
-    match (task.phase, task.as_task().recorded_holder()) {
-        _ if held_by_other.is_some() => {
-            let holder = held_by_other.unwrap_or_default();
-            Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", task.name())))
-        }
-        // Tell the former holder what happened to the task, not that the transition is illegal.
-        (Aborted, Some(holder)) if holder == me && was_taken(&task, &me) => {
-            let why = task.as_task().abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
-            Err(Error::refused(Reason::ClaimLost, format!("{} was aborted{why}", task.name())))
-        }
-        _ => Ok(()),
+    match held_by_other {
+        Some(holder) => Err(Error::refused(Reason::NotHolder, format!("{} is held by {holder}", task.name()))),
+        None => Ok(()),
     }
 }
 
@@ -542,16 +546,23 @@ pub fn ended_by_holder(state: &State, step: &Step<'_>) -> Result<()> {
 /// The refusal of a former holder that has lost its claim, with what became of the task; none if it has not.
 pub fn lost_claim(state: &State, task: &Entity, me: &str) -> Option<Error> {
     let known = task.as_task();
-    let is_recorded = known.recorded_holder() == Some(me);
-    // A task that was aborted because its run timed out keeps its last holder.
-    let has_timed_out = is_recorded && known.aborted_at().is_some() && timed_out(state, task);
-    let has_lost = known.past_holders().any(|holder| holder == me) && !is_recorded;
-    let fate = match has_timed_out {
-        true => Some("its run timed out and the task was aborted".to_owned()),
-        false => fate(task).filter(|_| has_lost),
-    }?;
-    let is_free = task.phase == machine::Phase::Ready && blockers(state, task).is_empty();
-    let error = Error::refused(Reason::ClaimLost, format!("{}; {fate}", how_lost(state, task)));
+    let why = if known.recorded_holder() == Some(me) {
+        // A task that was aborted keeps its last holder.
+        known.aborted_at()?;
+        match timed_out(state, task) {
+            true => format!("{}; its run timed out and the task was aborted", how_lost(state, task)),
+            false if was_taken(task, me) => {
+                let why = known.abort_reason().map(|why| format!(": {why}")).unwrap_or_default();
+                format!("{} was aborted{why}", task.name())
+            }
+            false => return None,
+        }
+    } else {
+        known.past_holders().find(|holder| *holder == me)?;
+        format!("{}; {}", how_lost(state, task), fate(task)?)
+    };
+    let is_free = task.phase == machine::Phase::Ready && super::ready::may_start(state, task);
+    let error = Error::refused(Reason::ClaimLost, why);
     Some(error.about(task.short_reference().filter(|_| is_free)))
 }
 

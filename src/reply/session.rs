@@ -22,6 +22,7 @@ fn session_reply(done: &Recorded) -> Reply {
 impl Replies for LoginOutcome {
     fn reply(&self) -> Reply {
         let id = self.recorded.entity.as_ref().and_then(|session| EntityId::parse(session.subject.id()).ok());
+        let id = id.filter(|_| self.can_work);
         let task = Next::run("hf-session").word("task");
         session_reply(&self.recorded).next(id.map_or(Next::None, |id| task.arg("--session", &id)))
     }
@@ -58,6 +59,7 @@ fn next_sentence(done: &NextOutcome) -> String {
         ActionReason::ProjectPaused => format!("project {project} is paused"),
         ActionReason::ProjectArchived => format!("project {project} is archived"),
         ActionReason::NoTask => "no task is ready".to_owned(),
+        ActionReason::TaskLimit => "the task limit is reached".to_owned(),
         ActionReason::SystemStopped => "everything is stopped".to_owned(),
         ActionReason::SessionVoid => "the session is unknown or has ended".to_owned(),
     });

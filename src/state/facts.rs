@@ -42,6 +42,8 @@ enum FactSource {
     Plus(&'static str),
     /// The duty to write an introspection after deep work.
     Duty,
+    /// The event's time, if that duty is broken now and was not before.
+    DutyBrokenAt,
     /// The event's actor.
     Actor,
     /// The event's subject.
@@ -163,6 +165,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Artifact, Kind::ArtifactCorrupted, "corrupted_at", Time),
     (EntityType::Agent, Kind::AgentStarted, "announced", PayloadOrRemove("announced")),
     (EntityType::Agent, Kind::AgentStarted, "started_at", Time),
+    (EntityType::Agent, Kind::ActivityLogged, "_duty_broken_at", DutyBrokenAt),
     (EntityType::Agent, Kind::ActivityLogged, "duty", Duty),
     (EntityType::Agent, Kind::ActivityLogged, "last_introspection_at", TimeIf("kind", "introspection")),
     (EntityType::Agent, Kind::ActivityLogged, "last_activity_at", Time),
@@ -389,6 +392,11 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         Duty => match duty(entity, event) {
             Some(duty) => duty.into(),
             None => return FactChange::Remove,
+        },
+        DutyBrokenAt => match (entity.text("duty"), duty(entity, event)) {
+            (Some("broken"), Some("broken")) => return FactChange::Keep,
+            (_, Some("broken")) => event.timestamp.to_string().into(),
+            _ => return FactChange::Remove,
         },
         Actor => event.actor.clone().into(),
         EventSubject => event.subject.clone().into(),

@@ -316,7 +316,7 @@ impl State {
         let entity = entity.clone();
         self.count_task(&entity, from, event);
         if let Some(held_by) = held_by.filter(|holder| entity.holder() != Some(holder)) {
-            self.release(&held_by, &entity.subject, event);
+            self.release(&held_by, &entity, event);
         }
         if next == machine::Phase::Archived {
             let runs = self.made_for(&entity.subject, EntityType::Run);
@@ -405,17 +405,23 @@ impl State {
         self.changes.entities.insert(subject, requirement);
     }
 
-    /// Notes when an agent last gave up a task, and whether it lost one because it fell silent.
-    fn release(&mut self, holder: &str, task: &Subject, event: &Event) {
+    /// Notes when an agent last gave up a task, whether it lost one because it fell silent, and which tasks it lost
+    /// without an act of its own.
+    fn release(&mut self, holder: &str, task: &Entity, event: &Event) {
         let agent = Subject::parse(holder).ok().filter(|holder| holder.entity == EntityType::Agent);
-        let is_lost = event.event_type.known() == Some(Kind::ClaimExpired)
+        let was_silent = event.event_type.known() == Some(Kind::ClaimExpired)
             || event.payload.get("released") == Some(&Value::Bool(true));
+        // A task that becomes ready again was lost before, when its run failed.
+        let is_ready_again = event.event_type.known() == Some(Kind::TaskReady);
+        let is_lost = event.actor != holder && !is_ready_again && !task.is_job();
         if let Some(mut agent) = agent.and_then(|agent| self.entity(&agent).map(Cow::into_owned)) {
             agent.facts.insert("_released_at".to_owned(), event.timestamp.to_string().into());
-            if is_lost {
+            if was_silent {
                 agent.facts.insert("_lost_claim".to_owned(), true.into());
-                let lost =
-                    branch::append_capped(agent.facts.get(LOST_TASKS), task.id(), limits::PAST_HOLDERS_MAX_COUNT);
+            }
+            if is_lost {
+                let (lost, id) = (agent.facts.get(LOST_TASKS), task.subject.id());
+                let lost = branch::append_capped(lost, id, limits::PAST_HOLDERS_MAX_COUNT);
                 agent.facts.insert(LOST_TASKS.to_owned(), lost);
             }
             self.changes.entities.insert(agent.subject.clone(), agent);
@@ -426,7 +432,7 @@ impl State {
     /// longer unmet.
     fn mark_reworked(&mut self, rework: &Subject, event: &Event) {
         let is_new = |task: &Entity| task.first_event == event.id;
-        let Some(new) = self.entity(rework).filter(|task| is_new(task)).map(Cow::into_owned) else { return };
+        let Some(mut new) = self.entity(rework).filter(|task| is_new(task)).map(Cow::into_owned) else { return };
         let mut last = new.named("rework_of", EntityType::Task);
         while let Some(next) = last.as_ref().and_then(|task| self.entity(task)?.named(REWORKED_BY, EntityType::Task)) {
             last = Some(next);
@@ -437,6 +443,8 @@ impl State {
             return;
         };
         last.facts.insert(REWORKED_BY.to_owned(), rework.id().into());
+        new.facts.insert(CONTINUES.to_owned(), last.subject.id().into());
+        self.changes.entities.insert(new.subject.clone(), new);
         let requirement = last.named("requirement_id", EntityType::Requirement);
         if let Some(mut requirement) = requirement.and_then(|subject| self.entity(&subject).map(Cow::into_owned)) {
             // Aborts before the approval were not counted.
@@ -475,6 +483,9 @@ const LOST_TASKS: &str = "_lost_tasks";
 
 /// The fact of a task that names its rework.
 const REWORKED_BY: &str = "reworked_by";
+
+/// The fact of a rework that names the attempt before it: the task that it repeats, or the newest rework of that.
+const CONTINUES: &str = "_continues";
 
 /// The fact of the system that contains the hooks that fail.
 const FAILED_HOOKS: &str = "failed_hooks";

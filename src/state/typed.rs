@@ -211,6 +211,8 @@ views! {
         aborted_by_event: event = "_abort_id",
         /// The task that repeats this one.
         rework: Task = "reworked_by",
+        /// The attempt before this one: the task that it repeats, or the newest rework of that.
+        continues: Task = "_continues",
         /// The constraint that put it first when it was last claimed.
         constraint: Constraint = "constraint_id",
     }
@@ -265,6 +267,8 @@ views! {
         last_deep_work_end: time = "last_deepwork_end",
         /// The state of the introspection that is owed after deep work; see `facts::duty`.
         duty: text = "duty",
+        /// Since when that introspection is not only owed, but missed.
+        duty_broken_at: time = "_duty_broken_at",
         /// Start and end of its last strict deep work, and the end of the one before.
         quiet_since: time = "_quiet_since",
         quiet_until: time = "_quiet_until",
@@ -278,7 +282,7 @@ views! {
         last_progress_at: time = "_progress_at",
         /// When it last did anything about a task.
         last_seen_at: time = "_seen_at",
-        /// The ids of the tasks that it lost because it fell silent, since its last checkpoint or activity log.
+        /// The ids of the tasks that it lost without an act of its own, since its last checkpoint or activity log.
         lost_tasks: texts = "_lost_tasks",
         /// When it last gave up a task, or lost it.
         released_at: time = "_released_at",
@@ -476,7 +480,7 @@ mod tests {
     const OTHER_FACTS: &[(EntityType, &[&str])] = &[
         (EntityType::System, &["failed_hooks"]),
         (EntityType::Requirement, &["tasks_open", "tasks_succeeded"]),
-        (EntityType::Task, &["reworked_by"]),
+        (EntityType::Task, &["reworked_by", "_continues"]),
         (
             EntityType::Agent,
             &["anomalies", "_gave_up", "_progress_at", "_seen_at", "_lost_tasks", "_released_at", "_lost_claim"],

@@ -247,7 +247,9 @@ impl<'a> Life<'a> {
             jobs.is_supervised(subject)
                 && match task.phase {
                     Phase::Proposed => false,
-                    Phase::Ready => goes_on && world.in_progress() < world.settings.concurrent,
+                    Phase::Ready => {
+                        goes_on && world.is_unblocked(task) && world.in_progress() < world.settings.concurrent
+                    }
                     Phase::Assigned | Phase::Retrying | Phase::Failed => goes_on,
                     Phase::Running => task.gate().is_none_or(|gate| jobs.arrived(gate) < world.runs_of(name)),
                     _ => true,
@@ -277,7 +279,7 @@ impl<'a> Life<'a> {
         self.judge(&fresh[..own])?;
         if call.line == "hf-watchdog" {
             self.outside.tick = Some(self.now);
-            judge::verdict(&before, self.now, call, &reply)?;
+            judge::verdict(&before, &self.world, self.now, call, &reply)?;
         }
         judge::settled(&self.world, call, self.now)?;
         let known = self.world.clone();
@@ -287,7 +289,9 @@ impl<'a> Life<'a> {
             self.compared += 3;
         }
         if call.line == "hf-status" {
-            judge::status_for(&known, self.now, &self.outside, call, &reply)?;
+            // It records nothing: what is new was recorded by a supervisor, before it looked or after.
+            let compare = |world: &World| judge::status_for(world, self.now, &self.outside, call, &reply);
+            compare(&before).or_else(|_| compare(&self.world))?;
             self.compared += reply.text.lines().count();
         }
         if call.line.starts_with("hf-poll ") {
@@ -308,11 +312,17 @@ impl<'a> Life<'a> {
 
     /// Compares hf-status, and the explanation of every task: those that changed, or all.
     pub fn look(&mut self, all: bool) -> Result<(), Wrong> {
-        let mut reply = self.run(&Call::new("hf-status"));
-        // A waiting supervisor may just have recorded that the settings changed.
-        while self.hear()? {
-            reply = self.run(&Call::new("hf-status"));
+        loop {
+            match self.look_once(all) {
+                // A waiting supervisor may just have recorded that the settings changed.
+                Err(_) if self.hear()? => {}
+                looked => return looked,
+            }
         }
+    }
+
+    fn look_once(&mut self, all: bool) -> Result<(), Wrong> {
+        let reply = self.run(&Call::new("hf-status"));
         self.compared += reply.text.lines().count();
         judge::status(&self.world, self.now, &self.outside, &reply)?;
         for name in self.world.tasks.keys().cloned().collect::<Vec<_>>() {

@@ -29,7 +29,7 @@ use place::Commands;
 /// How many steps a life has.
 const STEPS: u64 = 30;
 
-const USAGE: &str = "usage: scripts/truth [--lives N] [--seed S] [--jobs N] [--short] [--mutants]";
+const USAGE: &str = "usage: scripts/truth [--lives N] [--seed S] [--jobs N] [--all] [--whole] [--short] [--mutants]";
 
 struct Wanted {
     lives: u64,
@@ -37,10 +37,12 @@ struct Wanted {
     jobs: u64,
     /// Goes on after a contradiction and counts the sorts.
     all: bool,
+    /// Shows a contradicting life as it was, without looking for a shorter one.
+    whole: bool,
 }
 
 fn wanted() -> Result<Wanted, String> {
-    let mut wanted = Wanted { lives: 10_000, seed: 1, jobs: 2, all: false };
+    let mut wanted = Wanted { lives: 10_000, seed: 1, jobs: 2, all: false, whole: false };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || {
@@ -53,6 +55,7 @@ fn wanted() -> Result<Wanted, String> {
             "--jobs" => wanted.jobs = number()?.max(1),
             "--short" => wanted.lives = 300,
             "--all" => wanted.all = true,
+            "--whole" => wanted.whole = true,
             other => return Err(format!("unknown argument '{other}'")),
         }
     }
@@ -123,7 +126,7 @@ fn main() -> ExitCode {
                     if n >= wanted.lives || (!wanted.all && failed()) {
                         break;
                     }
-                    match live(&commands, wanted.seed + n, !wanted.all) {
+                    match live(&commands, wanted.seed + n, !wanted.all && !wanted.whole) {
                         Ok(lived) => {
                             steps.fetch_add(lived.steps, Ordering::Relaxed);
                             lines.fetch_add(lived.lines, Ordering::Relaxed);

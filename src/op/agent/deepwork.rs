@@ -111,7 +111,7 @@ pub fn complete(ctx: &Context) -> Result<DeepWorkOutcome> {
         let end = if work.phase == Phase::Expired { DeclarationEnd::Expired } else { DeclarationEnd::Completed };
         dir.end_declaration(work.as_deep_work().heartbeat_id().unwrap_or_default(), end)
     };
-    on_open(ctx, ask, write)
+    on_open(ctx, Kind::DeepWorkCompleted, ask, write)
 }
 
 /// An extension of a strict deep work.
@@ -155,12 +155,13 @@ pub fn extend(ctx: &Context, request: ExtendRequest) -> Result<DeepWorkOutcome> 
             None => Ok(()),
         }
     };
-    on_open(ctx, ask, write)
+    on_open(ctx, Kind::DeepWorkExtended, ask, write)
 }
 
 /// Records a request about the agent's open deep work, then writes its file.
 fn on_open(
     ctx: &Context,
+    kind: Kind,
     ask: impl FnOnce(&mut Transaction<'_>, &Entity) -> Result<Added>,
     write: impl FnOnce(&AgentDir, &Entity) -> Result<()>,
 ) -> Result<DeepWorkOutcome> {
@@ -172,6 +173,8 @@ fn on_open(
     tx.settle_agent(&ctx.caller.actor)?;
     // It may just have expired.
     let work = tx.state().entity(&open.subject).map_or(open, |work| work.into_owned());
+    // Whoever has to leave is told that, not what is wrong with the request.
+    tx.membership.check(tx.state(), kind, None)?;
     let asked = ask(&mut tx, &work)?;
     let recorded = tx.finish(&[asked])?;
     let written = dir_of(ctx, &vault, &config, &name).and_then(|dir| write(&dir, &work));

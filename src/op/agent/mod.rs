@@ -107,7 +107,7 @@ pub(super) fn thresholds(config: &Settings) -> Thresholds {
     }
 }
 
-/// The claims that an agent lost because it fell silent, and does not know of yet: what became of each task.
+/// The claims that an agent lost without an act of its own, and does not know of yet: what became of each task.
 fn lost_claims(tx: &Transaction<'_>, agent: &Subject) -> Vec<Error> {
     let known = tx.state().entity(agent);
     let ids = known.iter().flat_map(|agent| agent.as_agent().lost_tasks()).filter_map(|id| EntityId::parse(id).ok());

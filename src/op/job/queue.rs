@@ -7,34 +7,10 @@ use crate::event::{Event, Kind};
 use crate::job::{CancelReason, JobDir};
 use crate::machine::Phase;
 use crate::op::kernel::{Committing, FollowUp};
-use crate::policy::{REACTOR, Settings, project, ready};
+use crate::policy::ready::{jobs, next_jobs};
+use crate::policy::{REACTOR, Settings, project};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
-
-/// How many tasks are read at most.
-const TASKS_MAX: usize = 10_000;
-
-fn jobs(state: &State, phase: Phase) -> Vec<Entity> {
-    let mut tasks = state.in_phase(EntityType::Task, phase, TASKS_MAX);
-    tasks.retain(Entity::is_job);
-    tasks
-}
-
-/// The waiting jobs that may start now, in order.
-fn next(state: &State, settings: &Settings) -> Vec<Entity> {
-    // Usually no job waits, and then nothing is read.
-    if state.tally().waiting_jobs() == 0 {
-        return Vec::new();
-    }
-    let mut waiting = jobs(state, Phase::Ready);
-    waiting.retain(|task| !is_project_inactive(state, task));
-    let running = [Phase::Assigned, Phase::Running, Phase::Retrying].iter().flat_map(|phase| jobs(state, *phase));
-    let running = running.filter(|job| !ready::is_on_hold(state, job)).count() as u64;
-    let free_slots = settings.max_parallel_jobs().saturating_sub(running);
-    let free_tasks = settings.max_concurrent_tasks().saturating_sub(ready::active(state));
-    waiting.truncate(free_slots.min(free_tasks) as usize);
-    waiting
-}
 
 /// Whether the job's project is paused or archived, so that the job cannot start.
 pub fn is_project_inactive(state: &State, task: &Entity) -> bool {
@@ -49,7 +25,7 @@ pub fn has_room(state: &State, settings: &Settings) -> bool {
 
 /// Whether it is a job's turn.
 pub fn has_turn(state: &State, settings: &Settings, task: &Entity) -> bool {
-    next(state, settings).iter().any(|next| next.subject == task.subject)
+    next_jobs(state, settings).iter().any(|next| next.subject == task.subject)
 }
 
 /// Jobs whose supervisors have to be notified.
@@ -74,7 +50,7 @@ fn wake_ups_for(committing: &Committing<'_>) -> Option<WakeUps> {
     if !events.iter().any(may_matter) {
         return None;
     }
-    let mut recheck: Vec<EntityId> = next(state, settings).iter().map(super::id_of).collect();
+    let mut recheck: Vec<EntityId> = next_jobs(state, settings).iter().map(super::id_of).collect();
     // A job that is retried has left the queue: it waits for its project to be resumed, and then for a free slot.
     if state.tally().made(EntityType::Project) > 0 {
         recheck.extend(jobs(state, Phase::Assigned).iter().map(super::id_of));

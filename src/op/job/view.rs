@@ -209,7 +209,7 @@ fn view(ctx: &Context, vault: &Vault, known: RecordedJob, liveness: Option<JobLi
         (_, Some(JobLiveness::Orphaned(_))) => JobStanding::Orphaned,
         (Phase::Succeeded, _) => JobStanding::Done,
         (Phase::Archived, _) if task.as_task().succeeded_at().is_some() => JobStanding::Done,
-        (Phase::Aborted, _) if gave_up(&task).is_some() => JobStanding::Lost,
+        (Phase::Aborted | Phase::Archived, _) if gave_up(&task).is_some() => JobStanding::Lost,
         (Phase::Aborted | Phase::Archived | Phase::Failed, _) => JobStanding::Fail,
         (_, Some(JobLiveness::Lost)) => JobStanding::Lost,
         (Phase::Running, _) => JobStanding::Running,

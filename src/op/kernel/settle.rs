@@ -193,7 +193,7 @@ impl Transaction<'_> {
         found.retain(|due| due.code.is_anomaly());
         // Settled already, to know whether the caller has a session.
         found.extend(self.session_due.take());
-        found.sort_by_key(|due| due.at);
+        due::sort(&mut found);
         let mut changed = BTreeMap::new();
         for (position, due) in found.iter().enumerate() {
             self.add_due(due)?;
@@ -214,10 +214,11 @@ impl Transaction<'_> {
         }
     }
 
-    fn record_due(&mut self, found: Vec<Due>) -> Result<()> {
+    fn record_due(&mut self, mut found: Vec<Due>) -> Result<()> {
         if found.is_empty() {
             return Ok(());
         }
+        due::sort(&mut found);
         // After a request in the same batch it has to be recorded with that batch.
         let separate = self.batch().events().is_empty();
         for due in found {

@@ -272,14 +272,12 @@ impl Finder<'_> {
 
     /// The tasks that wait for a task, or for one that it repeats.
     fn waiting_for(&self, task: &Entity) -> Vec<String> {
-        let (mut waiting, mut next) = (BTreeSet::new(), Some(task.clone()));
-        while let Some(task) = next {
+        let mut waiting = BTreeSet::new();
+        for task in rules::attempts(self.state, task) {
             let depends = |other: &Entity| other.as_task().after().any(|id| id == task.subject.id());
             let made = self.state.made_for(&task.subject, EntityType::Task).into_iter();
             let proposed = made.filter(|other| other.phase == Phase::Proposed && depends(other));
             waiting.extend(proposed.map(|other| (other.ordinal, other.name())));
-            let repeated = task.as_task().rework_of().and_then(|repeated| self.state.entity(&repeated));
-            next = repeated.map(|repeated| repeated.into_owned());
         }
         waiting.into_iter().map(|(_, name)| name).collect()
     }

@@ -190,6 +190,8 @@ pub fn claim(ctx: &Context, request: ClaimRequest) -> Result<ClaimOutcome> {
         // Tasks with an expired lease are free now, without waiting for the watchdog.
         tx.settle_claims(project.as_ref())?;
         let Some(choice) = ready::next(tx.state(), project.as_ref()) else {
+            // What it holds in other projects may be overdue, too.
+            tx.settle_agent(&ctx.caller.actor)?;
             let waiting = tx.state().tally().in_phase(EntityType::Task, Phase::Proposed);
             let mut held = tx.state().held_by(&ctx.caller.actor.to_string());
             held.retain(|task| !task.is_job());

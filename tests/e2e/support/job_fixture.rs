@@ -12,7 +12,7 @@ use hiveforge::base::seal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::retry_on_intr;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
 use crate::support::steps::{id, ok};
@@ -157,6 +157,16 @@ impl TestJobVault {
             (pid != std::process::id() as i32 && (supervises || is_run)).then_some((pid, held))
         };
         pids.filter_map(ours).collect()
+    }
+
+    /// Kills the supervisor of a running job and its command: the supervisor is held meanwhile, so that it sees no end.
+    pub fn lose(&self, reference: &str) {
+        let [supervisor, command] = self.pids(reference);
+        let group = |pid| Pid::from_raw(pid).expect("a process");
+        kill_process_group(group(supervisor), Signal::STOP).expect("our own process");
+        kill_process_group(group(command), Signal::KILL).expect("our own process");
+        kill(supervisor, Signal::KILL);
+        self.gone();
     }
 
     /// Waits until no process of this vault is left.

@@ -54,8 +54,9 @@ impl World {
 
     /// From when the rules of an agent are counted anew. None while they stand still.
     fn judged_from(&self, agent: &str) -> Option<i64> {
-        let projects = self.projects_of(agent);
-        if self.stop.is_some() || projects.iter().all(|project| self.project_phase(project) != Active) {
+        let mut projects = self.projects_of(agent);
+        projects.retain(|project| self.project_phase(project) == Active);
+        if self.stop.is_some() || projects.is_empty() {
             return None;
         }
         let resumed = projects.iter().filter_map(|project| self.projects.get(project)?.resumed);

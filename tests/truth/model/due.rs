@@ -13,6 +13,8 @@ use crate::log::Event;
 #[derive(Clone, Debug)]
 pub struct Due {
     pub at: i64,
+    /// How many events the log had when its time began.
+    pub no: usize,
     /// The event that records it, and the short reference of what it is about.
     pub kind: &'static str,
     pub subject: String,
@@ -47,22 +49,23 @@ impl World {
     fn due_of_task(&self, name: &str, task: &Task, now: i64) -> Option<Due> {
         let holder = task.holder.clone().unwrap_or_default();
         let lease = self.lease_until(task, now);
-        let expired = |kind, subject: &str| {
+        let expired = |kind, subject: &str, no| {
             lease.map(|at| {
                 let why = format!("lease of {holder} expired at {}", time(at));
-                Due { at, kind, subject: subject.to_owned(), shown: name.to_owned(), why }
+                Due { at, no, kind, subject: subject.to_owned(), shown: name.to_owned(), why }
             })
         };
         match task.phase {
-            Assigned => expired("ClaimExpired", name).filter(|due| now > due.at),
+            Assigned => expired("ClaimExpired", name, task.assigned).filter(|due| now > due.at),
             Running => {
                 let run = task.run.as_ref()?;
+                let no = self.runs[run].no;
                 let limit = self.runs[run].limit.and_then(|limit| {
                     let at = self.runs[run].began.max(self.counts_from(task, now)?) + limit;
                     let why = format!("run of {holder} exceeded its time limit at {}", time(at));
-                    Some(Due { at, kind: "RunTimedOut", subject: run.clone(), shown: name.to_owned(), why })
+                    Some(Due { at, no, kind: "RunTimedOut", subject: run.clone(), shown: name.to_owned(), why })
                 });
-                let all = expired("RunTimedOut", run).into_iter().chain(limit);
+                let all = expired("RunTimedOut", run, no).into_iter().chain(limit);
                 all.filter(|due| now > due.at).min_by_key(|due| due.at)
             }
             _ => None,
@@ -76,15 +79,16 @@ impl World {
         for (name, session) in self.sessions.iter().filter(|(_, s)| s.phase == Active && now > s.until) {
             let why = format!("session of agent:{} expired at {}", session.agent, time(session.until));
             let (subject, shown) = (name.clone(), name.clone());
-            all.push(Due { at: session.until, kind: "SessionExpired", subject, shown, why });
+            all.push(Due { at: session.until, no: session.no, kind: "SessionExpired", subject, shown, why });
         }
         let limit = self.settings.approval_hours * 3600;
         for (name, decision) in self.decisions.iter().filter(|(_, d)| d.phase == Requested && now > d.asked + limit) {
             let (at, subject, shown) = (decision.asked + limit, name.clone(), name.clone());
             let why = format!("approval was due at {}", time(at));
-            all.push(Due { at, kind: "ApprovalTimedOut", subject, shown, why });
+            all.push(Due { at, no: decision.no, kind: "ApprovalTimedOut", subject, shown, why });
         }
-        all.sort_by_key(|due| due.at);
+        // Of two at the same time, the one comes first that began first.
+        all.sort_by_key(|due| (due.at, due.no));
         all
     }
 

@@ -114,6 +114,7 @@ impl World {
                 summary: event.text("summary").expect("a summary"),
                 change: event.payload["change"]["do"].as_str().map(str::to_owned),
                 asked: event.at,
+                no: self.count,
                 timed_out: None,
                 phase: Requested,
             };
@@ -150,12 +151,13 @@ impl World {
         let task = self.tasks.get_mut(&name).expect("a task");
         let before = task.phase;
         let is_taken = matches!(before, Assigned | Running) && task.holder.as_ref() != Some(&event.actor);
-        if event.kind == "ClaimExpired" || event.flag("released") {
-            let agent = task.holder.as_deref().and_then(|holder| holder.strip_prefix("agent:"));
-            if let Some(agent) = agent.and_then(|name| self.agents.get_mut(name)) {
-                agent.has_lost = true;
-                agent.lost.push(name.clone());
-            }
+        let was_silent = event.kind == "ClaimExpired" || event.flag("released");
+        let is_ended = matches!(event.kind.as_str(), "TaskFailed" | "TaskAborted");
+        let is_lost = was_silent || is_ended && before != Failed && task.holder.as_ref() != Some(&event.actor);
+        let agent = task.holder.as_deref().and_then(|holder| holder.strip_prefix("agent:"));
+        if let Some(agent) = agent.filter(|_| is_lost && !task.job).and_then(|name| self.agents.get_mut(name)) {
+            agent.has_lost |= was_silent;
+            agent.lost.push(name.clone());
         }
         if event.kind != "ClaimRenewed" {
             (task.since, task.due) = (event.at, None);
@@ -169,6 +171,7 @@ impl World {
                     task.put_first_by = put_first_by;
                 }
                 (task.phase, task.holder, task.renewed) = (Assigned, event.text("holder"), event.at);
+                task.assigned = count;
                 task.lease = event.number("lease_seconds");
             }
             "ClaimRenewed" => task.renewed = event.at,
@@ -233,6 +236,7 @@ impl World {
             rework_reason: event.text("reason"),
             phase: Proposed,
             since: event.at,
+            assigned: 0,
             holder: None,
             lost_by: BTreeSet::new(),
             lease: None,
@@ -267,7 +271,8 @@ impl World {
             (held.phase, held.since, held.run) = (Running, event.at, Some(name.clone()));
             let limit = event.number("timeout_seconds");
             self.note_progress(&task, event);
-            self.runs.insert(name, Run { task, began: event.at, heard: event.at, limit, phase: Running });
+            let (began, no) = (event.at, self.count);
+            self.runs.insert(name, Run { task, began, no, heard: began, limit, phase: Running });
             return;
         }
         let name = self.name(&event.subject);
@@ -294,7 +299,8 @@ impl World {
             let name = self.call("S", &event.subject);
             let until = event.at + event.number("ttl_seconds").expect("a limit");
             let agent = event.text("agent_id").expect("an agent");
-            self.sessions.insert(name, Session { agent, project: project_of(event), until, phase: Active });
+            let (no, project) = (self.count, project_of(event));
+            self.sessions.insert(name, Session { no, agent, project, until, phase: Active });
             return;
         }
         let name = self.name(&event.subject);

@@ -81,6 +81,8 @@ pub struct Task {
     pub rework_reason: Option<String>,
     pub phase: Phase,
     pub since: i64,
+    /// How many events the log had when it was last assigned.
+    pub assigned: usize,
     pub holder: Option<String>,
     /// Who held it before, and lost it without an act of their own.
     pub lost_by: BTreeSet<String>,
@@ -161,6 +163,8 @@ pub struct Decision {
     /// What it does to a constraint: apply or remove.
     pub change: Option<String>,
     pub asked: i64,
+    /// How many events the log had when it was asked.
+    pub no: usize,
     /// When it timed out, if that is recorded.
     pub timed_out: Option<i64>,
     pub phase: Phase,
@@ -176,6 +180,8 @@ impl Decision {
 pub struct Run {
     pub task: String,
     pub began: i64,
+    /// How many events the log had when it began.
+    pub no: usize,
     pub heard: i64,
     pub limit: Option<i64>,
     pub phase: Phase,
@@ -183,6 +189,8 @@ pub struct Run {
 
 #[derive(Clone, Debug)]
 pub struct Session {
+    /// How many events the log had when it began.
+    pub no: usize,
     pub agent: String,
     pub project: String,
     pub until: i64,
@@ -240,7 +248,7 @@ pub struct Agent {
     pub progress: Option<i64>,
     /// When it last did anything else about a task.
     pub seen: Option<i64>,
-    /// The tasks that it lost by silence since its last checkpoint or log.
+    /// The tasks that it lost without an act of its own since its last checkpoint or log.
     pub lost: Vec<String>,
     /// It declared deep work, and the log that closes it is not written yet.
     pub is_diving: bool,
@@ -375,7 +383,7 @@ impl World {
     }
 
     /// The reworks of a task: everything that was proposed later to do the same work.
-    fn reworks<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = (&'a String, &'a Task)> {
+    pub fn reworks<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = (&'a String, &'a Task)> {
         let root = self.root(name);
         self.tasks.iter().filter(move |(other, _)| other.as_str() > name && self.root(other) == root)
     }
@@ -403,10 +411,10 @@ impl World {
         self.tasks[name].succeeded() || self.reworks(name).any(|(_, rework)| rework.succeeded())
     }
 
-    /// Whether a task was aborted, and nobody does it again. What a stop aborted waits for that.
+    /// Whether a task was aborted, and so was the newest attempt to do it again. What a stop aborted waits for another.
     pub fn is_hopeless(&self, name: &str) -> bool {
-        let is_over = |task: &Task| task.was_aborted() && !task.by_stop;
-        is_over(&self.tasks[name]) && self.reworks(name).all(|(_, rework)| is_over(rework))
+        let newest = self.rework_of(name).map_or(&self.tasks[name], |rework| &self.tasks[rework]);
+        !self.is_done(name) && newest.was_aborted() && !newest.by_stop
     }
 
     /// A task and those that it does again.
@@ -470,6 +478,14 @@ impl World {
     /// Whether work may begin in a project now.
     pub fn goes_on(&self, project: &str) -> bool {
         self.stop.is_none() && self.project_phase(project) == Active
+    }
+
+    /// Whether a claim would be refused for the limit of tasks in progress, now or as soon as the jobs that wait for a
+    /// place have taken it.
+    pub fn is_full(&self) -> bool {
+        let can_start = |task: &Task| task.phase == Ready && self.goes_on(&task.project) && self.is_unblocked(task);
+        let waiting = self.jobs().filter(|(_, task, _)| can_start(task)).count();
+        self.in_progress() + waiting >= self.settings.concurrent
     }
 
     /// How many tasks count against the limit of tasks in progress.

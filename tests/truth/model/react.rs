@@ -289,7 +289,8 @@ impl World {
             running.map(|run| self.because(at, "RunFinished", run, json!({"success": false}))).into_iter().collect();
         let (retried, limit) = (task.retries as i64, task.max_retries.unwrap_or(self.settings.retries));
         let transient = event.text("error_class").as_deref() == Some("transient");
-        if transient && retried < limit {
+        // Nothing is tried again in a project that is over.
+        if transient && retried < limit && !self.is_archived(&task.project) {
             all.push(self.because(at, "TaskRetrying", name, json!({})));
             all.push(match event.flag("released") {
                 true => self.because(at, "TaskReady", name, json!({})),
@@ -321,7 +322,9 @@ impl World {
         all.extend(self.superseded(name, at));
         let is_done_again = self.rework_of(name).is_some_and(|rework| !self.tasks[rework].was_aborted());
         if !task.by_stop && !is_done_again {
-            let chain = self.chain(name);
+            // What succeeded is done, whatever became of its repetition.
+            let mut chain = self.chain(name);
+            chain.retain(|earlier| !self.is_done(earlier));
             for (behind, task) in self.tasks.iter().filter(|(_, task)| task.phase == Proposed) {
                 // What it depends on is named: the aborted task itself, else the newest that it repeats.
                 let hit = task.after.iter().filter(|other| chain.contains(other)).max();
@@ -409,6 +412,10 @@ impl World {
         let unmet = self.unmet(name);
         if unmet.is_empty() && self.tasks_of(name).any(|(_, task)| task.succeeded()) {
             return Some(self.because(at, "RequirementImplemented", name, json!({})));
+        }
+        // Nobody can act on it in a project that is over.
+        if self.is_archived(&self.requirements[name].project) {
+            return None;
         }
         let known = self.escalations.values().any(|esc| esc.about == name && esc.phase == Open);
         let (last, task) = self.tasks_of(name).max_by_key(|(_, task)| task.ended)?;

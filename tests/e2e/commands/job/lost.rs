@@ -2,7 +2,7 @@
 
 use std::fs::{self};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::job_fixture::{TestJobVault, kill, lives, waiting};
@@ -92,12 +92,7 @@ fn a_job_with_no_processes_left_is_lost() {
     let mut at = story.gate("at");
     story.fire("echo up >at; sleep 1000");
     at.line();
-    let [supervisor, command] = story.pids("T-0001");
-    // The supervisor first, held while its command is killed, so that it sees no end.
-    kill_process_group(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
-    kill_process_group(Pid::from_raw(command).unwrap(), Signal::KILL).unwrap();
-    kill(supervisor, Signal::KILL);
-    story.gone();
+    story.lose("T-0001");
     assert_eq!(
         story.poll("T-0001").stdout,
         "EXIT:1\nSTATUS:FAIL\nNEXT:PATCH\nSUM:Job was lost with its supervisor\nLAST5:\nLOGREF:logs/L-0001.txt\n"

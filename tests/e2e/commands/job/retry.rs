@@ -20,11 +20,7 @@ fn counting(runs_that_hang: usize) -> String {
 
 /// Kills a supervisor and its command, so that neither sees the end of the other.
 fn lose(story: &TestJobVault, reference: &str) {
-    let [supervisor, command] = story.pids(reference);
-    kill_process_group(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
-    kill_process_group(Pid::from_raw(command).unwrap(), Signal::KILL).unwrap();
-    kill(supervisor, Signal::KILL);
-    story.gone();
+    story.lose(reference);
     let _ = fs::remove_dir(story.dir().join("busy"));
 }
 

@@ -2,6 +2,7 @@
 
 mod assigning;
 mod attacked;
+mod attempts;
 mod audit_questions;
 mod causes;
 mod ends;
@@ -10,6 +11,7 @@ mod judged;
 mod late;
 mod status;
 mod stops;
+mod taken;
 
 use crate::support::test_vault::{Reply, TestVault};
 

@@ -55,7 +55,11 @@ impl Question<'_> {
                 }
                 let (name, _) = self.after.sessions.iter().next_back()?;
                 let id = self.after.subjects[name].trim_start_matches("session:").to_owned();
-                Some(Expected::new("RECORDED", format!("ACTION hf-session task --session {id}")))
+                let next = match self.after.is_full() && self.own_task().is_none() {
+                    true => NONE.to_owned(),
+                    false => format!("ACTION hf-session task --session {id}"),
+                };
+                Some(Expected::new("RECORDED", next))
             }
             "renew" => self.kept_out().or_else(|| Some(Expected::new("RECORDED", NONE))),
             "next" => Some(Expected::new("OK", self.next_in_session())),
@@ -73,7 +77,7 @@ impl Question<'_> {
     }
 
     fn next_in_session(&self) -> String {
-        let full = self.view.in_progress() >= self.view.settings.concurrent;
+        let full = self.view.is_full();
         match self.own_task().is_some() || self.view.next_claim(Some(&self.shell)).is_some() && !full {
             true => self.action("hf-session task"),
             // A session without work is over.

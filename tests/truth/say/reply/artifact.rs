@@ -8,7 +8,9 @@ impl Question<'_> {
         // Who has to leave may store what it has.
         let saves = self.words.verb() == "put" && !self.is_void && self.phase() == Paused;
         if let Some(kept) = self.kept_out().filter(|_| !saves) {
-            return Some(kept);
+            // What is stored already need not be stored again.
+            let or = (self.words.verb() == "put").then_some("DUPLICATE");
+            return Some(Expected { or, ..kept });
         }
         let goal = match self.words.verb() {
             "put" => {

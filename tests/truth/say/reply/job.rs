@@ -1,7 +1,7 @@
 //! Replies of hf-job.
 
 use super::{ASK, Expected, LIST, NONE, Question, refused};
-use crate::model::Phase::{Archived, Assigned, Failed, Paused, Proposed, Ready, Retrying, Running};
+use crate::model::Phase::{Assigned, Failed, Paused, Proposed, Ready, Retrying, Running};
 use crate::model::Task;
 use crate::say::poll;
 
@@ -67,15 +67,15 @@ impl Question<'_> {
     }
 
     fn cancel(&self, name: &str, task: &Task) -> Option<Expected> {
-        if let Some(kept) = self.kept_out().filter(|_| self.is_agent) {
-            return Some(kept);
-        }
         // What it fired is its own.
         let own = task.proposed_by == self.actor;
+        if let Some(kept) = self.kept_out().filter(|_| self.is_agent) {
+            let or = (task.is_open() && !own).then_some("REFUSED");
+            return Some(Expected { or, ..kept });
+        }
         match task.is_open() {
             false => Some(Expected::new("DUPLICATE", NONE)),
             true if self.is_agent && !own => refused(NONE),
-            true if self.phase() == Archived => refused(ASK),
             // Its end is settled first.
             true if self.view.ended.get(name).is_some_and(|code| *code != 75 || !self.view.is_retried(task)) => {
                 Some(Expected::new("DUPLICATE", NONE))

@@ -17,7 +17,7 @@ use crate::model::{Phase, World};
 pub struct Expected {
     pub exit: i32,
     pub status: &'static str,
-    /// Another status that is as true, where two rules refuse.
+    /// Another status that is as true, where two rules apply.
     pub or: Option<&'static str>,
     pub next: String,
     /// Another next step that is as true: what is due may be taken into account or not.
@@ -25,16 +25,28 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// Whether a reply with this exit code and status is true.
+    pub fn fits(&self, exit: i32, status: &str) -> bool {
+        // A refusal for another reason is a refusal.
+        let is_other = || self.or == Some(status) && (exit == self.exit || exit == exit_of(status));
+        exit == self.exit && status == self.status || is_other()
+    }
+
     fn new(status: &'static str, next: impl Into<String>) -> Expected {
-        let exit = match status {
-            "REFUSED" | "STOPPED?" | "EXIT_REQUESTED" | "CLAIM_LOST" | "APPROVAL_REQUIRED" => 3,
-            "NO_TASK" => 1,
-            "NOT_FOUND" => 6,
-            "USAGE" => 2,
-            _ => 0,
-        };
+        let exit = exit_of(status);
         // STOPPED is what hf-stop did, or why something is refused.
         Expected { exit, status: status.trim_end_matches('?'), or: None, next: next.into(), or_next: None }
+    }
+}
+
+/// The exit code that goes with a status.
+fn exit_of(status: &str) -> i32 {
+    match status {
+        "REFUSED" | "STOPPED?" | "EXIT_REQUESTED" | "CLAIM_LOST" | "APPROVAL_REQUIRED" => 3,
+        "NO_TASK" => 1,
+        "NOT_FOUND" => 6,
+        "USAGE" => 2,
+        _ => 0,
     }
 }
 
@@ -151,18 +163,22 @@ fn is_named(world: &World, actor: &str, words: &Words, due: &Due) -> bool {
     // A sign of life settles what its agent holds.
     let is_sign = matches!(words.program.as_str(), "hf-checkpoint" | "hf-activity");
     let holder = world.tasks.get(&due.shown).and_then(|task| task.holder.as_deref());
-    if is_sign && holder == Some(actor) {
+    let me = actor.strip_prefix("agent:").and_then(|me| world.agents.get(me));
+    if is_sign && (holder == Some(actor) || me.is_some_and(|me| me.lost.contains(&due.shown))) {
         return true;
     }
-    // What a new task waits for is named with all that it waits for in turn.
-    let behind = words.all("after").iter().any(|name| waits_for(world, name, &due.shown));
-    behind || words.object().into_iter().chain(words.option("rework-of")).any(|name| name == due.shown)
+    // A task is named with all that it waits for.
+    let named = words.object().into_iter().chain(words.option("rework-of"));
+    named.chain(words.all("after").iter().map(String::as_str)).any(|name| waits_for(world, name, &due.shown))
 }
 
-/// Whether a task is another one, or waits for it.
+/// Whether something is another thing, or a task that waits for it.
 fn waits_for(world: &World, name: &str, other: &str) -> bool {
-    let after = world.tasks.get(name).map(|task| task.after.as_slice()).unwrap_or_default();
-    name == other || after.iter().any(|earlier| waits_for(world, earlier, other))
+    let Some(task) = world.tasks.get(name) else { return name == other };
+    let after = if task.phase == Phase::Proposed { task.after.as_slice() } else { &[] };
+    name == other
+        || after.iter().any(|earlier| waits_for(world, earlier, other))
+        || world.reworks(name).any(|(rework, _)| waits_for(world, rework, other))
 }
 
 /// The project of the task or requirement that a call is about.
@@ -189,9 +205,8 @@ impl Question<'_> {
             match (self.is_stopped, leaves) {
                 (true, _) => (expected.next, expected.or_next) = (ASK.to_owned(), None),
                 // Between two projects, either may be meant.
-                (false, true) if self.project != self.shell && self.view.project_phase(&self.shell) == Active => {
-                    expected.or_next = Some(self.logout());
-                }
+                (false, true) if self.is_between() && expected.next == self.logout() => {}
+                (false, true) if self.is_between() => expected.or_next = Some(self.logout()),
                 (false, true) => (expected.next, expected.or_next) = (self.logout(), None),
                 (false, false) if matches!(self.view.project_phase(&self.shell), Paused | Archived) => {
                     expected.or_next = Some(self.logout());
@@ -254,6 +269,11 @@ impl Question<'_> {
         self.view.project_phase(&self.project)
     }
 
+    /// Whether the call is about something in a project that is not active, while the caller's own project is.
+    fn is_between(&self) -> bool {
+        self.project != self.shell && self.view.project_phase(&self.shell) == Active
+    }
+
     /// The refusal of what the caller may not do in its project now.
     fn kept_out(&self) -> Option<Expected> {
         match self.phase() {
@@ -281,7 +301,7 @@ impl Question<'_> {
         if world.stop.is_some() || world.project_phase(&task.project) != Active {
             return ASK.to_owned();
         }
-        if world.in_progress() >= world.settings.concurrent {
+        if world.is_full() {
             return NONE.to_owned();
         }
         self.action(&format!("hf-task claim {name}"))

@@ -38,14 +38,26 @@ impl Question<'_> {
             let or = (self.phase() != Active).then_some("EXIT_REQUESTED");
             return Some(Expected { or, ..Expected::new("CLAIM_LOST", self.after_loss(name)) });
         }
-        if ended && verb != "abort" && self.phase() == Archived {
+        if ended && verb != "abort" && self.phase() != Active {
             return Some(Expected { or: Some("EXIT_REQUESTED"), ..Expected::new("REFUSED", NONE) });
         }
-        if verb == "abort" && task.phase == Aborted && !(self.is_agent && self.phase() != Active) {
+        let leaves = self.is_agent && self.phase() != Active;
+        if verb == "abort" && task.phase == Aborted && !leaves {
             return Some(self.ended("DUPLICATE", name));
         }
-        if let Some(kept) = self.kept_out() {
-            return Some(kept);
+        if verb == "abort" && matches!(task.phase, Succeeded | Archived) && !self.is_agent {
+            return refused(NONE);
+        }
+        // An operator may end a job that outlives its project.
+        let ends_job = verb == "abort" && task.job && !self.is_agent;
+        if let Some(kept) = self.kept_out().filter(|_| !ends_job) {
+            // What was aborted already need not be aborted again, and what somebody else holds is theirs.
+            let is_others = task.is_held() && !held && self.is_between();
+            let or = match verb == "abort" && task.phase == Aborted {
+                true => Some("DUPLICATE"),
+                false => is_others.then_some("REFUSED"),
+            };
+            return Some(Expected { or, or_next: is_others.then(|| NONE.to_owned()), ..kept });
         }
         match verb {
             // Only its supervisor works on a job.
@@ -76,8 +88,11 @@ impl Question<'_> {
 
     /// An operator gives a task to an agent, or to another one.
     fn assign(&self, name: &str, task: &Task) -> Option<Expected> {
-        if self.is_stopped && task.phase == Proposed && !task.job {
-            return self.not_ready(name);
+        match task.phase {
+            _ if task.job && task.is_open() => return refused(NONE),
+            Succeeded | Aborted | Archived => return refused(NONE),
+            Proposed => return self.not_ready(name),
+            _ => {}
         }
         if self.is_stopped {
             return Some(self.stopped(&task.project));
@@ -86,16 +101,12 @@ impl Question<'_> {
             return Some(kept);
         }
         let to = format!("agent:{}", self.words.plain.get(2)?);
-        let next = NONE;
         match task.phase {
-            _ if task.job && task.is_open() => refused(NONE),
             Ready if !self.view.is_unblocked(task) => self.not_ready(name),
             Ready if self.view.in_progress() >= self.view.settings.concurrent => refused(LIST),
-            Ready => Some(Expected::new("RECORDED", next)),
-            Assigned if task.holder.as_ref() == Some(&to) => Some(Expected::new("DUPLICATE", next)),
+            Ready => Some(Expected::new("RECORDED", NONE)),
+            Assigned if task.holder.as_ref() == Some(&to) => Some(Expected::new("DUPLICATE", NONE)),
             // Giving it to somebody else is not possible yet.
-            Assigned | Running => refused(NONE),
-            Proposed => self.not_ready(name),
             _ => refused(NONE),
         }
     }
@@ -232,11 +243,12 @@ impl Question<'_> {
 
     /// The next step of an agent that lost a task.
     pub(super) fn after_loss(&self, name: &str) -> String {
-        if self.after.in_progress() >= self.after.settings.concurrent {
+        if self.after.is_full() {
             return NONE.to_owned();
         }
         let task = &self.after.tasks[name];
-        match task.phase == Ready && self.after.is_unblocked(task) {
+        let goes_on = self.after.project_phase(&task.project) == Active;
+        match task.phase == Ready && goes_on && self.after.is_unblocked(task) {
             true => self.action(&format!("hf-task claim {name}")),
             false => self.action("hf-task claim"),
         }
