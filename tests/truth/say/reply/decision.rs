@@ -73,7 +73,7 @@ impl Question<'_> {
             return Some(Expected::new(status, NONE));
         }
         let next = |world: &World| self.after_approval(world, &decision.kind, &decision.target);
-        Some(Expected { or_next: Some(next(self.recorded)), ..Expected::new(status, next(self.after)) })
+        Some(Expected { or_next: vec![next(self.recorded)], ..Expected::new(status, next(self.after)) })
     }
 
     fn after_approval(&self, world: &World, kind: &str, target: &str) -> String {

@@ -10,7 +10,7 @@ impl Question<'_> {
         match self.words.verb() {
             "fire" => self.fire(),
             "list" => {
-                let waits = self.recorded.stop.is_some() && self.recorded.jobs().any(|(_, task, _)| task.is_open());
+                let waits = self.after.stop.is_some() && self.after.jobs().any(|(_, task, _)| task.is_open());
                 Some(Expected::new("OK", if waits { ASK } else { NONE }))
             }
             verb => {
@@ -70,7 +70,10 @@ impl Question<'_> {
         // What it fired is its own.
         let own = task.proposed_by == self.actor;
         if let Some(kept) = self.kept_out().filter(|_| self.is_agent) {
-            let or = (task.is_open() && !own).then_some("REFUSED");
+            let or = match task.is_open() {
+                true => (!own).then_some("REFUSED"),
+                false => Some("DUPLICATE"),
+            };
             return Some(Expected { or, ..kept });
         }
         match task.is_open() {

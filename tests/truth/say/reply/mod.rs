@@ -20,8 +20,8 @@ pub struct Expected {
     /// Another status that is as true, where two rules apply.
     pub or: Option<&'static str>,
     pub next: String,
-    /// Another next step that is as true: what is due may be taken into account or not.
-    pub or_next: Option<String>,
+    /// Other next steps that are as true: what is due may be taken into account or not.
+    pub or_next: Vec<String>,
 }
 
 impl Expected {
@@ -35,7 +35,7 @@ impl Expected {
     fn new(status: &'static str, next: impl Into<String>) -> Expected {
         let exit = exit_of(status);
         // STOPPED is what hf-stop did, or why something is refused.
-        Expected { exit, status: status.trim_end_matches('?'), or: None, next: next.into(), or_next: None }
+        Expected { exit, status: status.trim_end_matches('?'), or: None, next: next.into(), or_next: Vec::new() }
     }
 }
 
@@ -203,13 +203,13 @@ impl Question<'_> {
         if self.is_agent && !leaves && !stops && expected.status != "NOT_FOUND" {
             let leaves = self.is_void || matches!(self.phase(), Paused | Archived);
             match (self.is_stopped, leaves) {
-                (true, _) => (expected.next, expected.or_next) = (ASK.to_owned(), None),
+                (true, _) => (expected.next, expected.or_next) = (ASK.to_owned(), Vec::new()),
                 // Between two projects, either may be meant.
                 (false, true) if self.is_between() && expected.next == self.logout() => {}
-                (false, true) if self.is_between() => expected.or_next = Some(self.logout()),
-                (false, true) => (expected.next, expected.or_next) = (self.logout(), None),
+                (false, true) if self.is_between() => expected.or_next.push(self.logout()),
+                (false, true) => (expected.next, expected.or_next) = (self.logout(), Vec::new()),
                 (false, false) if matches!(self.view.project_phase(&self.shell), Paused | Archived) => {
-                    expected.or_next = Some(self.logout());
+                    expected.or_next.push(self.logout());
                 }
                 (false, false) => {}
             }

@@ -57,7 +57,7 @@ impl Question<'_> {
                 true => Some("DUPLICATE"),
                 false => is_others.then_some("REFUSED"),
             };
-            return Some(Expected { or, or_next: is_others.then(|| NONE.to_owned()), ..kept });
+            return Some(Expected { or, or_next: is_others.then(|| NONE.to_owned()).into_iter().collect(), ..kept });
         }
         match verb {
             // Only its supervisor works on a job.
@@ -142,7 +142,7 @@ impl Question<'_> {
             Ready => self.claim_of(world, name),
             _ => format!("ACTION hf-task explain {name}"),
         };
-        let or_next = Some(next(self.recorded, self.recorded.tasks[name].phase));
+        let or_next = vec![next(self.recorded, self.recorded.tasks[name].phase)];
         Some(Expected { or_next, ..Expected::new("RECORDED", next(self.after, made.phase)) })
     }
 
@@ -222,7 +222,7 @@ impl Question<'_> {
 
     /// The reply after a task ended, or went back to its holder.
     fn ended(&self, status: &'static str, name: &str) -> Expected {
-        let or_next = Some(self.after_end(self.recorded, name));
+        let or_next = vec![self.after_end(self.recorded, name)];
         Expected { or_next, ..Expected::new(status, self.after_end(self.after, name)) }
     }
 
