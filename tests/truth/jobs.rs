@@ -138,10 +138,13 @@ impl Jobs {
     pub fn kill_supervisor(&self, task: &str) -> Result<(), Wrong> {
         let id = task.trim_start_matches("task:");
         let supervises = |process: &Process| process.words.iter().any(|word| word == id.as_bytes());
-        for process in self.processes().iter().filter(|process| supervises(process)) {
-            process.kill();
-        }
-        until("a killed job is gone", || Ok(!self.is_supervised(task) && !self.is_locked(task, "alive")))
+        until("a killed job is gone", || {
+            // One that is just being started has no words of its own yet, so look again.
+            for process in self.processes().iter().filter(|process| supervises(process)) {
+                process.kill();
+            }
+            Ok(!self.is_supervised(task) && !self.is_locked(task, "alive"))
+        })
     }
 
     /// Replaces the supervisor of a job that has not begun by one that lives at this time: a process cannot be told that

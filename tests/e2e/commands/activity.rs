@@ -111,7 +111,7 @@ fn an_emergency_postpones_introspection_by_one_log() {
     assert_eq!(tick(&mut hive, 2), ["INTROSPECTION_DUTY agent:main error 1"]);
     // Once it is broken no emergency undoes that.
     ok(&hive, "hf-activity --kind thinking --emergency still-full");
-    assert_eq!(tick(&mut hive, 3), ["INTROSPECTION_DUTY agent:main error 1"]);
+    assert_eq!(tick(&mut hive, 3), ["INTROSPECTION_DUTY agent:main error 2"]);
     ok(&hive, "hf-activity --kind introspection");
     assert_eq!(tick(&mut hive, 4), [""; 0]);
     all_is_well(&hive);

@@ -155,10 +155,10 @@ impl Model {
                         self.end_run(subject, "RunFinished", json!({"success": true}), &mut follows);
                         self.resolve(subject, "succeeded", &mut follows);
                         let how = format!("was done by {}", self.reference(subject).unwrap());
-                        let mut before = self.other(subject, "rework_of", "task");
+                        let mut before = self.attempt_before(subject);
                         while let Some(task) = before {
                             self.resolve(&task, &how, &mut follows);
-                            before = self.other(&task, "rework_of", "task");
+                            before = self.attempt_before(&task);
                         }
                     }
                     _ => {
@@ -278,8 +278,13 @@ impl Model {
 
     pub(super) fn rework(&self, artifact: &str, follows: &mut Follows) {
         let task = self.other(artifact, "task_id", "task");
-        let Some(task) = task.filter(|task| ["Running", "Succeeded"].contains(&self.state(task))) else { return };
-        if self.with("task", "rework_of", id_of(&task)).iter().any(|again| self.state(again) != "Aborted") {
+        let is_built = |task: &String| match self.state(task) {
+            "Running" | "Succeeded" => true,
+            "Archived" => self.fact(task, "succeeded_at").is_some(),
+            _ => false,
+        };
+        let Some(task) = task.filter(is_built) else { return };
+        if self.newest_rework(&task).is_some_and(|again| self.fact(&again, "aborted_at").is_none()) {
             return;
         }
         if self.state(&task) == "Running" {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::legal_steps::Rules;
-use super::{Asked, Model, TASKS_AT_ONCE, Verdict, digest, entity_of};
+use super::{Asked, Model, TASKS_AT_ONCE, Verdict, digest, entity_of, id_of};
 
 /// What only an operator may ask for.
 const OPERATORS: &[&str] = &[
@@ -37,6 +37,11 @@ impl Model {
     pub(super) fn newest_rework(&self, task: &str) -> Option<String> {
         let next = self.other(task, "reworked_by", "task")?;
         Some(self.newest_rework(&next).unwrap_or(next))
+    }
+
+    /// The attempt at the same work before a task.
+    pub(super) fn attempt_before(&self, task: &str) -> Option<String> {
+        self.with("task", "reworked_by", id_of(task)).pop()
     }
 
     /// Whether a task waits for nothing.
