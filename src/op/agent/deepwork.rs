@@ -173,7 +173,7 @@ fn on_open(
     tx.settle_agent(&ctx.caller.actor)?;
     // It may just have expired.
     let work = tx.state().entity(&open.subject).map_or(open, |work| work.into_owned());
-    // Whoever has to leave is told that, not what is wrong with the request.
+    // An agent that has to leave is told that, not what is wrong with the request.
     tx.membership.check(tx.state(), kind, None)?;
     let asked = ask(&mut tx, &work)?;
     let recorded = tx.finish(&[asked])?;
