@@ -31,6 +31,9 @@ const COMMANDS: [(&str, &str); 5] = [
     ("hold", "echo up >$1.at; read code <$1.go; exit $code"),
 ];
 
+/// The exit code of a failure that may pass: a job with retries is tried again.
+pub const TRANSIENT: i64 = 75;
+
 /// How often something is looked at, a millisecond apart, until it is given up.
 const LOOKS: u32 = 20_000;
 const LOOK: Duration = Duration::from_millis(1);

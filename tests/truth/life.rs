@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::call::Call;
 use crate::clock::{second, time};
-use crate::jobs::{Jobs, until};
+use crate::jobs::{Jobs, TRANSIENT, until};
 use crate::judge;
 use crate::log::{Event, LogReader};
 use crate::model::{Phase, Settings, Task, World};
@@ -305,9 +305,13 @@ impl<'a> Life<'a> {
 
     /// Whether a call waits for a job that does not end by itself.
     fn waits(&self, call: &Call) -> bool {
-        let name = call.line.strip_prefix("hf-poll ").and_then(|rest| rest.split(' ').next());
-        let task = name.and_then(|name| self.world.tasks.get(name));
-        task.is_some_and(|task| task.job && task.is_open()) && name.is_none_or(|name| !self.world.lost.contains(name))
+        let Some(name) = call.line.strip_prefix("hf-poll ").and_then(|rest| rest.split(' ').next()) else {
+            return false;
+        };
+        let Some(task) = self.world.tasks.get(name).filter(|task| task.job && task.is_open()) else { return false };
+        // One that was lost is tried again, if it may be, and then goes on like any other.
+        let can_go_on = self.world.ended.get(name).is_none_or(|code| *code == TRANSIENT);
+        !self.world.lost.contains(name) || can_go_on && self.world.is_retried(task)
     }
 
     /// Compares hf-status, and the explanation of every task: those that changed, or all.

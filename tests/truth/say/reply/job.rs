@@ -1,6 +1,7 @@
 //! Replies of hf-job.
 
 use super::{ASK, Expected, LIST, NONE, Question, refused};
+use crate::jobs::TRANSIENT;
 use crate::model::Phase::{Assigned, Failed, Paused, Proposed, Ready, Retrying, Running};
 use crate::model::Task;
 use crate::say::poll;
@@ -80,7 +81,7 @@ impl Question<'_> {
             false => Some(Expected::new("DUPLICATE", NONE)),
             true if self.is_agent && !own => refused(NONE),
             // Its end is settled first.
-            true if self.view.ended.get(name).is_some_and(|code| *code != 75 || !self.view.is_retried(task)) => {
+            true if self.view.ended.get(name).is_some_and(|code| *code != TRANSIENT || !self.view.is_retried(task)) => {
                 Some(Expected::new("DUPLICATE", NONE))
             }
             true => Some(Expected::new("CANCELLED", NONE)),
