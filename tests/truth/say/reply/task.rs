@@ -50,15 +50,22 @@ impl Question<'_> {
         }
         // An operator may end a job that outlives its project.
         let ends_job = verb == "abort" && task.job && !self.is_agent;
-        if let Some(kept) = self.kept_out().filter(|_| !ends_job) {
-            // What was aborted already need not be aborted again, and what somebody else holds is theirs.
-            let is_others = task.is_held() && !held && self.is_between();
-            let or = match verb == "abort" && task.phase == Aborted {
-                true => Some("DUPLICATE"),
-                false => is_others.then_some("REFUSED"),
-            };
-            return Some(Expected { or, or_next: is_others.then(|| NONE.to_owned()).into_iter().collect(), ..kept });
+        let answer = self.on_task(verb, name, task, held);
+        match self.kept_out().filter(|_| !ends_job) {
+            // What was aborted already need not be aborted again.
+            Some(kept) if verb == "abort" && task.phase == Aborted => Some(Expected { or: Some("DUPLICATE"), ..kept }),
+            Some(kept) => {
+                // Between two projects, what would be refused in any project may be refused for that.
+                let refusal = answer.filter(|answer| self.is_between() && answer.exit == kept.exit);
+                let (or, or_next) = refusal.map(|refusal| (refusal.status, refusal.next)).unzip();
+                Some(Expected { or, or_next: or_next.into_iter().collect(), ..kept })
+            }
+            None => answer,
         }
+    }
+
+    /// The answer of a project that is active.
+    fn on_task(&self, verb: &str, name: &str, task: &Task, held: bool) -> Option<Expected> {
         match verb {
             // Only its supervisor works on a job.
             "claim" | "start" | "heartbeat" | "succeed" | "fail" if task.job && task.is_open() => refused(NONE),
