@@ -85,7 +85,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("AGENT", "the name of the agent"),
     ("CODE", "the rule that the agent breaks"),
     ("HEARTBEAT_ID", "the id of the tick"),
-    ("ANOMALY", "a rule that fails, its subject, its level and for how many seconds (may repeat)"),
+    (
+        "ANOMALY",
+        "a rule that fails, its subject, its level, and the seconds since the time that it counts from; for RUNAWAY, the number of events (may repeat)",
+    ),
     ("ADVICE", "what to do about it (may repeat)"),
     ("CLEARED", "a rule that holds again, and its subject"),
     ("TASK_ID", "the task of the job"),

@@ -52,14 +52,15 @@ pub struct LineageOutcome {
 pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome> {
     let vault = ctx.open()?;
     let (snapshot, state) = vault.view()?;
-    let root = find_root(&*snapshot, &state, &request)?;
+    let (root, newest) = find_root(&*snapshot, &state, &request)?;
     let mut graph = Graph { snapshot: &*snapshot, state: &state, nodes: BTreeMap::new(), truncated: false };
     graph.add(root, 0)?;
-    if request.up {
-        graph.walk(root, request.depth, Direction::Causes)?;
-    }
     if request.down {
         graph.walk(root, request.depth, Direction::Consequences)?;
+    }
+    if request.up {
+        graph.add(newest, 0)?;
+        graph.walk(newest, request.depth, Direction::Causes)?;
     }
     if let Some(fault) = state.fault() {
         return Err(fault);
@@ -74,23 +75,25 @@ pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome>
     Ok(LineageOutcome { root, nodes, edges, truncated, references })
 }
 
-/// The event to start from. For an entity, its first event, or its last if only causes are requested.
-fn find_root(snapshot: &dyn Log, state: &State, request: &LineageRequest) -> Result<Ulid> {
+/// The event to start from, and the one whose causes are followed: for an entity its first event, or its last if only
+/// causes are requested, and its last.
+fn find_root(snapshot: &dyn Log, state: &State, request: &LineageRequest) -> Result<(Ulid, Ulid)> {
     let reference = request.reference.as_str();
     if let Some(id) = parse_ulid(reference)
         && snapshot.find(id)?.is_some()
     {
-        return Ok(id);
+        return Ok((id, id));
     }
     let unknown = match state.resolve(reference, None) {
         Ok(subject) => {
             let entity = state.entity(&subject).ok_or_else(|| Error::not_found(format!("{subject} not found")))?;
-            return Ok(if request.down { entity.first_event } else { entity.last_event });
+            let root = if request.down { entity.first_event } else { entity.last_event };
+            return Ok((root, entity.last_event));
         }
         Err(unknown) => unknown,
     };
     match snapshot.ids_with_prefix(reference)?.as_slice() {
-        [one] => Ok(*one),
+        [one] => Ok((*one, *one)),
         [] => Err(unknown),
         _ => {
             Err(Error::not_found(format!("ambiguous '{}': several event ids start with it", text::cut(reference, 40))))

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::constraint::{self, ActiveConstraints};
 use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, ModelCall, TaskEnd};
 use super::{Context, Recorded, pause};
-use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
+use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
 use crate::machine::Phase;
 use crate::op::kernel::View;
@@ -175,7 +175,11 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
         let recorded = if asked.is_empty() { None } else { Some(tx.finish(&asked)?) };
         return Ok(LogoutOutcome { recorded });
     }
-    let session = own_session(ctx, tx.state())?;
+    let session = match own_session(ctx, tx.state()) {
+        // A session that never existed need not be ended.
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(LogoutOutcome { recorded: None }),
+        session => session?,
+    };
     let ctx = as_agent(ctx, &session)?;
     let asked = match session.phase {
         Phase::Active => {
@@ -225,7 +229,7 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
         (Phase::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
         (Phase::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
         (Phase::Archived, Some(_)) => (Action::Exit, Some(ActionReason::ProjectArchived)),
-        (Phase::Archived, None) => (Action::Hold, Some(ActionReason::ProjectArchived)),
+        (Phase::Archived, None) => (Action::Exit, Some(ActionReason::ProjectArchived)),
         (_, None) if running => (Action::Hold, Some(ActionReason::AlreadyRunning)),
         (_, Some(_)) if task.is_none() => (Action::Exit, Some(ActionReason::NoTask)),
         (_, None) if task.is_none() => (Action::Hold, Some(ActionReason::NoTask)),
@@ -276,12 +280,16 @@ pub fn my_task(ctx: &Context) -> Result<MyTaskOutcome> {
     let (agent, project) = (agent_of(ctx)?, ctx.project());
     let held = held_task(tx.state(), &agent, &project);
     let resumed = started_after_resume(tx.state(), &session, &project);
+    let is_here = |task: &Entity| project::project_of(task).as_ref() == Some(&project);
     drop(tx);
     let (task, claimed, warnings) = match held {
         Some(task) => (Some(task), false, Vec::new()),
         None => match task::claim(ctx, ClaimRequest::default())? {
             ClaimOutcome::Claimed { recorded, .. } => (recorded.entity, true, recorded.warnings),
-            ClaimOutcome::NoTask { .. } => (None, false, Vec::new()),
+            // With auto_assign, settling what was overdue may just have given it a task.
+            ClaimOutcome::NoTask { held, .. } => {
+                (held.map(|task| *task).filter(|task| is_here(task)), false, Vec::new())
+            }
         },
     };
     // All checks were made above: a task that was claimed is never answered with a refusal.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Context, References};
 use crate::base::{EntityId, EntityType, Result, Subject};
 use crate::op::kernel::View;
+use crate::policy::approval;
 use crate::state::{Entity, State};
 use crate::vault::Log;
 
@@ -37,7 +38,7 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     let vault = ctx.open()?;
     let view = View::open(ctx, &vault)?;
     let (snapshot, state) = (view.log(), view.state());
-    let subject = find(state, &request)?;
+    let subject = find(view.recorded(), &request)?;
     let entity = view.shown(state.entity(&subject).expect("it was resolved").into_owned());
     let payload = snapshot.find(entity.first_event)?.map(|event| event.payload).unwrap_or_default();
     let projected = entity.projection();
@@ -59,7 +60,10 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
         let made = snapshot.find(target.first_event)?.map(|made| made.payload).unwrap_or_default();
         let covered = COVERED.iter().filter_map(|name| Some(((*name).to_owned(), made.get(*name)?.clone())));
         facts.extend(covered);
-        facts.extend(analysis(snapshot, &target)?);
+        // A later analysis is not what was asked about.
+        if approval::still_fits(state, &entity) {
+            facts.extend(analysis(snapshot, &target)?);
+        }
     }
     // What the newest run of a task asked a language model.
     let task = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Task);
@@ -69,6 +73,7 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     }
     let related: Vec<Entity> = EntityType::projected()
         .flat_map(|entity| state.made_for(&subject, entity))
+        .filter(|entity| view.is_recorded(entity))
         .map(|entity| view.shown(entity))
         .collect();
     let shown = || related.iter().chain([&entity]);

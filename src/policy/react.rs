@@ -311,6 +311,10 @@ impl Reactor<'_> {
 
     fn task_proposed(&mut self) {
         let Some(task) = self.entity(&self.subject.clone()) else { return };
+        // New work resolves that there was none.
+        if let Some(requirement) = task.as_task().requirement().filter(|_| self.is_current()) {
+            self.resolve(&requirement, None, &format!("has new work: {}", task.name()));
+        }
         // Asked first: if its requirement is blocked, nothing asks again when that is released.
         let asks_first = self.is_current();
         if asks_first {
@@ -646,7 +650,8 @@ impl Reactor<'_> {
             }
         }
         for session in project::sessions(self.state, &self.subject.clone()) {
-            self.record(Kind::SessionEnded, session.subject, archived.clone());
+            // Why it was archived is the project's to say.
+            self.record(Kind::SessionEnded, session.subject, json!({"reason": "archived"}));
         }
         for phase in [Phase::Proposed, Phase::Ready, Phase::Assigned, Phase::Running, Phase::Retrying] {
             for task in self.state.in_phase(EntityType::Task, phase, AFFECTED_TASKS_MAX) {

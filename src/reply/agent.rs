@@ -77,7 +77,9 @@ impl Replies for DeepWorkStatusOutcome {
 pub fn deep_work(work: &Entity, now: Timestamp) -> Row {
     let declared = work.as_deep_work().mode().filter(|mode| *mode == "strict").map(|_| work.as_deep_work().minutes());
     let started = work.as_deep_work().started_at().unwrap_or(work.created_at);
-    let took = (work.as_deep_work().ended_at().unwrap_or(now).0 - started.0).max(0) / 60;
+    let took = (work.as_deep_work().ended_at().unwrap_or(now).0 - started.0).max(0) as u64 / 60;
+    // Strict deep work is over after its declared time, whenever that is recorded.
+    let took = took.min(declared.unwrap_or(took));
     row![work.name(), work.phase.as_str(), work.as_deep_work().mode(), declared, took, work.as_deep_work().activity()]
 }
 

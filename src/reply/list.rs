@@ -17,7 +17,13 @@ impl Replies for Page<'_> {
         let next = Next::run("hf-project").word(done.request.projection.name());
         let reply = page(done, next_page(done, next, "--status"));
         let items = done.entries.iter().map(|entry| match entry {
-            ListEntry::Entity(entity) => (entity.subject.id().to_owned(), entity.projection()),
+            ListEntry::Entity(entity) => {
+                let mut projected = entity.projection();
+                if let Some(why) = done.due.get(&entity.subject.to_string()) {
+                    projected["due"] = why.as_str().into();
+                }
+                (entity.subject.id().to_owned(), projected)
+            }
             ListEntry::Key(key, id) => (key.clone(), id.to_string().into()),
         });
         super::project::with_head(reply, done.head)

@@ -67,7 +67,8 @@ fn next_sentence(done: &NextOutcome) -> String {
         (Action::Start, Some(task)) => format!("start with {}", task.name()),
         (Action::Start, None) => "start".to_owned(),
         (Action::Hold, _) => "wait".to_owned(),
-        (Action::Exit, _) => "log out".to_owned(),
+        (Action::Exit, _) if done.in_session => "log out".to_owned(),
+        (Action::Exit, _) => "do not start".to_owned(),
     };
     why.map_or_else(|| what.clone(), |why| format!("{what}; {why}"))
 }
@@ -83,8 +84,8 @@ impl Replies for NextOutcome {
                     _ => next,
                 }
             }
-            Action::Hold => Next::None,
-            Action::Exit => Next::run("hf-session").word("logout"),
+            Action::Exit if self.in_session => Next::run("hf-session").word("logout"),
+            Action::Hold | Action::Exit => Next::None,
         };
         Reply::new(Status::Ok, format!("{}: {}", self.agent, next_sentence(self)))
             .next(next)

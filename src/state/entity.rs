@@ -110,6 +110,16 @@ impl Entity {
         self.facts.get(fact).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
+    /// Replaces the times that an event which is only due has set, the time of reading, by that at which it was due.
+    pub fn backdate(&mut self, recorded: &Entity, read_at: Timestamp, due_at: Timestamp) {
+        let (read_at, due_at) = (read_at.to_string(), due_at.to_string());
+        for (fact, value) in &mut self.facts {
+            if value.as_str() == Some(&read_at) && recorded.facts.get(fact) != Some(value) {
+                *value = due_at.clone().into();
+            }
+        }
+    }
+
     /// Whether it is a job: a task that a supervisor starts.
     pub fn is_job(&self) -> bool {
         self.facts.get("job") == Some(&Value::Bool(true))

@@ -162,6 +162,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Artifact, Kind::ArtifactMaterialized, "sha256", Payload("sha256")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "size_bytes", Payload("size_bytes")),
     (EntityType::Artifact, Kind::ArtifactMaterialized, "path", Payload("path")),
+    (EntityType::Artifact, Kind::ArtifactInvalidated, "invalid_reason", Payload("reason")),
     (EntityType::Artifact, Kind::ArtifactCorrupted, "corrupted_at", Time),
     (EntityType::Agent, Kind::AgentStarted, "announced", PayloadOrRemove("announced")),
     (EntityType::Agent, Kind::AgentStarted, "started_at", Time),

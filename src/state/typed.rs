@@ -241,6 +241,8 @@ views! {
         sha256: text = "sha256",
         size_bytes: count = "size_bytes",
         path: text = "path",
+        /// Why it was found invalid.
+        invalid_reason: text = "invalid_reason",
         corrupted_at: time = "corrupted_at",
     }
 

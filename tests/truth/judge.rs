@@ -167,6 +167,17 @@ pub fn verdict(before: &World, after: &World, now: i64, call: &Call, reply: &Rep
     Err(Wrong::new(format!("verdict {} of hf-watchdog", reply.get("STATUS")), text))
 }
 
+/// A log that only commands have written keeps every rule.
+pub fn audit(reply: &Reply) -> Result<(), Wrong> {
+    match (reply.exit, reply.get("POLICY")) {
+        (0, "OK") => Ok(()),
+        _ => {
+            let finding = reply.get("FINDING").split_once(": ").map_or("", |(_, finding)| finding);
+            Err(Wrong::new(format!("audit: {}", sort_of(finding)), reply.text.clone()))
+        }
+    }
+}
+
 /// Compares EXIT, STATUS and NEXT.
 pub fn reply(call: &Call, reply: &Reply, expected: &Expected) -> Result<(), Wrong> {
     let said = Said { exit: reply.exit, status: reply.get("STATUS"), next: reply.get("NEXT") };

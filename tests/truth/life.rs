@@ -326,6 +326,9 @@ impl<'a> Life<'a> {
     }
 
     fn look_once(&mut self, all: bool) -> Result<(), Wrong> {
+        if all {
+            judge::audit(&self.run(&Call::new("hf-verify --policy")))?;
+        }
         let reply = self.run(&Call::new("hf-status"));
         self.compared += reply.text.lines().count();
         judge::status(&self.world, self.now, &self.outside, &reply)?;

@@ -189,7 +189,9 @@ impl<'v> Transaction<'v> {
             }
             Membership::Session(project) => project,
             Membership::Agent(project) => about.unwrap_or(project),
-            Membership::Unrestricted | Membership::OtherAgentsSession(_) => about.unwrap_or(&self.project),
+            // Nobody can leave a session that belongs to somebody else.
+            Membership::OtherAgentsSession(_) => return self.standing.set(Standing::of_system(self.state())),
+            Membership::Unrestricted => about.unwrap_or(&self.project),
         };
         let limit = || self.moment().is_full().then(Standing::task_limit);
         self.standing.set(Standing::of_project(self.state(), project).or_else(limit));

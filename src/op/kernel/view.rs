@@ -56,12 +56,20 @@ impl<'v> View<'v> {
         Settings::recorded(&self.recorded)
     }
 
-    /// An entity of this view with its last recorded event in place of one that is only due.
+    /// An entity of this view with its last recorded event in place of one that is only due, and with the time at which
+    /// that was due in place of the time of reading.
     pub fn shown(&self, mut entity: Entity) -> Entity {
-        if let Some(recorded) = self.recorded.entity(&entity.subject) {
-            entity.last_event = recorded.last_event;
+        let Some(recorded) = self.recorded.entity(&entity.subject) else { return entity };
+        entity.last_event = recorded.last_event;
+        if let Some(due) = self.changed_by(&entity.subject) {
+            entity.backdate(&recorded, self.tx.now.timestamp(), due.at);
         }
         entity
+    }
+
+    /// Whether an entity is recorded, and not only a consequence of what is due. One that is not has no reference yet.
+    pub fn is_recorded(&self, entity: &Entity) -> bool {
+        self.due.is_empty() || self.recorded.entity(&entity.subject).is_some()
     }
 
     /// Why these entities differ from the log: what is due, by subject.

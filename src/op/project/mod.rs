@@ -199,8 +199,14 @@ pub fn list(ctx: &Context, request: ListRequest) -> Result<ListOutcome> {
     }
     let vault = ctx.open()?;
     let view = View::open(ctx, &vault)?;
-    let mut entries = match request.projection {
-        Projection::Of(entity) => list_entities(view.state(), entity, &request)?,
+    let is_recorded = |entry: &ListEntry| match entry {
+        ListEntry::Entity(entity) => view.is_recorded(entity),
+        ListEntry::Key(..) => true,
+    };
+    let mut entries: Vec<ListEntry> = match request.projection {
+        Projection::Of(entity) => {
+            list_entities(view.state(), entity, &request)?.into_iter().filter(is_recorded).collect()
+        }
         Projection::Idempotency => {
             let keys = view.state().keys(request.cursor.as_deref(), request.limit + 1);
             keys.into_iter().map(|(key, id)| ListEntry::Key(key, id)).collect()

@@ -89,7 +89,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     let (problems, notices) = problems::find(ctx, &vault, &view, &tick)?;
     let signs = tick.agents.iter().map(|signs| {
         let failing = tick.findings.iter().filter(|f| f.subject == signs.agent && f.level == Level::Error);
-        agent_view(state, signs, failing.map(|finding| finding.code.to_string()).collect())
+        agent_view(state, now, signs, failing.map(|finding| finding.code.to_string()).collect())
     });
     Ok(StatusOutcome {
         hive: view.config().text(Setting::HiveName),
@@ -115,7 +115,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     })
 }
 
-fn agent_view(state: &State, signs: &SignsOfLife, anomalies: Vec<String>) -> AgentView {
+fn agent_view(state: &State, now: Timestamp, signs: &SignsOfLife, anomalies: Vec<String>) -> AgentView {
     let held = state.held_by(&signs.agent.to_string());
     // Of two at the same time, the last one counts.
     let shown = [
@@ -126,7 +126,9 @@ fn agent_view(state: &State, signs: &SignsOfLife, anomalies: Vec<String>) -> Age
         (signs.last_progress, Sign::Heartbeat),
     ];
     let last = shown.into_iter().filter_map(|(at, sign)| Some((at?, sign))).max_by_key(|(at, _)| *at);
-    let deep_work = signs.deep_work.as_ref().map(|work| match (work.mode, work.until) {
+    let is_over = |until: Timestamp| now > until;
+    let in_progress = signs.deep_work.as_ref().filter(|work| !work.until.is_some_and(is_over));
+    let deep_work = in_progress.map(|work| match (work.mode, work.until) {
         (DeepWorkMode::Strict, Some(until)) => format!("strict until {until}"),
         (mode, _) => mode.to_string(),
     });

@@ -228,15 +228,17 @@ impl Chain<'_> {
         }
     }
 
-    /// Adds the task that replaces this one, and why its result was rejected if it was.
+    /// Adds which results of the task were rejected, and the task that replaces it.
     fn successor(&mut self, task: &Entity) {
+        // If it was still running, its failure says why.
+        let has_ended = task.as_task().failed_by().is_none();
+        let results = self.state.made_for(&task.subject, EntityType::Artifact).into_iter();
+        for result in results.filter(|result| has_ended && result.phase == Phase::Invalidated) {
+            let why = result.as_artifact().invalid_reason().map(|why| format!(": {why}")).unwrap_or_default();
+            self.push(format!("its result {} was rejected{why}", result.name()));
+        }
         let made = self.state.made_for(&task.subject, EntityType::Task);
         if let Some(next) = made.iter().rev().find(|next| next.as_task().rework_of().as_ref() == Some(&task.subject)) {
-            let why = next.as_task().rework_reason();
-            // If it was still running, its failure says why.
-            if let Some(why) = why.filter(|_| task.as_task().failed_by().is_none()) {
-                self.push(format!("its result was rejected: {why}"));
-            }
             self.push(format!("{} repeats the work and is {}", next.name(), next.phase));
         }
     }

@@ -29,7 +29,7 @@ pub struct WatchedAgent {
     pub anomalies: Vec<String>,
 }
 
-/// The tasks that were held, and the sessions that were open, when the tick started.
+/// The tasks that are held and the sessions that are open, once what is due is settled.
 type Busy<'a> = (&'a [Entity], &'a [Entity]);
 
 /// Checks every active agent and writes its next heartbeat id.

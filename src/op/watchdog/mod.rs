@@ -240,9 +240,10 @@ impl<'a> TickRun<'a> {
             self.findings.retain(|finding| finding.code != Code::ClockSkew || finding.subject != Subject::SYSTEM);
             self.report(Code::ClockSkew, Subject::SYSTEM, Level::Error, ahead);
         }
-        // Overdue items are settled before new files of agents are recorded: what has expired stays expired.
-        let (held, seated) = (liveness::held(tx.state()), liveness::seated(tx.state()));
+        // Overdue items are settled before new files of agents are recorded: what has expired stays expired. And before
+        // agents are judged: a session that is over expects nothing of its agent.
         let more = self.record_overdue(tx)?;
+        let (held, seated) = (liveness::held(tx.state()), liveness::seated(tx.state()));
         let watched = agents::check_all(self, tx, (&held, &seated))?;
         self.find_runaways(tx)?;
         self.find_failed_hooks(tx);
@@ -267,7 +268,8 @@ impl<'a> TickRun<'a> {
             }
             // The consequences of an earlier finding may have settled a later one.
             let legal = machine::step(due.subject.entity, tx.state().phase_of(&due.subject), due.kind).is_some();
-            if legal && self.mode == Mode::Write {
+            // A dry run applies it, too, and writes nothing: its verdict is that of the tick.
+            if legal {
                 tx.add(due.draft())?;
             }
         }

@@ -92,7 +92,7 @@ impl World {
             "ArtifactDeclared" => {
                 let task = self.named(event, "task_id", "task");
                 let name = self.call("ART", &event.subject);
-                self.artifacts.insert(name, Artifact { task, phase: Declared });
+                self.artifacts.insert(name, Artifact { task, reason: None, phase: Declared });
                 return;
             }
             "ArtifactMaterialized" => Materialized,
@@ -102,7 +102,11 @@ impl World {
             other => panic!("unknown event {other}"),
         };
         let name = self.name(&event.subject);
-        self.artifacts.get_mut(&name).expect("an artifact").phase = phase;
+        let artifact = self.artifacts.get_mut(&name).expect("an artifact");
+        artifact.phase = phase;
+        if phase == Invalidated {
+            artifact.reason = event.text("reason");
+        }
     }
 
     fn take_decision(&mut self, event: &Event) {

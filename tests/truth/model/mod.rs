@@ -151,6 +151,8 @@ impl Requirement {
 #[derive(Clone, Debug)]
 pub struct Artifact {
     pub task: Option<String>,
+    /// What was wrong with it.
+    pub reason: Option<String>,
     pub phase: Phase,
 }
 

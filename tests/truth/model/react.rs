@@ -220,6 +220,8 @@ impl World {
         let (task, at) = (&self.tasks[name], event.at);
         let mut all = Vec::new();
         let requirement = task.requirement.as_ref().map(|name| (name, &self.requirements[name]));
+        // New work resolves that there was none.
+        all.extend(requirement.iter().flat_map(|(of, _)| self.closed(at, |about| about == of.as_str())));
         let too_often = requirement.filter(|(_, of)| of.phase == Approved && of.returns > self.settings.oscillations);
         if let Some((of, _)) = too_often {
             all.push(self.because(at, "OscillationDetected", of, json!({})));
@@ -368,7 +370,7 @@ impl World {
         };
         let open = self.sessions.iter().filter(|(_, session)| session.project == project && session.phase == Active);
         let mut all: Vec<Event> =
-            open.map(|(name, _)| self.because(at, "SessionEnded", name, json!({"reason": reason}))).collect();
+            open.map(|(name, _)| self.because(at, "SessionEnded", name, json!({"reason": "archived"}))).collect();
         let here = |name: &&String| self.requirements[*name].project == project;
         all.extend(self.requirements.keys().filter(here).flat_map(|name| self.superseded(name, at)));
         // A running job runs to its end; one that waits will not be started any more.

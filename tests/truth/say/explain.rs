@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::status::unattended;
 use super::{QUOTE_MAX, TITLE_MAX, cut};
 use crate::clock::time;
-use crate::model::Phase::{Aborted, Approved, Archived, Assigned, Proposed, Ready, Running, Succeeded};
+use crate::model::Phase::{Aborted, Approved, Archived, Assigned, Invalidated, Proposed, Ready, Running, Succeeded};
 use crate::model::{Task, World};
 
 /// More lines than this are cut.
@@ -140,11 +140,13 @@ fn ended(world: &World, name: &str, task: &Task, said: &mut Vec<String>) {
         said.push(format!("{constraint} put it first: {}", world.constraints[constraint].text));
     }
     said.extend(failure(task));
+    let results = world.artifacts.iter().filter(|(_, result)| result.task.as_deref() == Some(name));
+    for (result, known) in results.filter(|(_, result)| !task.failed_for_good && result.phase == Invalidated) {
+        let why = known.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        said.push(format!("its result {result} was rejected{why}"));
+    }
     let rework = world.tasks.iter().rfind(|(_, other)| other.rework_of.as_deref() == Some(name));
-    if let Some((rework, repeating)) = rework {
-        if let Some(why) = repeating.rework_reason.as_ref().filter(|_| !task.failed_for_good) {
-            said.push(format!("its result was rejected: {why}"));
-        }
+    if let Some((rework, _)) = rework {
         said.push(format!("{rework} repeats the work and is {:?}", world.tasks[rework].phase));
     }
 }

@@ -61,7 +61,7 @@ pub fn status(recorded: &World, now: i64, outside: &Outside, asker: Asker) -> St
     lines.push(format!("HIVE:{}", world.settings.name));
     lines.extend(projects(&world));
     let active = world.crew.iter().filter(|name| world.agents[*name].phase == Active);
-    lines.extend(active.map(|name| agent(recorded, &world, name, now)));
+    lines.extend(active.map(|name| agent(&world, name, now)));
     let pending = world.decisions.values().filter(|decision| decision.is_open()).count();
     lines.push(format!("PENDING_APPROVALS:{pending}"));
     lines.push(format!("LAST_EVENT_ID:{}", recorded.last.0));
@@ -132,12 +132,13 @@ fn projects(world: &World) -> Vec<String> {
         .collect()
 }
 
-fn agent(recorded: &World, world: &World, name: &str, now: i64) -> String {
-    let codes: Vec<&str> = recorded.anomalies(name, now).into_iter().map(|(code, _)| code).collect();
+fn agent(world: &World, name: &str, now: i64) -> String {
+    let codes: Vec<&str> = world.anomalies(name, now).into_iter().map(|(code, _)| code).collect();
     let health = if codes.is_empty() { "HEALTHY".to_owned() } else { codes.join(",") };
     let (sign, held) = (world.last_sign(name), world.held_by(name));
     let holds = (!held.is_empty()).then(|| format!("holds={}", held.join(",")));
-    let works = world.deep_work(name).map(|work| match work.strict {
+    let in_progress = world.deep_work(name).filter(|work| !work.strict || now <= work.until);
+    let works = in_progress.map(|work| match work.strict {
         true => format!("deep_work=strict until {}", time(work.until)),
         false => "deep_work=flexible".to_owned(),
     });
@@ -174,7 +175,7 @@ fn problems(recorded: &World, world: &World, now: i64, outside: &Outside) -> Vec
         escalations(recorded),
         jobs(recorded),
         overdue_decisions(recorded, world, now),
-        anomalies(recorded, now),
+        anomalies(world, now),
         decisions(recorded, world, now),
         overdue(recorded, world, now),
         stranded(world),

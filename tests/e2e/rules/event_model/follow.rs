@@ -112,6 +112,10 @@ impl Model {
             }
             "TaskProposed" => {
                 let requirement = self.other(subject, "requirement_id", "requirement");
+                if let Some(requirement) = &requirement {
+                    let name = self.reference(subject).unwrap();
+                    self.resolve(requirement, &format!("has new work: {name}"), &mut follows);
+                }
                 let returns = requirement.as_ref().map_or(0, |requirement| self.count(requirement, "returns"));
                 match requirement.filter(|r| returns > RETURNS && legal("OscillationDetected", r)) {
                     Some(requirement) => {

@@ -301,7 +301,8 @@ impl Question<'_> {
         if world.stop.is_some() || world.project_phase(&task.project) != Active {
             return ASK.to_owned();
         }
-        if world.is_full() {
+        // What is overdue takes no place, whether it is settled already or not.
+        if self.after.is_full() {
             return NONE.to_owned();
         }
         self.action(&format!("hf-task claim {name}"))
