@@ -55,10 +55,14 @@ pub fn lineage(ctx: &Context, request: LineageRequest) -> Result<LineageOutcome>
     let (root, newest) = find_root(&*snapshot, &state, &request)?;
     let mut graph = Graph { snapshot: &*snapshot, state: &state, nodes: BTreeMap::new(), truncated: false };
     graph.add(root, 0)?;
+    if request.up {
+        graph.walk(root, request.depth, Direction::Causes)?;
+    }
     if request.down {
         graph.walk(root, request.depth, Direction::Consequences)?;
     }
-    if request.up {
+    // What happened to it later has causes of its own.
+    if request.up && newest != root {
         graph.add(newest, 0)?;
         graph.walk(newest, request.depth, Direction::Causes)?;
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::constraint::{self, ActiveConstraints};
 use super::task::{self, ClaimOutcome, ClaimRequest, EndTaskRequest, ModelCall, TaskEnd};
 use super::{Context, Recorded, pause};
-use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, names};
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, names};
 use crate::event::{Event, Kind};
 use crate::machine::Phase;
 use crate::op::kernel::View;
@@ -175,11 +175,7 @@ pub fn logout(ctx: &Context) -> Result<LogoutOutcome> {
         let recorded = if asked.is_empty() { None } else { Some(tx.finish(&asked)?) };
         return Ok(LogoutOutcome { recorded });
     }
-    let session = match own_session(ctx, tx.state()) {
-        // A session that never existed need not be ended.
-        Err(error) if error.kind == ErrorKind::NotFound => return Ok(LogoutOutcome { recorded: None }),
-        session => session?,
-    };
+    let session = own_session(ctx, tx.state())?;
     let ctx = as_agent(ctx, &session)?;
     let asked = match session.phase {
         Phase::Active => {
@@ -229,7 +225,7 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
         (Phase::Paused, Some(_)) => (Action::Exit, Some(ActionReason::ProjectPaused)),
         (Phase::Paused, None) => (Action::Hold, Some(ActionReason::ProjectPaused)),
         (Phase::Archived, Some(_)) => (Action::Exit, Some(ActionReason::ProjectArchived)),
-        (Phase::Archived, None) => (Action::Exit, Some(ActionReason::ProjectArchived)),
+        (Phase::Archived, None) => (Action::Hold, Some(ActionReason::ProjectArchived)),
         (_, None) if running => (Action::Hold, Some(ActionReason::AlreadyRunning)),
         (_, Some(_)) if task.is_none() => (Action::Exit, Some(ActionReason::NoTask)),
         (_, None) if task.is_none() => (Action::Hold, Some(ActionReason::NoTask)),

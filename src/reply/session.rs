@@ -66,9 +66,10 @@ fn next_sentence(done: &NextOutcome) -> String {
     let what = match (done.action, &done.task) {
         (Action::Start, Some(task)) => format!("start with {}", task.name()),
         (Action::Start, None) => "start".to_owned(),
+        // That will not change.
+        (Action::Hold, _) if done.reason == Some(ActionReason::ProjectArchived) => "do not start".to_owned(),
         (Action::Hold, _) => "wait".to_owned(),
-        (Action::Exit, _) if done.in_session => "log out".to_owned(),
-        (Action::Exit, _) => "do not start".to_owned(),
+        (Action::Exit, _) => "log out".to_owned(),
     };
     why.map_or_else(|| what.clone(), |why| format!("{what}; {why}"))
 }
@@ -84,8 +85,8 @@ impl Replies for NextOutcome {
                     _ => next,
                 }
             }
-            Action::Exit if self.in_session => Next::run("hf-session").word("logout"),
-            Action::Hold | Action::Exit => Next::None,
+            Action::Hold => Next::None,
+            Action::Exit => Next::run("hf-session").word("logout"),
         };
         Reply::new(Status::Ok, format!("{}: {}", self.agent, next_sentence(self)))
             .next(next)

@@ -1,7 +1,7 @@
 //! What stands in the way of all work, in every reply: an agent is told to leave or to ask, an operator sees since when
 //! and why.
 
-use super::{Key, Next, Reply, row};
+use super::{Key, Next, Reply, Status, row};
 use crate::base::Subject;
 use crate::base::actor::ActorKind;
 use crate::op::{Context, Obstacle, Standing};
@@ -10,6 +10,11 @@ impl Reply {
     /// Tells the caller what stands in the way, unless the reply takes it into account already.
     pub fn with_standing(mut self, ctx: &Context, standing: &Standing) -> Reply {
         if self.tells_standing {
+            return self;
+        }
+        // Nobody can leave a session that does not exist.
+        if standing.obstacle == Obstacle::SessionOver && self.status == Status::NotFound {
+            self.next = Next::None;
             return self;
         }
         if standing.obstacle == Obstacle::TaskLimit {

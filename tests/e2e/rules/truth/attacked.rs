@@ -114,7 +114,7 @@ fn both_tasks_say_why_a_result_was_rejected() {
     ok(&hive, "hf-artifact invalidate ART-0001 --reason untested");
     assert_eq!(
         because(&hive, "T-0001")[1..],
-        ["its result was rejected: untested", "T-0002 repeats the work and is Ready"]
+        ["its result ART-0001 was rejected: untested", "T-0002 repeats the work and is Ready"]
     );
     assert_eq!(because(&hive, "T-0002")[2], "T-0002 repeats T-0001: untested");
     keeps_the_rules(&hive);

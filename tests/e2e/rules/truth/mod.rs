@@ -9,6 +9,7 @@ mod ends;
 mod escalations;
 mod judged;
 mod late;
+mod readers;
 mod status;
 mod stops;
 mod taken;

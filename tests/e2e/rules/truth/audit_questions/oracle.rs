@@ -353,15 +353,19 @@ impl Log {
             lines.push(format!("{what} failed ({class}): {reason}; {retried}"));
         }
         let id = task.strip_prefix("task:").expect("a task");
+        // If it was still running, its failure says why.
+        let is_failed = self
+            .about("TaskFailed", task)
+            .last()
+            .is_some_and(|failure| said(failure, "reason").is_some_and(|why| why.starts_with("rework")));
+        let results = self.of_kind("ArtifactDeclared").enumerate();
+        for (n, result) in results.filter(|(_, result)| said(result, "task_id") == Some(id) && !is_failed) {
+            for found in self.about("ArtifactInvalidated", text(result, "subject")) {
+                let why = said(found, "reason").map(|why| format!(": {why}")).unwrap_or_default();
+                lines.push(format!("its result ART-{:04} was rejected{why}", n + 1));
+            }
+        }
         if let Some(again) = self.tasks().into_iter().rfind(|other| said(other, "rework_of") == Some(id)) {
-            // If it was still running, its failure says why.
-            let is_failed = self
-                .about("TaskFailed", task)
-                .last()
-                .is_some_and(|failure| said(failure, "reason").is_some_and(|why| why.starts_with("rework")));
-            lines.extend(
-                said(again, "reason").filter(|_| !is_failed).map(|why| format!("its result was rejected: {why}")),
-            );
             let again = text(again, "subject");
             lines.push(format!("{} repeats the work and is {}", self.name(again), self.state(again)));
         }
