@@ -175,7 +175,7 @@ enum Verb {
     },
     /// List tasks
     List {
-        /// Only tasks that can be claimed
+        /// Only tasks that are ready, in active projects; a claim is also subject to the task limit
         #[arg(long, conflicts_with = "status")]
         ready: bool,
         /// Only tasks that you hold
