@@ -51,7 +51,7 @@ struct FireArgs {
     /// A title for the task, in one line [default: the command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Run the command for this task, such as T-0001 [default: a new task]
+    /// Run the command for this task, such as T-0001, which nobody holds [default: a new task]
     #[arg(long, value_name = "REF", conflicts_with_all = ["after", "title", "retries", "requirement"])]
     task: Option<String>,
     /// The requirement that the new task implements, such as REQ-0001
