@@ -31,6 +31,8 @@ use crate::vault::{AKASHIC, Dir};
 const JOBS: &str = "Jobs";
 /// In `Akashic/`: the names of jobs that have a directory, but whose task is not recorded yet.
 const FIRING: &str = "firing";
+/// In `Akashic/`: the names of jobs whose command was started, until its supervisor has written down its end.
+const RUNNING: &str = "running";
 const LOCK: &str = "lock";
 const ALIVE: &str = "alive";
 const CONTROL: &str = "control";
@@ -239,6 +241,32 @@ impl JobDir {
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
     }
 
+    /// Notes that the command is about to start, so that its processes can be found without opening the directory of
+    /// every job there ever was. Not durable: no process survives a power failure.
+    pub(super) fn note_running(&self) -> Result<()> {
+        // A vault that was deleted is not created again.
+        let Some(akashic) = self.vault.dir(AKASHIC)? else { return Ok(()) };
+        let (running, _) = akashic.make_dir(RUNNING)?;
+        running.check_private()?;
+        running.make_file(self.task.as_str()).map(drop)
+    }
+
+    /// Withdraws the note, because nothing is left of the run. If this fails, the next watchdog tries again.
+    pub fn forget_running(&self) {
+        let _ = running(&self.vault).and_then(|dir| dir.map_or(Ok(()), |dir| dir.remove(self.task.as_str())));
+    }
+
+    /// Whether the command was started, and no supervisor has written down its end.
+    pub fn is_noted_running(&self) -> Result<bool> {
+        running(&self.vault)?.map_or(Ok(false), |dir| Ok(dir.open_file(self.task.as_str())?.is_some()))
+    }
+
+    /// The tasks of all such jobs.
+    pub fn noted_running(vault: &Path) -> Result<Vec<EntityId>> {
+        let Some(dir) = running(&open_vault(vault)?)? else { return Ok(Vec::new()) };
+        Ok(dir.list()?.iter().filter_map(|(name, _)| EntityId::parse(name).ok()).collect())
+    }
+
     /// Makes a supervisor that waits in `ControlWatch::wait` look again. Changes nothing.
     pub fn poke(&self) -> Result<()> {
         self.dir.make_file(WORD)?;
@@ -345,6 +373,10 @@ impl JobDir {
 
 fn announced(vault: &Path) -> Result<Option<Dir>> {
     open_vault(vault)?.dir(AKASHIC)?.map_or(Ok(None), |akashic| akashic.dir(FIRING))
+}
+
+fn running(vault: &Dir) -> Result<Option<Dir>> {
+    vault.dir(AKASHIC)?.map_or(Ok(None), |akashic| akashic.dir(RUNNING))
 }
 
 fn open_vault(path: &Path) -> Result<Dir> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::settle::{LOST, is_in_progress, settle};
+use super::settle::{LOST, OutlivedTask, is_in_progress, liveness_of, outlived, settle};
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
@@ -174,9 +174,7 @@ pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<J
     // In a read-only vault the end cannot be recorded, but the job can be shown.
     let liveness = match settle(ctx, vault, &task, Mode::Write) {
         Ok(settled) => settled.liveness,
-        Err(_) => {
-            JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
-        }
+        Err(_) => liveness_of(vault, &task)?,
     };
     // With what is due: an approval that nobody gave in time may have ended it.
     let now = View::open(ctx, vault)?;
@@ -282,6 +280,10 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
             false => Phase::ALL,
         };
         let mut jobs: Vec<Entity> = phases.iter().flat_map(|phase| jobs_in(state, *phase)).collect();
+        if running {
+            let alive = outlived(&vault, state)?.into_iter().filter(OutlivedTask::is_orphaned);
+            jobs.extend(alive.map(|job| job.task));
+        }
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
         Ok(jobs.into_iter().map(|job| RecordedJob::of_task(state, job)).collect::<Vec<_>>())
@@ -332,7 +334,11 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         return job_of(ctx, &vault, &reference).map(|view| CancelOutcome { view, already_ended: true });
     }
     check_membership(ctx, &vault, &found)?;
-    if !is_in_progress(&found) {
+    let has_ended = !is_in_progress(&found);
+    // Its task may have ended without its processes.
+    let liveness = if has_ended { liveness_of(&vault, &found)? } else { None };
+    let outlives_task = matches!(liveness, Some(JobLiveness::Orphaned(_)));
+    if has_ended && !outlives_task {
         return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true });
     }
     let fired_by = found.as_task().proposed_by().unwrap_or_default();
@@ -354,7 +360,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
         view = job_of(ctx, &vault, &reference)?;
     }
-    let was_cancelled = view.task.as_task().abort_reason() == Some(CancelReason::Cancelled.as_str());
+    let was_cancelled = outlives_task || view.task.as_task().abort_reason() == Some(CancelReason::Cancelled.as_str());
     Ok(CancelOutcome { already_ended: view.is_over() && !was_cancelled, view })
 }
 

@@ -1,8 +1,31 @@
 //! Jobs: what was started is known to every reader, for as long as one of its processes lives.
 
-use crate::support::job_fixture::TestJobVault;
-use crate::support::steps::{held, ok, refuses};
+use std::fs;
+
+use rustix::process::Signal;
+
+use super::{because, problems};
+use crate::support::job_fixture::{TestJobVault, kill, lives};
+use crate::support::session_fixture::within;
+use crate::support::steps::{held, ok, refuses, sh};
 use crate::support::test_vault::Reply;
+
+/// A command that goes on when its supervisor dies, which sends it TERM, and reports that it runs.
+const STUBBORN: &str = "trap '' TERM; echo up >at; while :; do sleep 1000; done";
+/// The problem that hf-status has with such a job.
+const ORPHAN: &str = "job T-0001 it runs without its supervisor do=hf-job cancel T-0001";
+
+/// T-0001, whose command goes on without its supervisor. Returns the process of the command, too.
+fn orphaned(script: &str) -> (TestJobVault, i32) {
+    let story = TestJobVault::new("jobs:\n  kill_grace: 1\n");
+    ok(&story, "hf-watchdog");
+    let mut at = story.gate("at");
+    story.fire(script);
+    at.line();
+    let [supervisor, command] = story.pids("T-0001");
+    kill(supervisor, Signal::KILL);
+    (story, command)
+}
 
 /// Whether a project is drained, and what is left.
 fn drained(reply: &Reply) -> (&str, Vec<&str>) {
@@ -37,5 +60,100 @@ fn a_task_that_a_job_does_is_a_job_for_every_reader() {
     go.open();
     story.gone();
     assert_eq!(drained(&ok(&story, "hf-pause --wait 9s")), ("yes", vec![]));
+    story.over();
+}
+
+#[test]
+fn a_project_is_not_drained_while_the_command_of_an_aborted_job_lives() {
+    let story = TestJobVault::new("jobs:\n  kill_grace: 600\n");
+    let (mut at, mut go) = (story.gate("at"), story.gate("go"));
+    story.fire("trap '' TERM; echo up >at; read x <go");
+    at.line();
+    ok(&story, "hf-task abort T-0001 --reason no");
+    assert_eq!(drained(&ok(&story, "hf-pause look")), ("no", vec!["T-0001"]));
+    assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("no", vec!["T-0001"]));
+    go.open();
+    story.gone();
+    assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("yes", vec![]));
+}
+
+#[test]
+fn the_watchdog_names_a_job_that_runs_without_its_supervisor() {
+    let (story, _) = orphaned(STUBBORN);
+    for line in ["hf-watchdog --check", "hf-watchdog", "hf-watchdog"] {
+        let reply = sh(&story, line).expect_exit(1);
+        assert_eq!(reply.get("STATUS"), "ANOMALY", "{line}");
+        let anomaly = reply.get("ANOMALY");
+        assert!(anomaly.starts_with("JOB_ORPHANED task:") && anomaly.contains(" error "), "{anomaly}");
+        assert_eq!(problems(&story), [ORPHAN]);
+    }
+    assert_eq!(ok(&story, "hf-job cancel T-0001").get("STATUS"), "CANCELLED");
+    ok(&story, "hf-watchdog");
+    story.over();
+}
+
+#[test]
+fn a_job_that_outlives_its_task_is_a_problem_until_it_is_cancelled() {
+    for ending in ["hf-task abort T-0001 --reason no", "hf-pause --archive over"] {
+        let (story, command) = orphaned(STUBBORN);
+        ok(&story, "hf-task abort T-0001 --reason no");
+        sh(&story, ending);
+        let lines = problems(&story);
+        assert!(lines.iter().any(|line| line == ORPHAN), "{ending}: {lines:#?}");
+        assert_eq!(because(&story, "T-0001").last().expect("one"), "T-0001: it runs without its supervisor");
+        assert!(ok(&story, "hf-job list --running").get("JOB").starts_with("T-0001 ORPHANED"));
+        for line in ["hf-watchdog --check", "hf-watchdog"] {
+            assert_eq!(sh(&story, line).expect_exit(1).get("STATUS"), "ANOMALY", "{ending}: {line}");
+        }
+        assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("no", vec!["T-0001"]));
+        // Nobody but who fired it, or an operator, may end it.
+        let other = within(&story, &[("HF_AGENT", "y")], "hf-job cancel T-0001");
+        assert_ne!(other.get("STATUS"), "CANCELLED");
+        assert!(lives(command));
+        let reply = ok(&story, "hf-job cancel T-0001");
+        assert_eq!((reply.get("STATUS"), lives(command)), ("CANCELLED", false));
+        assert_eq!(ok(&story, "hf-job cancel T-0001").get("STATUS"), "DUPLICATE");
+        assert_eq!(problems(&story), [""; 0]);
+        assert_eq!(drained(&ok(&story, "hf-pause --archive over")), ("yes", vec![]));
+        story.over();
+    }
+}
+
+#[test]
+fn a_stop_ends_a_job_that_outlived_its_task_and_what_left_its_session() {
+    for aborted in [true, false] {
+        let (story, _) = orphaned("setsid sh -c 'echo up >at; exec sleep 1000' & sleep 1000");
+        if aborted {
+            ok(&story, "hf-task abort T-0001 --reason no");
+        }
+        assert_eq!(problems(&story), [ORPHAN]);
+        assert_eq!(drained(&ok(&story, "hf-stop harm")), ("yes", vec![]), "{aborted}");
+        story.gone();
+        ok(&story, "hf-resume --system");
+        assert_eq!(problems(&story), [""; 0]);
+        story.over();
+    }
+}
+
+#[test]
+fn nothing_is_kept_about_the_processes_of_a_job_that_has_ended() {
+    let story = TestJobVault::new("");
+    for script in ["true", "exit 1", "kill -9 $$"] {
+        story.fire(script);
+    }
+    for task in ["T-0001", "T-0002", "T-0003"] {
+        story.poll(task);
+    }
+    story.gone();
+    let running = story.vault().join("Akashic/running");
+    assert_eq!(fs::read_dir(&running).expect("a directory").count(), 0);
+    // One whose end nobody saw is forgotten by the next tick.
+    let mut at = story.gate("at");
+    story.fire("echo up >at; sleep 1000");
+    at.line();
+    story.lose("T-0004");
+    sh(&story, "hf-watchdog").expect_exit(1);
+    ok(&story, "hf-watchdog");
+    assert_eq!(fs::read_dir(&running).expect("a directory").count(), 0);
     story.over();
 }
