@@ -52,8 +52,9 @@ impl JobWait {
         if is_stopped(state) {
             return JobWait::Stop(rules::stopped(state).message);
         }
+        // Its requirement may be blocked after it became ready. What is assigned was allowed to start.
         let blockers = match task.phase {
-            Phase::Proposed => rules::blockers(state, task),
+            Phase::Proposed | Phase::Ready => rules::blockers(state, task),
             _ => Vec::new(),
         };
         // An approval is what an operator can give now, even during a pause.

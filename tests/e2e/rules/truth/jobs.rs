@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::{because, problems};
 use crate::support::job_fixture::{TestJobVault, kill, lives};
 use crate::support::session_fixture::within;
-use crate::support::steps::{held, ok, refuses, sh};
+use crate::support::steps::{approved, held, ok, refuses, sh, state};
 use crate::support::test_vault::Reply;
 
 /// A command that goes on when its supervisor dies, which sends it TERM, and reports that it runs.
@@ -155,5 +155,30 @@ fn nothing_is_kept_about_the_processes_of_a_job_that_has_ended() {
     sh(&story, "hf-watchdog").expect_exit(1);
     ok(&story, "hf-watchdog");
     assert_eq!(fs::read_dir(&running).expect("a directory").count(), 0);
+    story.over();
+}
+
+#[test]
+fn a_job_in_the_queue_whose_requirement_was_blocked_waits_for_an_approval() {
+    let story = TestJobVault::new("governance:\n  max_concurrent_tasks: 1\n  max_oscillations: 0\n");
+    approved(&story);
+    ok(&story, "hf-task propose Form --requirement REQ-0001");
+    ok(&story, "hf-task claim T-0001 --actor agent:a");
+    ok(&story, "hf-task start T-0001 --actor agent:a");
+    fs::write(story.dir().join("result"), "one").expect("a file");
+    ok(&story, "hf-artifact put result --for T-0001 --actor agent:a");
+    story.fire_with(&["--requirement", "REQ-0001"], "true");
+    assert_eq!(ok(&story, "hf-job check T-0002").get("SUM"), "Waiting for its turn");
+    ok(&story, "hf-artifact invalidate ART-0001 --reason bad");
+    assert_eq!((state(&story, "REQ-0001"), state(&story, "T-0002")), ("Blocked".to_owned(), "Ready".to_owned()));
+    for line in ["hf-job check T-0002", "hf-poll T-0002 1 1", "hf-job wait T-0002 --max 1s"] {
+        let reply = sh(&story, line);
+        assert_eq!(reply.get("NEXT"), "ASK operator", "{line}");
+        if !line.contains("wait") {
+            assert_eq!(reply.get("SUM"), "Waiting for its requirement to be approved", "{line}");
+        }
+    }
+    ok(&story, "hf-decide approve DEC-0002");
+    assert_eq!(story.poll("T-0002").get("STATUS"), "DONE");
     story.over();
 }
