@@ -24,7 +24,7 @@ use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
 use super::identity::Identity;
 use super::lock::JobLock;
 use super::spec::Spec;
-use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
+use crate::base::{Actor, EntityId, Error, ErrorKind, Result, names, seal};
 use crate::vault::lock::{self, LockMode};
 use crate::vault::{AKASHIC, Dir};
 
@@ -50,9 +50,12 @@ const CONTROL_BYTES: usize = 256;
 const READ_ATTEMPTS: usize = 5;
 
 /// The control record as it is written.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct JobControl {
     cancel: Option<CancelReason>,
+    /// Who asked for it; none if the toolkit itself did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
 }
 
 names! {
@@ -108,7 +111,7 @@ impl JobDir {
         dir.make_file(LOCK)?;
         let job = JobDir { vault: root, dir, task: task.clone() };
         if job.dir.open_file(CONTROL)?.is_none() {
-            job.dir.put(CONTROL, &JobControl { cancel: None }.bytes())?;
+            job.dir.put(CONTROL, &JobControl::default().bytes())?;
         }
         job.dir.sync()?;
         if made {
@@ -227,17 +230,20 @@ impl JobDir {
         Ok(slot)
     }
 
-    /// Asks the job to end, durably. Needs neither the lock nor disk space.
-    pub fn cancel(&self, reason: CancelReason) -> Result<()> {
-        let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&JobControl { cancel: Some(reason) }.bytes(), 0).and_then(|()| file.sync_data());
-        done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
+    /// Asks the job to end, durably, for this actor if it is not the toolkit itself. Needs neither the lock nor disk
+    /// space.
+    pub fn cancel(&self, reason: CancelReason, by: Option<&Actor>) -> Result<()> {
+        self.put_control(&JobControl { cancel: Some(reason), by: by.map(ToString::to_string) })
     }
 
     /// Withdraws a request to end that was carried out, before the next run.
     pub fn clear_cancel(&self) -> Result<()> {
+        self.put_control(&JobControl::default())
+    }
+
+    fn put_control(&self, control: &JobControl) -> Result<()> {
         let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&JobControl { cancel: None }.bytes(), 0).and_then(|()| file.sync_data());
+        let done = file.write_all_at(&control.bytes(), 0).and_then(|()| file.sync_data());
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
     }
 
@@ -315,13 +321,22 @@ impl JobDir {
 
     /// Why the job was asked to end, if it was.
     pub fn cancel_reason(&self) -> Result<Option<CancelReason>> {
+        Ok(self.control()?.and_then(|control| control.cancel))
+    }
+
+    /// Who cancelled the job, if somebody did.
+    pub fn cancelled_by(&self) -> Result<Option<Actor>> {
+        let control = self.control()?.filter(|control| control.cancel == Some(CancelReason::Cancelled));
+        control.and_then(|control| control.by).map(|by| Actor::parse(&by)).transpose()
+    }
+
+    fn control(&self) -> Result<Option<JobControl>> {
         let mut attempts = 0..READ_ATTEMPTS;
         loop {
             attempts.next();
             match self.record::<JobControl>(CONTROL, CONTROL_BYTES) {
                 Err(_) if !attempts.is_empty() => continue,
-                Err(e) => return Err(e),
-                Ok(control) => return Ok(control.and_then(|control| control.cancel)),
+                control => return control,
             }
         }
     }
@@ -400,8 +415,11 @@ mod tests {
     fn cancelling_is_seen_and_garbage_is_an_error() {
         let fixture = Fixture::new();
         assert_eq!(fixture.job.cancel_reason().unwrap(), None);
-        fixture.job.cancel(CancelReason::Cancelled).unwrap();
+        // The longest name of an actor fits.
+        let by = Actor::parse(&format!("external:{}", "x".repeat(64))).unwrap();
+        fixture.job.cancel(CancelReason::Cancelled, Some(&by)).unwrap();
         assert_eq!(fixture.job.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
+        assert_eq!(fixture.job.cancelled_by().unwrap(), Some(by));
         let again = JobDir::create(fixture.vault(), fixture.job.task()).unwrap();
         assert_eq!(again.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
         again.clear_cancel().unwrap();

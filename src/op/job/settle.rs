@@ -192,7 +192,7 @@ impl Unattended<'_> {
         let events = match (&liveness, task.phase) {
             (JobLiveness::Ended(record), Phase::Running) => {
                 lost = false;
-                end::record(ctx, self.vault, &task.subject, record)?
+                end::record(ctx, self.vault, &self.job, record)?
             }
             (_, Phase::Running) => {
                 let payload = json!({"reason": LOST, "transient": successor.is_some(), "escalate": false});
@@ -224,6 +224,7 @@ impl Unattended<'_> {
 
     /// Records that the job is lost, or cancelled if that was asked for before.
     fn record(&self, ctx: &Context, task: &Entity, is_cancelled: bool, crashed: Value) -> Result<Vec<Event>> {
+        let ctx = &if is_cancelled { end::as_canceller(ctx, &self.job) } else { ctx.clone() };
         let mut tx = Transaction::begin(ctx, self.vault)?;
         let now = tx.state().entity(&task.subject).map(|task| task.last_event);
         // A stop, or an operator, may have ended it first.

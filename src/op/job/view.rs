@@ -342,7 +342,8 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     if has_ended && !outlives_task {
         return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true });
     }
-    let fired_by = found.as_task().proposed_by().unwrap_or_default();
+    // An agent that ran it for a task of somebody else holds that task.
+    let fired_by = found.as_task().recorded_holder().or(found.as_task().proposed_by()).unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && fired_by != ctx.caller.actor.to_string() {
         return Err(Error::refused(Reason::NotHolder, format!("{} was fired by {fired_by}", found.name())));
     }
@@ -351,7 +352,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     // First, so that no command retries a job without a supervisor, not even this one.
-    job.cancel(CancelReason::Cancelled)?;
+    job.cancel(CancelReason::Cancelled, Some(&ctx.caller.actor))?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&found).as_ref(), grace)?;
     let mut view = job_of(ctx, &vault, &reference)?;

@@ -309,7 +309,7 @@ impl<'a> TickRun<'a> {
             // `check_jobs` warns about a directory that cannot be read.
             let Some(job) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
             if job.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
-                let _ = job.cancel(CancelReason::Silent);
+                let _ = job.cancel(CancelReason::Silent, None);
             }
         }
     }

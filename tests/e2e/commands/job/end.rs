@@ -132,7 +132,7 @@ fn a_cancelled_job_is_killed_even_if_the_log_is_not_writable() {
     story.mend(&good);
     let reply = story.poll("T-0001");
     assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "cancelled"));
-    assert_eq!(story.of_kind("TaskAborted")[0]["actor"], "core:jobs");
+    assert_eq!(story.of_kind("TaskAborted")[0]["actor"], "user:jo");
     story.over();
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use super::{because, problems};
-use crate::support::job_fixture::{TestJobVault, kill, lives};
+use crate::support::job_fixture::{Gate, TestJobVault, kill, lives};
 use crate::support::session_fixture::within;
 use crate::support::steps::{approved, held, ok, refuses, sh, state};
 use crate::support::test_vault::Reply;
@@ -180,5 +180,53 @@ fn a_job_in_the_queue_whose_requirement_was_blocked_waits_for_an_approval() {
     }
     ok(&story, "hf-decide approve DEC-0002");
     assert_eq!(story.poll("T-0002").get("STATUS"), "DONE");
+    story.over();
+}
+
+/// Who aborted a task, by the log and by its explanation.
+fn aborted_by(story: &TestJobVault, task: &str) -> (String, String) {
+    let aborted = story.of_kind("TaskAborted").remove(0);
+    let said = because(story, task).remove(0);
+    let said = said.split_once(" by ").expect("an actor").1.to_owned();
+    (aborted["actor"].as_str().expect("an actor").to_owned(), said)
+}
+
+#[test]
+fn a_cancelled_job_was_aborted_by_who_cancelled_it() {
+    // While it runs, while it waits, and after its supervisor was killed.
+    type Stage = fn(&TestJobVault, &mut Gate);
+    let stages: [(&[&str], Stage); 3] = [
+        (&[], |_, at| drop(at.line())),
+        (&["--after", "T-0001"], |_, _| {}),
+        (&[], |story, at| {
+            at.line();
+            kill(story.pids("T-0002")[0], Signal::KILL);
+        }),
+    ];
+    for (n, (options, reach)) in stages.into_iter().enumerate() {
+        for (canceller, by) in [("", "user:jo"), (" --actor agent:x", "agent:x")] {
+            let story = TestJobVault::new("jobs:\n  kill_grace: 1\n");
+            let mut at = story.gate("at");
+            ok(&story, "hf-task propose First");
+            story.fire_with(&[options, &["--actor", "agent:x"]].concat(), "trap '' TERM; echo up >at; exec sleep 1000");
+            reach(&story, &mut at);
+            ok(&story, &format!("hf-job cancel T-0002{canceller}"));
+            assert_eq!(aborted_by(&story, "T-0002"), (by.to_owned(), format!("{by}: cancelled")), "{n}");
+            story.over();
+        }
+    }
+}
+
+#[test]
+fn who_fired_a_command_for_a_task_of_somebody_else_may_cancel_it() {
+    let story = TestJobVault::new("");
+    let mut at = story.gate("at");
+    ok(&story, "hf-task propose Form --actor agent:y");
+    story.fire_with(&["--task", "T-0001", "--actor", "agent:x"], "echo up >at; sleep 1000");
+    at.line();
+    let reply = sh(&story, "hf-job cancel T-0001 --actor agent:y").expect_exit(3);
+    assert_eq!(reply.get("SUM"), "T-0001 was fired by agent:x");
+    ok(&story, "hf-job cancel T-0001 --actor agent:x");
+    assert_eq!(aborted_by(&story, "T-0001").0, "agent:x");
     story.over();
 }
