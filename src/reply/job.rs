@@ -154,7 +154,8 @@ fn again(done: &WaitOutcome) -> Next {
         Need::Any => "wait --any",
         Need::All => "wait",
     };
-    names.fold(Next::run("hf-job").word(words), |next, name| next.value(&name))
+    let next = names.fold(Next::run("hf-job").word(words), |next, name| next.value(&name));
+    done.max.iter().fold(next, |next, max| next.arg("--max", &(max.as_secs() as usize)))
 }
 
 /// EXIT of a poll while the job is running. The exit codes of hf-poll are those that its callers expect, not those

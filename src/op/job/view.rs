@@ -166,7 +166,7 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
 }
 
 /// A job or another task, with the state of its processes if it has any.
-pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
+fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let found = |state: &State| {
         let subject = state.find(reference, EntityType::Task)?;
         Ok(state.entity(&subject).expect("it was resolved").into_owned())

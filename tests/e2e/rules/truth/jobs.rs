@@ -230,3 +230,23 @@ fn who_fired_a_command_for_a_task_of_somebody_else_may_cancel_it() {
     assert_eq!(aborted_by(&story, "T-0001").0, "agent:x");
     story.over();
 }
+
+#[test]
+fn a_wait_is_for_jobs_and_keeps_its_limit() {
+    let story = TestJobVault::new("");
+    ok(&story, "hf-task propose Form");
+    let mut go = story.gate("go");
+    story.fire("read x <go");
+    let reply = sh(&story, "hf-job wait T-0002 T-0001 --max 1s").expect_exit(2);
+    assert_eq!(reply.get("SUM"), "T-0001 is a task, but not a job; hf-task show T-0001 shows its state");
+    assert_eq!(reply.get("NEXT"), "ACTION hf-task show T-0001");
+    for (line, next) in [
+        ("hf-job wait T-0002 --max 1s", "ACTION hf-job wait T-0002 --max 1"),
+        ("hf-job wait --any T-0002 --max 1s", "ACTION hf-job wait --any T-0002 --max 1"),
+    ] {
+        assert_eq!(ok(&story, line).get("NEXT"), next);
+    }
+    go.open();
+    story.poll("T-0002");
+    story.over();
+}
