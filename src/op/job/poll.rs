@@ -124,7 +124,7 @@ fn wait_until_over(
 }
 
 fn block(ctx: &Context, view: &JobView, limits: Vec<usize>) -> PollOutcome {
-    let (summary, logref) = (view.summary(), Some(view.logref.clone()).filter(|_| view.run_id.is_some()));
+    let (summary, logref) = (view.summary(), view.logref().map(str::to_owned));
     match view.standing {
         JobStanding::Done => PollOutcome::Done { summary },
         JobStanding::Fail | JobStanding::Lost => {

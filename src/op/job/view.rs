@@ -104,7 +104,8 @@ pub struct JobView {
     /// Whether a supervisor takes care of it.
     pub is_supervised: bool,
     pub run_id: Option<String>,
-    pub logref: String,
+    /// Where the log of its newest run is, or will be.
+    pub(in crate::op) logref: String,
     /// How its newest run ended, if it did.
     pub record: Option<ExitRecord>,
     /// When its newest run started, and how long it has been running or ran.
@@ -116,6 +117,11 @@ impl JobView {
     /// Whether the job has ended, as far as a caller is concerned.
     pub fn is_over(&self) -> bool {
         matches!(self.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
+    }
+
+    /// The reference of its newest log; none if it ended before its command ran.
+    pub fn logref(&self) -> Option<&str> {
+        Some(self.logref.as_str()).filter(|_| !self.is_over() || self.run_id.is_some())
     }
 
     /// Whether only an operator can do something about it: it waits for one, or a stop ended it.

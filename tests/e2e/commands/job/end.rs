@@ -54,7 +54,7 @@ fn a_cancelled_job_is_killed_with_everything_it_started() {
     at.line();
     assert_eq!(
         ok(&story, "hf-job cancel T-0002").masked(&story),
-        "EXIT:0\nSTATUS:CANCELLED\nNEXT:NONE\nSUM:cancelled\nTASK_ID:T-0002\nSTATE:Aborted\nLOGREF:logs/L-0002.txt\n"
+        "EXIT:0\nSTATUS:CANCELLED\nNEXT:NONE\nSUM:cancelled\nTASK_ID:T-0002\nSTATE:Aborted\nLOGREF:NONE\n"
     );
     assert_eq!(sh(&story, "hf-job cancel T-0001 --actor agent:other").expect_exit(3).get("REASON"), "not_holder");
     assert_eq!(

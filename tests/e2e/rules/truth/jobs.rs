@@ -250,3 +250,22 @@ fn a_wait_is_for_jobs_and_keeps_its_limit() {
     story.poll("T-0002");
     story.over();
 }
+
+#[test]
+fn a_job_that_ended_before_its_command_ran_has_no_log() {
+    type Ending = fn(&TestJobVault);
+    let endings: [(&str, Ending); 2] = [
+        ("LOST", |story| kill(story.processes().remove(0).0, Signal::KILL)),
+        ("FAIL", |story| drop(ok(story, "hf-job cancel T-0002"))),
+    ];
+    for (standing, end) in endings {
+        let story = TestJobVault::new("");
+        ok(&story, "hf-task propose First");
+        story.fire_with(&["--after", "T-0001"], "true");
+        end(&story);
+        assert_eq!(story.poll("T-0002").get("LOGREF"), "NONE");
+        assert_eq!(sh(&story, "hf-job check T-0002").get("LOGREF"), "NONE");
+        assert_eq!(ok(&story, "hf-job list").get("JOB"), format!("T-0002 {standing} NONE sh -c true"));
+        story.over();
+    }
+}
