@@ -51,7 +51,7 @@ struct FireArgs {
     /// A title for the task, in one line [default: the command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Run the command for this task, such as T-0001 [default: a new task]
+    /// Run the command for this task, such as T-0001, which nobody holds [default: a new task]
     #[arg(long, value_name = "REF", conflicts_with_all = ["after", "title", "retries", "requirement"])]
     task: Option<String>,
     /// The requirement that the new task implements, such as REQ-0001
@@ -121,7 +121,7 @@ enum Verb {
         #[command(flatten)]
         actor: ActorArgs,
     },
-    /// Wait for jobs to end, or for other tasks
+    /// Wait for jobs to end
     Wait {
         /// The tasks of the jobs, such as T-0001 T-0002
         #[arg(required = true)]
@@ -132,9 +132,9 @@ enum Verb {
         /// Wait until all of them have ended (the default)
         #[arg(long)]
         all: bool,
-        /// Wait up to this long, such as 90s or 10m
-        #[arg(long, value_name = "DURATION", value_parser = parse_seconds, default_value = "270s")]
-        max: u64,
+        /// Wait up to this long, such as 90s or 10m [default: 270s]
+        #[arg(long, value_name = "DURATION", value_parser = parse_seconds)]
+        max: Option<u64>,
     },
     /// Supervise a job; started by hf-job fire
     #[command(hide = true)]
@@ -178,7 +178,7 @@ impl Command for Args {
             Verb::Cancel { reference, .. } => job::cancel(ctx, CancelRequest { reference })?.into(),
             Verb::Wait { references, any, max, .. } => {
                 let need = if any { Need::Any } else { Need::All };
-                let request = WaitRequest { references, need, max: Duration::from_secs(max) };
+                let request = WaitRequest { references, need, max: max.map(Duration::from_secs) };
                 job::wait(&cancel_on_signal(ctx)?, request)?.into()
             }
             Verb::Fire(fire) => job::fire(ctx, fire.request()?)?.into(),

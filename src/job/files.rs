@@ -24,13 +24,15 @@ use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
 use super::identity::Identity;
 use super::lock::JobLock;
 use super::spec::Spec;
-use crate::base::{EntityId, Error, ErrorKind, Result, names, seal};
+use crate::base::{Actor, EntityId, Error, ErrorKind, Result, names, seal};
 use crate::vault::lock::{self, LockMode};
 use crate::vault::{AKASHIC, Dir};
 
 const JOBS: &str = "Jobs";
 /// In `Akashic/`: the names of jobs that have a directory, but whose task is not recorded yet.
 const FIRING: &str = "firing";
+/// In `Akashic/`: the names of jobs whose command was started, until its supervisor has written down its end.
+const RUNNING: &str = "running";
 const LOCK: &str = "lock";
 const ALIVE: &str = "alive";
 const CONTROL: &str = "control";
@@ -48,9 +50,12 @@ const CONTROL_BYTES: usize = 256;
 const READ_ATTEMPTS: usize = 5;
 
 /// The control record as it is written.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct JobControl {
     cancel: Option<CancelReason>,
+    /// Who asked for it; none if the toolkit itself did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
 }
 
 names! {
@@ -106,7 +111,7 @@ impl JobDir {
         dir.make_file(LOCK)?;
         let job = JobDir { vault: root, dir, task: task.clone() };
         if job.dir.open_file(CONTROL)?.is_none() {
-            job.dir.put(CONTROL, &JobControl { cancel: None }.bytes())?;
+            job.dir.put(CONTROL, &JobControl::default().bytes())?;
         }
         job.dir.sync()?;
         if made {
@@ -225,18 +230,47 @@ impl JobDir {
         Ok(slot)
     }
 
-    /// Asks the job to end, durably. Needs neither the lock nor disk space.
-    pub fn cancel(&self, reason: CancelReason) -> Result<()> {
-        let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&JobControl { cancel: Some(reason) }.bytes(), 0).and_then(|()| file.sync_data());
-        done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
+    /// Asks the job to end, durably, for this actor if it is not the toolkit itself. Needs neither the lock nor disk
+    /// space.
+    pub fn cancel(&self, reason: CancelReason, by: Option<&Actor>) -> Result<()> {
+        self.put_control(&JobControl { cancel: Some(reason), by: by.map(ToString::to_string) })
     }
 
     /// Withdraws a request to end that was carried out, before the next run.
     pub fn clear_cancel(&self) -> Result<()> {
+        self.put_control(&JobControl::default())
+    }
+
+    fn put_control(&self, control: &JobControl) -> Result<()> {
         let (file, _) = self.dir.make_file(CONTROL)?;
-        let done = file.write_all_at(&JobControl { cancel: None }.bytes(), 0).and_then(|()| file.sync_data());
+        let done = file.write_all_at(&control.bytes(), 0).and_then(|()| file.sync_data());
         done.map_err(|e| Error::system(format!("cannot write {}", self.dir.path().join(CONTROL).display()), e))
+    }
+
+    /// Notes that the command is about to start, so that its processes can be found without opening the directory of
+    /// every job there ever was. Not durable: no process survives a power failure.
+    pub(super) fn note_running(&self) -> Result<()> {
+        // A vault that was deleted is not created again.
+        let Some(akashic) = self.vault.dir(AKASHIC)? else { return Ok(()) };
+        let (running, _) = akashic.make_dir(RUNNING)?;
+        running.check_private()?;
+        running.make_file(self.task.as_str()).map(drop)
+    }
+
+    /// Withdraws the note, because nothing is left of the run. If this fails, the next watchdog tries again.
+    pub fn forget_running(&self) {
+        let _ = running(&self.vault).and_then(|dir| dir.map_or(Ok(()), |dir| dir.remove(self.task.as_str())));
+    }
+
+    /// Whether the command was started, and no supervisor has written down its end.
+    pub fn is_noted_running(&self) -> Result<bool> {
+        running(&self.vault)?.map_or(Ok(false), |dir| Ok(dir.open_file(self.task.as_str())?.is_some()))
+    }
+
+    /// The tasks of all such jobs.
+    pub fn noted_running(vault: &Path) -> Result<Vec<EntityId>> {
+        let Some(dir) = running(&open_vault(vault)?)? else { return Ok(Vec::new()) };
+        Ok(dir.list()?.iter().filter_map(|(name, _)| EntityId::parse(name).ok()).collect())
     }
 
     /// Makes a supervisor that waits in `ControlWatch::wait` look again. Changes nothing.
@@ -287,13 +321,22 @@ impl JobDir {
 
     /// Why the job was asked to end, if it was.
     pub fn cancel_reason(&self) -> Result<Option<CancelReason>> {
+        Ok(self.control()?.and_then(|control| control.cancel))
+    }
+
+    /// Who cancelled the job, if somebody did.
+    pub fn cancelled_by(&self) -> Result<Option<Actor>> {
+        let control = self.control()?.filter(|control| control.cancel == Some(CancelReason::Cancelled));
+        control.and_then(|control| control.by).map(|by| Actor::parse(&by)).transpose()
+    }
+
+    fn control(&self) -> Result<Option<JobControl>> {
         let mut attempts = 0..READ_ATTEMPTS;
         loop {
             attempts.next();
             match self.record::<JobControl>(CONTROL, CONTROL_BYTES) {
                 Err(_) if !attempts.is_empty() => continue,
-                Err(e) => return Err(e),
-                Ok(control) => return Ok(control.and_then(|control| control.cancel)),
+                control => return control,
             }
         }
     }
@@ -347,6 +390,10 @@ fn announced(vault: &Path) -> Result<Option<Dir>> {
     open_vault(vault)?.dir(AKASHIC)?.map_or(Ok(None), |akashic| akashic.dir(FIRING))
 }
 
+fn running(vault: &Dir) -> Result<Option<Dir>> {
+    vault.dir(AKASHIC)?.map_or(Ok(None), |akashic| akashic.dir(RUNNING))
+}
+
 fn open_vault(path: &Path) -> Result<Dir> {
     let none = || Error::new(ErrorKind::NoVault, format!("no vault at {}", path.display()));
     Dir::open_root(path)?.ok_or_else(none)
@@ -368,8 +415,11 @@ mod tests {
     fn cancelling_is_seen_and_garbage_is_an_error() {
         let fixture = Fixture::new();
         assert_eq!(fixture.job.cancel_reason().unwrap(), None);
-        fixture.job.cancel(CancelReason::Cancelled).unwrap();
+        // The longest name of an actor fits.
+        let by = Actor::parse(&format!("external:{}", "x".repeat(64))).unwrap();
+        fixture.job.cancel(CancelReason::Cancelled, Some(&by)).unwrap();
         assert_eq!(fixture.job.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
+        assert_eq!(fixture.job.cancelled_by().unwrap(), Some(by));
         let again = JobDir::create(fixture.vault(), fixture.job.task()).unwrap();
         assert_eq!(again.cancel_reason().unwrap(), Some(CancelReason::Cancelled));
         again.clear_cancel().unwrap();

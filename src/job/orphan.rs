@@ -1,11 +1,13 @@
 //! Ends the processes of a run whose supervisor is gone.
 //!
 //! A process belongs to the run if it is the main process, or if its environment names the run and it is in the recorded
-//! session: a supervisor that was started by the job names the run, too, but has its own session. Each process is opened
-//! as a pidfd before it is checked, so that no signal can reach another process that reuses its pid.
+//! session or has `alive` open: a supervisor that was started by the job names the run, too, but has its own session and
+//! closed what it inherited. Each process is opened as a pidfd before it is checked, so that no signal can reach another
+//! process that reuses its pid.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
@@ -27,13 +29,14 @@ const KILLED_WAIT: Duration = Duration::from_secs(2);
 /// orphaned.
 pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<usize> {
     let JobLiveness::Orphaned(identity) = probe(job, Some(run_id))? else { return Ok(0) };
-    let asked = members(&identity)?;
+    let members = || members(&identity, alive_of(job)?);
+    let asked = members()?;
     let mut signalled = asked.len();
     signal(&asked, Signal::TERM);
     signal(&asked, Signal::CONT);
     wait_for(asked, grace)?;
     for _ in 0..KILL_PASSES {
-        let left = members(&identity)?;
+        let left = members()?;
         if left.is_empty() {
             return Ok(signalled);
         }
@@ -44,15 +47,25 @@ pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<u
     Err(Error::system(format!("cannot end run {run_id}"), "some of its processes are still alive"))
 }
 
+/// One file of this machine: its device and its number there.
+type FileNumber = (u64, u64);
+
+/// The `alive` file of the newest run.
+fn alive_of(job: &JobDir) -> Result<Option<FileNumber>> {
+    let failed = |e| Error::system("cannot check a job's alive file", e);
+    let number = |file: fs::File| file.metadata().map(|found| (found.dev(), found.ino()));
+    job.alive_file()?.map(number).transpose().map_err(failed)
+}
+
 /// The live processes of a run.
-fn members(identity: &Identity) -> Result<Vec<OwnedFd>> {
+fn members(identity: &Identity, alive: Option<FileNumber>) -> Result<Vec<OwnedFd>> {
     let names = fs::read_dir("/proc").map_err(|e| Error::system("cannot list processes", e))?;
     let pids = names.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    Ok(pids.filter_map(|pid| member(pid, identity)).collect())
+    Ok(pids.filter_map(|pid| member(pid, identity, alive)).collect())
 }
 
 /// The process, if it is alive and belongs to the run.
-fn member(pid: i32, identity: &Identity) -> Option<OwnedFd> {
+fn member(pid: i32, identity: &Identity, alive: Option<FileNumber>) -> Option<OwnedFd> {
     let held = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let stat = Stat::read(pid)?;
     let is_main = pid == identity.pid && stat.start_ticks == identity.start_ticks;
@@ -61,8 +74,15 @@ fn member(pid: i32, identity: &Identity) -> Option<OwnedFd> {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environ.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes())
     };
-    let fits = stat.session == identity.session && stat.start_ticks >= identity.start_ticks && named();
+    let holds = || alive.is_some_and(|alive| has_open(pid, alive));
+    let fits = stat.start_ticks >= identity.start_ticks && named() && (stat.session == identity.session || holds());
     (!stat.is_dead() && (is_main || fits)).then_some(held)
+}
+
+/// Whether a process has this file open.
+fn has_open(pid: i32, wanted: FileNumber) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| fs::metadata(entry.path()).ok()).any(|found| (found.dev(), found.ino()) == wanted)
 }
 
 fn signal(processes: &[OwnedFd], signal: Signal) {

@@ -107,6 +107,9 @@ impl JobRun<'_> {
             log,
         };
         let written = slot.and_then(|slot| slot.write(&record));
+        if written.is_ok() {
+            self.job.forget_running();
+        }
         RunOutcome { record, written }
     }
 
@@ -117,6 +120,7 @@ impl JobRun<'_> {
         let (mut gate, child_gate) = Gate::new().map_err(cannot_start)?;
         let birth = Birth::Command { alive: self.job.new_alive()?, gate: child_gate };
         birth::prepare(&mut command, birth).map_err(cannot_start)?;
+        self.job.note_running()?;
         thread::scope(|scope| {
             let (sender, spawned) = mpsc::channel();
             let (_over, over) = mpsc::channel::<()>();

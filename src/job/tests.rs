@@ -495,7 +495,7 @@ fn a_supervisor_ends_its_job_when_it_is_cancelled_or_terminated() {
         line(&up);
         match by_signal {
             true => kill_process(supervisor, Signal::TERM).unwrap(),
-            false => fixture.job.cancel(CancelReason::Cancelled).unwrap(),
+            false => fixture.job.cancel(CancelReason::Cancelled, None).unwrap(),
         }
         fixture.wait();
         let JobLiveness::Ended(record) = fixture.probe() else { panic!("{:?}", fixture.probe()) };

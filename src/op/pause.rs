@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::job::OutlivedTask;
 use super::{Context, Recorded, job};
 use crate::base::{EntityId, EntityType, Error, Result, Subject};
 use crate::event::Kind;
@@ -96,10 +97,10 @@ fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<Pause
     }
     // Viewed before the commit: an error after it would refuse what is recorded.
     let (recorded, project) = match tx.state().phase_of(&project) {
-        Phase::Absent if kind == Kind::ProjectResumed => (None, progress(tx.state(), &project)),
+        Phase::Absent if kind == Kind::ProjectResumed => (None, progress(&vault, tx.state(), &project)?),
         _ => {
             let asked = tx.ask(ctx.request(kind, Some(&project.to_string()), payload))?;
-            let progress = progress(tx.state(), &project);
+            let progress = progress(&vault, tx.state(), &project)?;
             (Some(tx.finish(&[asked])?), progress)
         }
     };
@@ -114,9 +115,13 @@ fn check_known(state: &State, project: &Subject) -> Result<()> {
     }
 }
 
-fn progress(state: &State, project: &Subject) -> PauseProgress {
-    let left = project::still_active(state, project);
-    PauseProgress { subject: project.clone(), phase: project::phase(state, project), left }
+fn progress(vault: &Vault, state: &State, project: &Subject) -> Result<PauseProgress> {
+    let mut left = project::still_active(state, project);
+    // The log knows when a task ended, but not whether its processes did.
+    let alive = job::outlived(vault, state)?.into_iter().filter(OutlivedTask::may_live).map(|job| job.task);
+    let of_project = alive.filter(|task| project::project_of(task).as_ref() == Some(project));
+    left.extend(of_project.map(|task| task.name()));
+    Ok(PauseProgress { subject: project.clone(), phase: project::phase(state, project), left })
 }
 
 /// What to do with the context's project.
@@ -163,7 +168,7 @@ pub fn wait_until_drained(ctx: &Context, request: WaitUntilDrainedRequest) -> Re
     loop {
         let ctx = ctx.at_this_moment();
         settle(&ctx, &vault, &project)?;
-        let progress = with_view(&vault, |_, state| Ok(progress(state, &project)))?;
+        let progress = with_view(&vault, |_, state| progress(&vault, state, &project))?;
         let timed_out = until.is_some_and(|until| crate::job::moment() >= until);
         if progress.left.is_empty() || timed_out || signals.asked().is_some() || progress.phase != Phase::Paused {
             return Ok(progress);

@@ -47,7 +47,12 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     let flag =
         StopFlag { id: random_ulid(ctx.now)?.to_string(), reason: reason.to_owned(), by: ctx.caller.actor.to_string() };
     // Read before anything is aborted. The jobs are ended by their supervisors, which see the flag.
-    let running_jobs = with_view(&vault, |_, state| Ok(job_tasks(state))).unwrap_or_default();
+    let running_jobs = with_view(&vault, |_, state| {
+        // What cannot be read must not keep a stop from being raised.
+        let outlived = job::outlived(&vault, state).unwrap_or_default();
+        Ok(job_tasks(state).into_iter().chain(outlived.into_iter().map(|job| job.task)).collect::<Vec<_>>())
+    })
+    .unwrap_or_default();
     if let Err(error) = vault.raise_stop(&flag)
         && vault.stop_flag()?.is_none()
     {

@@ -12,6 +12,9 @@ fn title(task: &crate::state::Entity) -> String {
     text::cut(task.as_task().title().unwrap_or_default(), limits::SUMMARY_MAX_CHARS)
 }
 
+/// LOGREF of a job that ended before its command ran.
+const NO_LOG: &str = "NONE";
+
 /// The command that waits for a job.
 fn poll(task: &crate::state::Entity) -> Option<Next> {
     entity::plain_reference(task).map(|reference| Next::run("hf-poll").value(&reference))
@@ -52,7 +55,7 @@ fn about(status: Status, view: &JobView) -> Reply {
         .with(Key::TaskId, view.task.name())
         .with_some(Key::RunId, view.run_id.as_deref())
         .with(Key::State, view.task.phase.as_str())
-        .with(Key::Logref, view.logref.as_str())
+        .with(Key::Logref, view.logref().unwrap_or(NO_LOG))
 }
 
 impl Replies for JobView {
@@ -101,7 +104,7 @@ fn job(view: &JobView) -> Row {
     row![
         view.task.name(),
         view.standing.as_str(),
-        view.logref.as_str(),
+        view.logref().unwrap_or(NO_LOG),
         title(&view.task),
         view.run_id.as_deref(),
         view.task.as_task().recorded_holder(),
@@ -154,7 +157,8 @@ fn again(done: &WaitOutcome) -> Next {
         Need::Any => "wait --any",
         Need::All => "wait",
     };
-    names.fold(Next::run("hf-job").word(words), |next, name| next.value(&name))
+    let next = names.fold(Next::run("hf-job").word(words), |next, name| next.value(&name));
+    done.max.iter().fold(next, |next, max| next.arg("--max", &(max.as_secs() as usize)))
 }
 
 /// EXIT of a poll while the job is running. The exit codes of hf-poll are those that its callers expect, not those
@@ -176,7 +180,7 @@ impl Replies for PollOutcome {
             PollOutcome::Fail { summary, needs_operator, last5, logref } => Reply::new(Status::Fail, summary)
                 .next(if *needs_operator { Next::OPERATOR } else { Next::Patch })
                 .with_lines(Key::Last5, last5.clone())
-                .with(Key::Logref, logref.as_deref().unwrap_or("NONE")),
+                .with(Key::Logref, logref.as_deref().unwrap_or(NO_LOG)),
             PollOutcome::NotFound => Reply::new(Status::NotFound, "Job does not exist").exit(POLL_NOT_FOUND),
         }
     }

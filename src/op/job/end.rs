@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::base::{EntityId, EntityType, Result, Subject, text};
 use crate::event::{Event, Kind};
-use crate::job::{CancelReason, Ended, ExitRecord};
+use crate::job::{CancelReason, Ended, ExitRecord, JobDir};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::Transaction;
@@ -99,8 +99,18 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
     }
 }
 
-/// Records the end of a run, once. Returns what was recorded.
-pub(super) fn record(ctx: &Context, vault: &Vault, task: &Subject, record: &ExitRecord) -> Result<Vec<Event>> {
+/// The context of the actor that cancelled a job: the end is its act, not that of the process that records it.
+pub(super) fn as_canceller(ctx: &Context, job: &JobDir) -> Context {
+    // If that cannot be read any more, the end is recorded all the same.
+    let by = job.cancelled_by().ok().flatten();
+    by.map_or_else(|| ctx.clone(), |by| ctx.acting_as(by))
+}
+
+/// Records the end of a job's run, once. Returns what was recorded.
+pub(super) fn record(ctx: &Context, vault: &Vault, job: &JobDir, record: &ExitRecord) -> Result<Vec<Event>> {
+    let is_cancelled = matches!(&record.ended, Ended::Halted { why } if *why == CancelReason::Cancelled.as_str());
+    let ctx = &if is_cancelled { as_canceller(ctx, job) } else { ctx.clone() };
+    let task = Subject::new(EntityType::Task, job.task().clone());
     let mut tx = Transaction::begin(ctx, vault)?;
     let run = Subject::new(EntityType::Run, EntityId::parse(&record.run_id)?);
     // A stop, or a watchdog, may have been first.

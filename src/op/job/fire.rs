@@ -189,6 +189,10 @@ impl Firing<'_> {
         let run = random_ulid(self.ctx.now)?.to_string();
         let subject = tx.state().resolve(job.task().as_str(), Some(EntityType::Task))?;
         let task = tx.state().entity(&subject).expect("it was just created").into_owned();
+        // Nothing would say that it is a job, and its holder could start it, too.
+        if first.already {
+            return Err(is_held(&task));
+        }
         let turn = task.phase == Phase::Ready && queue::has_turn(tx.state(), &tx.config, &task);
         if turn {
             let holder = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
@@ -319,6 +323,13 @@ impl Firing<'_> {
             task.phase == Phase::Proposed && blockers.iter().any(|blocker| matches!(blocker, Blocker::Approval));
         Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
     }
+}
+
+/// The refusal of a command for a task that somebody works on.
+fn is_held(task: &Entity) -> Error {
+    let (name, holder) = (task.name(), task.as_task().recorded_holder().unwrap_or("nobody"));
+    let why = "--task needs a task that nobody holds; fire the command without --task";
+    Error::refused(Reason::IllegalTransition, format!("{name} is held by {holder}; {why}"))
 }
 
 /// Starts the supervisor of a job, which takes over the job's lock.

@@ -32,7 +32,7 @@ pub use log::{JobLogOutcome, JobLogRequest, log};
 pub(super) use poll::wait_for_job;
 pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
 pub(super) use queue::wake;
-pub(super) use settle::{LostJob, mark, settle, unattended, what_is_wrong};
+pub(super) use settle::{LostJob, OutlivedTask, mark, outlived, settle, unattended, what_is_wrong};
 pub use supervise::{SuperviseRequest, supervise};
 pub(super) use view::drain;
 pub use view::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::foreign::{self, ForeignStatus};
 use super::id_of;
-use super::view::{JobStanding, JobView, job_of, task_of};
+use super::view::{JobStanding, JobView, job_of};
 use crate::base::{ErrorKind, Result, ShortRef};
 use crate::job::{JobDir, Need, Signals, moment, wait_for_end};
 use crate::op::Context;
@@ -13,6 +13,8 @@ use crate::vault::Vault;
 
 /// How often a task without a supervisor is checked.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// The longest wait for several jobs, if the caller gives none.
+const WAIT_DEFAULT: Duration = Duration::from_secs(270);
 
 /// A job to wait for.
 #[derive(Clone, Debug, Default)]
@@ -122,7 +124,7 @@ fn wait_until_over(
 }
 
 fn block(ctx: &Context, view: &JobView, limits: Vec<usize>) -> PollOutcome {
-    let (summary, logref) = (view.summary(), Some(view.logref.clone()).filter(|_| view.run_id.is_some()));
+    let (summary, logref) = (view.summary(), view.logref().map(str::to_owned));
     match view.standing {
         JobStanding::Done => PollOutcome::Done { summary },
         JobStanding::Fail | JobStanding::Lost => {
@@ -181,8 +183,8 @@ pub struct WaitRequest {
     pub references: Vec<String>,
     /// Whether to wait for any of them or for all.
     pub need: Need,
-    /// The longest wait.
-    pub max: Duration,
+    /// The longest wait; default: 270 seconds.
+    pub max: Option<Duration>,
 }
 
 /// The state of several jobs after a wait.
@@ -192,14 +194,16 @@ pub struct WaitOutcome {
     /// Whether the wait is fulfilled: any or all of them have ended.
     pub fulfilled: bool,
     pub need: Need,
+    /// The longest wait, as far as the caller gave one, to be repeated by the next wait.
+    pub max: Option<Duration>,
 }
 
-/// Waits for several jobs, or other tasks: for any of them, or for all.
+/// Waits for several jobs: for any of them, or for all.
 pub fn wait(ctx: &Context, request: WaitRequest) -> Result<WaitOutcome> {
     let WaitRequest { references, need, max } = request;
     let vault = ctx.open()?;
     let signals = ctx.cancel.signals()?;
-    let look = || references.iter().map(|reference| task_of(ctx, &vault, reference)).collect();
-    let jobs = wait_until_over(&vault, &look, need, max, &signals)?;
-    Ok(WaitOutcome { fulfilled: enough(&jobs, need), jobs, need })
+    let look = || references.iter().map(|reference| job_of(ctx, &vault, reference)).collect();
+    let jobs = wait_until_over(&vault, &look, need, max.unwrap_or(WAIT_DEFAULT), &signals)?;
+    Ok(WaitOutcome { fulfilled: enough(&jobs, need), jobs, need, max })
 }

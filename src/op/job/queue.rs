@@ -75,7 +75,7 @@ fn wake_ups_for(committing: &Committing<'_>) -> Option<WakeUps> {
 fn notify(vault: &Vault, wake_ups: &WakeUps) {
     let open = |id: &EntityId| JobDir::open(vault.path(), id).ok().flatten();
     for job in wake_ups.end.iter().filter_map(open) {
-        let _ = job.cancel(CancelReason::Cancelled);
+        let _ = job.cancel(CancelReason::Cancelled, None);
     }
     for job in wake_ups.recheck.iter().filter_map(open) {
         let _ = job.poke();

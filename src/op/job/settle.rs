@@ -77,14 +77,59 @@ pub(in crate::op) fn what_is_wrong(liveness: &JobLiveness) -> Option<&'static st
     }
 }
 
-/// The same for a task that may be a job in progress.
+/// The same for a task that may be a job: in progress, or with processes that outlive it.
 pub(in crate::op) fn unattended(vault: &Vault, task: &Entity) -> Result<Option<&'static str>> {
-    if !task.is_job() || !is_in_progress(task) {
+    let Some(job) = JobDir::open(vault.path(), &id_of(task))?.filter(|_| task.is_job()) else { return Ok(None) };
+    if !is_in_progress(task) && !job.is_noted_running()? {
         return Ok(None);
     }
-    let liveness =
-        JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()?;
-    Ok(liveness.as_ref().and_then(what_is_wrong))
+    let liveness = probe(&job, run_of(task).as_ref())?;
+    let concerns = is_in_progress(task) || matches!(liveness, JobLiveness::Orphaned(_));
+    Ok(what_is_wrong(&liveness).filter(|_| concerns))
+}
+
+/// The state of a job's processes; none if it has no directory.
+pub(super) fn liveness_of(vault: &Vault, task: &Entity) -> Result<Option<JobLiveness>> {
+    JobDir::open(vault.path(), &id_of(task))?.map(|job| probe(&job, run_of(task).as_ref())).transpose()
+}
+
+/// A job whose task ended before a supervisor saw the end of its command.
+#[derive(Debug)]
+pub(in crate::op) struct OutlivedTask {
+    pub task: Entity,
+    /// The state of its processes, or why that is unknown.
+    pub liveness: Result<JobLiveness>,
+}
+
+impl OutlivedTask {
+    /// Whether a process of it may be alive.
+    pub fn may_live(&self) -> bool {
+        matches!(self.liveness, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_)))
+    }
+
+    /// Whether a process of it is alive, and nobody supervises it.
+    pub fn is_orphaned(&self) -> bool {
+        matches!(self.liveness, Ok(JobLiveness::Orphaned(_)))
+    }
+
+    /// Withdraws the note about its processes.
+    pub fn forget(&self, vault: &Vault) {
+        if let Ok(Some(job)) = JobDir::open(vault.path(), &id_of(&self.task)) {
+            job.forget_running();
+        }
+    }
+}
+
+/// Every such job. Reads what is noted about running commands, so the number of finished jobs does not matter.
+pub(in crate::op) fn outlived(vault: &Vault, state: &State) -> Result<Vec<OutlivedTask>> {
+    let mut found = Vec::new();
+    for id in JobDir::noted_running(vault.path())? {
+        let task = state.entity(&Subject::new(EntityType::Task, id)).map(|task| task.into_owned());
+        let Some(task) = task.filter(|task| !is_in_progress(task)) else { continue };
+        let liveness = liveness_of(vault, &task).map(|liveness| liveness.unwrap_or(JobLiveness::Lost));
+        found.push(OutlivedTask { task, liveness });
+    }
+    Ok(found)
 }
 
 /// The mark of a job that nobody supervises in a list of tasks: its subject, and what is wrong. None for anything else.
@@ -138,6 +183,7 @@ struct Unattended<'a> {
 
 impl Unattended<'_> {
     fn settle(self, task: &Entity, liveness: JobLiveness) -> Result<SettledJob> {
+        self.job.forget_running();
         // The toolkit records this, not the actor that happens to run the command.
         let ctx = &self.ctx.acting_as(Actor::core("jobs"));
         let is_cancelled = self.job.cancel_reason()? == Some(CancelReason::Cancelled);
@@ -146,7 +192,7 @@ impl Unattended<'_> {
         let events = match (&liveness, task.phase) {
             (JobLiveness::Ended(record), Phase::Running) => {
                 lost = false;
-                end::record(ctx, self.vault, &task.subject, record)?
+                end::record(ctx, self.vault, &self.job, record)?
             }
             (_, Phase::Running) => {
                 let payload = json!({"reason": LOST, "transient": successor.is_some(), "escalate": false});
@@ -178,6 +224,7 @@ impl Unattended<'_> {
 
     /// Records that the job is lost, or cancelled if that was asked for before.
     fn record(&self, ctx: &Context, task: &Entity, is_cancelled: bool, crashed: Value) -> Result<Vec<Event>> {
+        let ctx = &if is_cancelled { end::as_canceller(ctx, &self.job) } else { ctx.clone() };
         let mut tx = Transaction::begin(ctx, self.vault)?;
         let now = tx.state().entity(&task.subject).map(|task| task.last_event);
         // A stop, or an operator, may have ended it first.

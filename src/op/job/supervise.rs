@@ -120,13 +120,17 @@ impl Supervision<'_> {
     /// Waits until the command may run. Returns its run, or none if it never will.
     fn wait_for_turn(&self) -> Result<Option<(Entity, EntityId)>> {
         loop {
+            let mut ctx = self.now(END_LOCK_WAIT);
             let abort_reason = match (self.job.cancel_reason()?, self.signals.asked()) {
-                (Some(CancelReason::Cancelled), _) => Some("cancelled".to_owned()),
+                (Some(CancelReason::Cancelled), _) => {
+                    ctx = end::as_canceller(&ctx, self.job);
+                    Some(CancelReason::Cancelled.as_str().to_owned())
+                }
                 (_, Some(signal)) => Some(format!("its supervisor received signal {signal}")),
                 _ => self.is_lost().then(|| LOST.to_owned()),
             };
             // Other errors may pass, but a vault that is gone does not come back.
-            match self.next_step(&self.now(END_LOCK_WAIT), abort_reason.as_deref()) {
+            match self.next_step(&ctx, abort_reason.as_deref()) {
                 Ok(NextStep::Run(task, run)) => return Ok(Some((*task, run))),
                 Ok(NextStep::Over) => return Ok(None),
                 Err(e) if abort_reason.is_some() || e.kind == ErrorKind::NoVault => return Ok(None),
@@ -189,7 +193,7 @@ impl Supervision<'_> {
         let clock = self.ctx.host.clock;
         if let Err(error) = self.check_command(task) {
             let record = ExitRecord::not_started(run, error.message, clock().timestamp());
-            end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &record)?;
+            end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &record)?;
             return Ok((record, logref, Ok(())));
         }
         let log = log_path(&logref);
@@ -209,7 +213,7 @@ impl Supervision<'_> {
             self.job.clear_cancel()?;
         }
         // If this fails the exit record remains.
-        let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, &task.subject, &outcome.record);
+        let recorded = end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &outcome.record);
         Ok((outcome.record, logref, recorded.map(drop)))
     }
 

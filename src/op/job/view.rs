@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::settle::{LOST, is_in_progress, settle};
+use super::settle::{LOST, OutlivedTask, is_in_progress, liveness_of, outlived, settle};
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
@@ -52,8 +52,9 @@ impl JobWait {
         if is_stopped(state) {
             return JobWait::Stop(rules::stopped(state).message);
         }
+        // Its requirement may be blocked after it became ready. What is assigned was allowed to start.
         let blockers = match task.phase {
-            Phase::Proposed => rules::blockers(state, task),
+            Phase::Proposed | Phase::Ready => rules::blockers(state, task),
             _ => Vec::new(),
         };
         // An approval is what an operator can give now, even during a pause.
@@ -103,7 +104,8 @@ pub struct JobView {
     /// Whether a supervisor takes care of it.
     pub is_supervised: bool,
     pub run_id: Option<String>,
-    pub logref: String,
+    /// Where the log of its newest run is, or will be.
+    pub(in crate::op) logref: String,
     /// How its newest run ended, if it did.
     pub record: Option<ExitRecord>,
     /// When its newest run started, and how long it has been running or ran.
@@ -115,6 +117,11 @@ impl JobView {
     /// Whether the job has ended, as far as a caller is concerned.
     pub fn is_over(&self) -> bool {
         matches!(self.standing, JobStanding::Done | JobStanding::Fail | JobStanding::Lost)
+    }
+
+    /// The reference of its newest log; none if it ended before its command ran.
+    pub fn logref(&self) -> Option<&str> {
+        Some(self.logref.as_str()).filter(|_| !self.is_over() || self.run_id.is_some())
     }
 
     /// Whether only an operator can do something about it: it waits for one, or a stop ended it.
@@ -165,7 +172,7 @@ pub(super) fn job_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<Jo
 }
 
 /// A job or another task, with the state of its processes if it has any.
-pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
+fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<JobView> {
     let found = |state: &State| {
         let subject = state.find(reference, EntityType::Task)?;
         Ok(state.entity(&subject).expect("it was resolved").into_owned())
@@ -174,9 +181,7 @@ pub(super) fn task_of(ctx: &Context, vault: &Vault, reference: &str) -> Result<J
     // In a read-only vault the end cannot be recorded, but the job can be shown.
     let liveness = match settle(ctx, vault, &task, Mode::Write) {
         Ok(settled) => settled.liveness,
-        Err(_) => {
-            JobDir::open(vault.path(), &id_of(&task))?.map(|job| probe(&job, run_of(&task).as_ref())).transpose()?
-        }
+        Err(_) => liveness_of(vault, &task)?,
     };
     // With what is due: an approval that nobody gave in time may have ended it.
     let now = View::open(ctx, vault)?;
@@ -282,6 +287,10 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
             false => Phase::ALL,
         };
         let mut jobs: Vec<Entity> = phases.iter().flat_map(|phase| jobs_in(state, *phase)).collect();
+        if running {
+            let alive = outlived(&vault, state)?.into_iter().filter(OutlivedTask::is_orphaned);
+            jobs.extend(alive.map(|job| job.task));
+        }
         jobs.sort_by_key(|job| std::cmp::Reverse(job.ordinal));
         jobs.truncate(limit);
         Ok(jobs.into_iter().map(|job| RecordedJob::of_task(state, job)).collect::<Vec<_>>())
@@ -332,10 +341,15 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         return job_of(ctx, &vault, &reference).map(|view| CancelOutcome { view, already_ended: true });
     }
     check_membership(ctx, &vault, &found)?;
-    if !is_in_progress(&found) {
+    let has_ended = !is_in_progress(&found);
+    // Its task may have ended without its processes.
+    let liveness = if has_ended { liveness_of(&vault, &found)? } else { None };
+    let outlives_task = matches!(liveness, Some(JobLiveness::Orphaned(_)));
+    if has_ended && !outlives_task {
         return Ok(CancelOutcome { view: job_of(ctx, &vault, &reference)?, already_ended: true });
     }
-    let fired_by = found.as_task().proposed_by().unwrap_or_default();
+    // An agent that ran it for a task of somebody else holds that task.
+    let fired_by = found.as_task().recorded_holder().or(found.as_task().proposed_by()).unwrap_or_default();
     if ctx.caller.actor.kind == ActorKind::Agent && fired_by != ctx.caller.actor.to_string() {
         return Err(Error::refused(Reason::NotHolder, format!("{} was fired by {fired_by}", found.name())));
     }
@@ -344,7 +358,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
     let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     // First, so that no command retries a job without a supervisor, not even this one.
-    job.cancel(CancelReason::Cancelled)?;
+    job.cancel(CancelReason::Cancelled, Some(&ctx.caller.actor))?;
     wait_for_end(&[&job], Need::All, grace + END_MARGIN, &Signals::none()?)?;
     end_orphan(&job, run_of(&found).as_ref(), grace)?;
     let mut view = job_of(ctx, &vault, &reference)?;
@@ -354,7 +368,7 @@ pub fn cancel(ctx: &Context, request: CancelRequest) -> Result<CancelOutcome> {
         record_one(ctx, Kind::TaskAborted, Some(&view.task.subject.to_string()), reason, None)?;
         view = job_of(ctx, &vault, &reference)?;
     }
-    let was_cancelled = view.task.as_task().abort_reason() == Some(CancelReason::Cancelled.as_str());
+    let was_cancelled = outlives_task || view.task.as_task().abort_reason() == Some(CancelReason::Cancelled.as_str());
     Ok(CancelOutcome { already_ended: view.is_over() && !was_cancelled, view })
 }
 

@@ -289,7 +289,7 @@ impl MissionDriver<'_> {
             standing,
             summary: summary.unwrap_or_else(|| view.m1.last_action.clone()),
             last5: record.map(|record| record.last5.clone()).unwrap_or_default(),
-            logref: failed.map(|job| job.logref.clone()),
+            logref: failed.and_then(|job| job.logref().map(str::to_owned)),
             view,
         })
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::job::LostJob;
+use super::job::{LostJob, OutlivedTask};
 use super::{Context, References, agent, job, notify, project, references};
 use crate::base::{Actor, EntityId, EntityType, HeartbeatId, Result, Subject, Timestamp, names};
 use crate::event::{Draft, Event, Kind};
@@ -59,7 +59,7 @@ pub struct WatchdogOutcome {
     pub warnings: Vec<String>,
     /// The short references of the findings' subjects.
     pub references: References,
-    /// The jobs in progress that have no supervisor.
+    /// The jobs that have no supervisor: in progress, or with processes that outlive their task.
     pub jobs: Vec<(Entity, JobLiveness)>,
     /// The signs of life of every active agent.
     pub agents: Vec<SignsOfLife>,
@@ -173,14 +173,16 @@ impl<'a> TickRun<'a> {
         let in_progress = [Phase::Assigned, Phase::Running, Phase::Retrying].map(|phase| (phase, usize::MAX));
         // The state is dropped before anything is settled: it has the index open, and the holder of the vault's lock
         // may wait for the index.
-        let tasks: Vec<Entity> = {
+        let (tasks, outlived): (Vec<Entity>, _) = {
             let (_, state) = self.vault.view()?;
             let checked = queued.into_iter().chain(in_progress);
-            checked
-                .flat_map(|(phase, max)| state.in_phase(EntityType::Task, phase, max))
-                .filter(Entity::is_job)
-                .collect()
+            let tasks = checked.flat_map(|(phase, max)| state.in_phase(EntityType::Task, phase, max));
+            (tasks.filter(Entity::is_job).collect(), job::outlived(self.vault, &state))
         };
+        match outlived {
+            Ok(outlived) => self.check_outlived(outlived),
+            Err(error) => self.warnings.push(format!("cannot check the processes of jobs that ended: {error}")),
+        }
         let mut did = Vec::new();
         for task in &tasks {
             let (liveness, lost) = match job::settle(self.ctx, self.vault, task, self.mode) {
@@ -202,6 +204,9 @@ impl<'a> TickRun<'a> {
             if lost.is_none() && !matches!(liveness, Some(JobLiveness::Ended(_))) {
                 self.machine.jobs.insert(EntityId::parse(task.subject.id())?, supervisor);
             }
+            if lost.is_none() && matches!(liveness, Some(JobLiveness::Orphaned(_))) {
+                self.report(Code::JobOrphaned, task.subject.clone(), Level::Error, 0);
+            }
             let without_supervisor = match (&lost, liveness) {
                 (Some(LostJob::ForGood), _) => Some(JobLiveness::Lost),
                 (None, Some(orphaned @ JobLiveness::Orphaned(_))) => Some(orphaned),
@@ -220,6 +225,23 @@ impl<'a> TickRun<'a> {
             }
         }
         Ok(did)
+    }
+
+    /// Finds processes of jobs whose task has ended.
+    fn check_outlived(&mut self, outlived: Vec<OutlivedTask>) {
+        for job in outlived {
+            if !job.may_live() && self.mode == Mode::Write {
+                job.forget(self.vault);
+            }
+            match job.liveness {
+                Ok(orphaned @ JobLiveness::Orphaned(_)) => {
+                    self.report(Code::JobOrphaned, job.task.subject.clone(), Level::Error, 0);
+                    self.jobs.push((job.task, orphaned));
+                }
+                Ok(_) => {}
+                Err(error) => self.warnings.push(format!("cannot check {}: {error}", job.task.name())),
+            }
+        }
     }
 
     fn report(&mut self, code: Code, subject: Subject, level: Level, seconds: u64) {
@@ -289,7 +311,7 @@ impl<'a> TickRun<'a> {
             // `check_jobs` warns about a directory that cannot be read.
             let Some(job) = JobDir::open(self.vault.path(), &id).ok().flatten() else { continue };
             if job.spec().is_ok_and(|spec| spec.beat == crate::job::Beat::Output) {
-                let _ = job.cancel(CancelReason::Silent);
+                let _ = job.cancel(CancelReason::Silent, None);
             }
         }
     }

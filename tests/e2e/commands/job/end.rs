@@ -54,7 +54,7 @@ fn a_cancelled_job_is_killed_with_everything_it_started() {
     at.line();
     assert_eq!(
         ok(&story, "hf-job cancel T-0002").masked(&story),
-        "EXIT:0\nSTATUS:CANCELLED\nNEXT:NONE\nSUM:cancelled\nTASK_ID:T-0002\nSTATE:Aborted\nLOGREF:logs/L-0002.txt\n"
+        "EXIT:0\nSTATUS:CANCELLED\nNEXT:NONE\nSUM:cancelled\nTASK_ID:T-0002\nSTATE:Aborted\nLOGREF:NONE\n"
     );
     assert_eq!(sh(&story, "hf-job cancel T-0001 --actor agent:other").expect_exit(3).get("REASON"), "not_holder");
     assert_eq!(
@@ -132,7 +132,7 @@ fn a_cancelled_job_is_killed_even_if_the_log_is_not_writable() {
     story.mend(&good);
     let reply = story.poll("T-0001");
     assert_eq!((reply.get("STATUS"), reply.get("SUM")), ("FAIL", "cancelled"));
-    assert_eq!(story.of_kind("TaskAborted")[0]["actor"], "core:jobs");
+    assert_eq!(story.of_kind("TaskAborted")[0]["actor"], "user:jo");
     story.over();
 }
 

@@ -2,9 +2,8 @@
 
 use std::fs::{self};
 
-use crate::support::job_fixture::{TestJobVault, waiting};
+use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{ok, sh, state};
-use crate::support::test_vault::Reply;
 
 #[test]
 fn jobs_run_in_order_and_within_the_parallel_limit() {
@@ -46,7 +45,7 @@ fn waiting_for_any_job_ends_with_the_first_and_says_how_to_continue() {
     story.fire("read x <two; exit 1");
     assert_eq!(
         ok(&story, "hf-job wait T-0001 T-0002 --any --max 1s").get("NEXT"),
-        "ACTION hf-job wait --any T-0001 T-0002"
+        "ACTION hf-job wait --any T-0001 T-0002 --max 1"
     );
     one.open();
     let reply = ok(&story, "hf-job wait T-0001 T-0002 --any");
@@ -84,25 +83,14 @@ fn a_dependent_job_starts_only_if_the_first_succeeds() {
 }
 
 #[test]
-fn a_task_that_is_no_job_can_be_waited_for_too() {
-    let story = TestJobVault::new("");
-    crate::support::steps::running(&story, "agent:a");
-    assert_eq!(ok(&story, "hf-job wait T-0001 --max 1s").get("STATUS"), "RUNNING");
-    let waiter = waiting(&story, "job", &["wait", "T-0001"]);
-    ok(&story, "hf-task succeed T-0001 --actor agent:a");
-    assert_eq!(Reply::of(waiter.wait_with_output().unwrap()).get("STATUS"), "DONE");
-    story.over();
-}
-
-#[test]
-fn a_task_that_is_no_job_is_not_polled_and_has_no_log() {
+fn a_task_that_is_no_job_is_not_waited_for_and_has_no_log() {
     let story = TestJobVault::new("");
     ok(&story, "hf-task propose Form");
     // A foreign job system is not asked about a task of this vault.
     story.settle("jobs:\n  check_cmd: /nonexistent {}\n");
     let why = "SUM:T-0001 is a task, but not a job; hf-task show T-0001 shows its state\n";
     assert_eq!(story.poll("T-0001").stdout, format!("EXIT:64\nSTATUS:USAGE\nNEXT:ACTION hf-task show T-0001\n{why}"));
-    for line in ["check", "cancel", "log"] {
+    for line in ["check", "cancel", "log", "wait"] {
         let reply = sh(&story, &format!("hf-job {line} T-0001"));
         let said = if line == "log" { &reply.stderr } else { &reply.stdout };
         assert_eq!(*said, format!("EXIT:2\nSTATUS:USAGE\nNEXT:ACTION hf-task show T-0001\n{why}"), "{line}");

@@ -114,7 +114,7 @@ fn a_job_is_not_retried_beside_its_orphan() {
     kill(supervisor, Signal::KILL);
     for _ in 0..2 {
         assert_eq!(ok(&story, "hf-job check T-0001").get("STATUS"), "ORPHANED");
-        ok(&story, "hf-watchdog");
+        sh(&story, "hf-watchdog").expect_exit(1);
         assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("SUM"), "Still running, without its supervisor");
     }
     assert!(lives(command));

@@ -169,7 +169,7 @@ pub(super) fn jobs(hand: &Hand, round: usize) {
     let request = PollRequest { id: reference.clone(), interval: LONG, max: LONG, limits: Vec::new() };
     assert!(matches!(job::poll(ctx, request).unwrap(), PollOutcome::Done { .. }));
     let references = vec![reference.clone(), slow.clone()];
-    assert!(job::wait(ctx, WaitRequest { references, need: Need::Any, max: LONG }).unwrap().fulfilled);
+    assert!(job::wait(ctx, WaitRequest { references, need: Need::Any, max: Some(LONG) }).unwrap().fulfilled);
     let view = job::check(ctx, CheckJobRequest { reference: reference.clone() }).unwrap();
     assert_eq!(view.standing, JobStanding::Done);
     assert!(job::list(ctx, ListJobsRequest::default()).unwrap().jobs.len() >= 2);

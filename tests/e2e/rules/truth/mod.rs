@@ -7,6 +7,7 @@ mod audit_questions;
 mod causes;
 mod ends;
 mod escalations;
+mod jobs;
 mod judged;
 mod late;
 mod readers;
