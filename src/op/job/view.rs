@@ -299,7 +299,10 @@ pub fn list(ctx: &Context, request: ListJobsRequest) -> Result<JobsOutcome> {
     let view_job = |known: RecordedJob| {
         job_of(ctx, &vault, &known.task.subject.to_string()).unwrap_or_else(|_| view(ctx, &vault, known, None))
     };
-    Ok(JobsOutcome { jobs: jobs.into_iter().map(view_job).collect() })
+    // What is settled about a job can end those that wait for it, which came later: so the oldest first.
+    let mut jobs: Vec<JobView> = jobs.into_iter().rev().map(view_job).collect();
+    jobs.reverse();
+    Ok(JobsOutcome { jobs })
 }
 
 /// How many tasks of one phase are read at most.

@@ -1,15 +1,12 @@
 //! Work that is done again, and what waits for it: directly, behind an earlier attempt, or in the queue of jobs.
 
-use super::{because, problems};
-use crate::support::job_fixture::TestJobVault;
+use rustix::process::Signal;
+
+use super::{because, problems, told};
+use crate::support::job_fixture::{TestJobVault, ends, kill};
 use crate::support::steps::{approved, governed, held, keeps_the_rules, kinds_since, ok, running, sh, state};
 use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::at;
-
-/// STATUS and NEXT of a reply.
-fn told(reply: &Reply) -> [&str; 2] {
-    ["STATUS", "NEXT"].map(|key| reply.get(key))
-}
 
 /// T-0001, aborted, and T-0002, its rework, aborted too; T-0003 is another attempt at T-0001.
 fn tried_three_times(hive: &TestVault) {
@@ -169,6 +166,23 @@ fn a_job_whose_requirement_is_blocked_keeps_no_other_job_waiting() {
     assert_eq!(state(&hive, "T-0002"), "Ready");
     ok(&hive, "hf-decide approve DEC-0002");
     assert_eq!(hive.poll("T-0002").get("SUM"), "first");
+    hive.over();
+}
+
+#[test]
+fn a_list_of_jobs_shows_what_it_has_just_recorded() {
+    let hive = TestJobVault::new("");
+    ok(&hive, "hf-require propose Login");
+    hive.fire_with(&["--requirement", "REQ-0001"], "true");
+    hive.fire_with(&["--after", "T-0001"], "true");
+    for (pid, process) in hive.processes() {
+        kill(pid, Signal::KILL);
+        ends(pid, &process);
+    }
+    let listed = ok(&hive, "hf-job list");
+    let states: Vec<&str> = listed.all("JOB").iter().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(states, ["FAIL", "LOST"], "{listed:#?}");
+    assert_eq!(["T-0001", "T-0002"].map(|task| state(&hive, task)), ["Aborted", "Aborted"]);
     hive.over();
 }
 

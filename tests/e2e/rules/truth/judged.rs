@@ -1,15 +1,10 @@
 //! Contradictions that the judge of random lives (tests/truth) found.
 
-use super::{because, problems};
+use super::{because, problems, told};
 use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{approved, governed, held, keeps_the_rules, kinds, ok, running, sh, state};
 use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::{at, tick};
-
-/// STATUS and NEXT of a reply.
-fn told(reply: &Reply) -> [&str; 2] {
-    ["STATUS", "NEXT"].map(|key| reply.get(key))
-}
 
 /// The columns of an agent in hf-status: name, health, time and sort of its last sign.
 fn agent(hive: &TestVault, name: &str) -> Vec<String> {

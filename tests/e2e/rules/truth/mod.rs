@@ -43,3 +43,8 @@ fn because(hive: &TestVault, task: &str) -> Vec<String> {
     let reply: Reply = hive.run("task", &["explain", task]).expect_exit(0);
     reply.all("BECAUSE").into_iter().map(str::to_owned).collect()
 }
+
+/// STATUS and NEXT of a reply.
+fn told(reply: &Reply) -> [&str; 2] {
+    ["STATUS", "NEXT"].map(|key| reply.get(key))
+}

@@ -2,16 +2,11 @@
 
 use serde_json::Value;
 
-use super::{because, problems};
+use super::{because, problems, told};
 use crate::support::session_fixture::within;
 use crate::support::steps::{approved, governed, keeps_the_rules, ok, running, sh};
 use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::at;
-
-/// STATUS and NEXT of a reply.
-fn told(reply: &Reply) -> [&str; 2] {
-    ["STATUS", "NEXT"].map(|key| reply.get(key))
-}
 
 /// The value of a fact that a reply shows.
 fn fact<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {

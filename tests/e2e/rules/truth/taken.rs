@@ -1,14 +1,10 @@
 //! What became of a task that was taken from its holder, and of claims that expired beside the one that is asked about.
 
+use super::told;
 use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{governed, held, keeps_the_rules, kinds_since, ok, running, sh, state};
 use crate::support::test_vault::{Reply, TestVault};
 use crate::support::watchdog_fixture::at;
-
-/// STATUS and NEXT of a reply.
-fn told(reply: &Reply) -> [&str; 2] {
-    ["STATUS", "NEXT"].map(|key| reply.get(key))
-}
 
 /// A running task whose result is stored.
 fn built(hive: &TestVault) {

@@ -94,10 +94,10 @@ impl Question<'_> {
         let (task, next) = (&world.tasks[name], poll::next(world, name, ""));
         match task.phase {
             _ if task.succeeded() => Expected::new("DONE", next),
-            // A retry may or may not have begun already.
-            Assigned | Retrying | Failed => Expected { or: Some("RUNNING"), ..Expected::new("QUEUED", next) },
+            // A retry, or a job whose turn it is, may or may not have begun already.
+            Ready | Assigned | Retrying | Failed => Expected { or: Some("RUNNING"), ..Expected::new("QUEUED", next) },
             Running => Expected::new("RUNNING", next),
-            Proposed | Ready => Expected::new("QUEUED", next),
+            Proposed => Expected::new("QUEUED", next),
             _ if task.end.as_ref().and_then(|end| end.reason.as_deref()).is_some_and(|why| why.starts_with("lost")) => {
                 Expected { exit: 1, ..Expected::new("LOST", next) }
             }
