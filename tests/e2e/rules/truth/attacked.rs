@@ -4,16 +4,12 @@ use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-use super::{because, problems};
+use super::{because, problems, told};
 use crate::support::job_fixture::{TestJobVault, ends, kill};
 use crate::support::session_fixture::{logged_in, within};
 use crate::support::steps::{approved, governed, held, keeps_the_rules, ok, refuses, running, sh, state};
-use crate::support::test_vault::{Reply, TestVault};
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{at, configured, moment, tick};
-
-fn told(reply: &Reply) -> [&str; 2] {
-    ["STATUS", "NEXT"].map(|key| reply.get(key))
-}
 
 /// A vault in which a watchdog has run, so that only other problems are listed.
 fn watched() -> TestVault {

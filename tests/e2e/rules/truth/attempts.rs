@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use super::{because, problems, told};
 use crate::support::job_fixture::{TestJobVault, ends, kill};
 use crate::support::steps::{approved, governed, held, keeps_the_rules, kinds_since, ok, running, sh, state};
-use crate::support::test_vault::{Reply, TestVault};
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::at;
 
 /// T-0001, aborted, and T-0002, its rework, aborted too; T-0003 is another attempt at T-0001.

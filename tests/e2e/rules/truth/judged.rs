@@ -3,7 +3,7 @@
 use super::{because, problems, told};
 use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{approved, governed, held, keeps_the_rules, kinds, ok, running, sh, state};
-use crate::support::test_vault::{Reply, TestVault};
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{at, tick};
 
 /// The columns of an agent in hf-status: name, health, time and sort of its last sign.

@@ -3,7 +3,7 @@
 use super::told;
 use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{governed, held, keeps_the_rules, kinds_since, ok, running, sh, state};
-use crate::support::test_vault::{Reply, TestVault};
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::at;
 
 /// A running task whose result is stored.
