@@ -117,13 +117,13 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
 
 fn agent_view(state: &State, now: Timestamp, signs: &SignsOfLife, anomalies: Vec<String>) -> AgentView {
     let held = state.held_by(&signs.agent.to_string());
-    // Of two at the same time, the last one counts.
+    // Of two in the same second, the later row counts: what it declared, then what it did, then what shows that it runs.
     let shown = [
-        (signs.last_seen, Sign::Seen),
         (Some(signs.started_at), Sign::Started),
+        (signs.last_progress, Sign::Heartbeat),
+        (signs.last_seen, Sign::Seen),
         (signs.last_checkpoint, Sign::Checkpoint),
         (signs.last_activity, Sign::Activity),
-        (signs.last_progress, Sign::Heartbeat),
     ];
     let last = shown.into_iter().filter_map(|(at, sign)| Some((at?, sign))).max_by_key(|(at, _)| *at);
     let is_over = |until: Timestamp| now > until;

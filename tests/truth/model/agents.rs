@@ -22,13 +22,13 @@ impl World {
 
     pub fn last_sign(&self, agent: &str) -> Sign {
         let known = &self.agents[agent];
-        // Of two at the same time, the last one counts.
+        // Of two at the same time, what it declared counts, then what it did, then what shows that it runs.
         let signs = [
-            ("seen", known.seen),
             ("started", Some(known.started)),
+            ("heartbeat", known.progress),
+            ("seen", known.seen),
             ("checkpoint", known.checkpoint),
             ("activity", known.activity),
-            ("heartbeat", known.progress),
         ];
         let signs = signs.into_iter().filter_map(|(sort, at)| at.map(|at| Sign { at, sort }));
         signs.max_by_key(|sign| sign.at).expect("it has started")

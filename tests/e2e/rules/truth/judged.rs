@@ -41,7 +41,7 @@ fn a_job_beats_by_itself_and_says_nothing_about_its_agent() {
     held(&hive, "agent:a");
     at(&mut hive, 100, "hf-task list");
     hive.fire_with(&["--actor", "agent:a"], "read x <gate");
-    assert_eq!(agent(&hive, "a"), ["a", "HEALTHY", "2026-01-31T12:00:00Z", "started"]);
+    assert_eq!(agent(&hive, "a"), ["a", "HEALTHY", "2026-01-31T12:00:00Z", "seen"]);
     gate.open();
     hive.poll("T-0002");
 }
@@ -51,8 +51,8 @@ fn the_last_sign_of_life_is_the_agents_own() {
     let mut hive = TestVault::new();
     running(&hive, "agent:a");
     at(&mut hive, 901, "hf-task claim T-0001 --actor agent:b").expect_exit(0);
-    assert_eq!(agent(&hive, "b"), ["b", "HEALTHY", "2026-01-31T12:15:01Z", "started"]);
-    assert_eq!(agent(&hive, "a")[2..], ["2026-01-31T12:00:00Z", "heartbeat"]);
+    assert_eq!(agent(&hive, "b"), ["b", "HEALTHY", "2026-01-31T12:15:01Z", "seen"]);
+    assert_eq!(agent(&hive, "a")[2..], ["2026-01-31T12:00:00Z", "seen"]);
 }
 
 #[test]
