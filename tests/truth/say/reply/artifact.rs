@@ -7,11 +7,14 @@ impl Question<'_> {
     pub(super) fn artifact(&self) -> Option<Expected> {
         // Who has to leave may store what it has.
         let saves = self.words.verb() == "put" && !self.is_void && self.phase() == Paused;
-        if let Some(kept) = self.kept_out().filter(|_| !saves) {
-            // What is stored already need not be stored again.
-            let or = (self.words.verb() == "put").then_some("DUPLICATE");
-            return Some(Expected { or, ..kept });
+        match self.kept_out().filter(|_| !saves) {
+            Some(kept) => Some(self.kept_or(kept, self.on_artifact())),
+            None => self.on_artifact(),
         }
+    }
+
+    /// The answer of a project that is active.
+    fn on_artifact(&self) -> Option<Expected> {
         let goal = match self.words.verb() {
             "put" => {
                 // The same content for the same task is the same artifact.

@@ -70,14 +70,7 @@ impl Question<'_> {
     fn cancel(&self, name: &str, task: &Task) -> Option<Expected> {
         // What it fired is its own.
         let own = task.proposed_by == self.actor;
-        if let Some(kept) = self.kept_out().filter(|_| self.is_agent) {
-            let or = match task.is_open() {
-                true => (!own).then_some("REFUSED"),
-                false => Some("DUPLICATE"),
-            };
-            return Some(Expected { or, ..kept });
-        }
-        match task.is_open() {
+        let answer = match task.is_open() {
             false => Some(Expected::new("DUPLICATE", NONE)),
             true if self.is_agent && !own => refused(NONE),
             // Its end is settled first.
@@ -85,6 +78,14 @@ impl Question<'_> {
                 Some(Expected::new("DUPLICATE", NONE))
             }
             true => Some(Expected::new("CANCELLED", NONE)),
+        };
+        match self.kept_out().filter(|_| self.is_agent) {
+            // What somebody else fired is refused for that, too.
+            Some(kept) if task.is_open() && !own => {
+                Some(Expected { or: Some("REFUSED"), ..self.kept_or(kept, answer) })
+            }
+            Some(kept) => Some(self.kept_or(kept, answer)),
+            None => answer,
         }
     }
 

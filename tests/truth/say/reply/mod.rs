@@ -284,6 +284,19 @@ impl Question<'_> {
         }
     }
 
+    /// The refusal of what the caller may not do in its project now; or what an active project would answer, if that is
+    /// that it holds already, or, between two projects, another refusal.
+    fn kept_or(&self, kept: Expected, answer: Option<Expected>) -> Expected {
+        let is_as_true = |a: &Expected| a.status == "DUPLICATE" || self.is_between() && a.exit == kept.exit;
+        match answer.filter(is_as_true) {
+            Some(Expected { status, next, mut or_next, .. }) => {
+                or_next.push(next);
+                Expected { or: Some(status), or_next, ..kept }
+            }
+            None => kept,
+        }
+    }
+
     /// The refusal of work while everything is stopped. Where a second rule refuses it too, that may be named instead.
     fn stopped(&self, project: &str) -> Expected {
         let twice = self.is_void || matches!(self.view.project_phase(project), Paused | Archived);

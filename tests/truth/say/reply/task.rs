@@ -52,14 +52,7 @@ impl Question<'_> {
         let ends_job = verb == "abort" && task.job && !self.is_agent;
         let answer = self.on_task(verb, name, task, held);
         match self.kept_out().filter(|_| !ends_job) {
-            // What was aborted already need not be aborted again.
-            Some(kept) if verb == "abort" && task.phase == Aborted => Some(Expected { or: Some("DUPLICATE"), ..kept }),
-            Some(kept) => {
-                // Between two projects, what would be refused in any project may be refused for that.
-                let refusal = answer.filter(|answer| self.is_between() && answer.exit == kept.exit);
-                let (or, or_next) = refusal.map(|refusal| (refusal.status, refusal.next)).unzip();
-                Some(Expected { or, or_next: or_next.into_iter().collect(), ..kept })
-            }
+            Some(kept) => Some(self.kept_or(kept, answer)),
             None => answer,
         }
     }
