@@ -167,8 +167,9 @@ fn is_named(world: &World, actor: &str, words: &Words, due: &Due) -> bool {
     if is_sign && (holder == Some(actor) || me.is_some_and(|me| me.lost.contains(&due.shown))) {
         return true;
     }
-    // A task is named with all that it waits for.
-    let named = words.object().into_iter().chain(words.option("rework-of"));
+    // A decision is named with what it is about, a task with all that it waits for.
+    let target = words.object().and_then(|name| Some(world.decisions.get(name)?.target.as_str()));
+    let named = words.object().into_iter().chain(target).chain(words.option("rework-of"));
     named.chain(words.all("after").iter().map(String::as_str)).any(|name| waits_for(world, name, &due.shown))
 }
 
