@@ -469,7 +469,7 @@ impl World {
 
     /// Whether a job that failed for now is tried once more.
     pub fn is_retried(&self, task: &Task) -> bool {
-        (task.retries as i64) < task.max_retries.unwrap_or_default()
+        (task.retries as i64) < task.max_retries.unwrap_or_default() && !self.is_archived(&task.project)
     }
 
     /// How many times a job was begun.

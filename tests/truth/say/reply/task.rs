@@ -80,7 +80,7 @@ impl Question<'_> {
     fn archive(&self, task: &Task) -> Option<Expected> {
         self.for_operators().or_else(|| match task.phase {
             Archived => Some(Expected::new("DUPLICATE", NONE)),
-            _ if self.phase() == Archived => self.kept_out(),
+            Succeeded | Aborted if self.phase() == Archived => self.kept_out(),
             Succeeded | Aborted => Some(Expected::new("RECORDED", NONE)),
             _ => refused(NONE),
         })
