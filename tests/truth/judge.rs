@@ -153,7 +153,8 @@ pub fn verdict(before: &World, after: &World, now: i64, call: &Call, reply: &Rep
     let (was, is) = (broken(before), broken(after));
     let unsettled = before.late(now).len() + before.lost.len();
     let is_true = match reply.exit {
-        0 => is == 0,
+        // Jobs that the tick started again may have changed something since.
+        0 => was == 0 || is == 0,
         _ => was + is + unsettled > 0,
     };
     if is_true {

@@ -240,16 +240,17 @@ impl<'v> Transaction<'v> {
             self.batch.push(opening)?;
         }
         let project = project::of_request(self.state(), &request);
-        let is_agents_work = request.actor.kind == ActorKind::Agent && request.kind.row().claim != Claim::Unneeded;
+        let is_agent = request.actor.kind == ActorKind::Agent;
+        let is_agents_work = is_agent && request.kind.row().claim != Claim::Unneeded;
         let ruling = policy::decide(&self.moment(), request, &mut || fresh).map_err(|error| {
             // What was settled first may have changed what stands in the way.
             self.notice(None);
             // A stop aborted the task, or its project is over: that is the reason, not that the step is illegal.
             let is_refused = matches!(error.kind, ErrorKind::Refused(reason) if reason != Reason::OperatorOnly);
-            match is_agents_work && is_refused {
-                true if is_stopped(self.state()) => rules::stopped(self.state()),
-                true => project.and_then(|project| project::over(self.state(), &project)).unwrap_or(error),
-                false => error,
+            match is_refused {
+                true if is_agents_work && is_stopped(self.state()) => rules::stopped(self.state()),
+                true if is_agent => project.and_then(|project| project::over(self.state(), &project)).unwrap_or(error),
+                _ => error,
             }
         })?;
         match ruling {

@@ -204,7 +204,11 @@ fn an_agent_is_asked_to_leave_an_archived_project_whatever_else_is_wrong_with_it
     ok(&hive, "hf-require propose Login");
     ok(&hive, "hf-task propose Form --requirement REQ-0001");
     ok(&hive, "hf-pause --archive over");
-    for line in ["hf-task claim T-0001 --actor agent:a", "hf-task start T-0001 --actor agent:a"] {
+    for line in [
+        "hf-task claim T-0001 --actor agent:a",
+        "hf-task start T-0001 --actor agent:a",
+        "hf-append RequirementImplemented --subject REQ-0001 --actor agent:a",
+    ] {
         let reply = sh(&hive, line).expect_exit(3);
         assert_eq!(told(&reply), ["EXIT_REQUESTED", "ACTION hf-session logout --agent a"], "{line}");
     }

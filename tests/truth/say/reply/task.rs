@@ -48,10 +48,15 @@ impl Question<'_> {
         if verb == "abort" && matches!(task.phase, Succeeded | Archived) && !self.is_agent {
             return refused(NONE);
         }
-        // An operator may end a job that outlives its project.
-        let ends_job = verb == "abort" && task.job && !self.is_agent;
+        // A job may be ended in a project that is not active, by an operator or by an agent that belongs elsewhere.
+        let is_elsewhere = self.has_session && self.is_between();
+        let ends_job = verb == "abort" && task.job && (!self.is_agent || is_elsewhere);
         let answer = self.on_task(verb, name, task, held);
         match self.kept_out().filter(|_| !ends_job) {
+            // Whoever has to leave one project may still keep what it holds in another.
+            Some(kept) if verb == "heartbeat" && self.view.project_phase(&task.project) == Active => {
+                Some(Expected { or: answer.map(|answer| answer.status), ..kept })
+            }
             Some(kept) => Some(self.kept_or(kept, answer)),
             None => answer,
         }
