@@ -107,7 +107,7 @@ impl State {
         found
     }
 
-    /// The entities of a type that named this one when they were created, sorted by id.
+    /// The entities of a type that named this one when they were created, in order of creation.
     pub fn made_for(&self, subject: &Subject, entity: EntityType) -> Vec<Entity> {
         let known = self.base.as_ref().map(|base| base.made_for(subject, entity)).unwrap_or_default();
         // The system sorts before every other subject.
@@ -115,7 +115,10 @@ impl State {
         let new = self.changes.links.range(since..).take_while(|(from, _)| from == subject);
         let new = new.filter(|(_, to)| to.entity == entity);
         let all: BTreeSet<Subject> = known.into_iter().chain(new.map(|(_, to)| to.clone())).collect();
-        all.iter().filter_map(|subject| self.entity(subject).map(Cow::into_owned)).collect()
+        let mut found: Vec<Entity> =
+            all.iter().filter_map(|subject| self.entity(subject).map(Cow::into_owned)).collect();
+        found.sort_by_key(|entity| entity.ordinal);
+        found
     }
 
     /// The tasks that an actor holds, in order of creation.

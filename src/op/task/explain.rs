@@ -232,9 +232,8 @@ impl Chain<'_> {
     fn successor(&mut self, task: &Entity) {
         // If it was still running, its failure says why.
         let has_ended = task.as_task().failed_by().is_none();
-        let mut results = self.state.made_for(&task.subject, EntityType::Artifact);
-        results.sort_by_key(|result| result.ordinal);
-        for result in results.iter().filter(|result| has_ended && result.phase == Phase::Invalidated) {
+        let results = self.state.made_for(&task.subject, EntityType::Artifact).into_iter();
+        for result in results.filter(|result| has_ended && result.phase == Phase::Invalidated) {
             let why = result.as_artifact().invalid_reason().map(|why| format!(": {why}")).unwrap_or_default();
             self.push(format!("its result {} was rejected{why}", result.name()));
         }

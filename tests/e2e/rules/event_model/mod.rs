@@ -166,12 +166,10 @@ impl Model {
         Some(format!("{entity}:{}", self.text(subject, name)?))
     }
 
-    /// Everything of a type whose fact is this, by subject.
+    /// Everything of a type whose fact is this, in order of creation.
     fn with(&self, entity: &'static str, name: &str, value: &str) -> Vec<String> {
         let all = self.made.get(entity).into_iter().flatten();
-        let mut found: Vec<String> = all.filter(|s| self.text(s, name) == Some(value)).cloned().collect();
-        found.sort();
-        found
+        all.filter(|s| self.text(s, name) == Some(value)).cloned().collect()
     }
 
     /// The short reference of an entity.
