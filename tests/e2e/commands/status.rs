@@ -29,7 +29,7 @@ fn tasks_agents_approvals_and_problems_are_shown() {
     assert_eq!(
         sh(&hive, "hf-status").expect_exit(1).masked(&hive),
         "EXIT:1\nSTATUS:ATTENTION\nNEXT:ASK operator\nSUM:running; 4 problems; most urgent: agent:a: NEVER_SEEN\n\
-         SYSTEM_STATE:running\nHIVE:hive\nTASKS:Ready 2\nAGENT:a NEVER_SEEN 2026-01-31T12:00:00Z started age=901\n\
+         SYSTEM_STATE:running\nHIVE:hive\nTASKS:Ready 2\nAGENT:a NEVER_SEEN 2026-01-31T12:00:00Z seen age=901\n\
          PENDING_APPROVALS:1\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\n\
          UPTIME_SECONDS:901\nPROBLEMS:4\n\
          PROBLEM:2026-01-31T12:00:00Z age=901 anomaly agent:a NEVER_SEEN do=hf-append AgentStopped --subject agent:a\n\

@@ -125,12 +125,12 @@ fn d8_agents_are_shown_with_their_last_sign_of_life_and_what_they_hold() {
     assert_eq!(
         reply.all("AGENT"),
         [
-            "a HEALTHY 2026-01-31T12:00:30Z heartbeat age=10 holds=T-0001",
+            "a HEALTHY 2026-01-31T12:00:30Z seen age=10 holds=T-0001",
             "b HEALTHY 2026-01-31T12:00:10Z checkpoint age=30 - deep_work=strict until 2026-01-31T12:10:20Z"
         ]
     );
     let reply = at(&mut hive, 631, "hf-status").expect_exit(1);
-    assert_eq!(reply.all("AGENT")[0], "a INACTIVE 2026-01-31T12:00:30Z heartbeat age=601 holds=T-0001");
+    assert_eq!(reply.all("AGENT")[0], "a INACTIVE 2026-01-31T12:00:30Z seen age=601 holds=T-0001");
     // One that was stopped is not expected to show anything.
     ok(&hive, "hf-append AgentStopped --subject agent:b");
     assert_eq!(sh(&hive, "hf-status").all("AGENT").len(), 1);
