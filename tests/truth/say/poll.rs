@@ -50,7 +50,9 @@ pub fn block(world: &World, words: &Words) -> Option<Block> {
         }
         Phase::Aborted | Phase::Archived => {
             let mut more = vec!["LAST5:".to_owned()];
-            let ended = task.failure.as_ref().map(|(_, reason)| reason.replace("exit code", "exit"));
+            // An earlier attempt that failed is not how it ended.
+            let failure = task.failure.as_ref().filter(|_| task.failed_for_good);
+            let ended = failure.map(|(_, reason)| reason.replace("exit code", "exit"));
             more.extend(task.command[0].ends_with("fail").then(|| "oops".to_owned()).filter(|_| ended.is_some()));
             more.push(log);
             let sum = ended.filter(|how| how.starts_with("exit") || how.starts_with("signal"));

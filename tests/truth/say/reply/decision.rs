@@ -78,7 +78,10 @@ impl Question<'_> {
 
     fn after_approval(&self, world: &World, kind: &str, target: &str) -> String {
         match kind {
-            "requirement_approval" if world.requirements[target].phase == Implemented => ASK.to_owned(),
+            // It is to be verified, or decided about once more.
+            "requirement_approval" if matches!(world.requirements[target].phase, Implemented | Blocked) => {
+                ASK.to_owned()
+            }
             "requirement_approval" => {
                 let first = world.tasks_of(target).find(|(_, task)| task.phase == Ready && !task.job);
                 first.map_or(NONE.to_owned(), |(name, _)| self.claim_of(world, name))
