@@ -180,7 +180,7 @@ impl Moment<'_> {
             return false;
         }
         let overdue = self.due_claims(None, usize::MAX).len() as u64;
-        let queued = ready::queue(self.state, self.settings).len() as u64;
+        let queued = ready::queue(self.state, self.settings, &|_| true).len() as u64;
         active.saturating_sub(overdue) + queued >= limit
     }
 

@@ -115,16 +115,17 @@ pub fn jobs(state: &State, phase: machine::Phase) -> Vec<Entity> {
     tasks
 }
 
-/// The waiting jobs that may start now, in order.
-pub fn next_jobs(state: &State, settings: &Settings) -> Vec<Entity> {
-    let mut waiting = queue(state, settings);
+/// The waiting jobs that may start now, in order, of those that can be started at all.
+pub fn next_jobs(state: &State, settings: &Settings, can_start: &dyn Fn(&Entity) -> bool) -> Vec<Entity> {
+    let mut waiting = queue(state, settings, can_start);
     let free_tasks = settings.max_concurrent_tasks().saturating_sub(active(state));
     waiting.truncate(free_tasks as usize);
     waiting
 }
 
-/// The waiting jobs that nothing but the limit of tasks in progress keeps from starting, in order.
-pub fn queue(state: &State, settings: &Settings) -> Vec<Entity> {
+/// The waiting jobs that nothing but the limit of tasks in progress keeps from starting, in order, of those that can be
+/// started at all.
+pub fn queue(state: &State, settings: &Settings, can_start: &dyn Fn(&Entity) -> bool) -> Vec<Entity> {
     use machine::Phase::{Assigned, Ready, Retrying, Running};
     // Usually no job waits, and then nothing is read.
     if state.tally().waiting_jobs() == 0 {
@@ -132,7 +133,9 @@ pub fn queue(state: &State, settings: &Settings) -> Vec<Entity> {
     }
     let mut waiting = jobs(state, Ready);
     // One whose requirement was blocked must not keep the others waiting.
-    waiting.retain(|job| !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty());
+    waiting.retain(|job| {
+        !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty() && can_start(job)
+    });
     let running = [Assigned, Running, Retrying].iter().flat_map(|phase| jobs(state, *phase));
     let running = running.filter(|job| !is_on_hold(state, job)).count() as u64;
     let free_slots = settings.max_parallel_jobs().saturating_sub(running);

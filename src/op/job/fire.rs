@@ -193,7 +193,7 @@ impl Firing<'_> {
         if first.already {
             return Err(is_held(&task));
         }
-        let turn = task.phase == Phase::Ready && queue::has_turn(tx.state(), &tx.config, &task);
+        let turn = task.phase == Phase::Ready && queue::has_turn(self.vault, tx.state(), &tx.config, &task);
         if turn {
             let holder = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
             tx.ask(self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;

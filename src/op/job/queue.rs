@@ -4,7 +4,7 @@
 
 use crate::base::{Actor, EntityId, EntityType, Subject};
 use crate::event::{Event, Kind};
-use crate::job::{CancelReason, JobDir};
+use crate::job::{CancelReason, JobDir, JobLiveness, probe};
 use crate::machine::Phase;
 use crate::op::kernel::{Committing, FollowUp};
 use crate::policy::ready::{jobs, next_jobs};
@@ -23,9 +23,16 @@ pub fn has_room(state: &State, settings: &Settings) -> bool {
     (jobs(state, Phase::Running).len() as u64) < settings.max_parallel_jobs()
 }
 
-/// Whether it is a job's turn.
-pub fn has_turn(state: &State, settings: &Settings, task: &Entity) -> bool {
-    next_jobs(state, settings).iter().any(|next| next.subject == task.subject)
+/// Whether it is a job's turn. Jobs that have lost their supervisor give way: nothing starts them until somebody notices.
+pub fn has_turn(vault: &Vault, state: &State, settings: &Settings, task: &Entity) -> bool {
+    let can_start = |job: &Entity| job.subject == task.subject || is_supervised(vault, job);
+    next_jobs(state, settings, &can_start).iter().any(|next| next.subject == task.subject)
+}
+
+/// Whether a job has a supervisor; if that cannot be found out, it may have one.
+fn is_supervised(vault: &Vault, job: &Entity) -> bool {
+    let job = JobDir::open(vault.path(), &super::id_of(job)).ok().flatten();
+    job.is_some_and(|job| probe(&job, None).map_or(true, |liveness| liveness == JobLiveness::Supervised))
 }
 
 /// Jobs whose supervisors have to be notified.
@@ -50,7 +57,7 @@ fn wake_ups_for(committing: &Committing<'_>) -> Option<WakeUps> {
     if !events.iter().any(may_matter) {
         return None;
     }
-    let mut recheck: Vec<EntityId> = next_jobs(state, settings).iter().map(super::id_of).collect();
+    let mut recheck: Vec<EntityId> = next_jobs(state, settings, &|_| true).iter().map(super::id_of).collect();
     // A job that is retried has left the queue: it waits for its project to be resumed, and then for a free slot.
     if state.tally().made(EntityType::Project) > 0 {
         recheck.extend(jobs(state, Phase::Assigned).iter().map(super::id_of));

@@ -162,7 +162,7 @@ impl Supervision<'_> {
         let stopped = tx.state().phase_of(&Subject::SYSTEM) == Phase::Stopped;
         let stopped = stopped || queue::is_project_inactive(tx.state(), &task);
         match task.phase {
-            Phase::Ready if !stopped && queue::has_turn(tx.state(), &tx.config, &task) => {
+            Phase::Ready if !stopped && queue::has_turn(self.vault, tx.state(), &tx.config, &task) => {
                 let holder = json!({"holder": ctx.caller.actor.to_string(), "job": true});
                 tx.ask(ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
             }

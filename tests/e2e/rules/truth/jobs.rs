@@ -183,6 +183,22 @@ fn a_job_in_the_queue_whose_requirement_was_blocked_waits_for_an_approval() {
     story.over();
 }
 
+#[test]
+fn a_job_that_lost_its_supervisor_while_it_waited_holds_up_nobody() {
+    let story = TestJobVault::new("governance:\n  max_concurrent_tasks: 1\n");
+    // Nothing but the approval is missing when its supervisor dies.
+    let fired = story.fires(&["--destructive", "--retries", "2"], "true");
+    assert_eq!(fired.get("STATUS"), "APPROVAL_REQUIRED");
+    story.lose("T-0001");
+    ok(&story, "hf-decide approve DEC-0001");
+    assert_eq!(state(&story, "T-0001"), "Ready");
+    story.fire("true");
+    assert_eq!(story.poll("T-0002").get("STATUS"), "DONE");
+    // It has not lost its own turn: whoever notices starts it again.
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    story.over();
+}
+
 /// Who aborted a task, by the log and by its explanation.
 fn aborted_by(story: &TestJobVault, task: &str) -> (String, String) {
     let aborted = story.of_kind("TaskAborted").remove(0);
