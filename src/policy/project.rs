@@ -139,9 +139,8 @@ fn exit_requested(state: &State, project: &Subject) -> Error {
 /// Refuses to start something in a project that is not active.
 pub fn check_may_start(state: &State, project: &Subject, actor: &Actor) -> Result<()> {
     match phase(state, project) {
-        Phase::Paused => Err(Error::refused(Reason::ProjectPaused, paused_message(state, project))),
         Phase::Archived => Err(archived(project, actor)),
-        _ => Ok(()),
+        _ => check_may_queue(state, project, actor),
     }
 }
 

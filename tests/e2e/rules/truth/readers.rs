@@ -193,3 +193,16 @@ fn nobody_waits_for_a_project_that_is_archived() {
     assert_eq!(next.get("ACTION"), "hold");
     assert_eq!(next.get("SUM"), "a: do not start; project p is archived");
 }
+
+#[test]
+fn an_agent_that_asks_for_work_in_a_paused_project_is_asked_to_leave_it_wherever_its_session_is() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-task propose API --project beta");
+    let session = ok(&hive, "hf-session login --agent b").get("REF").to_owned();
+    ok(&hive, "hf-pause look --project beta");
+    let shell = [("HF_AGENT", "b"), ("HF_SESSION", session.as_str())];
+    for line in ["hf-task claim --project beta", "hf-task claim T-0001 --project beta"] {
+        let reply = within(&hive, &shell, line).expect_exit(3);
+        assert_eq!((reply.get("STATUS"), reply.get("REASON")), ("EXIT_REQUESTED", "project_paused"), "{line}");
+    }
+}
