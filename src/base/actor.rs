@@ -58,6 +58,11 @@ impl Actor {
         }
     }
 
+    /// The name, without the kind.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The id of the agent, if this actor is one.
     pub fn agent(&self) -> Option<EntityId> {
         (self.kind == ActorKind::Agent).then(|| EntityId::parse(&self.name).ok()).flatten()

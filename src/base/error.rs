@@ -48,6 +48,10 @@ names! {
         Symlink = "symlink",
         NotEmpty = "not_empty",
         OddName = "odd_name",
+        /// The id could be taken for a short reference.
+        MisleadingId = "misleading_id",
+        /// Only the toolkit itself acts under this name.
+        ReservedActor = "reserved_actor",
         NotConfirmed = "not_confirmed",
         OperatorOnly = "operator_only",
         ReservedKind = "reserved_kind",

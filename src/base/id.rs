@@ -164,6 +164,9 @@ impl EntityId {
     }
 }
 
+/// The letters of references to files: designs, plans, patches, reports and logs.
+const FILE_LETTERS: &[&str] = &["D", "P", "X", "E", "L"];
+
 impl fmt::Display for EntityId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -201,6 +204,21 @@ impl Subject {
                 super::text::cut(text, 80)
             ))),
         }
+    }
+
+    /// Whether its id could be taken for a short reference: a known prefix, `-` and four or more digits, or the letter of
+    /// a file and four or more digits, in either case. A document's id is its reference.
+    pub fn misleads(&self) -> bool {
+        let is_number = |digits: &str| digits.len() >= 4 && digits.bytes().all(|b| b.is_ascii_digit());
+        let is_prefix = |text: &str| {
+            let mut prefixes = EntityType::ALL.iter().filter_map(|entity| entity.ref_prefix());
+            prefixes.any(|prefix| prefix.eq_ignore_ascii_case(text))
+        };
+        let id = self.id();
+        let (letter, digits) = id.split_at(1);
+        let is_file = FILE_LETTERS.contains(&letter.to_ascii_uppercase().as_str()) && is_number(digits);
+        let is_entity = id.split_once('-').is_some_and(|(prefix, digits)| is_prefix(prefix) && is_number(digits));
+        is_entity || (is_file && self.entity != EntityType::Document)
     }
 
     /// The id, or `system`.
@@ -273,6 +291,19 @@ mod tests {
         for bad in ["", "-a", "_a", "../x", "a/b", "a b", "a\0", "é", "a.b", &too_long] {
             assert!(EntityId::parse(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn ids_that_read_like_references_are_told_from_others() {
+        for misleading in ["DEC-0003", "dec-0003", "T-12345", "REQ-0000", "esc-000001", "D0001", "x1234", "L00001"] {
+            assert!(Subject::parse(&format!("decision:{misleading}")).unwrap().misleads(), "{misleading}");
+        }
+        for plain in ["dec-001", "DEC-0003a", "DEC_0003", "Q-0001", "D001", "A0001", "0001", "DEC-", "DEC0003"] {
+            assert!(!Subject::parse(&format!("decision:{plain}")).unwrap().misleads(), "{plain}");
+        }
+        assert!(!Subject::parse("document:D0001").unwrap().misleads());
+        assert!(Subject::parse("document:T-0001").unwrap().misleads());
+        assert!(!Subject::SYSTEM.misleads());
     }
 
     #[test]

@@ -97,6 +97,13 @@ impl Event {
         self.timestamp.max(Timestamp((self.id.timestamp_ms() / 1000) as i64))
     }
 
+    /// Whether its hash is that of its content.
+    pub fn is_intact(&self) -> bool {
+        let mut again = self.clone();
+        again.seal(self.prev_hash, self.batch);
+        again.hash == self.hash
+    }
+
     /// Links the event to `prev` and computes its hash. Returns its line without the line end.
     ///
     /// The text is built once, member by member in canonical order, and hashed; then `hash` is inserted at its place

@@ -18,6 +18,7 @@ names! {
     pub enum Kind {
         VaultInitialized = "VaultInitialized",
         TailQuarantined = "TailQuarantined",
+        TailAdopted = "TailAdopted",
         VaultRecovered = "VaultRecovered",
         SettingsChanged = "SettingsChanged",
         MachineSuspended = "MachineSuspended",
@@ -240,7 +241,8 @@ pub const BRANCH_TYPES: &[&str] = &["user", "task", "social", "free"];
 pub const TABLE: &[KindRow] = &[
     reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object)], "the vault was created; binds its random id")
         .side_effect(SideEffect::AdoptsSettings),
-    reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text)], "an unfinished write was moved to quarantine"),
+    reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text), optional("adopted", FieldType::Count)], "an unfinished write was moved to quarantine; adopted: how many unpublished events before it were not"),
+    reserved(Kind::TailAdopted, &[required("after", FieldType::Text), required("events", FieldType::Count)], "events that were written but not published, after this one, belong to the log"),
     reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text), optional("first_missing", FieldType::Text), optional("last_missing", FieldType::Text), optional("missing", FieldType::Count), optional("kept", FieldType::Count)], "an operator cut off a damaged end of the log"),
     reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object)], "these settings apply from here on")
         .side_effect(SideEffect::AdoptsSettings),

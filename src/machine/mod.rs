@@ -69,6 +69,8 @@ const SYSTEM: &[Transition] = &[
     (Stopped, SystemResumed, Running),
     (Running, TailQuarantined, Running),
     (Stopped, TailQuarantined, Stopped),
+    (Running, TailAdopted, Running),
+    (Stopped, TailAdopted, Stopped),
     (Running, VaultRecovered, Running),
     (Stopped, VaultRecovered, Stopped),
     (Running, SettingsChanged, Running),

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{Context, Recorded, random_ulid};
-use crate::base::{EntityType, Error, Result, Subject, limits, text};
+use crate::base::{EntityType, Error, Result, limits, text};
 use crate::event::{Kind, parse_ulid};
 use crate::machine::Phase;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
-use crate::policy::approval::{ConstraintChange, Question};
+use crate::policy::approval::{self, ConstraintChange, Question};
 use crate::state::State;
 
 /// How many constraints a briefing shows, and how much of each.
@@ -65,7 +65,7 @@ pub fn apply(ctx: &Context, request: ApplyRequest) -> Result<Recorded> {
         Some(target) => target,
         None => format!("{}:{}", EntityType::Constraint, random_ulid(ctx.now)?),
     };
-    ask(ctx, &target, ConstraintChange::Apply, change, format!("Apply the constraint: {text}"), key)
+    ask(ctx, &target, ConstraintChange::Apply, change, key)
 }
 
 /// The constraint of an earlier request with this key. Its id is chosen before it is recorded, so a repeated request
@@ -90,12 +90,8 @@ pub struct RemoveRequest {
 /// Requests an operator's approval to remove a constraint.
 pub fn remove(ctx: &Context, request: RemoveRequest) -> Result<Recorded> {
     let RemoveRequest { reference, key } = request;
-    let (subject, text) = with_view(&ctx.open()?, |_, state| {
-        let subject = state.find(&reference, EntityType::Constraint)?;
-        let text = state.entity(&subject).and_then(|entity| entity.as_constraint().text().map(str::to_owned));
-        Ok::<(Subject, _), _>((subject, text.unwrap_or_default()))
-    })?;
-    ask(ctx, &subject.to_string(), ConstraintChange::Remove, Map::new(), format!("Lift the constraint: {text}"), key)
+    let subject = with_view(&ctx.open()?, |_, state| state.find(&reference, EntityType::Constraint))?;
+    ask(ctx, &subject.to_string(), ConstraintChange::Remove, Map::new(), key)
 }
 
 fn ask(
@@ -103,11 +99,13 @@ fn ask(
     target: &str,
     change: ConstraintChange,
     mut members: Map<String, Value>,
-    summary: String,
     key: Option<String>,
 ) -> Result<Recorded> {
     members.insert("do".to_owned(), change.as_str().into());
-    let payload =
-        json!({"kind": Question::Constraint.as_str(), "target": target, "summary": summary, "change": members});
+    let mut payload = json!({"kind": Question::Constraint.as_str(), "target": target, "change": members});
+    let words = payload.as_object().map(|payload| {
+        with_view(&ctx.open()?, |_, state| Ok(approval::change_in_words(state, payload).unwrap_or_default()))
+    });
+    payload["summary"] = words.transpose()?.into();
     record_one(ctx, Kind::DecisionRequested, None, payload, key)
 }

@@ -52,7 +52,16 @@ pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<Recorded> {
     ctx.check_operator("approving")?;
     let ApproveRequest { reference, option, comment, key } = request;
     let payload = json!({"chosen_option": option, "rationale": comment});
-    record_one(ctx, Kind::DecisionApproved, Some(&reference), payload, key)
+    let recorded = record_one(ctx, Kind::DecisionApproved, Some(&reference), payload, key)?;
+    Ok(with_effect(recorded))
+}
+
+/// Warns that an answer has no consequences, if it has none.
+fn with_effect(mut recorded: Recorded) -> Recorded {
+    if let Some(by) = recorded.entity.as_ref().and_then(|decision| decision.questioner()) {
+        recorded.warnings.push(format!("{by} asked this, not the toolkit: the answer is recorded, and opens no gate"));
+    }
+    recorded
 }
 
 /// A decision to reject.
@@ -70,7 +79,8 @@ pub struct RejectDecisionRequest {
 pub fn reject(ctx: &Context, request: RejectDecisionRequest) -> Result<Recorded> {
     ctx.check_operator("rejecting")?;
     let RejectDecisionRequest { reference, reason, key } = request;
-    record_one(ctx, Kind::DecisionRejected, Some(&reference), json!({"rationale": reason}), key)
+    let recorded = record_one(ctx, Kind::DecisionRejected, Some(&reference), json!({"rationale": reason}), key)?;
+    Ok(with_effect(recorded))
 }
 
 /// An escalation to acknowledge.

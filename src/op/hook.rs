@@ -15,6 +15,7 @@ use crate::base::{Actor, Error, Result, Subject, text};
 use crate::event::Kind;
 use crate::job;
 use crate::op::kernel::{Transaction, with_view};
+use crate::policy::component;
 use crate::policy::settings::Setting;
 use crate::state::State;
 use crate::vault::Vault;
@@ -119,9 +120,6 @@ pub const VARIABLES: &[(&str, &str)] = &[
 /// How much of a hook's error message is recorded.
 const MESSAGE_MAX_CHARS: usize = 200;
 
-/// The actor that records failures of hooks.
-pub(super) const ACTOR: &str = "hooks";
-
 /// A hook to run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HookInput<'a> {
@@ -187,7 +185,7 @@ fn record_edge(ctx: &Context, vault: &Vault, input: HookInput<'_>, reason: Optio
     if with_view(vault, |_, state| Ok(is_recorded(state)))? {
         return Ok(());
     }
-    let ctx = ctx.acting_as(Actor::core(ACTOR)).at_this_moment();
+    let ctx = ctx.acting_as(Actor::core(component::HOOKS)).at_this_moment();
     let mut tx = Transaction::begin(&ctx, vault)?;
     if is_recorded(tx.state()) {
         return Ok(());

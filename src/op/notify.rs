@@ -26,6 +26,7 @@ use crate::event::{Event, Kind};
 use crate::job::{SupervisorProgram, start_detached};
 use crate::op::kernel::{Committing, FollowUp};
 use crate::policy::Settings;
+use crate::policy::component;
 use crate::policy::due::WATCHDOG;
 use crate::policy::settings::Setting;
 use crate::state::{Entity, State};
@@ -135,7 +136,7 @@ pub fn notify(ctx: &Context, request: NotifyRequest) -> Result<()> {
     let hook =
         hook.ok_or_else(|| Error::usage(format!("{} is not a hook that is notified of events", request.hook)))?;
     // The events are already recorded, whatever has become of the session of their author.
-    let caller = Caller { actor: Actor::core(hook::ACTOR), shell: Shell::Supervisors };
+    let caller = Caller { actor: Actor::core(component::HOOKS), shell: Shell::Supervisors };
     let ctx = &Context { caller, session: None, project: None, ..ctx.clone() };
     let vault = ctx.open()?;
     while let Some(outbox) = vault.outbox(hook)? {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Context, References};
-use crate::base::{EntityId, EntityType, Result, Subject};
+use crate::base::{EntityId, EntityType, Error, Result, Subject, text};
 use crate::op::kernel::View;
 use crate::policy::approval;
 use crate::state::{Entity, State};
@@ -53,9 +53,13 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
         }
     }
     facts.extend(analysis(snapshot, &entity)?);
-    // An operator who decides sees everything that an approval would cover.
-    let target = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Decision);
-    let target = target.and_then(|decision| decision.as_decision().target()).and_then(|target| state.entity(&target));
+    // An operator who decides sees everything that an approval would cover, and whether it has consequences at all.
+    let decision = Some(&entity).filter(|entity| entity.subject.entity == EntityType::Decision);
+    if let Some(decision) = decision {
+        facts.push(("requested_by".to_owned(), decision.as_decision().requested_by().into()));
+        facts.push(("opens_gate".to_owned(), approval::opens_gate(state, decision).into()));
+    }
+    let target = decision.and_then(|decision| decision.as_decision().target()).and_then(|target| state.entity(&target));
     if let Some(target) = target {
         let made = snapshot.find(target.first_event)?.map(|made| made.payload).unwrap_or_default();
         let covered = COVERED.iter().filter_map(|name| Some(((*name).to_owned(), made.get(*name)?.clone())));
@@ -85,9 +89,23 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
 
 /// The entity that a request names, of any of the types that it may have.
 fn find(state: &State, request: &ShowRequest) -> Result<Subject> {
-    let mut found = request.wanted.iter().map(|wanted| state.find(&request.reference, *wanted));
-    let first = found.next().expect("at least one type");
-    first.or_else(|unknown| found.find_map(Result::ok).ok_or(unknown))
+    let reference = &request.reference;
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    for wanted in request.wanted {
+        match state.find(reference, *wanted) {
+            Ok(subject) => found.push(subject),
+            Err(error) => errors.push(error),
+        }
+    }
+    match (found.as_slice(), errors.into_iter().next()) {
+        ([one], _) => Ok(one.clone()),
+        ([], Some(error)) => Err(error),
+        _ => {
+            let names: Vec<String> = found.iter().map(ToString::to_string).collect();
+            let shown = text::cut(reference, 80);
+            Err(Error::not_found(format!("'{shown}' is ambiguous; it matches {}", names.join(", "))))
+        }
+    }
 }
 
 /// The whole text of a requirement's latest analysis.

@@ -68,7 +68,7 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     let good = verified.chain == ChainVerdict::Ok
         && !matches!(verified.head_verdict, HeadVerdict::Ahead | HeadVerdict::Mismatch);
     let caches = (request.projections && good).then(|| project::check_caches(&vault)).transpose()?;
-    let violations = (request.policy && good).then(|| replay(&vault)).transpose()?;
+    let violations = (request.policy && good).then(|| replay(&vault, &verified)).transpose()?;
     let artifacts = (request.artifacts && good).then(|| artifact::check_all(&vault)).transpose()?;
     // A long log without an index is not read once more only for these two.
     let cheap = request.policy || verified.count < FOLD_MAX_EVENTS || vault.has_index();
@@ -78,9 +78,10 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     Ok(VerifyOutcome { verified, caches, violations, artifacts, settings, due, warnings })
 }
 
-fn replay(vault: &Vault) -> Result<Vec<String>> {
+/// Replays the whole log, including what comes after its published head.
+fn replay(vault: &Vault, verified: &Verified) -> Result<Vec<String>> {
     let (mut audit, mut violations) = (Audit::default(), Vec::new());
-    vault.snapshot()?.events(Position::START, &mut |_, event, _| {
+    vault.verified_log(verified)?.events(Position::START, &mut |_, event, _| {
         violations.extend(audit.check(&event));
         Ok(ControlFlow::Continue(()))
     })?;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::{Digest, EntityType, Error, Result, Subject, names};
+use crate::base::{Actor, Digest, EntityType, Error, Result, Subject, Ulid, names};
 use crate::event::Kind;
 use crate::machine;
 use crate::state::{Entity, State};
@@ -81,6 +81,79 @@ pub fn change(value: Option<&Value>) -> Option<(ConstraintChange, Map<String, Va
     Some((change, members))
 }
 
+/// The change that a request to change a constraint is about, as an operator reads it.
+pub fn change_in_words(state: &State, payload: &Map<String, Value>) -> Option<String> {
+    let (change, members) = change(payload.get("change"))?;
+    let target = Subject::parse(payload.get("target")?.as_str()?).ok()?;
+    let text = |member: &str| members.get(member).and_then(Value::as_str);
+    Some(match change {
+        ConstraintChange::Apply => {
+            let first = text("priority").and_then(|first| Subject::parse(first).ok());
+            let first = first.and_then(|first| Some(state.entity(&first)?.name()));
+            let first = first.map(|first| format!(" (priority: {first})")).unwrap_or_default();
+            format!("Apply the constraint: {}{first}", text("text").unwrap_or_default())
+        }
+        ConstraintChange::Remove => {
+            let constraint = state.entity(&target)?;
+            format!("Lift the constraint: {}", constraint.as_constraint().text().unwrap_or_default())
+        }
+    })
+}
+
+/// Whether an option of a question means no. To approve is to choose an option, so none of them may.
+pub fn means_no(option: &str) -> bool {
+    let words = option.trim().trim_end_matches(['.', '!']).to_lowercase();
+    let first = words.split([' ', ',', ':', '-', '_']).next().unwrap_or_default();
+    NO.contains(&first) || words == "do not" || words.starts_with("do not ")
+}
+
+/// Words with which a refusal begins.
+const NO: &[&str] = &[
+    "no",
+    "n",
+    "not",
+    "nope",
+    "never",
+    "none",
+    "don't",
+    "dont",
+    "reject",
+    "rejected",
+    "deny",
+    "denied",
+    "decline",
+    "declined",
+    "refuse",
+    "refused",
+    "disapprove",
+    "disapproved",
+    "disallow",
+    "forbid",
+    "veto",
+    "cancel",
+    "abort",
+    "nein",
+    "non",
+    "nie",
+    "いいえ",
+    "却下",
+    "拒否",
+    "否",
+    "否決",
+];
+
+/// Whether the answer to a decision has consequences. The toolkit asks the questions that open a gate in its own words,
+/// and a change of a constraint is asked in the words of the change. An answer to anybody else's question is only
+/// recorded: its author could have worded it in any way.
+pub fn opens_gate(state: &State, decision: &Entity) -> bool {
+    let by_toolkit = decision.as_decision().requested_by() == Some(&Actor::core(super::REACTOR).to_string());
+    // Version 0.1, which recorded no settings, carried out every answer.
+    let is_old = |since: Ulid| !OPEN.contains(&decision.phase) && decision.last_event < since;
+    by_toolkit
+        || Question::of_decision(decision) == Some(Question::Constraint)
+        || state.tally().settings_since.is_none_or(is_old)
+}
+
 /// The digest of what a decision would approve now.
 pub fn bound_to(state: &State, question: Question, target: &Subject, change: Option<&Value>) -> Option<String> {
     match question {
@@ -122,11 +195,12 @@ pub const OPEN: &[machine::Phase] = &[machine::Phase::Requested, machine::Phase:
 /// The valid approval of a target, if any.
 pub fn approved(state: &State, question: Question, target: &Subject) -> Option<Entity> {
     let mut approvals = decisions(state, question, target, &[machine::Phase::Approved]);
-    approvals.retain(|decision| still_fits(state, decision));
+    approvals.retain(|decision| opens_gate(state, decision) && still_fits(state, decision));
     approvals.pop()
 }
 
 /// Whether an operator rejected a target as it is now.
 pub fn rejected(state: &State, question: Question, target: &Subject) -> bool {
-    decisions(state, question, target, &[machine::Phase::Rejected]).iter().any(|d| still_fits(state, d))
+    let rejected = decisions(state, question, target, &[machine::Phase::Rejected]);
+    rejected.iter().any(|decision| opens_gate(state, decision) && still_fits(state, decision))
 }

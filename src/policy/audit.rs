@@ -5,15 +5,17 @@
 //! commands. It cannot know whose shell recorded an event or whether a job had a supervisor, and it does not check the
 //! limits on tasks in progress and on the length of deep work.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
 
 use super::due::{MachineFacts, Moment};
-use super::react::react;
+use super::react::{REACTOR, react};
 use super::rules::{self, Step};
 use super::{Settings, branch, clock};
 use crate::base::{Actor, EntityType, Subject, Timestamp, Ulid, limits};
 use crate::event::kind::SideEffect;
-use crate::event::{Draft, Event, Kind};
+use crate::event::{Draft, Event, Kind, parse_ulid};
 use crate::state::State;
 
 /// The state of an audit after the events so far.
@@ -22,11 +24,12 @@ pub struct Audit {
     state: State,
     /// In log order, which is also sorted.
     ids: Vec<Ulid>,
-    keys: HashSet<String>,
     /// The events of the current batch.
     batch: Vec<Event>,
     /// The events of a cascade that continues in further batches.
     cascade: Vec<Event>,
+    /// The consequences of an event that are expected next.
+    expected: VecDeque<Draft>,
     /// The settings in force; none until the log records some.
     settings: Option<Settings>,
     /// The latest time of an event since the clock was last set.
@@ -34,24 +37,40 @@ pub struct Audit {
 }
 
 impl Audit {
+    /// An audit that continues after this event, in the state after it. The log must not be in the middle of a cascade.
+    pub fn after(last: &Event, state: State) -> Audit {
+        let settings = Settings::recorded(&state);
+        Audit { ids: vec![last.id], latest: Some(last.timestamp), settings, state, ..Audit::default() }
+    }
+
     /// Checks the next event. Returns what is wrong with it, one message each.
     pub fn check(&mut self, event: &Event) -> Vec<String> {
+        self.check_among(event, &|_| false)
+    }
+
+    /// The same for an audit that has not seen the whole log: `is_earlier` says whether an id is that of an event which
+    /// it has not seen.
+    pub fn check_among(&mut self, event: &Event, is_earlier: &dyn Fn(Ulid) -> bool) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut report = |what: String| wrong.push(format!("event {}: {what}", event.id));
-        if self.ids.last().is_some_and(|last| *last >= event.id) {
+        let last = self.ids.last().copied();
+        if last.is_some_and(|last| last >= event.id) {
             report("its id is not greater than the previous one".to_owned());
+        }
+        if self.settings.is_some() && !is_timely(last, event) {
+            report(format!("its time {} does not match the time in its id", event.timestamp));
         }
         // An id is made from the clock or is one greater than the previous id, so its time is never earlier.
         if event.timestamp.0.saturating_mul(1000) > event.id.timestamp_ms() as i64 {
             report(format!("its time {} is later than the time in its id", event.timestamp));
         }
         for parent in &event.parents {
-            if self.ids.binary_search(parent).is_err() {
+            if self.ids.binary_search(parent).is_err() && !is_earlier(*parent) {
                 report(format!("its parent {parent} is not an earlier event"));
             }
         }
         if let Some(key) = &event.key
-            && !self.keys.insert(key.clone())
+            && self.state.keyed(key).is_some()
         {
             report(format!("the key '{key}' was used before"));
         }
@@ -77,12 +96,19 @@ impl Audit {
         }
         let set = matches!(event.event_type.known(), Some(Kind::ClockStepped | Kind::MachineBooted));
         // A repair of the log is recorded before anything else, even a clock change.
-        let repair = matches!(event.event_type.known(), Some(Kind::TailQuarantined | Kind::VaultRecovered));
+        let repair =
+            matches!(event.event_type.known(), Some(Kind::TailQuarantined | Kind::TailAdopted | Kind::VaultRecovered));
         if let Some(latest) = self.latest.filter(|latest| !set && !clock::is_in_order(*latest, event.timestamp))
             && self.settings.is_some()
             && !repair
         {
             report(format!("its time {} is before {latest}, and no clock change was recorded", event.timestamp));
+        }
+        if let Some(kind) = event.event_type.known()
+            && event.actor == Actor::core(REACTOR).to_string()
+            && !self.is_consequence(kind, event)
+        {
+            report(format!("{kind} of {} is not a consequence of any of its parents", event.subject));
         }
         self.latest = if set { Some(event.timestamp) } else { self.latest.max(Some(event.timestamp)) };
         self.ids.push(event.id);
@@ -120,6 +146,35 @@ impl Audit {
         }
     }
 
+    /// Whether an event of the reactor is what follows from one of its parents, which must be in the same batch or in
+    /// the batches of the same cascade. What an event explains in words may change between versions, except for a
+    /// question, because somebody answers it.
+    fn is_consequence(&mut self, kind: Kind, event: &Event) -> bool {
+        let Some(settings) = &self.settings else { return true };
+        // What follows for branches depends on ids that the log does not keep.
+        if branch::is_of_branches(kind) {
+            return true;
+        }
+        if self.expected.front().is_some_and(|draft| fits(draft, event)) {
+            self.expected.pop_front();
+            return true;
+        }
+        let causes = self.batch.iter().chain(&self.cascade).filter(|cause| event.parents.contains(&cause.id));
+        for cause in causes {
+            let mut drafts: VecDeque<Draft> = react(&self.state, settings, cause, &mut Ulid::nil).into();
+            // Those of branches may come first.
+            while drafts.front().is_some_and(|draft| branch::is_of_branches(draft.kind)) {
+                drafts.pop_front();
+            }
+            if drafts.front().is_some_and(|draft| fits(draft, event)) {
+                drafts.pop_front();
+                self.expected = drafts;
+                return true;
+            }
+        }
+        false
+    }
+
     /// The consequences that are missing from a batch. A cascade that fills its batch continues in the next ones.
     fn missing(&mut self) -> Vec<String> {
         let batch = std::mem::take(&mut self.batch);
@@ -146,6 +201,7 @@ impl Audit {
             self.cascade = causes;
             return Vec::new();
         }
+        self.expected.clear();
         wrong
     }
 
@@ -153,6 +209,34 @@ impl Audit {
     fn is_before_branches(&self) -> bool {
         self.state.tally().made(EntityType::Branch) == 0
     }
+}
+
+/// Whether the id of an event was made at the time of the event. If the clock stands still or goes back, it follows the
+/// previous id instead.
+fn is_timely(last: Option<Ulid>, event: &Event) -> bool {
+    let made = event.id.timestamp_ms();
+    let follows = last.is_some_and(|last| made.saturating_sub(1) <= last.timestamp_ms());
+    follows || made / 1000 == event.timestamp.0.max(0) as u64
+}
+
+/// Whether an event is the one that a draft describes. The id of a new entity can be any ULID.
+fn fits(draft: &Draft, event: &Event) -> bool {
+    let subject = Subject::parse(&event.subject).ok();
+    let is_minted = draft.subject.id() == Ulid::nil().to_string();
+    let same_subject = subject.is_some_and(|subject| match is_minted {
+        true => subject.entity == draft.subject.entity && parse_ulid(subject.id()).is_some(),
+        false => subject == draft.subject,
+    });
+    let is_words = |name: &str| name == "reason" && draft.kind != Kind::DecisionRequested;
+    let known = |members: &Map<String, Value>| -> Map<String, Value> {
+        let kept = members.iter().filter(|(name, _)| !is_words(name));
+        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    event.event_type.known() == Some(draft.kind)
+        && same_subject
+        && event.parents == draft.parents
+        && event.key.is_none()
+        && known(&draft.payload) == known(&event.payload)
 }
 
 /// Whether an event of this kind records the settings in force.

@@ -9,6 +9,7 @@
 //! | `ready` | which task to start next |
 //! | `liveness` | whether an agent shows signs of conscious work |
 //! | `due` | what is overdue: leases, runs, decisions, sessions, deep work and archiving |
+//! | `component` | what each of the toolkit's own components records |
 //! | `code` | the watchdog's rules, by code |
 //! | `settings` | every setting, and the values in force |
 //! | `mission`, `review` | limits on a mission's state file, and how reviewers take turns |
@@ -25,6 +26,7 @@ pub mod branch;
 mod cause;
 pub mod clock;
 pub mod code;
+pub mod component;
 pub mod due;
 pub mod liveness;
 pub mod mission;

@@ -122,7 +122,7 @@ impl Reactor<'_> {
 
     /// Whether the log is of a version that recorded settings. Older logs keep the consequences of their version.
     fn is_current(&self) -> bool {
-        self.state.tally().has_settings
+        self.state.tally().has_settings()
     }
 
     /// Whether the reactions so far contain an event of this kind about a subject.
@@ -147,7 +147,10 @@ impl Reactor<'_> {
     /// Requests a decision, unless one was requested for exactly this before. Older open requests are superseded.
     fn ask(&mut self, question: Question, target: &Entity, summary: &str) {
         let asked = approval::decisions(self.state, question, &target.subject, Phase::ALL);
-        if asked.iter().any(|decision| approval::still_fits(self.state, decision)) {
+        let is_asked = |decision: &Entity| {
+            approval::opens_gate(self.state, decision) && approval::still_fits(self.state, decision)
+        };
+        if asked.iter().any(is_asked) {
             return;
         }
         let subject = self.new_subject(EntityType::Decision);
@@ -189,9 +192,9 @@ impl Reactor<'_> {
         }
     }
 
-    /// The decision that is the subject, its question and its target.
+    /// The decision that is the subject, its question and its target, if the answer has consequences.
     fn decided(&self) -> Option<(Entity, Question, Subject)> {
-        let decision = self.entity(&self.subject)?;
+        let decision = self.entity(&self.subject).filter(|decision| approval::opens_gate(self.state, decision))?;
         let question = Question::of_decision(&decision)?;
         let target = decision.as_decision().target()?;
         Some((decision, question, target))

@@ -133,9 +133,7 @@ pub fn queue(state: &State, settings: &Settings, can_start: &dyn Fn(&Entity) -> 
     }
     let mut waiting = jobs(state, Ready);
     // One whose requirement was blocked must not keep the others waiting.
-    waiting.retain(|job| {
-        !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty() && can_start(job)
-    });
+    waiting.retain(|job| !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty() && can_start(job));
     let running = [Assigned, Running, Retrying].iter().flat_map(|phase| jobs(state, *phase));
     let running = running.filter(|job| !is_on_hold(state, job)).count() as u64;
     let free_slots = settings.max_parallel_jobs().saturating_sub(running);

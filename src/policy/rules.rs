@@ -32,6 +32,8 @@ type Rule = fn(&State, &Step<'_>) -> Result<()>;
 
 /// Every rule, in the order in which they are checked: the first refusal is returned.
 const RULES: &[Rule] = &[
+    ids_do_not_mislead,
+    super::component::components_keep_to_their_own,
     names_exist,
     speaks_for_itself,
     claim_is_held,
@@ -73,6 +75,25 @@ fn names_exist(state: &State, step: &Step<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A new entity's id must not be one that somebody could take for a short reference: who answers `DEC-0003` would answer
+/// another question.
+fn ids_do_not_mislead(state: &State, step: &Step<'_>) -> Result<()> {
+    if !state.tally().has_settings() {
+        return Ok(());
+    }
+    // A decision may be about a constraint that does not exist yet.
+    let target = step.text("target").filter(|_| step.kind == Kind::DecisionRequested);
+    let target = target.and_then(|target| Subject::parse(target).ok());
+    let mut made = [Some(step.subject.clone()), target].into_iter().flatten();
+    match made.find(|subject| subject.misleads() && state.entity(subject).is_none()) {
+        Some(subject) => {
+            let why = format!("the id of {subject} reads like a short reference; choose another one");
+            Err(Error::refused(Reason::MisleadingId, why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses to start a task that is still proposed, and says what blocks it. `step_is_legal` could only say that the
@@ -184,13 +205,14 @@ pub fn operator_only(what: &str, actor: &Actor) -> Error {
 /// of a decision that timed out.
 fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
     let Step { kind, subject, actor, .. } = *step;
+    let is_reaction = *actor == Actor::core(super::REACTOR);
     let is_consequence = match kind {
-        Kind::DecisionRejected => state.phase_of(subject) == machine::Phase::Escalated && actor.kind == ActorKind::Core,
-        Kind::RequirementRejected => approval::rejected(state, Question::Requirement, subject),
+        Kind::DecisionRejected => state.phase_of(subject) == machine::Phase::Escalated && is_reaction,
+        Kind::RequirementRejected => is_reaction && approval::rejected(state, Question::Requirement, subject),
         _ => false,
     };
     // Version 0.1 let agents verify and supersede requirements, and services decide.
-    let is_current = state.tally().has_settings;
+    let is_current = state.tally().has_settings();
     let is_program = match is_current {
         true => actor.is_autonomous(),
         false => matches!(actor.kind, ActorKind::Agent | ActorKind::Core),
@@ -200,7 +222,7 @@ fn operator_decides(state: &State, step: &Step<'_>) -> Result<()> {
         RecordedBy::Anyone => false,
         RecordedBy::NotAgents => is_program && actor.kind != ActorKind::Core,
         RecordedBy::Operator => is_program && !is_consequence && !was_open,
-        RecordedBy::Reactor if is_current && *actor != Actor::core(super::REACTOR) => {
+        RecordedBy::Reactor if is_current && !is_reaction => {
             let why = format!("{kind} is recorded only as the consequence of another event");
             return Err(Error::refused(Reason::ReservedKind, why));
         }
@@ -245,10 +267,11 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
     match kind {
         Kind::DecisionRequested => {
             let (question, target) = approval::read(step.payload)?;
+            question_is_plain(state, step, question)?;
             can_be_decided(state, question, &target)
         }
         Kind::DeepWorkStarted => one_deep_work_at_a_time(state, step),
-        Kind::TaskProposed if state.tally().has_settings => can_be_proposed(state, step),
+        Kind::TaskProposed if state.tally().has_settings() => can_be_proposed(state, step),
         Kind::RequirementApproved => require_approval(state, Question::Requirement, subject),
         Kind::ConstraintApplied => require_approved_change(state, step, ConstraintChange::Apply),
         Kind::ConstraintRemoved => require_approved_change(state, step, ConstraintChange::Remove),
@@ -378,6 +401,32 @@ pub fn is_lost(state: &State, task: &Entity) -> bool {
     let newest = newest_rework(state, task);
     let last = newest.as_ref().unwrap_or(task);
     !is_done(state, task) && last.as_task().aborted_at().is_some() && !was_stopped(last)
+}
+
+/// Refuses a question that an operator could take for another one: an option that means no, and a change of a constraint
+/// in other words than its own.
+fn question_is_plain(state: &State, step: &Step<'_>, question: Question) -> Result<()> {
+    if !state.tally().has_settings() {
+        return Ok(());
+    }
+    let options = step.payload.get("options").and_then(Value::as_array).into_iter().flatten();
+    if let Some(no) = options.filter_map(Value::as_str).find(|option| approval::means_no(option)) {
+        let no = crate::base::text::cut(no, 40);
+        let why =
+            format!("option '{no}' means no, but approving chooses one; hf-decide reject is how an operator says no");
+        return Err(Error::usage(why));
+    }
+    if question != Question::Constraint {
+        return Ok(());
+    }
+    if step.payload.contains_key("options") {
+        return Err(Error::usage(format!("{question} takes no options")));
+    }
+    match approval::change_in_words(state, step.payload) {
+        Some(words) if step.text("summary") == Some(&words) => Ok(()),
+        Some(words) => Err(Error::usage(format!("the summary of {question} must state the change: {words}"))),
+        None => Err(Error::not_found("the constraint to lift does not exist")),
+    }
 }
 
 /// Refuses a question whose answer would have no effect.

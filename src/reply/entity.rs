@@ -1,5 +1,7 @@
 //! Entities as rows and sentences, and the reply to whatever records an event.
 
+use std::borrow::Cow;
+
 use serde_json::{Value as Json, json};
 
 use super::{Cell, Key, Next, Replies, Reply, Row, Status, row};
@@ -20,11 +22,12 @@ pub fn row(entity: &Entity) -> Row {
 
 /// The row of an entity, with what about it is due and when its claim expires.
 pub fn row_with(entity: &Entity, due: Option<&String>, held_until: Option<Timestamp>) -> Row {
-    let title = entity.title().or_else(|| match entity.subject.entity {
+    let kind = || match entity.subject.entity {
         EntityType::Artifact => entity.as_artifact().kind(),
         EntityType::Document => entity.as_document().kind(),
         _ => None,
-    });
+    };
+    let title = entity.heading().or_else(|| kind().map(Cow::Borrowed));
     let (holder, until) = match entity.subject.entity {
         EntityType::Task => (entity.holder(), held_until),
         EntityType::Session => (entity.agent_id(), entity.as_session().expires_at()),
@@ -34,7 +37,7 @@ pub fn row_with(entity: &Entity, due: Option<&String>, held_until: Option<Timest
         &entity.subject,
         entity.reference(),
         entity.phase.as_str(),
-        title.map(|title| text::cut(title, limits::SUMMARY_MAX_CHARS)),
+        title.map(|title| text::cut(&title, limits::SUMMARY_MAX_CHARS)),
         holder,
         entity.declared_project(),
         entity.created_at,
@@ -56,12 +59,13 @@ fn whole(entity: &Entity, due: Option<&String>) -> Json {
 
 /// `T-0001 is Ready: Login form`.
 pub fn sentence(entity: &Entity) -> String {
-    let title = entity.title().or_else(|| match entity.subject.entity {
+    let name = || match entity.subject.entity {
         EntityType::DeepWork => entity.as_deep_work().activity(),
         EntityType::Artifact => entity.as_artifact().filename(),
         _ => None,
-    });
-    let title = title.map(|title| format!(": {}", text::cut(title, limits::SUMMARY_MAX_CHARS))).unwrap_or_default();
+    };
+    let title = entity.heading().or_else(|| name().map(Cow::Borrowed));
+    let title = title.map(|title| format!(": {}", text::cut(&title, limits::SUMMARY_MAX_CHARS))).unwrap_or_default();
     format!("{} is {}{title}", entity.spoken_name(), entity.phase)
 }
 

@@ -190,8 +190,9 @@ keys! {
     HasMore = "HAS_MORE", "has_more", Shape::Flag, "whether there is another page: yes or no", for programs;
     NextCursor = "NEXT_CURSOR", "next_cursor", Shape::Text, "the cursor of the next page", for programs;
     Chain = "CHAIN", "chain", Shape::Text, "whether every line is canonical, hashed and linked: OK or BROKEN";
-    Tail = "TAIL", "tail", Shape::Text, "the log after the published head: CLEAN, UNPUBLISHED, TORN or DAMAGED";
+    Tail = "TAIL", "tail", Shape::Text, "the log after the published head: CLEAN, UNPUBLISHED, REFUSED (its events break the rules), TORN or DAMAGED";
     Head = "HEAD", "head", Shape::Text, "the published head compared with the log: OK, BEHIND, MISSING, INVALID, AHEAD or MISMATCH";
+    Behind = "BEHIND", "behind", Shape::Number, "how many valid events come after the published head";
     Anchor = "ANCHOR", "anchor", Shape::Text, "head anchors compared with the log: OK, FAILED, or NONE if none was given";
     Projections = "PROJECTIONS", "projections", Shape::Text, "index, projection files and newest snapshot compared with the events: OK, STALE (a file is not current, which is no failure), BROKEN (a file cannot be read), DIFFERENT or NOT_CHECKED";
     Policy = "POLICY", "policy", Shape::Text, "the log replayed against the rules: OK, VIOLATED or NOT_CHECKED";

@@ -5,7 +5,7 @@ use crate::base::Reason;
 use crate::base::text::count_noun;
 use crate::op::artifact::ArtifactFindings;
 use crate::op::{RecoverOutcome, VerifyOutcome};
-use crate::vault::{ChainVerdict, HeadVerdict, Loss};
+use crate::vault::{ChainVerdict, HeadVerdict, Loss, TailVerdict};
 
 impl VerifyOutcome {
     /// Every problem, one sentence each.
@@ -22,7 +22,10 @@ impl VerifyOutcome {
             }
             _ => {}
         }
-        findings.extend(verified.tail_why.iter().map(|why| format!("after the published head: {why}")));
+        // The audit says everything about events that break the rules.
+        let is_audited = verified.tail == TailVerdict::Refused && self.violations.is_some();
+        let tail = verified.tail_why.iter().filter(|_| !is_audited);
+        findings.extend(tail.map(|why| format!("after the published head: {why}")));
         let missing = verified.anchors.iter().filter(|anchor| !anchor.1);
         findings.extend(missing.map(|(head, _)| format!("the log has no event {head}")));
         findings.extend(self.caches.iter().flat_map(|caches| caches.differences.clone()));
@@ -72,6 +75,7 @@ impl Replies for VerifyOutcome {
             .with(Key::Chain, if verified.chain == ChainVerdict::Ok { "OK" } else { "BROKEN" })
             .with(Key::Tail, verified.tail.as_str())
             .with(Key::Head, verified.head_verdict.as_str())
+            .with_some(Key::Behind, Some(verified.unpublished).filter(|behind| *behind > 0))
             .with(Key::Anchor, anchor)
             .with(Key::Projections, self.caches.as_ref().map_or("NOT_CHECKED", |caches| caches.verdict.as_str()))
             .with(Key::Artifacts, artifacts(self.artifacts.as_ref()))

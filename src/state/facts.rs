@@ -91,6 +91,7 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Decision, Kind::DecisionRequested, "change", Payload("change")),
     (EntityType::Decision, Kind::DecisionRequested, "target_hash", Payload("target_hash")),
     (EntityType::Decision, Kind::DecisionRequested, "requested_at", Time),
+    (EntityType::Decision, Kind::DecisionRequested, "_requested_by", Actor),
     (EntityType::Decision, Kind::ApprovalTimedOut, "timed_out_at", EarlierTime("due_at")),
     (EntityType::Decision, Kind::DecisionApproved, "chosen_option", Payload("chosen_option")),
     (EntityType::Decision, Kind::DecisionApproved, "rationale", Payload("rationale")),

@@ -9,14 +9,14 @@ use crate::machine;
 
 /// A shorter text is never treated as the prefix of a ULID.
 const PREFIX_MIN_CHARS: usize = 4;
+const ULID_CHARS: usize = 26;
 /// How many matches of an ambiguous reference are listed.
 const MATCHES_SHOWN: usize = 5;
 
 impl State {
-    /// Finds an entity by subject, exact id, short reference or unique ULID prefix, in this order. `wanted` restricts ids
-    /// and prefixes to one type.
+    /// Finds an entity by subject, exact id, short reference or unique ULID prefix. `wanted` restricts ids and prefixes to
+    /// one type. Refuses a text that names different entities, depending on how it is read.
     pub fn resolve(&self, text: &str, wanted: Option<EntityType>) -> Result<Subject> {
-        let types = || EntityType::ALL.iter().copied().filter(|e| e.has_id() && wanted.is_none_or(|w| w == *e));
         if text.contains(':') {
             let subject = Subject::parse(text)?;
             return self.entity(&subject).map(|e| e.subject.clone()).ok_or_else(|| unknown(text));
@@ -24,28 +24,44 @@ impl State {
         if text == EntityType::System.as_str() {
             return Ok(Subject::SYSTEM);
         }
-        if let Ok(id) = EntityId::parse(text) {
-            let exact: Vec<Subject> =
-                types().map(|e| Subject::new(e, id.clone())).filter(|s| self.entity(s).is_some()).collect();
-            if let Some(found) = only(text, exact)? {
-                return Ok(found);
-            }
+        let types: Vec<EntityType> =
+            EntityType::ALL.iter().copied().filter(|e| e.has_id() && wanted.is_none_or(|w| w == *e)).collect();
+        let mut readings = self.with_id(text, &types);
+        let reference = ShortRef::parse(text).map(|reference| self.by_reference(&reference));
+        match &reference {
+            Some(Ok(subject)) => readings.push(subject.clone()),
+            Some(Err(_)) => {}
+            // No other ULID starts with a whole one.
+            None if text.len() == ULID_CHARS && !readings.is_empty() => {}
+            None => readings.append(&mut self.with_prefix(text, &types)),
         }
-        if let Some(reference) = ShortRef::parse(text) {
-            return self.by_reference(&reference);
+        readings.sort();
+        readings.dedup();
+        match (only(text, readings)?, reference) {
+            (Some(found), _) => Ok(found),
+            (None, Some(Err(error))) => Err(error),
+            (None, _) => Err(unknown(text)),
         }
-        if text.len() >= PREFIX_MIN_CHARS && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
-            let prefix = text.to_ascii_uppercase();
-            let matches = types().flat_map(|entity| [false, true].map(|archived| (entity, archived))).flat_map(
-                |(entity, archived)| {
-                    self.query(&Query { entity, archived, prefix: &prefix, after: None, limit: MATCHES_SHOWN + 1 })
-                },
-            );
-            if let Some(found) = only(text, matches.map(|e| e.subject).collect())? {
-                return Ok(found);
-            }
+    }
+
+    /// The entities with exactly this id.
+    fn with_id(&self, text: &str, types: &[EntityType]) -> Vec<Subject> {
+        let Ok(id) = EntityId::parse(text) else { return Vec::new() };
+        types.iter().map(|e| Subject::new(*e, id.clone())).filter(|s| self.entity(s).is_some()).collect()
+    }
+
+    /// The first few entities whose id is a ULID that starts with this text.
+    fn with_prefix(&self, text: &str, types: &[EntityType]) -> Vec<Subject> {
+        let is_prefix = (PREFIX_MIN_CHARS..=ULID_CHARS).contains(&text.len());
+        if !is_prefix || !text.bytes().all(|b| b.is_ascii_alphanumeric()) {
+            return Vec::new();
         }
-        Err(unknown(text))
+        let prefix = text.to_ascii_uppercase();
+        let all = types.iter().flat_map(|entity| [(*entity, false), (*entity, true)]);
+        let found = all.flat_map(|(entity, archived)| {
+            self.query(&Query { entity, archived, prefix: &prefix, after: None, limit: MATCHES_SHOWN + 1 })
+        });
+        found.map(|entity| entity.subject).filter(|subject| subject.id().len() == ULID_CHARS).collect()
     }
 
     /// Like `resolve`, but refuses an entity of another type.

@@ -16,8 +16,8 @@ pub struct Tally {
     pub first_event: Option<Ulid>,
     /// The highest schema version of any event.
     pub newest_version: u64,
-    /// Whether settings are recorded, as every version after 0.1 does.
-    pub has_settings: bool,
+    /// The first event that records settings, as every version after 0.1 does.
+    pub settings_since: Option<Ulid>,
     /// The number of events of each kind.
     kinds: BTreeMap<Kind, u64>,
     /// The number of entities ever created, by type.
@@ -84,13 +84,20 @@ impl Tally {
         if let Some(kind) = event.event_type.known() {
             *self.kinds.entry(kind).or_default() += 1;
             self.clock.observe(kind, event);
-            self.has_settings |=
-                kind.row().side_effect == SideEffect::AdoptsSettings && event.payload.contains_key(super::SETTINGS);
+            let adopts_settings = kind.row().side_effect == SideEffect::AdoptsSettings;
+            if adopts_settings && event.payload.contains_key(super::SETTINGS) {
+                self.settings_since.get_or_insert(event.id);
+            }
             // The vault's own events may come between the batches of a cascade.
             if !kind.row().reserved {
                 self.is_cut_off = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
             }
         }
+    }
+
+    /// Whether settings are recorded. Rules that version 0.1 did not have apply from then on.
+    pub fn has_settings(&self) -> bool {
+        self.settings_since.is_some()
     }
 
     /// Counts a new entity and returns its ordinal.
@@ -171,7 +178,7 @@ impl Tally {
             "is_cut_off": self.is_cut_off,
             "first_event": self.first_event.map(|id| id.to_string()),
             "newest_version": self.newest_version,
-            "has_settings": self.has_settings,
+            "settings_since": self.settings_since.map(|id| id.to_string()),
             "kinds": kinds,
             "made": made,
             "states": phases,
@@ -184,7 +191,7 @@ impl Tally {
             events: value["events"].as_u64()?,
             first_event: value["first_event"].as_str().and_then(parse_ulid),
             newest_version: value["newest_version"].as_u64()?,
-            has_settings: value["has_settings"].as_bool()?,
+            settings_since: value["settings_since"].as_str().and_then(parse_ulid),
             waiting_jobs: value["waiting_jobs"].as_u64()?,
             clock: serde_json::from_value(value["clock"].clone()).ok()?,
             is_cut_off: value["is_cut_off"].as_bool()?,

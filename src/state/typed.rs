@@ -5,6 +5,7 @@
 //! copies facts into a payload, or compares them with one: it uses their names, through `Entity::facts`. Invariant:
 //! every fact that a view reads is one that the fold writes (`every_field_of_a_view_is_a_fact_that_the_fold_writes`).
 
+use std::borrow::Cow;
 use std::ops::Deref;
 
 use serde_json::{Map, Value};
@@ -165,6 +166,7 @@ views! {
         /// The change that an approval makes, for a question about a constraint.
         change: value = "change",
         requested_at: time = "requested_at",
+        requested_by: text = "_requested_by",
         timed_out_at: time = "timed_out_at",
         rationale: text = "rationale",
     }
@@ -435,6 +437,22 @@ impl Entity {
             EntityType::Escalation => self.as_escalation().reason(),
             _ => None,
         }
+    }
+
+    /// Who worded the question, if it is a decision that somebody asked for in words of their own.
+    pub fn questioner(&self) -> Option<&str> {
+        let decision = (self.subject.entity == EntityType::Decision).then(|| self.as_decision())?;
+        decision.requested_by().filter(|by| !by.starts_with("core:") && decision.change().is_none())
+    }
+
+    /// The title as it is shown to people. A question in somebody's own words names them, so that nobody takes it for
+    /// the toolkit's.
+    pub fn heading(&self) -> Option<Cow<'_, str>> {
+        let title = self.title()?;
+        Some(match self.questioner() {
+            Some(by) => Cow::Owned(format!("{by} asks: {title}")),
+            None => Cow::Borrowed(title),
+        })
     }
 
     /// The path of its file, if its type has one.

@@ -127,10 +127,14 @@ fn next_id(now_millis: u64, last: Option<Ulid>) -> Result<Ulid> {
         return Ok(Ulid::from_parts(now_millis, random));
     };
     let next = last.random() + 1 + (random >> 40);
-    Ok(match next < 1 << 80 {
-        true => Ulid::from_parts(last.timestamp_ms(), next),
-        false => Ulid::from_parts(last.timestamp_ms() + 1, random),
-    })
+    match (next < 1 << 80, last.timestamp_ms() + 1) {
+        (true, _) => Ok(Ulid::from_parts(last.timestamp_ms(), next)),
+        (false, millis) if millis < 1 << 48 => Ok(Ulid::from_parts(millis, random)),
+        // A larger one would start again at zero.
+        (false, _) => {
+            Err(Error::corrupt(format!("no event id is left after {last}; the log was written with a wrong clock")))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -147,5 +151,7 @@ mod tests {
         }
         let full = Ulid::from_parts(7, (1 << 80) - 1);
         assert!(next_id(0, Some(full)).unwrap() > full);
+        let last = Ulid::from_parts((1 << 48) - 1, (1 << 80) - 1);
+        assert!(next_id(0, Some(last)).is_err());
     }
 }

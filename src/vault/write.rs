@@ -87,8 +87,10 @@ impl<'a> Writer<'a> {
         (writer.head, writer.end) = (tail.head, tail.end);
         match &tail.class {
             TailClass::Empty | TailClass::Clean => {}
-            TailClass::Adopt => recover::adopt(&mut writer, &tail)?,
-            TailClass::Torn { from, why } => recover::quarantine_tail(&mut writer, &tail, *from, why)?,
+            TailClass::Adopt => recover::adopt(&mut writer, record.as_ref(), &tail)?,
+            TailClass::Torn { from, why } => {
+                recover::quarantine_tail(&mut writer, record.as_ref(), &tail, *from, why)?;
+            }
             TailClass::Damage { why, .. } => return Err(Error::corrupt(why.clone())),
         }
         Ok(writer)

@@ -37,13 +37,15 @@ pub fn said(reply: &Reply) -> Result<Said, Wrong> {
     }
 }
 
+/// Events that report a fault and are not part of the request.
+const FAULT_REPORTS: [&str; 3] = ["TailQuarantined", "TailAdopted", "HookFailed"];
+
 /// The types of the new events, in order, without those recorded by the repair of a tail and by `check_goes_on`.
 pub fn appended(start: &Start, vault: &Path, judged: Judged) -> Vec<String> {
     let log = log(vault);
     let new = log.get(start.kept.len()..).unwrap_or_default();
     let events = new.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    // Both report a fault and are not part of the request.
-    let tells = |event: &Value| event["event_type"] == "TailQuarantined" || event["event_type"] == "HookFailed";
+    let tells = |event: &Value| FAULT_REPORTS.iter().any(|kind| event["event_type"] == *kind);
     let ours = |event: &Value| event["payload"]["title"] != "after" && !tells(event);
     let judged = |name: &String| match judged {
         Judged::All => true,

@@ -12,7 +12,7 @@ use crate::say::status::{Asker, Outside};
 
 /// Events about lines of activity and machines, which no answer here depends on.
 fn is_ignored(kind: &str) -> bool {
-    ["Branch", "Thread", "Note", "Message", "Settings"].iter().any(|prefix| kind.starts_with(prefix))
+    ["Branch", "Thread", "Note", "Message", "Settings", "Tail"].iter().any(|prefix| kind.starts_with(prefix))
 }
 
 /// Judges the events that a command recorded, batch by batch, and applies them.

@@ -25,8 +25,8 @@ use crate::job::{CancelReason, JobDir, JobLiveness, JobLock, Spec, StartWith, Su
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::{Mode, Transaction, with_view};
-use crate::policy::project;
 use crate::policy::settings::{Setting, Settings};
+use crate::policy::{component, project};
 use crate::state::{Entity, State};
 use crate::vault::Vault;
 
@@ -185,7 +185,7 @@ impl Unattended<'_> {
     fn settle(self, task: &Entity, liveness: JobLiveness) -> Result<SettledJob> {
         self.job.forget_running();
         // The toolkit records this, not the actor that happens to run the command.
-        let ctx = &self.ctx.acting_as(Actor::core("jobs"));
+        let ctx = &self.ctx.acting_as(Actor::core(component::JOBS));
         let is_cancelled = self.job.cancel_reason()? == Some(CancelReason::Cancelled);
         let mut successor = Successor::find(ctx, &self.job)?.filter(|_| !is_cancelled);
         let mut lost = true;

@@ -185,7 +185,8 @@ impl Context {
     }
 }
 
-/// Refuses an actor that may not act in this shell: in an agent's shell, only that agent may.
+/// Refuses an actor that may not act in this shell: in an agent's shell, only that agent may. Nobody acts as a part of
+/// the toolkit.
 pub fn check_actor(actor: &Actor, shell: &Shell) -> Result<()> {
     let refused = match shell {
         Shell::Persons | Shell::Supervisors => false,
@@ -200,6 +201,10 @@ pub fn check_actor(actor: &Actor, shell: &Shell) -> Result<()> {
         true => {
             let why = format!("this shell belongs to {owner}; it cannot act as {actor}");
             Err(Error::refused(Reason::OperatorOnly, why))
+        }
+        false if actor.kind == ActorKind::Core && *shell != Shell::Supervisors => {
+            let why = format!("{actor} is reserved; only the toolkit itself acts under this name");
+            Err(Error::refused(Reason::ReservedActor, why))
         }
         false => Ok(()),
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `context` | the context of a call: vault, caller, project, session, time, cancellation, host |
 //! | `transaction` | lock, decide, react, commit, then follow-ups |
+//! | `evidence` | reads from the log what a gate rests on |
 //! | `settle` | records what is due before anything is decided |
 //! | `membership` | which session and project a shell belongs to |
 //! | `repeat` | idempotency: a repeated request gets the first reply again |
@@ -13,6 +14,7 @@
 //! Invariant: nothing here imports another module of `op` (`the_kernel_imports_no_entity_module`).
 
 mod context;
+mod evidence;
 mod membership;
 mod recorded;
 mod repeat;

@@ -232,12 +232,12 @@ impl<'v> Transaction<'v> {
         if let Some(announcement) = policy::announce(self.state(), &request)
             && policy::in_effect_since(self.state(), &request).is_none()
         {
-            self.batch.push(announcement)?;
+            self.introduce(announcement)?;
         }
         if let Some(opening) = project::open(self.state(), &request)
             && policy::in_effect_since(self.state(), &request).is_none()
         {
-            self.batch.push(opening)?;
+            self.introduce(opening)?;
         }
         let project = project::of_request(self.state(), &request);
         let is_agent = request.actor.kind == ActorKind::Agent;
@@ -256,11 +256,19 @@ impl<'v> Transaction<'v> {
         match ruling {
             Ruling::Already(id) => Ok(Added { id, already: true }),
             Ruling::Record(draft) => {
+                self.check_evidence(&draft)?;
                 let asked = self.batch.push(draft)?;
                 self.follow(asked)?;
                 Ok(Added { id: self.batch.events()[asked].id, already: false })
             }
         }
+    }
+
+    /// Adds the event that introduces an agent or a project, if the rules allow it.
+    fn introduce(&mut self, draft: Draft) -> Result<()> {
+        let Draft { kind, subject, actor, payload, .. } = &draft;
+        rules::check(self.state(), &rules::Step { kind: *kind, subject, actor, payload })?;
+        self.batch.push(draft).map(drop)
     }
 
     /// Adds an event that the toolkit itself requests, with its consequences.

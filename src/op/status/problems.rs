@@ -184,7 +184,7 @@ impl Finder<'_> {
                     Some(timed_out) => (ProblemKind::OverdueDecision, Some(timed_out)),
                     None => (ProblemKind::Decision, known.requested_at()),
                 };
-                let what = text::cut(known.summary().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+                let what = text::cut(&decision.heading().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
                 self.add(kind, since, decision.name(), what, Remedy::about("hf-decide show {}", &decision));
             }
         }

@@ -256,8 +256,7 @@ impl Chain<'_> {
     fn decisions(&mut self, target: &Subject) {
         for decision in self.state.made_for(target, EntityType::Decision) {
             if approval::OPEN.contains(&decision.phase) {
-                let summary =
-                    text::cut(decision.as_decision().summary().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
+                let summary = text::cut(&decision.heading().unwrap_or_default(), limits::SUMMARY_MAX_CHARS);
                 let since = time_text(decision.as_decision().requested_at());
                 self.push(format!("{} has been open since {since}: {summary}", decision.name()));
             }

@@ -4,6 +4,7 @@
 //! Invariant: bytes are removed from the log only after a synced copy of them is in quarantine.
 
 mod operator;
+mod tail_audit;
 
 use std::os::unix::fs::FileExt;
 
@@ -15,14 +16,32 @@ use super::quarantine::Quarantine;
 use super::write::Writer;
 use crate::base::{Actor, Digest, Error, Result, Subject};
 use crate::chain::tail::Tail;
-use crate::chain::{Head, LogOffset, SegmentName};
+use crate::chain::{Head, HeadRecord, LogOffset, SegmentName};
 use crate::event::{Draft, Kind};
+use crate::policy::component;
 
 pub use operator::{Loss, Recovery};
 
-/// Makes valid events durable that were written but not published. Writes the same bytes again, because an earlier sync
-/// may have failed and left pages that are marked clean but are not on disk.
-pub(super) fn adopt(writer: &mut Writer<'_>, tail: &Tail) -> Result<()> {
+/// Adopts valid events that were written but not published, if they keep the rules, and records it. Without a record
+/// nobody knows what was published, and there is nothing to record.
+pub(super) fn adopt(writer: &mut Writer<'_>, record: Option<&HeadRecord>, tail: &Tail) -> Result<()> {
+    make_durable(writer, record, tail)?;
+    match (record, tail.head) {
+        (Some(record), Some(head)) => {
+            let payload = json!({"after": record.head.id.to_string(), "events": tail.count});
+            let payload = payload.as_object().expect("an object").clone();
+            writer.append_one(note(Kind::TailAdopted, Some(head), payload)).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes valid events durable that were written but not published, if they keep the rules. Writes the same bytes again,
+/// because an earlier sync may have failed and left pages that are marked clean but are not on disk.
+fn make_durable(writer: &mut Writer<'_>, record: Option<&HeadRecord>, tail: &Tail) -> Result<()> {
+    if let Some(refused) = writer.vault().refused_tail(record, tail)? {
+        return Err(Error::corrupt(refused.why));
+    }
     let (Some(from), Some(to)) = (tail.unsynced, tail.end) else { return Ok(()) };
     for segment in writer.vault().segments()?.into_iter().filter(|s| (from.segment..=to.segment).contains(s)) {
         let start = if segment == from.segment { from.offset } else { 0 };
@@ -41,12 +60,23 @@ pub(super) fn adopt(writer: &mut Writer<'_>, tail: &Tail) -> Result<()> {
 }
 
 /// Moves an unfinished write to quarantine and records it.
-pub(super) fn quarantine_tail(writer: &mut Writer<'_>, tail: &Tail, from: LogOffset, why: &str) -> Result<()> {
-    adopt(writer, tail)?;
+pub(super) fn quarantine_tail(
+    writer: &mut Writer<'_>,
+    record: Option<&HeadRecord>,
+    tail: &Tail,
+    from: LogOffset,
+    why: &str,
+) -> Result<()> {
+    make_durable(writer, record, tail)?;
     let moved = copy_to_quarantine(writer.vault(), from)?;
     clear_later(writer, from)?;
     let note = match tail.head {
-        Some(head) => note(Kind::TailQuarantined, Some(head), moved.describe(why)),
+        Some(head) => {
+            let mut payload = moved.describe(why);
+            let adopted = record.map(|_| tail.count).filter(|adopted| *adopted > 0);
+            payload.extend(adopted.map(|adopted| ("adopted".to_owned(), adopted.into())));
+            note(Kind::TailQuarantined, Some(head), payload)
+        }
         // An unfinished first event: there is no log yet in which this could be recorded.
         None => {
             let file = writer.open_to_write(from.segment)?;
@@ -115,7 +145,7 @@ fn note(kind: Kind, parent: Option<Head>, payload: Map<String, Value>) -> Draft 
     Draft {
         kind,
         subject: Subject::SYSTEM,
-        actor: Actor::core("vault"),
+        actor: Actor::core(component::VAULT),
         parents: parent.map(|head| head.id).into_iter().collect(),
         key: None,
         payload,

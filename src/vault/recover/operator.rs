@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::tail_audit::RefusedTail;
 use super::{clear_later, note, stem};
 use crate::base::text::count_noun;
 use crate::base::{Actor, Digest, Error, Result, Ulid};
@@ -105,7 +106,7 @@ impl Vault {
     pub fn preview_recovery(&self) -> Result<Recovery> {
         let _guard = self.lock_if_possible(LockMode::Shared)?;
         let record = self.published_record()?;
-        let good = self.good_part(record.as_ref())?;
+        let good = self.good_part_within_rules(record.as_ref())?;
         let mut recovery = Recovery { found: good.head, count: good.count, ..Recovery::default() };
         if !self.repairs_itself(record.as_ref(), &good)? {
             let quarantine = Quarantine::dry_run(self)?;
@@ -119,7 +120,7 @@ impl Vault {
     pub fn recover(&self, actor: Actor, vault_id: &str, options: WriteOptions) -> Result<Recovery> {
         let mut writer = Writer::lock(self, options)?;
         let record = self.published_record()?;
-        let good = self.good_part(record.as_ref())?;
+        let good = self.good_part_within_rules(record.as_ref())?;
         if self.repairs_itself(record.as_ref(), &good)? {
             drop(writer);
             let writer = Writer::open_empty(self, options)?;
@@ -180,6 +181,21 @@ impl Vault {
         }
     }
 
+    /// The log from its beginning up to the first fault, or up to an unpublished end that breaks the rules.
+    fn good_part_within_rules(&self, record: Option<&HeadRecord>) -> Result<GoodPart> {
+        let good = self.good_part(record)?;
+        let is_unpublished = |fault: &FirstFault| record.is_none_or(|record| fault.from >= record.end());
+        let is_intact = record.map_or(Ok(true), |record| Ok(matches!(self.head_line(record)?, HeadLine::Good(_))))?;
+        if !is_intact || !good.fault.as_ref().is_none_or(is_unpublished) {
+            return Ok(good);
+        }
+        let Some(refused) = self.refused_tail(record, &self.tail(record)?)? else { return Ok(good) };
+        let RefusedTail { why, from, last, count } = refused;
+        let fault = FirstFault { from, line: from, why, breaks_rules: true };
+        let published = good.published;
+        Ok(GoodPart { head: Some(last), count, end: Some(from), fault: Some(fault), published, recovered: None })
+    }
+
     /// Whether opening the vault repairs everything: its published head is there, and only an unfinished write comes
     /// after it.
     fn repairs_itself(&self, record: Option<&HeadRecord>, good: &GoodPart) -> Result<bool> {
@@ -191,7 +207,7 @@ impl Vault {
         }
         let Some(fault) = &good.fault else { return Ok(true) };
         let is_unpublished = record.is_none_or(|record| fault.from >= record.end());
-        Ok(is_unpublished && matches!(self.tail(record)?.class, TailClass::Torn { .. }))
+        Ok(!fault.breaks_rules && is_unpublished && matches!(self.tail(record)?.class, TailClass::Torn { .. }))
     }
 
     /// The log from its beginning up to the first fault.
@@ -216,7 +232,12 @@ impl Vault {
             if let Some(fault) = scan.fault {
                 let place = |offset: usize| LogOffset { segment, offset: offset as u64 };
                 let why = format!("{segment} at byte {}: {}", fault.line_offset, fault.message);
-                good.fault = Some(FirstFault { from: place(fault.offset), line: place(fault.line_offset), why });
+                good.fault = Some(FirstFault {
+                    from: place(fault.offset),
+                    line: place(fault.line_offset),
+                    why,
+                    breaks_rules: false,
+                });
                 break;
             }
         }
@@ -287,6 +308,8 @@ struct FirstFault {
     /// The first invalid line.
     line: LogOffset,
     why: String,
+    /// Whether its line is valid, but not its event.
+    breaks_rules: bool,
 }
 
 /// What comes after the good part, found out segment by segment.

@@ -6,15 +6,17 @@
 
 mod fast;
 
+use std::cell::OnceCell;
 use std::num::NonZero;
 
 use super::Vault;
 use super::head::{self, Published};
 use super::lock::LockMode;
 use super::log::{self, HeadLine};
+use super::snapshot::Snapshot;
 use crate::base::{Error, ErrorKind, Reason, Result, Ulid, names};
 use crate::chain::strict::ChainLink;
-use crate::chain::tail::TailClass;
+use crate::chain::tail::{Tail, TailClass};
 use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::Event;
 
@@ -25,6 +27,8 @@ names! {
         Clean = "CLEAN",
         /// Valid events whose writer died before publishing them.
         Unpublished = "UNPUBLISHED",
+        /// Valid events that break the rules. No writer continues after them.
+        Refused = "REFUSED",
         /// An unfinished write; the next append moves it to quarantine.
         Torn = "TORN",
         /// Bytes that no crash can leave.
@@ -91,8 +95,12 @@ pub struct Verified {
     pub head_verdict: HeadVerdict,
     /// The last valid event.
     pub head: Option<Head>,
+    /// Where it ends.
+    end: Option<LogOffset>,
     /// How many events were checked.
     pub count: u64,
+    /// How many of them are after the published head.
+    pub unpublished: u64,
     /// Each head anchor, and whether the checked part contains it.
     pub anchors: Vec<(Head, bool)>,
 }
@@ -114,12 +122,14 @@ impl Verified {
 }
 
 impl Vault {
-    /// Checks the log up to its published head, and what comes after it.
+    /// Checks the log from its first to its last byte. The published head only says how far readers read; it proves
+    /// nothing about what comes after it.
     pub fn verify(&self, scope: Scope<'_>, progress: Progress<'_>) -> Result<Verified> {
         let mut record = head::read(&self.akashic)?;
         let mut tail = self.tail_if_there(&record)?;
         let mut guard = None;
-        if !matches!((&record, &tail), (Published::Valid(_), Some((TailVerdict::Clean, _)))) {
+        let is_clean = tail.as_ref().is_some_and(|tail| tail.class == TailClass::Clean);
+        if !(matches!(record, Published::Valid(_)) && is_clean) {
             // A writer may be active: look again under the lock.
             guard = self.lock_if_possible(LockMode::Shared)?;
             record = head::read(&self.akashic)?;
@@ -129,18 +139,18 @@ impl Vault {
             Published::Valid(record) => Some(record),
             _ => None,
         };
-        // With a record, the published part does not change; without one, the lock must be kept.
+        let (verdict, tail_why) = self.judge_tail(known.as_ref(), tail.as_ref())?;
+        // With a record, neither the published part nor the valid part of the tail changes; without one, the lock must
+        // be kept.
         guard = guard.filter(|_| known.is_none());
-        let mut found = self.check_prefix(known.as_ref(), scope, progress)?;
+        let end = known.map(|record| tail.as_ref().and_then(|tail| tail.end).unwrap_or(record.end()));
+        let mut found = self.check_until(end, scope, progress)?;
         drop(guard);
-        let (tail, tail_why) = match tail {
-            Some((verdict, why)) => (verdict, why),
-            None => (TailVerdict::Clean, None),
-        };
         // Without a record, a log that is invalid only in its last batch has an unfinished write there.
-        if known.is_none() && tail == TailVerdict::Torn {
+        if known.is_none() && verdict == TailVerdict::Torn {
             found.chain = ChainVerdict::Ok;
         }
+        let unpublished = known.and(tail.as_ref()).map_or(0, |tail| tail.count);
         let head_verdict = match record {
             Published::Missing => HeadVerdict::Missing,
             Published::Invalid => HeadVerdict::Invalid,
@@ -150,29 +160,40 @@ impl Vault {
             }
             Published::Valid(record) => {
                 // A check that starts in the middle has not counted all events.
-                let counted = scope.since.is_some() || found.chain != ChainVerdict::Ok || found.count == record.count;
+                let is_partial = scope.since.is_some() || found.chain != ChainVerdict::Ok;
+                let counted = is_partial || found.count == record.count + unpublished;
                 match self.head_line(&record)? {
                     HeadLine::Missing => HeadVerdict::Ahead,
-                    HeadLine::Good(_) if counted && tail == TailVerdict::Unpublished => HeadVerdict::Behind,
+                    HeadLine::Good(_) if counted && unpublished > 0 => HeadVerdict::Behind,
                     HeadLine::Good(_) if counted => HeadVerdict::Ok,
                     _ => HeadVerdict::Mismatch,
                 }
             }
         };
         let anchors = scope.anchors.iter().copied().zip(found.anchors).collect();
+        let end = end.or(tail.and_then(|tail| tail.end));
         Ok(Verified {
             chain: found.chain,
-            tail,
+            tail: verdict,
             tail_why,
             head_verdict,
             head: found.last.map(|link| link.head),
+            end,
             count: found.count,
+            unpublished,
             anchors,
         })
     }
 
-    /// The verdict on the tail; `None` if the segment of the published head is missing.
-    fn tail_if_there(&self, record: &Published) -> Result<Option<(TailVerdict, Option<String>)>> {
+    /// The log that was verified, up to its last valid event.
+    pub fn verified_log(&self, verified: &Verified) -> Result<Snapshot> {
+        let Verified { head, end, count, .. } = verified;
+        let segments = OnceCell::new();
+        Ok(Snapshot { events: self.events()?, end: *end, segments, head: *head, count: *count })
+    }
+
+    /// The tail; `None` if the segment of the published head is missing.
+    fn tail_if_there(&self, record: &Published) -> Result<Option<Tail>> {
         let record = match record {
             Published::Valid(record) => Some(record),
             _ => None,
@@ -182,16 +203,26 @@ impl Vault {
         {
             return Ok(None);
         }
-        Ok(Some(match self.tail(record)?.class {
-            TailClass::Clean | TailClass::Empty => (TailVerdict::Clean, None),
-            TailClass::Adopt if record.is_none() => (TailVerdict::Clean, None),
-            TailClass::Adopt => (TailVerdict::Unpublished, None),
-            TailClass::Torn { why, .. } => (TailVerdict::Torn, Some(why)),
-            TailClass::Damage { why, .. } => (TailVerdict::Damaged, Some(why)),
-        }))
+        self.tail(record).map(Some)
     }
 
-    fn check_prefix(&self, record: Option<&HeadRecord>, scope: Scope<'_>, progress: Progress<'_>) -> Result<Prefix> {
+    /// The verdict on a tail, and what is wrong with it.
+    fn judge_tail(&self, record: Option<&HeadRecord>, tail: Option<&Tail>) -> Result<(TailVerdict, Option<String>)> {
+        let Some(tail) = tail else { return Ok((TailVerdict::Clean, None)) };
+        Ok(match &tail.class {
+            TailClass::Clean | TailClass::Empty => (TailVerdict::Clean, None),
+            TailClass::Damage { why, .. } => (TailVerdict::Damaged, Some(why.clone())),
+            TailClass::Adopt | TailClass::Torn { .. } => match (self.refused_tail(record, tail)?, &tail.class) {
+                (Some(refused), _) => (TailVerdict::Refused, Some(refused.why)),
+                (None, TailClass::Torn { why, .. }) => (TailVerdict::Torn, Some(why.clone())),
+                (None, _) if record.is_none() => (TailVerdict::Clean, None),
+                (None, _) => (TailVerdict::Unpublished, None),
+            },
+        })
+    }
+
+    /// Checks the chain up to an offset, or all of it.
+    fn check_until(&self, until: Option<LogOffset>, scope: Scope<'_>, progress: Progress<'_>) -> Result<Prefix> {
         let Scope { anchors, since, method } = scope;
         let start = since.map(|id| self.trusted_start(id)).transpose()?;
         let trusted = start.as_ref().map(|(event, _)| ChainLink::from_event(event));
@@ -204,7 +235,7 @@ impl Vault {
             }
             found.see(anchors, link.head);
         }
-        let parts = self.parts(record, start.map(|(_, place)| place))?;
+        let parts = self.parts(until, start.map(|(_, place)| place))?;
         let total: u64 = parts.iter().map(|(_, (from, to))| to - from).sum();
         let mut done = 0;
         for (segment, range) in parts {
@@ -234,8 +265,8 @@ impl Vault {
         Ok(found)
     }
 
-    /// The segments to check, each with the range that belongs to the published log.
-    fn parts(&self, record: Option<&HeadRecord>, start: Option<LogOffset>) -> Result<Vec<(SegmentName, (u64, u64))>> {
+    /// The segments to check, each with the range to check.
+    fn parts(&self, until: Option<LogOffset>, start: Option<LogOffset>) -> Result<Vec<(SegmentName, (u64, u64))>> {
         let mut parts = Vec::new();
         for segment in self.segments()? {
             let from = match start {
@@ -244,9 +275,9 @@ impl Vault {
                 _ => 0,
             };
             let size = log::size(&self.open_segment(segment)?)?;
-            let to = match record {
-                Some(record) if segment > record.segment => break,
-                Some(record) if segment == record.segment => record.offset.min(size),
+            let to = match until {
+                Some(until) if segment > until.segment => break,
+                Some(until) if segment == until.segment => until.offset.min(size),
                 _ => size,
             };
             parts.push((segment, (from.min(to), to)));

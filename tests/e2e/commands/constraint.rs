@@ -63,7 +63,7 @@ fn an_agent_may_propose_a_constraint_but_nobody_applies_it_without_a_decision() 
     ok(&hive, "hf-constraint apply Hurry --actor agent:a");
     refuses(&hive, "hf-decide approve DEC-0001 --actor agent:a", 3, "requires an operator");
     let payload = json!({"text": "Hurry"}).to_string();
-    for actor in ["user:jo", "agent:a", "core:reactor"] {
+    for actor in ["user:jo", "agent:a"] {
         let args = ["ConstraintApplied", "--subject", "constraint:c", "--payload", &payload, "--actor", actor];
         assert_eq!(hive.refuses("append", &args, 3).get("STATUS"), "APPROVAL_REQUIRED");
     }

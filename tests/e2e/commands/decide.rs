@@ -39,7 +39,7 @@ fn approval_releases_everything_that_waited_for_it() {
          FACT:decided_at 2026-01-31T12:00:00Z\nFACT:decided_by user:jo\nFACT:kind requirement_approval\n\
          FACT:last_event_id <ulid>\nFACT:rationale Go ahead\nFACT:requested_at 2026-01-31T12:00:00Z\n\
          FACT:summary Build REQ-0001, Login?\nFACT:target requirement:<ulid>\nFACT:target_hash sha256:<digest>\n\
-         FACT:title Login\nFACT:analysis Easy.\n"
+         FACT:requested_by core:reactor\nFACT:opens_gate true\nFACT:title Login\nFACT:analysis Easy.\n"
     );
     assert_eq!(ok(&hive, "hf-decide list --open").get("COUNT"), "0");
     assert_eq!(ok(&hive, "hf-decide list").get("COUNT"), "1");
@@ -91,7 +91,7 @@ fn one_of_the_options_must_be_chosen_and_the_choice_is_final() {
     let options = ["--option", "small", "--option", "large"];
     assert_eq!(
         hive.run("decide", &[&request[..], &options].concat()).expect_exit(0).masked(&hive),
-        "EXIT:0\nSTATUS:RECORDED\nNEXT:ASK operator\nSUM:DEC-0002 is Requested: Which?\nEVENT_ID:<ulid>\n\
+        "EXIT:0\nSTATUS:RECORDED\nNEXT:ASK operator\nSUM:DEC-0002 is Requested: user:jo asks: Which?\nEVENT_ID:<ulid>\n\
          SUBJECT:decision:<ulid>\nREF:DEC-0002@<tag>\nSTATE:Requested\n"
     );
     refuses(&hive, "hf-decide approve DEC-0002", 2, "DEC-0002 requires an option: one of small, large");
@@ -112,7 +112,6 @@ fn one_of_the_options_must_be_chosen_and_the_choice_is_final() {
 /// Who must not decide: the words after the command, and what is in the environment.
 const AGENTS: &[(&[&str], Option<&str>)] = &[
     (&["--actor", "agent:a"], None),
-    (&["--actor", "core:reactor"], None),
     (&[], Some("HF_AGENT")),
     (&[], Some("HF_SESSION")),
     (&["--actor", "user:jo"], Some("HF_AGENT")),
@@ -147,7 +146,7 @@ fn an_agent_cannot_decide_under_any_name_or_command() {
         }
     }
     // Nobody can put the consequence in without the decision, an operator neither.
-    for actor in ["user:jo", "agent:a", "core:reactor"] {
+    for actor in ["user:jo", "agent:a"] {
         let reply = hive.refuses("append", &["RequirementApproved", "--subject", "REQ-0001", "--actor", actor], 3);
         assert_eq!((reply.get("STATUS"), reply.get("NEXT")), ("APPROVAL_REQUIRED", "ASK operator"));
     }

@@ -13,7 +13,7 @@ use crate::support::test_vault::{Reply, TestVault, forged, mask, write_private};
 /// The files of the projections.
 const FILES: [&str; 8] = ["requirements", "decisions", "tasks", "runs", "artifacts", "constraints", "agents", "meta"];
 
-/// A requirement, the decision on it that was made and one that was not needed, a task that was tried twice, an
+/// A requirement, two decisions on it, of which one opens the gate, a task that was tried twice, an
 /// artifact, a constraint with its decision, and an agent. 26 events, over 18 minutes.
 fn story() -> TestVault {
     let mut hive = TestVault::new();
@@ -24,11 +24,11 @@ fn story() -> TestVault {
     };
     step("RequirementProposed", "requirement:login", json!({"title": "Login"}));
     step("RequirementAnalyzed", "requirement:login", json!({}));
-    let asks = json!({"kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?", "options": ["yes", "no"]});
+    let asks = json!({"kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?", "options": ["all", "some"]});
     step("DecisionRequested", "decision:d", asks);
-    step("DecisionApproved", "decision:d", json!({"chosen_option": "yes", "rationale": "wanted"}));
-    // The approval has done that already.
-    step("DecisionSuperseded", "DEC-0001", json!({"by": "d"}));
+    step("DecisionApproved", "decision:d", json!({"chosen_option": "all", "rationale": "wanted"}));
+    // Only the toolkit's own question opens a gate.
+    step("DecisionApproved", "DEC-0001", json!({}));
     step("TaskProposed", "task:api", json!({"title": "API", "requirement_id": "login"}));
     step("TaskAssigned", "task:api", json!({"holder": "user:jo", "lease_seconds": 900}));
     step("ClaimRenewed", "task:api", json!({}));
@@ -44,7 +44,7 @@ fn story() -> TestVault {
         json!({"sha256": "abc", "size_bytes": 4096, "path": "Artifacts/a/content.py"}),
     );
     step("ArtifactValidated", "artifact:a", json!({}));
-    let asks = json!({"kind": "constraint_change", "target": "constraint:c", "summary": "Forbid GPL?",
+    let asks = json!({"kind": "constraint_change", "target": "constraint:c", "summary": "Apply the constraint: no GPL",
         "change": {"do": "apply", "text": "no GPL"}});
     step("DecisionRequested", "decision:e", asks);
     step("DecisionApproved", "decision:e", json!({}));
@@ -72,7 +72,7 @@ fn without_a_type_the_state_is_shown_as_counts() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:10 entities from 26 events\n\
-         PROJECTION:requirements 1 Approved=1\nPROJECTION:decisions 3 Approved=2 Superseded=1\nPROJECTION:tasks 1 Running=1\n\
+         PROJECTION:requirements 1 Approved=1\nPROJECTION:decisions 3 Approved=3\nPROJECTION:tasks 1 Running=1\n\
          PROJECTION:runs 2 Running=1 Crashed=1\nPROJECTION:artifacts 1 Validated=1\nPROJECTION:constraints 1 Active=1\n\
          PROJECTION:agents 1 Active=1\nPROJECTION:deepworks 0\nPROJECTION:missions 0\nPROJECTION:debates 0\n\
          PROJECTION:reviews 0\nPROJECTION:documents 0\nPROJECTION:projects 0\nPROJECTION:sessions 0\n\
@@ -107,7 +107,7 @@ fn the_maps_match_the_appendix() {
         decisions["d"],
         json!({"id": "d", "kind": "requirement_approval", "target": "requirement:login", "summary": "Build it?",
             "status": "Approved", "requested_at": at(3), "last_event_id": id(&hive, 5), "created_at": at(3),
-            "options": ["yes", "no"], "chosen_option": "yes", "rationale": "wanted", "decided_at": at(4),
+            "options": ["all", "some"], "chosen_option": "all", "rationale": "wanted", "decided_at": at(4),
             "decided_by": "user:jo", "ref": reference("decisions", "decision:d"), "target_hash": wish})
     );
     let asked = hive.events()[3]["subject"].as_str().unwrap().to_owned();
@@ -115,8 +115,8 @@ fn the_maps_match_the_appendix() {
     assert_eq!(
         decisions[asked_id],
         json!({"id": asked_id, "kind": "requirement_approval", "target": "requirement:login",
-            "summary": "Build REQ-0001, Login?", "status": "Superseded", "requested_at": at(2), "created_at": at(2),
-            "last_event_id": id(&hive, 6), "ref": reference("decisions", &asked), "target_hash": wish})
+            "summary": "Build REQ-0001, Login?", "status": "Approved", "requested_at": at(2), "created_at": at(2),
+            "decided_at": at(5), "decided_by": "user:jo", "last_event_id": id(&hive, 6), "ref": reference("decisions", &asked), "target_hash": wish})
     );
     let change = json!({"do": "apply", "text": "no GPL"});
     assert_eq!(
@@ -562,9 +562,9 @@ fn an_event_of_an_unknown_type_survives_a_rebuild_and_stays_out_of_projections()
     });
     events.push(Event {
         event_type: EventType::Unknown("X".to_owned()),
-        id: forged(3, Kind::TaskReady, "task:t", json!({})).id,
         subject: "planet:mars".to_owned(),
-        ..strange
+        payload: strange.payload,
+        ..forged(3, Kind::TaskReady, "task:t", json!({}))
     });
     hive.forge(&mut events);
     let before = fs::read(hive.segment()).unwrap();

@@ -76,7 +76,7 @@ fn nothing_starts_while_stopped() {
         ("task", &["claim"][..]),
         ("task", &["claim", "T-0001"]),
         ("append", &["TaskAssigned", "--subject", "T-0001"]),
-        ("append", &["TaskAssigned", "--subject", "T-0001", "--payload", &payload, "--actor", "core:reactor"]),
+        ("append", &["TaskAssigned", "--subject", "T-0001", "--payload", &payload, "--actor", "external:ci"]),
         ("append", &["TaskAssigned", "--subject", "T-0001", "--dry-run"]),
     ] {
         let reply = hive.refuses(name, args, 3);
@@ -103,7 +103,7 @@ fn an_agent_may_stop_everything_but_cannot_lift_a_stop() {
     ok(&hive, "hf-stop fire --actor agent:a");
     let before = hive.contents();
     for (actor, variable) in
-        [(Some("agent:a"), None), (Some("core:watchdog"), None), (None, Some("HF_AGENT")), (None, Some("HF_SESSION"))]
+        [(Some("agent:a"), None), (Some("external:ci"), None), (None, Some("HF_AGENT")), (None, Some("HF_SESSION"))]
     {
         for (name, args) in [("resume", &["--system"][..]), ("append", &["SystemResumed"])] {
             let mut command = hive.command(name);

@@ -390,7 +390,7 @@ fn the_audit_finds_an_unjustified_consequence_in_a_forged_log() {
     let (task, run) = (format!("task:{}", id(&hive, "task", "T-0001")), ok(&hive, "hf-task show T-0001"));
     let run = run.all("ENTITY")[0].split(' ').next().unwrap().to_owned();
     let lost = json!({"reason": "no power"});
-    let found = found_after(&hive, vec![("core:jobs", Kind::RunCrashed, &run, lost)]);
+    let found = found_after(&hive, vec![("agent:a", Kind::RunCrashed, &run, lost)]);
     assert_eq!(found, [format!("TaskFailed of {task} must follow, but is missing")]);
 }
 

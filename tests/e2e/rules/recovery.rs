@@ -195,7 +195,7 @@ fn tail(reply: &Reply) -> String {
 fn recovery_needs_an_operators_confirmation() {
     let hive = five();
     damage(&hive, 1);
-    for actor in ["agent:worker", "core:watchdog"] {
+    for actor in ["agent:worker", "external:ci"] {
         let reply = hive.refuses("verify", &["--recover", "--yes", "--actor", actor], 3);
         assert_eq!(reply.get("REASON"), "operator_only", "{actor}");
     }

@@ -179,7 +179,7 @@ fn append_announces_an_agent_before_its_first_event() {
 #[test]
 fn append_records_the_named_actor() {
     let hive = TestVault::new();
-    for actor in ["external:github", "core:reactor", "user:jo.doe@example"] {
+    for actor in ["external:github", "user:jo.doe@example"] {
         let event = append(&hive, &["RequirementProposed", "--payload", r#"{"title":"x"}"#, "--actor", actor]);
         assert_eq!(event["actor"], actor);
     }

@@ -29,7 +29,7 @@ fn raw_events_that_start_something_are_refused_while_paused() {
         ("TaskAssigned", &ready, &taken),
         ("PauseDrained", "project:main", &"{}".to_owned()),
     ] {
-        for actor in ["user:jo", "core:reactor", "external:ci"] {
+        for actor in ["user:jo", "external:ci"] {
             let reply = hive.run("append", &[kind, "--subject", subject, "--payload", payload, "--actor", actor]);
             assert_eq!(reply.code, Some(3), "{kind} by {actor}: {reply:#?}");
         }
@@ -66,7 +66,7 @@ fn the_audit_finds_work_started_during_a_pause_in_a_forged_log() {
     check(("core:reactor", Kind::TaskAssigned, &ready, json!({})), paused);
     check(("agent:a", Kind::TaskAssigned, &ready, json!({"holder": "agent:a", "lease_seconds": 9})), &leave);
     check(("agent:a", Kind::SessionStarted, "session:s", json!({"agent_id": "a", "ttl_seconds": 9})), &leave);
-    check(("core:x", Kind::SessionStarted, "session:s", json!({"agent_id": "a", "ttl_seconds": 9})), paused);
+    check(("external:ci", Kind::SessionStarted, "session:s", json!({"agent_id": "a", "ttl_seconds": 9})), paused);
     check(
         ("agent:a", Kind::ProjectResumed, "project:main", json!({})),
         "ProjectResumed requires an operator; agent:a is not one",
@@ -103,7 +103,7 @@ fn the_audit_finds_changes_to_an_archived_project_in_a_forged_log() {
         ("user:jo", Kind::TaskAborted, task.as_str(), json!({})),
         ("user:jo", Kind::TaskAssigned, &task, json!({"holder": "user:jo"})),
         ("core:reactor", Kind::TaskAssigned, &task, json!({})),
-        ("core:x", Kind::SessionStarted, "session:s", json!({"agent_id": "a", "ttl_seconds": 9})),
+        ("external:ci", Kind::SessionStarted, "session:s", json!({"agent_id": "a", "ttl_seconds": 9})),
     ] {
         let found = found_after(&hive.copy(), vec![(actor, kind, subject, payload)]);
         assert!(found.contains(&archived.to_owned()), "{kind}: {found:#?}");

@@ -131,7 +131,7 @@ fn only_an_operator_can_pause() {
                 let reply = within(&hive, &shell, line).expect_exit(3);
                 assert_eq!(reply.get("REASON"), "operator_only", "{line} in {shell:?}");
             }
-            for actor in ["agent:a", "core:reactor"] {
+            for actor in ["agent:a", "external:ci"] {
                 let reply = sh(&hive, &format!("{line} --actor {actor}")).expect_exit(3);
                 assert_eq!(reply.get("REASON"), "operator_only", "{line} by {actor}");
             }

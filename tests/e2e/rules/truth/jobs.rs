@@ -189,7 +189,10 @@ fn a_job_that_lost_its_supervisor_while_it_waited_holds_up_nobody() {
     // Nothing but the approval is missing when its supervisor dies.
     let fired = story.fires(&["--destructive", "--retries", "2"], "true");
     assert_eq!(fired.get("STATUS"), "APPROVAL_REQUIRED");
-    story.lose("T-0001");
+    for (supervisor, _) in story.processes() {
+        kill(supervisor, Signal::KILL);
+    }
+    story.gone();
     ok(&story, "hf-decide approve DEC-0001");
     assert_eq!(state(&story, "T-0001"), "Ready");
     story.fire("true");

@@ -1,0 +1,102 @@
+//! What a gate rests on is read from the log itself. The index can hide an approval, but it cannot invent one.
+//!
+//! | the step starts a task that | the log must have |
+//! |---|---|
+//! | any | its TaskProposed, which says whether it is destructive and what requirement it belongs to |
+//! | belongs to a requirement | RequirementApproved, caused by the approval of a question about the requirement |
+//! | is destructive | the approval of a question about the task |
+
+use serde_json::Value;
+
+use super::transaction::Transaction;
+use crate::base::{Error, Result, Subject, Ulid};
+use crate::event::{Draft, Event, Kind};
+use crate::policy::approval::{self, Question};
+use crate::state::linked;
+
+/// How far the request of a decision can be before its answer: only a timeout comes between them.
+const REQUEST_MAX_STEPS: usize = 4;
+
+impl Transaction<'_> {
+    /// Checks that the log has the approvals that the state says there are.
+    pub(super) fn check_evidence(&self, draft: &Draft) -> Result<()> {
+        let task = match draft.kind {
+            Kind::TaskAssigned => draft.subject.clone(),
+            Kind::RunStarted => match linked(draft.kind, &draft.payload) {
+                Some(task) => task,
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        let Some(entity) = self.state().entity(&task) else { return Ok(()) };
+        let proposed = self.line(entity.first_event, Kind::TaskProposed, &task)?;
+        if let Some(requirement) = linked(Kind::TaskProposed, &proposed.payload) {
+            let known = self.state().entity(&requirement).and_then(|known| known.as_requirement().approved_by());
+            let approved = self.line(known.unwrap_or_default(), Kind::RequirementApproved, &requirement)?;
+            self.check_approval(&approved.parents, &requirement)?;
+        }
+        if proposed.payload.get("destructive") == Some(&Value::Bool(true)) {
+            let decision = approval::approved(self.state(), Question::Destructive, &task);
+            let answered: Vec<Ulid> = decision.map(|decision| decision.last_event).into_iter().collect();
+            self.check_approval(&answered, &task)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that one of these events approves a question about this target.
+    fn check_approval(&self, events: &[Ulid], target: &Subject) -> Result<()> {
+        for id in events {
+            let Some(answer) = self.find(*id)?.filter(|event| event.event_type.known() == Some(Kind::DecisionApproved))
+            else {
+                continue;
+            };
+            let request = self.request_of(&answer)?;
+            let asked = request.as_ref().and_then(|request| request.payload.get("target")).and_then(Value::as_str);
+            if asked == Some(&target.to_string()) {
+                return Ok(());
+            }
+        }
+        Err(self.invented(target, Kind::DecisionApproved))
+    }
+
+    /// The request of the decision that an event answers.
+    fn request_of(&self, answer: &Event) -> Result<Option<Event>> {
+        let mut last = answer.clone();
+        for _ in 0..REQUEST_MAX_STEPS {
+            let mut earlier = None;
+            for parent in &last.parents {
+                earlier = earlier.or(self.find(*parent)?.filter(|event| event.subject == answer.subject));
+            }
+            match earlier {
+                Some(event) if event.event_type.known() == Some(Kind::DecisionRequested) => return Ok(Some(event)),
+                Some(event) => last = event,
+                None => break,
+            }
+        }
+        // A caller may have named other causes.
+        let decision = Subject::parse(&answer.subject).ok().and_then(|decision| self.state().entity(&decision));
+        let first = decision.map(|decision| self.find(decision.first_event)).transpose()?.flatten();
+        Ok(first.filter(|event| event.subject == answer.subject))
+    }
+
+    /// The event with this id, if its hash is right: in this batch, whose events are not hashed yet, or in the log.
+    fn find(&self, id: Ulid) -> Result<Option<Event>> {
+        match self.batch().event(id) {
+            Some(event) => Ok(Some(event.clone())),
+            None => Ok(self.log.find(id)?.filter(Event::is_intact)),
+        }
+    }
+
+    /// An event of this kind about this subject.
+    fn line(&self, id: Ulid, kind: Kind, subject: &Subject) -> Result<Event> {
+        let is_it = |event: &Event| event.event_type.known() == Some(kind) && event.subject == subject.to_string();
+        self.find(id)?.filter(is_it).ok_or_else(|| self.invented(subject, kind))
+    }
+
+    fn invented(&self, subject: &Subject, kind: Kind) -> Error {
+        let name = self.state().entity(subject).map_or_else(|| subject.to_string(), |entity| entity.name());
+        Error::corrupt(format!(
+            "the index is wrong about {name}: the log has no {kind} for it; run hf-project --rebuild"
+        ))
+    }
+}
