@@ -2,7 +2,6 @@
 //!
 //! The state before the tail comes from the index where it can, so that this costs no more than the tail is long.
 
-use std::cell::OnceCell;
 use std::ops::ControlFlow;
 
 use crate::base::{Result, Ulid};
@@ -27,21 +26,23 @@ pub(in crate::vault) struct RefusedTail {
 }
 
 impl Vault {
-    /// The part of a tail that breaks the rules, if any does. Without a record, only the last batch is tail.
+    /// The part of a tail that breaks the rules, if any does. Without a record nobody knows what was published, and
+    /// nothing is a tail.
     pub(in crate::vault) fn refused_tail(
         &self,
         record: Option<&HeadRecord>,
         tail: &Tail,
     ) -> Result<Option<RefusedTail>> {
-        let (Some(end), Some(start)) = (tail.end, tail.unsynced) else { return Ok(None) };
+        let (Some(record), Some(end)) = (record, tail.end) else { return Ok(None) };
         let index = self.index();
         // What was merged into the index was adopted before.
-        let merged = index.as_ref().map(|index| index.mark).filter(|mark| mark.end() > start);
-        let start = merged.map_or(start, |mark| mark.end());
+        let merged = index.as_ref().map(|index| index.mark).filter(|mark| mark.end() > record.end());
+        let published = merged.unwrap_or(*record);
+        let start = published.end();
         if start >= end {
             return Ok(None);
         }
-        let before = self.until(start, merged.or(record.copied()))?;
+        let before = self.published(&published)?;
         let Some(mut audit) = self.audit_after(index, &before)? else { return Ok(None) };
         let is_earlier = |id: Ulid| Log::find(&before, id).is_ok_and(|event| event.is_some());
         let mut refused: Option<RefusedTail> = None;
@@ -59,19 +60,6 @@ impl Vault {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(refused)
-    }
-
-    /// The log up to an offset. `head` is the event that ends there, if it is known.
-    fn until(&self, end: LogOffset, head: Option<HeadRecord>) -> Result<Snapshot> {
-        if let Some(head) = head.filter(|head| head.end() == end) {
-            return self.published(&head);
-        }
-        let (mut head, mut count) = (None, 0);
-        self.events_between(None, end, &mut |_, event| {
-            (head, count) = (Some(Head::at(&event)), count + 1);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(Snapshot { events: self.events()?, end: Some(end), segments: OnceCell::new(), head, count })
     }
 
     /// An audit that continues after this part of the log; none if that has no events.

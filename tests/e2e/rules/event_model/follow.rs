@@ -83,6 +83,8 @@ impl Model {
                     .iter()
                     .for_each(|task| self.ready(task, &mut follows));
             }
+            // An answer to a question in somebody's own words is only recorded.
+            "DecisionApproved" | "DecisionRejected" if !self.opens_gate(subject) => {}
             "DecisionApproved" | "DecisionRejected" => {
                 let target = self.text(subject, "target").unwrap().to_owned();
                 let id = json!({"decision_id": id_of(subject)});
@@ -257,7 +259,7 @@ impl Model {
 
     pub(super) fn ask(&self, requirement: &str, question: &str, follows: &mut Follows) {
         let asked = self.with("decision", "target", requirement);
-        if asked.iter().any(|decision| self.fits(decision)) {
+        if asked.iter().any(|decision| self.opens_gate(decision) && self.fits(decision)) {
             return;
         }
         for open in asked.into_iter().filter(|decision| ["Requested", "Escalated"].contains(&self.state(decision))) {

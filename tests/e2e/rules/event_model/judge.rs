@@ -28,6 +28,17 @@ impl Model {
         now.as_deref() == self.text(decision, "target_hash")
     }
 
+    /// Whether an answer has consequences: the toolkit asked, or the question states a change of a constraint.
+    pub(super) fn opens_gate(&self, decision: &str) -> bool {
+        self.own_questions.contains(decision) || self.fact(decision, "change").is_some()
+    }
+
+    /// Whether a request is to lift a constraint that does not exist.
+    fn lifts_nothing(&self, asked: &Asked) -> bool {
+        let lifts = asked.payload.get("change").is_some_and(|change| change["do"] == "remove");
+        lifts && asked.payload["target"].as_str().is_some_and(|target| self.state(target) == "-")
+    }
+
     /// Whether a task has ended, though it may have been put away since.
     pub(super) fn has_ended(&self, task: &str) -> bool {
         self.fact(task, "succeeded_at").is_some() || self.fact(task, "aborted_at").is_some()
@@ -116,6 +127,9 @@ impl Model {
         // Nobody can say that a time is over that is not; what is over is another test's (moments.rs).
         let early = ["ApprovalTimedOut", "ClaimExpired", "RunTimedOut"].contains(&asked.kind);
         let reactors = ["RequirementImplemented", "EscalationClosed"].contains(&asked.kind);
+        if legal && self.lifts_nothing(asked) {
+            return Verdict::Unknown;
+        }
         match self.may(asked) && legal && !early && !reactors {
             true => Verdict::Recorded,
             false => Verdict::Refused,
@@ -150,9 +164,10 @@ impl Model {
                 };
                 !asked.named("requirement_id", "requirement").is_some_and(is_over) && reworked.is_none_or(again)
             }
-            "RequirementApproved" => {
-                self.with("decision", "target", subject).iter().any(|d| approved(d) && self.fits(d))
-            }
+            "RequirementApproved" => self
+                .with("decision", "target", subject)
+                .iter()
+                .any(|d| approved(d) && self.opens_gate(d) && self.fits(d)),
             "ConstraintApplied" | "ConstraintRemoved" => {
                 let mut wanted = asked.payload.clone();
                 wanted

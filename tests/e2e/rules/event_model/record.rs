@@ -158,6 +158,7 @@ impl Model {
         self.set(subject, to);
         match step.kind {
             "RequirementApproved" | "TaskAborted" => drop(self.decided_at.insert(subject.to_owned(), self.events)),
+            "DecisionRequested" if step.actor == "core:reactor" => drop(self.own_questions.insert(subject.to_owned())),
             _ => {}
         }
         let (now, mut facts) = (json!(self.now), self.facts.remove(subject).unwrap_or_default());

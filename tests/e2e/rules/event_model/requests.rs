@@ -95,9 +95,12 @@ pub(super) fn payload(dice: &mut Dice, kind: &str, agent: Option<&str>) -> Value
             json!({"kind": "requirement_approval", "target": format!("requirement:{requirement}"), "summary": "?"})
         }
         "DecisionRequested" => {
-            let change = if dice.one_in(3) { json!({"do": "remove"}) } else { json!({"do": "apply", "text": "so"}) };
+            let (summary, change) = match dice.one_in(3) {
+                true => ("Lift the constraint: so", json!({"do": "remove"})),
+                false => ("Apply the constraint: so", json!({"do": "apply", "text": "so"})),
+            };
             let target = format!("constraint:c{}", dice.roll(pool("constraint")));
-            json!({"kind": "constraint_change", "target": target, "summary": "?", "change": change})
+            json!({"kind": "constraint_change", "target": target, "summary": summary, "change": change})
         }
         "ConstraintApplied" => json!({"text": "so"}),
         "TaskFailed" if dice.one_in(3) => {
@@ -125,7 +128,13 @@ pub(super) fn invent(dice: &mut Dice, rules: &Rules, model: &Model, serial: &mut
         return again;
     }
     let entity = *dice.pick(&OFTEN);
-    let letter = if entity == "run" { "x" } else { &entity[..1] };
+    // A letter like `d` and four digits would read like a reference.
+    let letter = match entity {
+        "run" => "run",
+        "decision" => "dec",
+        "escalation" => "esc",
+        entity => &entity[..1],
+    };
     let mut subject = format!("{entity}:{letter}{}", dice.roll(pool(entity)));
     if let Some(known) = model.made.get(entity).filter(|_| dice.one_in(2)) {
         // What is made along has an id that is known only once it is recorded.

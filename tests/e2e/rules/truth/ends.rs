@@ -215,7 +215,7 @@ fn only_a_task_that_has_ended_is_reworked_and_only_once_at_a_time() {
 
 #[test]
 fn t15_an_answer_closes_every_other_question_about_the_same_thing() {
-    for answer in ["approve DEC-0002", "reject DEC-0001 --reason no"] {
+    for answer in ["approve DEC-0001", "reject DEC-0001 --reason no"] {
         let hive = TestVault::new();
         ok(&hive, "hf-require propose Login");
         ok(&hive, "hf-require analyze REQ-0001 Easy.");
