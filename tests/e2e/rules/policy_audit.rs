@@ -286,6 +286,8 @@ fn machine_events_come_from_the_toolkit_and_must_be_plausible() {
 fn a_time_going_back_without_a_clock_change_is_found() {
     let mut back = proposed(1000);
     back.timestamp = proposed(700).timestamp;
+    // As a writer makes it whose clock went back.
+    back.id = Ulid::from_parts(proposed(900).id.timestamp_ms(), 8);
     let (hive, events) = going_on_with(vec![proposed(900), back]);
     let (before, then) = (events[1].timestamp, events[2].timestamp);
     violates(&hive, &events[2], &[&format!("its time {then} is before {before}, and no clock change was recorded")]);
