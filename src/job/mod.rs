@@ -25,7 +25,7 @@
 //! | `detach`, `birth` | start a supervisor, or another detached process; what it does between fork and exec |
 //! | `run`, `processes` | a run and its processes; `notice` watches control files, `signals` catches signals |
 //! | `log`, `lines` | the output of the command |
-//! | `probe`, `orphan` | find out whether a job is alive; end one that lost its supervisor |
+//! | `probe`, `orphan` | find out whether a job is alive; end one that lost its supervisor, signal one that has one |
 //! | `wait` | waits for jobs to end |
 //! | `ask` | runs a short command, such as a hook |
 //! | `clock` | the monotonic clock |
@@ -61,7 +61,7 @@ pub use exit::{Ended, ExitRecord, LogSize};
 pub use files::{CancelReason, JobDir};
 pub use identity::Identity;
 pub use lock::JobLock;
-pub use orphan::kill_orphan;
+pub use orphan::{kill_orphan, signal_supervisor};
 pub use probe::{JobLiveness, probe, probe_locked};
 pub use run::{Halt, JobRun, Observer, RunOutcome};
 pub use signals::{Cancel, Signals};

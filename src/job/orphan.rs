@@ -1,4 +1,4 @@
-//! Ends the processes of a run whose supervisor is gone.
+//! Signals to processes of jobs: ends those of a run whose supervisor is gone, and asks a supervisor to look at its flags.
 //!
 //! A process belongs to the run if it is the main process, or if its environment names the run and it is in the recorded
 //! session or has `alive` open: a supervisor that was started by the job names the run, too, but has its own session and
@@ -47,14 +47,34 @@ pub fn kill_orphan(job: &JobDir, run_id: &EntityId, grace: Duration) -> Result<u
     Err(Error::system(format!("cannot end run {run_id}"), "some of its processes are still alive"))
 }
 
+/// Asks the supervisor of the newest run to end it now, even if it was suspended. Best effort: it sees a flag by itself.
+pub fn signal_supervisor(job: &JobDir) {
+    if let Ok(Some(identity)) = job.identity()
+        && identity.is_of_this_boot().unwrap_or_default()
+        && let Some(pid) = Pid::from_raw(identity.supervisor)
+        && let Ok(process) = pidfd_open(pid, PidfdFlags::empty())
+        && let Ok(Some(lock)) = number_of(job.lock_file())
+        // Another process may have its pid by now.
+        && has_open(identity.supervisor, lock)
+    {
+        let supervisor = [process];
+        signal(&supervisor, Signal::TERM);
+        signal(&supervisor, Signal::CONT);
+    }
+}
+
 /// One file of this machine: its device and its number there.
 type FileNumber = (u64, u64);
 
 /// The `alive` file of the newest run.
 fn alive_of(job: &JobDir) -> Result<Option<FileNumber>> {
-    let failed = |e| Error::system("cannot check a job's alive file", e);
+    number_of(job.alive_file())
+}
+
+fn number_of(file: Result<Option<fs::File>>) -> Result<Option<FileNumber>> {
+    let failed = |e| Error::system("cannot check a file of a job", e);
     let number = |file: fs::File| file.metadata().map(|found| (found.dev(), found.ino()));
-    job.alive_file()?.map(number).transpose().map_err(failed)
+    file?.map(number).transpose().map_err(failed)
 }
 
 /// The live processes of a run.

@@ -205,12 +205,11 @@ impl JobRun<'_> {
         })
     }
 
-    /// Whether the run must end now; a signal to this process is a request, too.
+    /// Whether the run must end now. A signal to this process is a request, too; who sends one after a flag was raised
+    /// only makes sure that it is seen.
     fn halt_now(&self, watch: &mut dyn Observer) -> Option<Halt> {
-        match self.signals.asked() {
-            Some(number) => Some(Halt { why: format!("the supervisor was terminated (signal {number})") }),
-            None => watch.halt(),
-        }
+        let by_signal = |number| Halt { why: format!("the supervisor was terminated (signal {number})") };
+        watch.halt().or_else(|| self.signals.asked().map(by_signal))
     }
 
     /// Follows the command from its start to its end.

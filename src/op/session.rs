@@ -202,7 +202,6 @@ pub struct NextOutcome {
 /// Returns what an agent should do: for the program that starts agents or, in a session, for the agent itself.
 pub fn next(ctx: &Context) -> Result<NextOutcome> {
     let vault = ctx.open()?;
-    let flag = vault.stop_flag()?.is_some();
     let view = View::open(ctx, &vault)?;
     let state = view.state();
     let session = ctx.session.is_some().then(|| own_session(ctx, state)).transpose()?;
@@ -218,7 +217,7 @@ pub fn next(ctx: &Context) -> Result<NextOutcome> {
     let task = held.or_else(|| ready::next(state, Some(&project)).map(|choice| choice.task));
     let ended = session.as_ref().is_some_and(|s| s.phase != Phase::Active);
     let running = !open_of(state, &agent, &project).is_empty();
-    let stopped = flag || state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
+    let stopped = state.phase_of(&Subject::SYSTEM) == Phase::Stopped;
     let (action, reason) = match (project::phase(state, &project), &session) {
         (_, Some(_)) if ended => (Action::Exit, Some(ActionReason::SessionVoid)),
         _ if stopped => (Action::Hold, Some(ActionReason::SystemStopped)),

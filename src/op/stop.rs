@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::job::RunningJob;
 use super::{Context, Recorded, job, random_ulid};
 use crate::base::{EntityType, Error, Result, Subject, limits, text};
 use crate::event::Kind;
@@ -10,10 +11,13 @@ use crate::op::kernel::Transaction;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
 use crate::state::{Entity, State};
-use crate::vault::StopFlag;
+use crate::vault::{StopFlag, Vault, make_accessible};
 
 /// How many times the flag is raised again because another stop was lifted meanwhile.
 const RAISED_AGAIN_MAX_COUNT: usize = 100;
+
+/// What recording a stop needs: whether it is in the log, and what there was to warn about.
+type RecordedStop = Result<(bool, Vec<String>)>;
 
 /// A stop of all work.
 #[derive(Clone, Debug, Default)]
@@ -42,46 +46,29 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     if reason.is_empty() {
         return Err(Error::usage("missing reason; a stop must have one"));
     }
-    let vault = ctx.open()?;
-    let before = vault.stop_flag()?;
+    let vault = open(ctx)?;
+    let before = vault.stop_flag();
     let flag =
         StopFlag { id: random_ulid(ctx.now)?.to_string(), reason: reason.to_owned(), by: ctx.caller.actor.to_string() };
-    // Read before anything is aborted. The jobs are ended by their supervisors, which see the flag.
-    let running_jobs = with_view(&vault, |_, state| {
-        // What cannot be read must not keep a stop from being raised.
-        let outlived = job::outlived(&vault, state).unwrap_or_default();
-        Ok(job_tasks(state).into_iter().chain(outlived.into_iter().map(|job| job.task)).collect::<Vec<_>>())
-    })
-    .unwrap_or_default();
-    if let Err(error) = vault.raise_stop(&flag)
-        && vault.stop_flag()?.is_none()
-    {
-        return Err(error);
-    }
-    // Beginning a transaction records a stop that has only its flag.
-    let record = || {
-        Transaction::begin(ctx, &vault).map(|mut tx| {
-            let stopped = tx.state().phase_of(&Subject::SYSTEM) == machine::Phase::Stopped;
-            // Another command may have recorded this stop, and an operator lifted it since.
-            let was_recorded = tx.state().keyed(&flag.key()).is_some();
-            (stopped || was_recorded, std::mem::take(&mut tx.warnings))
-        })
-    };
-    let mut recorded = record();
+    // First of all: nothing that is read or waited for below can be in the way. Supervisors see the flag and end their
+    // jobs.
+    vault.raise_stop(&flag)?;
+    let running_jobs = running_jobs(&vault);
+    let mut recorded = record(ctx, &vault, &flag);
     for _ in 0..RAISED_AGAIN_MAX_COUNT {
-        if !matches!(recorded, Ok((false, _))) {
+        // The flag in place may have been that of another stop, which was lifted.
+        if matches!(recorded, Ok((true, _))) || recorded.is_err() && vault.stop_flag().is_some() {
             break;
         }
-        // The flag in place was that of another stop, which was lifted.
         vault.raise_stop(&flag)?;
-        recorded = record();
+        recorded = record(ctx, &vault, &flag);
     }
     let (unrecorded, warnings) = match recorded {
         Ok((true, warnings)) => (None, warnings),
         Ok((false, warnings)) => (Some(Error::corrupt("the stop is not in the log")), warnings),
         Err(error) => (Some(error), Vec::new()),
     };
-    let raised = vault.stop_flag()?;
+    let raised = vault.stop_flag();
     // Without flag and event nothing is stopped, and the caller has to know.
     let unrecorded = match unrecorded {
         Some(error) if raised.is_none() => return Err(error),
@@ -91,6 +78,33 @@ pub fn stop(ctx: &Context, request: StopRequest) -> Result<StopOutcome> {
     let duplicate = before.is_some_and(|before| before.id == raised.id);
     let left = job::drain(&vault, &running_jobs)?;
     Ok(StopOutcome { duplicate, unrecorded, reason: text::cut(&raised.reason, 200), left, warnings })
+}
+
+/// Opens the vault, whatever mode its directories have.
+fn open(ctx: &Context) -> Result<Vault> {
+    ctx.open().or_else(|_| {
+        make_accessible(&ctx.vault);
+        ctx.open()
+    })
+}
+
+/// Records the stop: beginning a transaction records one that has only its flag.
+fn record(ctx: &Context, vault: &Vault, flag: &StopFlag) -> RecordedStop {
+    Transaction::begin(ctx, vault).map(|mut tx| {
+        let stopped = tx.state().phase_of(&Subject::SYSTEM) == machine::Phase::Stopped;
+        // Another command may have recorded this stop, and an operator lifted it since.
+        let was_recorded = tx.state().keyed(&flag.key()).is_some();
+        (stopped || was_recorded, std::mem::take(&mut tx.warnings))
+    })
+}
+
+/// The jobs to wait for. If the log cannot be read, they are known from what is noted about running commands.
+fn running_jobs(vault: &Vault) -> Vec<RunningJob> {
+    let from_log = with_view(vault, |_, state| {
+        let outlived = job::outlived(vault, state)?.into_iter().map(|job| job.task);
+        Ok(job_tasks(state).into_iter().chain(outlived).map(|task| RunningJob::of_task(&task)).collect())
+    });
+    from_log.or_else(|_| RunningJob::noted(vault)).unwrap_or_default()
 }
 
 /// Jobs that may have processes.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::files::{self, Dir, failed};
 use super::lock::LockMode;
 use super::{Scope, Vault, layout};
-use crate::base::{Error, Reason, Result};
+use crate::base::{Error, Reason, Result, limits};
 use crate::chain::Head;
 
 /// What was copied.
@@ -39,6 +39,10 @@ pub fn backup(vault: &Vault, target: &Path, unique: &str) -> Result<BackedUp> {
     }
     copied
 }
+
+/// In `Akashic/`: what is derived, or only meaningful on this machine, and the stop flags, which the copy gets as one.
+const LEFT_OUT: &[&str] =
+    &[super::index::INDEX, super::clock::CLOCK_FILE, super::control::CONTROL_FILE, super::stop_entry::STOP_ENTRY];
 
 /// Separates the name of a backup from the random suffix of its incomplete copy.
 const PARTIAL: &str = ".partial-";
@@ -90,6 +94,9 @@ fn copy_and_verify(vault: &Vault, beside: &Path, target: &Path) -> Result<Backed
         copy_dir(&vault.root, beside, Path::new(""), &mut done)?;
     }
     let copy = Vault::open(beside)?;
+    // A stop that is not recorded yet is in force in the copy, too, whichever way it was raised.
+    copy.make_control(vault.stop_flag().as_ref())?;
+    (done.files, done.bytes) = (done.files + 1, done.bytes + limits::CONTROL_RECORD_BYTES as u64);
     let verified = copy.verify(Scope::ALL, &mut |_, _| {})?;
     if !verified.passed_but_for_tail() {
         return Err(Error::corrupt(format!("{} failed verification; no backup was made", vault.path().display())));
@@ -109,16 +116,13 @@ fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result
     if !inside.as_os_str().is_empty() {
         DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
     }
-    for (name, is_dir) in from.list_all()? {
+    let is_left_out =
+        |name: &str| LEFT_OUT.iter().any(|left_out| inside.join(name) == Path::new(layout::AKASHIC).join(left_out));
+    for (name, is_dir) in from.list_all(&is_left_out)? {
         let odd =
             || Error::refused(Reason::OddName, format!("{} contains a name that is not UTF-8", from.path().display()));
         let name = name.ok_or_else(odd)?;
         let place: PathBuf = inside.join(&name);
-        // Derived, or only meaningful on this machine.
-        let local = [super::index::INDEX, super::clock::CLOCK_FILE].map(|name| Path::new(layout::AKASHIC).join(name));
-        if local.contains(&place) {
-            continue;
-        }
         if is_dir {
             if let Some(dir) = from.dir(&name)? {
                 copy_dir(&dir, &to.join(&name), &place, done)?;

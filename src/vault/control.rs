@@ -1,23 +1,37 @@
-//! `Akashic/control`: the stop flag. A small record with a checksum and a fixed size, which exists from the start and is
-//! rewritten in place: raising the flag needs neither the vault's lock nor an intact log nor disk space.
+//! The stop flag, which every command and every job checks. It can be raised in two ways:
 //!
-//! Invariant: the flag is raised before the event of the stop is recorded, and lowered after the event that ends it.
+//! - `Akashic/control`, a small record with a checksum and a fixed size, which exists from the start and is rewritten in
+//!   place: that needs neither the vault's lock nor an intact log nor disk space.
+//! - An entry `Akashic/stop` of any type (`stop_entry`), if something is in the way of the first: another process holds
+//!   the record's lock, or there is a directory in its place. An operator without this program can create one, too.
+//!
+//! Nothing that is left in the vault keeps a stop from being raised, or a reader from seeing it.
+//!
+//! Invariant: a flag is raised before the event of the stop is recorded, and lowered only if that event is in the log, so
+//! that no stop is lost in between.
 
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Vault;
-use super::files::failed;
-use super::lock::{self, LockMode};
-use crate::base::{Error, Result, Timestamp, limits, seal, text};
+use super::files::{self, failed};
+use super::layout::AKASHIC;
+use super::lock::{self, LockMessages, LockMode};
+use super::{Vault, stop_entry};
+use crate::base::{Error, ErrorKind, Reason, Result, Timestamp, limits, seal, text};
 use crate::event::parse_ulid;
 
 pub const CONTROL_FILE: &str = "control";
 /// A read during a rewrite can see parts of both versions, so it is tried this often.
 const READ_ATTEMPTS: usize = 5;
 /// A reason of this length fits the record, whatever characters it contains.
-const REASON_MAX_CHARS: usize = 150;
+pub(super) const REASON_MAX_CHARS: usize = 150;
+/// How long to wait for the lock of the record, which nobody holds for longer than it takes to write it to the disk.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
+const OF_RECORD: LockMessages =
+    LockMessages { lock: "cannot lock the control file", wait: "cannot wait for the control file's lock" };
 
 /// A stop of all work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +60,7 @@ struct StopRecord {
     stop: Option<StopFlag>,
 }
 
-fn encode(stop: Option<&StopFlag>) -> Vec<u8> {
+pub(super) fn encode(stop: Option<&StopFlag>) -> Vec<u8> {
     let stop = stop.map(|stop| StopFlag { reason: text::cut(&stop.reason, REASON_MAX_CHARS), ..stop.clone() });
     let mut bytes = seal::seal(&StopRecord { stop });
     assert!(bytes.len() < limits::CONTROL_RECORD_BYTES, "the control record outgrew its size");
@@ -55,15 +69,73 @@ fn encode(stop: Option<&StopFlag>) -> Vec<u8> {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<Option<StopFlag>> {
+pub(super) fn decode(bytes: &[u8]) -> Option<Option<StopFlag>> {
     seal::open::<StopRecord>(bytes).ok().map(|control| control.stop)
 }
 
 impl Vault {
-    /// The flag, if it is raised. A damaged record counts as not raised; the stop is in the log, too.
-    pub fn stop_flag(&self) -> Result<Option<StopFlag>> {
+    /// The flag in force, if one is raised.
+    pub fn stop_flag(&self) -> Option<StopFlag> {
+        self.stop_flags().into_iter().next()
+    }
+
+    /// Every flag that is raised. What cannot be read is not raised, and is said; the stop is in the log, too.
+    pub fn stop_flags(&self) -> Vec<StopFlag> {
+        let mut flags: Vec<StopFlag> = Vec::new();
+        for found in [self.raised_record(), stop_entry::read(&self.akashic)] {
+            match found {
+                // The entry may be another name of the record.
+                Ok(flag) => flags.extend(flag.filter(|flag| flags.iter().all(|other| other.id != flag.id))),
+                Err(error) => self.notices.add([format!("cannot read the stop flag: {error}")]),
+            }
+        }
+        flags
+    }
+
+    /// Raises the flag. If one is already raised, it stays unchanged.
+    pub fn raise_stop(&self, stop: &StopFlag) -> Result<()> {
+        self.root.check_owner()?;
+        if self.stop_flag().is_some() {
+            return Ok(());
+        }
+        let first_way = self.write_record(Some(stop), |up| up.is_none());
+        // Looked at again: the file may have been replaced while it was written.
+        if first_way.is_ok() && self.stop_flag().is_some() {
+            return Ok(());
+        }
+        stop_entry::create(&self.akashic, &encode(Some(stop)))?;
+        match self.stop_flag() {
+            Some(_) => Ok(()),
+            None => Err(Error::system("cannot raise the stop flag", "it was removed at once")),
+        }
+    }
+
+    /// Lowers the flag of this stop, which is in the log. If another stop has raised it since, it stays raised.
+    pub fn lower_stop(&self, stop: &StopFlag) -> Result<()> {
+        if stop_entry::read(&self.akashic).is_ok_and(|flag| flag.is_some_and(|flag| flag.id == stop.id)) {
+            stop_entry::remove(&self.akashic)?;
+        }
+        let is_ours = |up: Option<&StopFlag>| up.is_some_and(|up| up.id == stop.id);
+        if !is_ours(self.raised_record().unwrap_or_default().as_ref()) {
+            return Ok(());
+        }
+        match self.write_record(None, is_ours) {
+            Ok(()) => Ok(()),
+            // Whoever holds the lock of the file holds nothing of its successor.
+            Err(_) => self.akashic.put(CONTROL_FILE, &encode(None)),
+        }
+    }
+
+    /// Creates the record, with the flag that is raised if there is one.
+    pub(super) fn make_control(&self, raised: Option<&StopFlag>) -> Result<()> {
+        self.write_record(raised, |_| true)
+    }
+
+    /// The flag in the record.
+    fn raised_record(&self) -> Result<Option<StopFlag>> {
         for _ in 0..READ_ATTEMPTS {
-            let Some(bytes) = self.akashic.read(CONTROL_FILE)? else { return Ok(None) };
+            let read = self.akashic.read_prefix(CONTROL_FILE, limits::CONTROL_RECORD_BYTES + 1)?;
+            let Some(bytes) = read else { return Ok(None) };
             if let Some(stop) = decode(&bytes) {
                 return Ok(stop);
             }
@@ -71,32 +143,20 @@ impl Vault {
         Ok(None)
     }
 
-    /// Raises the flag, which every command and every job checks. A flag that is already raised stays unchanged.
-    pub fn raise_stop(&self, stop: &StopFlag) -> Result<()> {
-        self.rewrite(|up| match up {
-            Some(_) => None,
-            None => Some(encode(Some(stop))),
-        })
-    }
-
-    /// Lowers the flag of this stop. If another stop has raised it since, it stays raised.
-    pub fn lower_stop(&self, stop: &StopFlag) -> Result<()> {
-        self.rewrite(|up| (up == Some(stop.id.as_str())).then(|| encode(None)))
-    }
-
-    /// Creates the record in a new vault.
-    pub(super) fn make_control(&self) -> Result<()> {
-        self.rewrite(|_| Some(encode(None)))
-    }
-
-    /// Rewrites the record in place, if there is something to write.
-    fn rewrite(&self, next: impl FnOnce(Option<&str>) -> Option<Vec<u8>>) -> Result<()> {
-        self.check_private()?;
+    /// Rewrites the record in place, if that is still right for the flag that is found there.
+    fn write_record(
+        &self,
+        stop: Option<&StopFlag>,
+        is_right: impl FnOnce(Option<&StopFlag>) -> bool,
+    ) -> Result<()> {
         let (file, made) = self.akashic.make_file(CONTROL_FILE)?;
         let writing = file.try_clone().map_err(|e| Error::system("cannot open the control file", e))?;
-        let _guard = lock::take(file, LockMode::Exclusive, self.lock_timeout)?;
-        let up = self.stop_flag()?;
-        let Some(bytes) = next(up.as_ref().map(|stop| stop.id.as_str())) else { return Ok(()) };
+        let held = lock::take_within(file, LockMode::Exclusive, LOCK_WAIT, OF_RECORD)?;
+        let _held = held.ok_or_else(|| Error::new(ErrorKind::Busy, "another process has locked the control file"))?;
+        if !is_right(self.raised_record()?.as_ref()) {
+            return Ok(());
+        }
+        let bytes = encode(stop);
         let wrong = |e| failed("write", &self.akashic.path().join(CONTROL_FILE), e);
         writing.write_all_at(&bytes, 0).map_err(wrong)?;
         // Bytes after the record would make it invalid permanently.
@@ -107,6 +167,19 @@ impl Vault {
         writing.sync_data().map_err(wrong)?;
         if made { self.akashic.sync() } else { Ok(()) }
     }
+}
+
+/// Makes the directories that a stop needs accessible to their owner, if their mode is in the way.
+pub fn make_accessible(path: &Path) {
+    for dir in [path.to_owned(), path.join(AKASHIC)] {
+        // If it cannot be changed, opening the vault says why.
+        let _ = files::grant_owner(&dir);
+    }
+}
+
+/// The error if a flag cannot be lowered: everything stays stopped.
+pub fn still_stopped(error: &Error) -> Error {
+    Error::refused(Reason::SystemStopped, format!("everything stays stopped: {error}"))
 }
 
 #[cfg(test)]

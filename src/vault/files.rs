@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
@@ -23,6 +24,38 @@ const OTHERS_WRITE: u32 = 0o022;
 enum Durability {
     Synced,
     Unsynced,
+}
+
+/// What is under a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    file_type: FileType,
+    pub uid: u32,
+    /// How many names it has.
+    pub links: u64,
+    pub device: u64,
+    pub inode: u64,
+    /// When it was last changed in any way, in nanoseconds since 1970; nobody can set this.
+    pub changed_ns: i128,
+}
+
+impl Entry {
+    pub fn is_dir(&self) -> bool {
+        self.file_type == FileType::Directory
+    }
+
+    /// Its type in words.
+    pub fn type_name(&self) -> &'static str {
+        match self.file_type {
+            FileType::RegularFile => "a file",
+            FileType::Directory => "a directory",
+            FileType::Symlink => "a symbolic link",
+            FileType::Fifo => "a named pipe",
+            FileType::Socket => "a socket",
+            FileType::CharacterDevice | FileType::BlockDevice => "a device",
+            FileType::Unknown => "something",
+        }
+    }
 }
 
 /// An open directory. The path is only for messages.
@@ -126,6 +159,44 @@ impl Dir {
         }
     }
 
+    /// The beginning of a file, at most this many bytes.
+    pub fn read_prefix(&self, name: &str, max_bytes: usize) -> Result<Option<Vec<u8>>> {
+        let Some(file) = self.open_file(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.take(max_bytes as u64).read_to_end(&mut bytes).map_err(|e| failed("read", &self.path.join(name), e))?;
+        Ok(Some(bytes))
+    }
+
+    /// What is under a name, whatever it is; nothing is opened.
+    pub fn entry(&self, name: &str) -> Result<Option<Entry>> {
+        match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Entry {
+                file_type: FileType::from_raw_mode(stat.st_mode),
+                uid: stat.st_uid,
+                links: stat.st_nlink as u64,
+                device: stat.st_dev as u64,
+                inode: stat.st_ino as u64,
+                changed_ns: i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec),
+            })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(failed("stat", &self.path.join(name), e)),
+        }
+    }
+
+    /// Creates a file under a name that is free, with this content if there is space for it.
+    pub fn make_new(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let missing = || failed("create", &self.path.join(name), Errno::NOENT);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mut file = self.file(name, flags)?.ok_or_else(missing)?;
+        let _ = file.write_all(bytes).and_then(|()| file.sync_data());
+        Ok(())
+    }
+
+    /// Gives a file in this directory a second name.
+    pub fn link(&self, from: &str, to: &str) -> Result<()> {
+        sys::linkat(&self.fd, from, &self.fd, to, AtFlags::empty()).map_err(|e| failed("link", &self.path.join(to), e))
+    }
+
     /// The whole content of a file.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let Some(mut file) = self.open_file(name)? else { return Ok(None) };
@@ -205,11 +276,11 @@ impl Dir {
     /// The names in this directory, sorted, each with whether it is a directory. Symbolic links are refused. Names that
     /// are not UTF-8 are not ours and are skipped.
     pub fn list(&self) -> Result<Vec<(String, bool)>> {
-        Ok(self.list_all()?.into_iter().filter_map(|(name, is_dir)| Some((name?, is_dir))).collect())
+        Ok(self.list_all(&|_| false)?.into_iter().filter_map(|(name, is_dir)| Some((name?, is_dir))).collect())
     }
 
-    /// The same, with `None` for each name that is not UTF-8.
-    pub fn list_all(&self) -> Result<Vec<(Option<String>, bool)>> {
+    /// The same, with `None` for each name that is not UTF-8, and without the names to leave out, whatever they are.
+    pub fn list_all(&self, is_left_out: &dyn Fn(&str) -> bool) -> Result<Vec<(Option<String>, bool)>> {
         let mut names = Vec::new();
         for entry in sys::Dir::read_from(&self.fd).map_err(|e| failed("read", &self.path, e))? {
             let entry = entry.map_err(|e| failed("read", &self.path, e))?;
@@ -217,7 +288,7 @@ impl Dir {
                 names.push((None, false));
                 continue;
             };
-            if name == "." || name == ".." {
+            if name == "." || name == ".." || is_left_out(name) {
                 continue;
             }
             let kind = match entry.file_type() {
@@ -260,6 +331,12 @@ impl Dir {
         check_mode(&self.fd, &self.path)
     }
 
+    /// Refuses a directory that belongs to another user.
+    pub fn check_owner(&self) -> Result<()> {
+        let stat = sys::fstat(&self.fd).map_err(|e| failed("stat", &self.path, e))?;
+        check_owner_of(&stat, &self.path)
+    }
+
     /// Makes an existing directory private.
     pub fn make_private(&self) -> Result<()> {
         sys::fchmod(&self.fd, DIR_MODE).map_err(|e| failed("change the mode of", &self.path, e))
@@ -280,13 +357,7 @@ impl Dir {
 
 fn check_mode(fd: impl AsFd, path: &Path) -> Result<()> {
     let stat = sys::fstat(fd).map_err(|e| failed("stat", path, e))?;
-    let me = rustix::process::geteuid().as_raw();
-    if stat.st_uid != me {
-        return Err(Error::refused(
-            Reason::NotOwner,
-            format!("{} belongs to user {}, not to user {me}; it is read-only", path.display(), stat.st_uid),
-        ));
-    }
+    check_owner_of(&stat, path)?;
     if stat.st_mode & OTHERS_WRITE != 0 {
         return Err(Error::refused(
             Reason::NotPrivate,
@@ -294,6 +365,27 @@ fn check_mode(fd: impl AsFd, path: &Path) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+fn check_owner_of(stat: &sys::Stat, path: &Path) -> Result<()> {
+    let me = rustix::process::geteuid().as_raw();
+    match stat.st_uid == me {
+        true => Ok(()),
+        false => Err(Error::refused(
+            Reason::NotOwner,
+            format!("{} belongs to user {}, not to user {me}; it is read-only", path.display(), stat.st_uid),
+        )),
+    }
+}
+
+/// Gives the owner of a directory all rights to it, and others none, if the owner lacks some.
+pub fn grant_owner(path: &Path) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(path)?;
+    let is_lacking = found.is_dir() && found.permissions().mode() & DIR_MODE.bits() != DIR_MODE.bits();
+    match is_lacking {
+        true => std::fs::set_permissions(path, std::fs::Permissions::from_mode(DIR_MODE.bits())),
+        false => Ok(()),
+    }
 }
 
 /// The error for a failed system call, in one line.

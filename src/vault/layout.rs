@@ -72,7 +72,7 @@ impl Vault {
         if vault.root.open_file(CONFIG_FILE)?.is_none() {
             vault.root.put(CONFIG_FILE, config::commented().as_bytes())?;
         }
-        vault.make_control()?;
+        vault.make_control(None)?;
         vault.akashic.sync()?;
         vault.root.sync()?;
         files::sync_parent(path)?;

@@ -21,7 +21,7 @@
 //! | `layout`, `config` | what `hf-init` creates, and the settings file |
 //! | `sabotage` | what a debug build can be told to skip, to test the tests |
 //! | `notices` | what a command has to say besides its reply |
-//! | `control`, `tick` | the stop flag, and the watchdog's last tick |
+//! | `control`, `stop_entry`, `tick` | the two ways to raise a stop, and the watchdog's last tick |
 //! | `clock` | the machine's clocks at the last write |
 //! | `outbox` | how far hooks were notified of events |
 //! | `watch` | waits for the log to grow |
@@ -48,6 +48,7 @@ mod recover;
 mod sabotage;
 mod seam;
 mod snapshot;
+mod stop_entry;
 mod tick;
 mod verify;
 mod watch;
@@ -67,7 +68,7 @@ pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, hash_content, read_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
 pub use batch::Batch;
-pub use control::StopFlag;
+pub use control::{StopFlag, make_accessible, still_stopped};
 pub use files::Dir;
 pub use layout::{AKASHIC, CONFIG_FILE, Created};
 pub use notices::Notices;

@@ -269,8 +269,9 @@ impl Observer for RunObserver<'_> {
 
     fn halt(&mut self) -> Option<Halt> {
         let why = |why: &str| Some(Halt { why: why.to_owned() });
-        // A flag that cannot be read counts as not set.
-        if let Ok(Some(stop)) = self.supervisor.vault.stop_flag() {
+        // A flag that cannot be read counts as not set. The log may have been moved away and replaced since the start.
+        let current = || self.supervisor.ctx.open().ok().and_then(|vault| vault.stop_flag());
+        if let Some(stop) = self.supervisor.vault.stop_flag().or_else(current) {
             return why(&format!("{}: {}", rules::STOP_REASON, stop.reason));
         }
         match self.supervisor.job.cancel_reason() {

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::settle::{LOST, OutlivedTask, is_in_progress, liveness_of, outlived, settle};
 use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
-use crate::base::{EntityType, Error, Reason, Result, Timestamp, limits, names};
+use crate::base::{EntityId, EntityType, Error, Reason, Result, Timestamp, limits, names};
 use crate::event::Kind;
-use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, wait_for_end};
+use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, signal_supervisor, wait_for_end};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::{Mode, Transaction, View, is_stopped, record_one, with_view};
@@ -392,26 +392,51 @@ fn end_orphan(job: &JobDir, run: Option<&crate::base::EntityId>, grace: Duration
     }
 }
 
+/// A job that may have processes, as far as a stop needs to know it.
+#[derive(Clone, Debug)]
+pub struct RunningJob {
+    name: String,
+    id: EntityId,
+    run: Option<EntityId>,
+}
+
+impl RunningJob {
+    pub fn of_task(task: &Entity) -> RunningJob {
+        RunningJob { name: task.name(), id: id_of(task), run: run_of(task) }
+    }
+
+    /// Every job whose command was started and whose end was not seen, without reading the log.
+    pub fn noted(vault: &Vault) -> Result<Vec<RunningJob>> {
+        let of_id = |id: EntityId| {
+            let identity = JobDir::open(vault.path(), &id).ok().flatten().and_then(|job| job.identity().ok().flatten());
+            let run = identity.and_then(|identity| EntityId::parse(&identity.run_id).ok());
+            RunningJob { name: format!("{}:{id}", EntityType::Task), id, run }
+        };
+        Ok(JobDir::noted_running(vault.path())?.into_iter().map(of_id).collect())
+    }
+}
+
 /// After a stop: waits until every job has ended, at most the kill grace and a margin. Returns the jobs that are left.
-pub fn drain(vault: &Vault, tasks: &[Entity]) -> Result<Vec<String>> {
+pub fn drain(vault: &Vault, running: &[RunningJob]) -> Result<Vec<String>> {
     let config = vault.config();
     let grace = Duration::from_secs(config.count(Setting::JobsKillGrace));
     // The stop is recorded: a directory that cannot be read is not an error, but its job may be left.
     let (mut jobs, mut left) = (Vec::new(), Vec::new());
-    for task in tasks {
-        match JobDir::open(vault.path(), &id_of(task)) {
-            Ok(job) => jobs.extend(job.map(|job| (task, job))),
-            Err(_) => left.push(task.name()),
+    for known in running {
+        match JobDir::open(vault.path(), &known.id) {
+            Ok(job) => jobs.extend(job.map(|job| (known, job))),
+            Err(_) => left.push(known.name.clone()),
         }
     }
     let dirs: Vec<&JobDir> = jobs.iter().map(|(_, job)| job).collect();
+    dirs.iter().for_each(|job| signal_supervisor(job));
     // A job that cannot be waited for is found below.
     let _ = wait_for_end(&dirs, Need::All, grace.saturating_add(END_MARGIN), &Signals::none()?);
-    for (task, job) in &jobs {
-        let run = run_of(task);
-        let liveness = end_orphan(job, run.as_ref(), grace).and_then(|_| probe(job, run.as_ref()));
+    for (known, job) in &jobs {
+        let run = known.run.as_ref();
+        let liveness = end_orphan(job, run, grace).and_then(|_| probe(job, run));
         if matches!(liveness, Err(_) | Ok(JobLiveness::Supervised | JobLiveness::Orphaned(_))) {
-            left.push(task.name());
+            left.push(known.name.clone());
         }
     }
     Ok(left)

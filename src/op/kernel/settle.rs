@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::context::Context;
+use super::recorded::is_stopped;
 use super::transaction::Transaction;
 use crate::base::{Actor, EntityType, Result, Subject, limits};
 use crate::event::kind::Starts;
@@ -21,7 +22,7 @@ use crate::machine;
 use crate::policy::due::{self, Due};
 use crate::policy::{REACTOR, Request, clock, ready};
 use crate::state::Timer;
-use crate::vault::StopFlag;
+use crate::vault::{StopFlag, still_stopped};
 
 /// How many overdue claims are settled before a task is chosen.
 const CLAIMS_MAX: usize = 100;
@@ -31,19 +32,21 @@ const SETTLED_MAX_EVENTS: usize = 500;
 impl Transaction<'_> {
     /// Records a stop that has only its flag; lowers a flag whose stop was lifted.
     pub(super) fn settle_stop(&mut self) -> Result<()> {
-        let vault = self.vault();
-        let Some(stop) = vault.stop_flag()? else { return Ok(()) };
-        let stopped = self.state().phase_of(&Subject::SYSTEM) == machine::Phase::Stopped;
-        let as_event = parse_ulid(&stop.id).map(|id| self.log.find(id)).transpose()?.flatten();
-        let recorded = self.state().keyed(&stop.key()).is_some() || as_event.is_some();
-        match (stopped, recorded) {
-            (true, _) => Ok(()),
-            (false, true) => match self.writes() {
-                true => vault.lower_stop(&stop),
-                false => Ok(()),
-            },
-            (false, false) => self.record_stop(&stop),
+        self.stops = self.vault().stop_flags();
+        for stop in self.stops.clone() {
+            let stopped = is_stopped(self.state());
+            let as_event = parse_ulid(&stop.id).map(|id| self.log.find(id)).transpose()?.flatten();
+            let recorded = self.state().keyed(&stop.key()).is_some() || as_event.is_some();
+            match (stopped, recorded) {
+                (true, _) => {}
+                (false, true) if self.writes() => {
+                    self.vault().lower_stop(&stop).map_err(|error| still_stopped(&error))?;
+                }
+                (false, true) => {}
+                (false, false) => self.record_stop(&stop)?,
+            }
         }
+        Ok(())
     }
 
     fn record_stop(&mut self, stop: &StopFlag) -> Result<()> {

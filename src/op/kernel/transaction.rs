@@ -24,7 +24,7 @@ use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
 use crate::state::State;
 use crate::vault::config::Config;
-use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault};
+use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault, still_stopped};
 
 /// Called before each commit. Returns what has to be done after it, once the lock is released.
 pub type FindFollowUp = fn(&Committing<'_>) -> Option<FollowUp>;
@@ -58,6 +58,8 @@ pub struct Transaction<'v> {
     pub now: Now,
     /// Facts about jobs' processes that are not in the log yet.
     pub machine: MachineFacts,
+    /// The stop flags that were raised when it was opened.
+    pub(super) stops: Vec<StopFlag>,
     /// The machine's clocks, to be saved after the next write.
     pub(super) clocks: Option<Clocks>,
     /// The settings in force.
@@ -158,6 +160,7 @@ impl<'v> Transaction<'v> {
             membership: Membership::Unrestricted,
             now,
             machine: MachineFacts::default(),
+            stops: Vec::new(),
             clocks: None,
             config,
             warnings: Vec::new(),
@@ -321,7 +324,10 @@ impl<'v> Transaction<'v> {
         let vault = self.vault;
         let project = self.about.clone();
         self.notice(project.as_ref());
-        let flag = stop_among(self.batch.events()).filter(|_| self.writer.is_some());
+        if self.writer.is_some() && has_resume(self.batch.events()) {
+            self.lower_stops()?;
+        }
+        let flag = stop_among(self.batch.events()).filter(|_| self.writer.is_some() && is_stopped(self.state()));
         if let Some(flag) = &flag {
             vault.raise_stop(flag)?;
         }
@@ -333,20 +339,18 @@ impl<'v> Transaction<'v> {
             vault.lower_stop(flag)?;
         }
         let events = written?;
-        let resumed = |event: &Event| event.event_type.known() == Some(Kind::SystemResumed);
-        if self.writer.is_some() && events.iter().any(resumed) {
-            let lowered = vault.stop_flag().and_then(|flag| flag.map_or(Ok(()), |flag| vault.lower_stop(&flag)));
-            // The resume is recorded, so this is only a warning.
-            if let Err(error) = lowered {
-                self.warnings.push(format!("cannot remove the stop flag; the next command tries again: {error}"));
-            }
-        }
         // The request is recorded; if the cascade cannot be continued now, the next command continues it.
         if let Err(error) = self.continue_cascade() {
             self.warnings.push(format!("some consequences are not recorded yet; the next command continues: {error}"));
         }
         let log = std::mem::replace(&mut self.log, Box::new(Snapshot::empty()));
         Ok(Committed { events, log, warnings: std::mem::take(&mut self.warnings) })
+    }
+
+    /// Lowers every flag of the stop that is about to be lifted. Before that is recorded: until then the stop is in the
+    /// log, and a flag that cannot be lowered would stop everything again. A flag that was raised since stays raised.
+    fn lower_stops(&self) -> Result<()> {
+        self.stops.iter().try_for_each(|stop| self.vault.lower_stop(stop)).map_err(|error| still_stopped(&error))
     }
 
     fn write(&mut self, asked: Ulid) -> Result<Vec<Event>> {
@@ -461,9 +465,13 @@ fn clock_skew_warning(head: Option<Head>, now: Now, settings: &Settings) -> Opti
         .then(|| format!("{}: the log is {ahead} seconds ahead of the clock", Code::ClockSkew))
 }
 
-/// The flag of a stop that is in the batch.
+fn has_resume(events: &[Event]) -> bool {
+    events.iter().any(|event| event.event_type.known() == Some(Kind::SystemResumed))
+}
+
+/// The flag of the last stop that is in the batch.
 fn stop_among(events: &[Event]) -> Option<StopFlag> {
-    let event = events.iter().find(|event| event.event_type.known() == Some(Kind::EmergencyStopIssued))?;
+    let event = events.iter().rfind(|event| event.event_type.known() == Some(Kind::EmergencyStopIssued))?;
     let reason = event.payload.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned();
     // A stop whose flag exists already has the flag's id in its key.
     let id = event.key.as_ref().and_then(|key| key.strip_prefix("stop:")).map(str::to_owned);

@@ -258,7 +258,7 @@ impl MissionDriver<'_> {
     /// Refuses to continue while the stop that ended a job is in force: its flag is set before its event is recorded.
     fn check_not_cut_off(&self, job: &JobView) -> Result<()> {
         self.check_not_stopped()?;
-        match self.vault.stop_flag()?.filter(|_| rules::was_stopped(&job.task)) {
+        match self.vault.stop_flag().filter(|_| rules::was_stopped(&job.task)) {
             Some(stop) => {
                 let why = format!("everything is stopped: {}", text::cut(&stop.reason, limits::SUMMARY_MAX_CHARS));
                 Err(Error::refused(Reason::SystemStopped, why))
