@@ -18,6 +18,14 @@ pub const CASCADE_MAX_EVENTS: usize = 1000;
 pub const BATCH_MAX_EVENTS: usize = 10_000;
 /// All lines of a batch, read or written.
 pub const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// The settings file, which is mostly comments.
+pub const CONFIG_FILE_MAX_BYTES: usize = 1024 * 1024;
+/// The content of an artifact.
+pub const ARTIFACT_MAX_BYTES: u64 = 16 * 1024 * 1024 * 1024;
+/// Agents that are active at the same time: each has a directory, and every tick of the watchdog looks at all of them.
+pub const AGENTS_MAX_COUNT: u64 = 1000;
+/// Jobs that wait for their turn, an approval or a retry, each with a supervisor process.
+pub const JOBS_WAITING_MAX_COUNT: u64 = 1000;
 /// Events of a stream that are recorded together.
 pub const STREAM_COMMIT_EVENTS: usize = 1_000;
 /// Parents of one event.

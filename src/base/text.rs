@@ -2,17 +2,54 @@
 
 use std::fmt::Write as _;
 
+/// Characters that can end a line, change the direction of the following text, or are not to be seen, in ascending order:
+/// all with the property Default_Ignorable_Code_Point, other format characters, and those that look like nothing but are
+/// no spaces. Control characters are not listed.
+const UNSEEN: &[(char, char)] = &[
+    ('\u{ad}', '\u{ad}'),       // soft hyphen
+    ('\u{34f}', '\u{34f}'),     // combining grapheme joiner
+    ('\u{61c}', '\u{61c}'),     // Arabic letter mark
+    ('\u{115f}', '\u{1160}'),   // Hangul fillers
+    ('\u{17b4}', '\u{17b5}'),   // Khmer inherent vowels
+    ('\u{180b}', '\u{180f}'),   // Mongolian variation selectors
+    ('\u{200b}', '\u{200f}'),   // zero-width characters and marks of direction
+    ('\u{2028}', '\u{202e}'),   // line and paragraph separators, embeddings, overrides
+    ('\u{2060}', '\u{206f}'),   // word joiner, invisible operators, isolates
+    ('\u{2800}', '\u{2800}'),   // Braille blank
+    ('\u{3164}', '\u{3164}'),   // Hangul filler
+    ('\u{fe00}', '\u{fe0f}'),   // variation selectors
+    ('\u{feff}', '\u{feff}'),   // byte order mark
+    ('\u{ffa0}', '\u{ffa0}'),   // halfwidth Hangul filler
+    ('\u{fff0}', '\u{fffb}'),   // reserved, and interlinear annotations
+    ('\u{13430}', '\u{1343f}'), // joiners of hieroglyphs
+    ('\u{13441}', '\u{13442}'), // blank hieroglyphs
+    ('\u{1bca0}', '\u{1bca3}'), // shorthand format controls
+    ('\u{1d159}', '\u{1d159}'), // null notehead
+    ('\u{1d173}', '\u{1d17a}'), // musical format controls
+    ('\u{e0000}', '\u{e0fff}'), // tags, variation selectors and reserved
+];
+
 /// Whether a character can end a line, is invisible, or changes the direction of the following text.
 pub fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
+    let is_listed = || {
+        let after = UNSEEN.partition_point(|(first, _)| *first <= c);
+        after > 0 && c <= UNSEEN[after - 1].1
+    };
+    // Most text is plain.
+    c.is_control() || (c > '~' && is_listed())
+}
+
+/// A document for a terminal: what could control the terminal, or hide, is escaped; lines and tabs stay.
+pub fn for_terminal(document: &[u8]) -> String {
+    let mut shown = String::with_capacity(document.len());
+    for c in String::from_utf8_lossy(document).chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            c if is_unsafe(c) => write!(shown, "\\u{{{:x}}}", c as u32).expect("writing to a string cannot fail"),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// Escapes a value so that it fits on one line. Reversible: a backslash is doubled, other unsafe characters become
@@ -115,6 +152,30 @@ mod tests {
     fn plain_text_of_any_language_is_left_alone() {
         let text = "作業中: build & test (3/4) é";
         assert_eq!(escape(text), text);
+    }
+
+    #[test]
+    fn a18_no_character_that_unicode_calls_ignorable_is_left_as_it_is() {
+        let ignorable = regex::Regex::new(r"^[\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Bidi_Control}]$").unwrap();
+        // Format characters that are signs of their own: they stand before or around numbers.
+        let is_sign = regex::Regex::new(r"^\p{Prepended_Concatenation_Mark}$").unwrap();
+        let format = regex::Regex::new(r"^\p{Cf}$").unwrap();
+        for c in '\0'..=char::MAX {
+            let text = c.to_string();
+            let is_unseen = ignorable.is_match(&text) || format.is_match(&text) && !is_sign.is_match(&text);
+            assert!(!is_unseen || is_unsafe(c), "{:x}", c as u32);
+        }
+        let blank = ['\u{2800}', '\u{3164}', '\u{ffa0}', '\u{1d159}', '\u{13441}'];
+        assert!(blank.into_iter().all(is_unsafe));
+        assert!(UNSEEN.is_sorted() && UNSEEN.iter().all(|(first, last)| first <= last));
+    }
+
+    #[test]
+    fn a_document_cannot_control_a_terminal() {
+        assert_eq!(
+            for_terminal(b"\x1b]0;title\x07\tred\r\n\xffend\\n"),
+            "\\u{1b}]0;title\\u{7}\tred\\u{d}\n\u{fffd}end\\n"
+        );
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Parser, Subcommand};
+use rustix::fs::OFlags;
 
 use super::args::{GlobalArgs, PageArgs, WriteArgs};
 use super::main::{has_subcommand, has_out_file};
@@ -16,6 +18,7 @@ use crate::op::artifact::{
 };
 use crate::op::{self, Context, ListRequest, ShowRequest, project};
 use crate::reply::Replies;
+use crate::vault::check_size;
 
 /// Store, read and validate the files that tasks produce
 #[derive(Parser, Debug)]
@@ -157,13 +160,20 @@ fn put(ctx: &Context, file: &Path, request: PutRequest) -> anyhow::Result<Output
         return Ok(artifact::put(ctx, request, &mut io::stdin().lock())?.into());
     }
     let unreadable = |e: io::Error| Error::usage(format!("cannot read {}: {e}", file.display()));
-    let mut opened = File::open(file).map_err(unreadable)?;
+    // Opening a pipe that nobody writes to would block, and a device has no end.
+    let nonblocking = OFlags::NONBLOCK.bits() as i32;
+    let mut opened = File::options().read(true).custom_flags(nonblocking).open(file).map_err(unreadable)?;
     let metadata = opened.metadata().map_err(unreadable)?;
     if metadata.is_dir() {
         return Err(Error::usage(format!("{} is a directory; only files can be stored", file.display())).into());
     }
+    if !metadata.is_file() {
+        let why = format!("{} is not a regular file; to store the output of a program, pipe it and use -", file.display());
+        return Err(Error::usage(why).into());
+    }
+    check_size(metadata.len())?;
     // Files such as those in /proc have size 0 and still have content; their size is unknown.
-    let size_bytes = Some(metadata.len()).filter(|size| metadata.is_file() && *size > 0);
+    let size_bytes = Some(metadata.len()).filter(|size| *size > 0);
     let request = PutRequest { name: Some(file.to_owned()), size_bytes, ..request };
     Ok(artifact::put(ctx, request, &mut opened)?.into())
 }
@@ -178,7 +188,7 @@ fn get(ctx: &Context, request: GetRequest, file: Option<&Path>, out: StdoutWrite
         }
         None => {
             // A closed pipe is not an error; the rest is read and dropped.
-            done.write(&mut |piece| out.write(piece).map(drop))?;
+            done.write(&mut |piece| out.document(piece).map(drop))?;
             Ok(Output::document(Vec::new(), done.reply()))
         }
     }

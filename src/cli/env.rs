@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::flags::{ActingAs, Flags};
 use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result};
-use crate::job::Cancel;
+use crate::job::{Cancel, OWNER_VARS};
 use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
 use crate::policy::settings::Setting;
 use crate::vault::config;
@@ -45,7 +45,7 @@ pub struct Environment {
     pub colours: bool,
     /// The width of the terminal according to COLUMNS.
     pub columns: Option<usize>,
-    /// Whether a variable says that this shell belongs to an agent or a job.
+    /// Whether a variable says that this shell belongs to an agent, or to a program that the toolkit started.
     pub in_agent_shell: bool,
     agent: Option<String>,
     session: Option<String>,
@@ -73,9 +73,6 @@ const KEPT_PREFIXES: &[&str] = &["HF_", "LC_"];
 /// Variables that set the clock in a debug build.
 const CLOCK_VARIABLES: &[&str] = &["HF_NOW", "HF_STEPPED", "HF_SLEPT", "HF_BOOT"];
 
-/// Variables that only the shell of an agent or a job has.
-const AGENT_VARIABLES: &[&str] = &["HF_AGENT", "HF_SESSION", "HF_RUN_ID", "HF_TASK_ID"];
-
 impl Environment {
     /// Reads the environment and the clock.
     #[expect(clippy::disallowed_methods, reason = "the environment is read here, once")]
@@ -92,7 +89,7 @@ impl Environment {
             exit_zero: var("HF_EXIT_ZERO").as_deref() == Some("1"),
             colours: var("NO_COLOR").is_none() && var("TERM").as_deref() != Some("dumb"),
             columns: var("COLUMNS").and_then(|columns| columns.parse().ok()),
-            in_agent_shell: AGENT_VARIABLES.iter().any(|name| path(name).is_some()),
+            in_agent_shell: OWNER_VARS.iter().any(|name| path(name).is_some()),
             // A shell with a name that is not UTF-8 still belongs to an agent.
             agent: path("HF_AGENT").map(|name| name.to_string_lossy().into_owned()),
             session: path("HF_SESSION").map(|name| name.to_string_lossy().into_owned()),
@@ -174,10 +171,10 @@ impl Environment {
 
     /// Whose shell this is.
     fn shell(&self, agent: Option<&str>) -> Shell {
-        match (agent, &self.session) {
-            (Some(name), _) => Shell::Agents(name.to_owned()),
-            (None, Some(_)) => Shell::SomeAgents,
-            (None, None) => Shell::Persons,
+        match agent {
+            Some(name) => Shell::Agents(name.to_owned()),
+            None if self.in_agent_shell => Shell::SomeAgents,
+            None => Shell::Persons,
         }
     }
 
@@ -250,11 +247,11 @@ fn vault_in(directory: &Path) -> Result<Option<PathBuf>> {
     if std::fs::metadata(&config).is_ok_and(|found| !found.is_file()) {
         return Ok(None);
     }
-    let text = match std::fs::read_to_string(&config) {
+    let bytes = match config::read_file(&config) {
         Err(e) if !absent(&e) => return Err(failed(&config, e)),
-        text => text.unwrap_or_default(),
+        bytes => bytes.unwrap_or_default(),
     };
-    let (settings, _) = config::parse(&text).map_err(|e| e.at(directory.display()))?;
+    let (settings, _) = config::parse_bytes(bytes).map_err(|e| e.at(directory.display()))?;
     Ok(settings.values.get(&Setting::HiveVaultPath).and_then(|path| path.as_str()).map(|path| directory.join(path)))
 }
 

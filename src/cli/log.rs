@@ -156,7 +156,7 @@ impl Args {
         op::follow(ctx, request, &mut |followed| match (followed, self.jsonl) {
             (FollowStep::Started, true) => Ok(ControlFlow::Continue(())),
             (FollowStep::Started, false) => out.reply(&reply),
-            (FollowStep::Entry((_, line)), true) => out.write(&[line.as_slice(), b"\n"].concat()),
+            (FollowStep::Entry((_, line)), true) => out.document(&[line.as_slice(), b"\n"].concat()),
             (FollowStep::Entry((event, _)), false) => out.write(list_line(Key::Event, &event_row(event)).as_bytes()),
         })?;
         Ok(Output::Streamed)

@@ -1,6 +1,7 @@
 //! Runs a command: parses its arguments, calls it, writes the reply and returns the exit code. Except for completions
 //! (`complete`), all standard output is written here.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -84,6 +85,11 @@ impl StdoutWriter {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
             Err(e) => Err(Error::system("cannot write to standard output", e)),
         }
+    }
+
+    /// Writes one piece of a document: as it is, or on a terminal with what could control it escaped.
+    pub fn document(self, piece: &[u8]) -> Result<ControlFlow<()>> {
+        self.write(&for_stdout(piece))
     }
 
     /// Writes one of several replies.
@@ -293,13 +299,21 @@ fn emit<A: Command>(environment: &Environment, format: Format, flags: &Flags, ou
             if format != Format::Table || reply.exit != 0 {
                 write_all(io::stderr(), rendered.as_bytes());
             }
-            write_all(io::stdout(), &document)
+            write_all(io::stdout(), &for_stdout(&document))
         }
     };
     match (written, (environment.exit_zero && !A::EXIT_CODE_IS_THE_RESULT) || A::EXITS_ZERO) {
         (false, _) => ExitCode::from(Status::SystemError.exit()),
         (true, true) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(reply.exit),
+    }
+}
+
+/// A document as standard output gets it.
+fn for_stdout(document: &[u8]) -> Cow<'_, [u8]> {
+    match io::stdout().is_terminal() {
+        true => Cow::Owned(text::for_terminal(document).into_bytes()),
+        false => Cow::Borrowed(document),
     }
 }
 

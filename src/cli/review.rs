@@ -27,7 +27,8 @@ use crate::reply::Replies;
 
 A reply consists of PASS: and FAIL: ... -> FIX: lines, up to 200 words. Each reply is one round, and there are four. \
 The reviewers agree when all of them have replied and the newest reply has no FAIL line. hf-review run exits 0 if they \
-agree, 1 if there are FAIL lines to fix (NEXT:PATCH), and 3 if all rounds are used up."
+agree, 1 if there are FAIL lines to fix (NEXT:PATCH), and 3 if all rounds are used up. It runs the command of a reviewer \
+with HF_AGENT set to the reviewer's name and HF_RUN_ID to reviewers.NAME: a reviewer is an agent and cannot approve."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -1,7 +1,12 @@
 //! Runs a short command, such as a hook, within a time limit: passes input, returns output and exit code.
+//!
+//! Invariant: no program that the toolkit starts has the shell of a person. A `Program` is the only way to run one here,
+//! and a job gets the same variables in `run` (`a6_no_program_that_the_toolkit_starts_is_an_operator`).
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -11,12 +16,59 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::clock;
+use super::run::{AGENT_VAR, RUN_ID_VAR, TASK_ID_VAR};
 use crate::base::{Error, Result, text};
 
 /// How much of its output is kept.
 const OUTPUT_MAX_BYTES: u64 = 1024 * 1024;
 /// How long to wait for output after its end: a process that it left behind may keep the pipe open.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// The variables that say to which agent, session, run or task a shell belongs.
+pub const OWNER_VARS: &[&str] = &[AGENT_VAR, "HF_SESSION", RUN_ID_VAR, TASK_ID_VAR];
+
+/// A program of the settings: a hook, a reviewer, a command that queries another system. Its shell is its own, not that
+/// of the caller, and never a person's.
+#[derive(Debug)]
+pub struct Program(Command);
+
+impl Program {
+    /// A program, with the setting that it comes from as its run.
+    pub fn new(program: impl AsRef<OsStr>, setting: &str) -> Program {
+        let mut command = Command::new(program);
+        for name in OWNER_VARS {
+            command.env_remove(name);
+        }
+        command.env(RUN_ID_VAR, setting);
+        Program(command)
+    }
+
+    /// A command line for the shell.
+    pub fn shell(line: &str, setting: &str) -> Program {
+        Program::new("sh", setting).args(["-c", line])
+    }
+
+    /// The program acts as this agent.
+    pub fn acting_as(mut self, agent: &str) -> Program {
+        self.0.env(AGENT_VAR, agent);
+        self
+    }
+
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Program {
+        self.0.args(args);
+        self
+    }
+
+    pub fn envs<'a>(mut self, variables: impl IntoIterator<Item = &'a (&'a str, String)>) -> Program {
+        self.0.envs(variables.into_iter().map(|(name, value)| (name, value)));
+        self
+    }
+
+    pub fn current_dir(mut self, dir: &Path) -> Program {
+        self.0.current_dir(dir);
+        self
+    }
+}
 
 /// The result of a short command.
 #[derive(Debug)]
@@ -27,8 +79,8 @@ pub struct Answer {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a command with this input. After `max`, kills it with its process group.
-pub fn ask(mut command: Command, input: &[u8], max: Duration) -> Result<Answer> {
+/// Runs a program with this input. After `max`, kills it with its process group.
+pub fn ask(Program(mut command): Program, input: &[u8], max: Duration) -> Result<Answer> {
     let failed = |e: std::io::Error| Error::system("cannot run a command", e);
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
@@ -93,10 +145,8 @@ fn ends_within(child: &Child, max: Duration) -> Result<bool> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
+    fn shell(script: &str) -> Program {
+        Program::shell(script, "hooks.on_done")
     }
 
     #[test]

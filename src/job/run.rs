@@ -35,8 +35,8 @@ const LAST_STDERR_LINES: usize = 5;
 
 /// Environment variables of every command.
 pub const RUN_ID_VAR: &str = "HF_RUN_ID";
-const AGENT_VAR: &str = "HF_AGENT";
-const TASK_ID_VAR: &str = "HF_TASK_ID";
+pub const AGENT_VAR: &str = "HF_AGENT";
+pub const TASK_ID_VAR: &str = "HF_TASK_ID";
 
 /// A request to end a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

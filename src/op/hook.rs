@@ -4,8 +4,6 @@
 //! A hook that fails is recorded once, when it begins to fail, and once more when it works again; in between the
 //! system's fact `failed_hooks` says since when and why.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
@@ -13,7 +11,7 @@ use serde_json::json;
 use super::Context;
 use crate::base::{Actor, Error, Result, Subject, text};
 use crate::event::Kind;
-use crate::job;
+use crate::job::{self, Program};
 use crate::op::kernel::{Transaction, with_view};
 use crate::policy::component;
 use crate::policy::settings::Setting;
@@ -71,7 +69,7 @@ pub const TABLE: &[HookRow] = &[
 ];
 
 /// The variables of every hook.
-pub const EVERY_HOOK: &[&str] = &["HF_HOOK", "HF_VAULT"];
+pub const EVERY_HOOK: &[&str] = &["HF_HOOK", "HF_RUN_ID", "HF_VAULT"];
 
 /// What each key of a report means.
 pub const KEYS: &[(&str, &str)] = &[
@@ -99,6 +97,7 @@ pub const KEYS: &[(&str, &str)] = &[
 /// What each variable means.
 pub const VARIABLES: &[(&str, &str)] = &[
     ("HF_HOOK", "the setting of the hook, such as hooks.on_done"),
+    ("HF_RUN_ID", "the same: its shell belongs to a program, so that no command in it counts as an operator's"),
     ("HF_VAULT", "the path of the vault, so that the hook can run other commands on it"),
     ("HF_EVENT", "EVENT of the report"),
     ("HF_EVENT_ID", "the id of the event; the same id if a hook is notified twice"),
@@ -128,7 +127,7 @@ pub(super) struct HookInput<'a> {
     pub subject: &'a str,
     /// The report on its standard input.
     pub report: &'a str,
-    /// Its environment variables, in addition to HF_HOOK and HF_VAULT.
+    /// Its environment variables, in addition to those of every hook.
     pub variables: &'a [(&'a str, String)],
 }
 
@@ -169,7 +168,8 @@ fn start(vault: &Vault, input: HookInput<'_>, line: &str, max: Duration) -> Resu
     let vault_path = vault.path().to_string_lossy().into_owned();
     let mut variables = vec![("HF_HOOK", input.hook.as_str().to_owned()), ("HF_VAULT", vault_path)];
     variables.extend_from_slice(input.variables);
-    shell("the hook", line, vault.path(), &variables, input.report, max).map(drop)
+    let program = Program::shell(line, input.hook.as_str()).current_dir(vault.path()).envs(&variables);
+    run_program("the hook", program, input.report, max).map(drop)
 }
 
 /// Whether a hook failed when it was run last.
@@ -198,19 +198,10 @@ fn record_edge(ctx: &Context, vault: &Vault, input: HookInput<'_>, reason: Optio
     tx.commit(asked.id).map(drop)
 }
 
-/// Runs a command line from the settings and returns what it printed. A failure is an error with the last line of its
-/// standard error.
-pub(super) fn shell(
-    who: &str,
-    line: &str,
-    dir: &Path,
-    env: &[(&str, String)],
-    input: &str,
-    max: Duration,
-) -> Result<Vec<u8>> {
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(line).current_dir(dir).envs(env.iter().map(|(name, value)| (name, value)));
-    let answer = job::ask(command, input.as_bytes(), max).map_err(|error| error.at(who))?;
+/// Runs a program of the settings and returns what it printed. A failure is an error with the last line of its standard
+/// error.
+pub(super) fn run_program(who: &str, program: Program, input: &str, max: Duration) -> Result<Vec<u8>> {
+    let answer = job::ask(program, input.as_bytes(), max).map_err(|error| error.at(who))?;
     match answer.code {
         Some(0) => Ok(answer.stdout),
         code => {

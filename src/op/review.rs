@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Context, Recorded, hook, random_ulid};
 use crate::base::{EntityType, Error, ErrorKind, Result, Subject, text};
 use crate::event::Kind;
+use crate::job::Program;
 use crate::machine::Phase;
 use crate::op::kernel::Transaction;
 use crate::op::kernel::with_view;
@@ -316,6 +317,8 @@ fn ask(vault: &Vault, config: &Config, reviewer: &str, prompt: &str) -> Result<S
     let dir = dir.parent().unwrap_or(&dir);
     let max = Duration::from_secs(config.count(Setting::ReviewersTimeoutSeconds));
     let who = format!("reviewer {reviewer}");
-    let printed = hook::shell(&who, &line, dir, &[], prompt, max)?;
+    // A reviewer is an agent; what it records, it records under its name.
+    let program = Program::shell(&line, &format!("reviewers.{reviewer}")).acting_as(reviewer).current_dir(dir);
+    let printed = hook::run_program(&who, program, prompt, max)?;
     String::from_utf8(printed).map_err(|_| Error::system(format!("invalid review by {reviewer}"), "not UTF-8"))
 }

@@ -40,7 +40,7 @@ pub mod standing;
 
 use serde_json::{Map, Value};
 
-use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid};
+use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid, limits};
 use crate::event::kind::{SubjectType, is_filled_by_policy};
 use crate::event::{Draft, Event, Kind};
 use crate::machine;
@@ -123,6 +123,7 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
     moment.check(&step)?;
     liveness::check_declared(state, settings, &step)?;
     check_task_limit(state, settings, kind, &subject)?;
+    check_agent_limit(state, kind, &payload)?;
     if parents.is_empty() {
         parents.extend(cause::natural(state, kind, &subject, &actor, &payload));
     }
@@ -163,6 +164,17 @@ fn subject_in_effect_since(state: &State, kind: Kind, subject: &Subject, payload
     };
     let stays = machine::step(subject.entity, entity.phase, kind).is_none();
     (arrives && stays && !differs(&entity)).then_some(entity.last_event)
+}
+
+/// Refuses to start more agents than the watchdog can look after. One that is only announced is not waited for, and
+/// costs nothing.
+fn check_agent_limit(state: &State, kind: Kind, payload: &Map<String, Value>) -> Result<()> {
+    let is_announced = payload.get("announced").and_then(Value::as_bool).unwrap_or_default();
+    let active = state.tally().in_phase(EntityType::Agent, machine::Phase::Active);
+    match kind == Kind::AgentStarted && !is_announced && active >= limits::AGENTS_MAX_COUNT {
+        true => Err(Error::refused(Reason::LimitReached, format!("agent limit reached: {active} active"))),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a claim beyond the number of concurrent tasks that the settings allow.

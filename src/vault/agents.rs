@@ -26,6 +26,8 @@ const ARTIFACTS: &str = "artifacts";
 const HISTORIES: &str = "histories";
 /// A larger file is not one of ours.
 const FILE_MAX_BYTES: usize = 1024 * 1024;
+/// As much as is read to find the current id, and shown if it is none.
+const CURRENT_ID_MAX_BYTES: usize = 80;
 /// The length of the heartbeat id at the start of a log's name.
 const HEARTBEAT_ID_CHARS: usize = 14;
 /// How many logs are read at most to find the newest introspection.
@@ -78,10 +80,8 @@ impl Vault {
     pub fn agent_dir(&self, name: &EntityId) -> Result<AgentDir> {
         self.check_private()?;
         let (agents, _) = self.root.make_dir(AGENTS)?;
-        let (stats, made) = agents.make_dir(name.as_str())?;
-        if made {
-            agents.sync()?;
-        }
+        // Not synced: the files in it are not either, and the log has what counts.
+        let (stats, _) = agents.make_dir(name.as_str())?;
         Ok(AgentDir { stats, logs: ActivityLogs::Own })
     }
 
@@ -117,8 +117,8 @@ impl AgentDir {
 
     /// The current heartbeat id; the inner error is the text found instead of an id.
     pub fn current_id(&self) -> Result<Option<Result<HeartbeatId, String>>> {
-        let Some(bytes) = self.stats.read(CURRENT_ID)? else { return Ok(None) };
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).trim().to_owned();
+        let Some(bytes) = self.stats.read_prefix(CURRENT_ID, CURRENT_ID_MAX_BYTES)? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
         Ok(Some(HeartbeatId::parse(&text).ok_or(text)))
     }
 
@@ -168,8 +168,8 @@ impl AgentDir {
         let mut open = Vec::new();
         for (name, is_dir) in dir.list()? {
             let Some(stem) = name.strip_suffix(".txt").filter(|stem| !is_dir && !stem.contains('.')) else { continue };
-            let bytes = dir.read(&name)?.unwrap_or_default();
-            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(FILE_MAX_BYTES)]).into_owned();
+            let bytes = dir.read_prefix(&name, FILE_MAX_BYTES)?.unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
             open.push((stem.to_owned(), text));
         }
         Ok(open)
@@ -205,7 +205,7 @@ impl AgentDir {
         all.sort_by(|a, b| b.cmp(a));
         let (mut newest, mut introspection) = (None, None);
         for (id, name, index) in all.into_iter().take(READ_BACK_MAX) {
-            let text = dirs[index].read(&name)?.unwrap_or_default();
+            let text = dirs[index].read_prefix(&name, FILE_MAX_BYTES)?.unwrap_or_default();
             let log = LogFile { id, introspection: self.is_introspection(&String::from_utf8_lossy(&text)) };
             if log.introspection && introspection.is_none() {
                 introspection = Some(log.clone());

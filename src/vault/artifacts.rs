@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::Vault;
 use super::files::{Dir, failed};
 use super::layout::{AKASHIC, QUARANTINE};
-use crate::base::{Digest, Error, Result};
+use crate::base::{Digest, Error, ErrorKind, Result, limits};
 
 pub const ARTIFACTS: &str = "Artifacts";
 pub const MANIFEST: &str = "manifest.json";
@@ -88,6 +88,17 @@ impl TextCheck {
     }
 }
 
+/// Refuses a content that is too large, as one without an end is.
+pub fn check_size(bytes: u64) -> Result<()> {
+    match bytes > limits::ARTIFACT_MAX_BYTES {
+        true => Err(Error::new(
+            ErrorKind::LimitExceeded,
+            format!("the content is too large; at most {} GiB are stored", limits::ARTIFACT_MAX_BYTES >> 30),
+        )),
+        false => Ok(()),
+    }
+}
+
 impl Vault {
     /// Reads a content in, to be stored under this id.
     pub fn take_in(&self, id: &str, filename: &str, from: &mut dyn Read) -> Result<Incoming> {
@@ -113,7 +124,12 @@ impl Vault {
     fn write_content(&self, dir: &Dir, name: &str, from: &mut dyn Read) -> Result<(Digest, u64, Option<u64>)> {
         let (mut file, _) = dir.make_file(name)?;
         let wrong = |doing: &str, e| failed(doing, &dir.path().join(name), e);
-        let read = examine(from, &mut |piece| file.write_all(piece).map_err(|e| wrong("write", e)))?;
+        let mut written = 0;
+        let read = examine(from, &mut |piece| {
+            written += piece.len() as u64;
+            check_size(written)?;
+            file.write_all(piece).map_err(|e| wrong("write", e))
+        })?;
         file.sync_all().map_err(|e| wrong("sync", e))?;
         Ok(read)
     }

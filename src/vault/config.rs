@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
+use std::io::Read as _;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -100,14 +101,14 @@ impl Config {
 pub fn load(root: &Dir, path: &Path) -> Result<Config> {
     let beside =
         || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(|directory| directory.join(CONFIG_FILE)));
-    let (bytes, file, private, is_inside) = match root.read(CONFIG_FILE)? {
+    let (bytes, file, private, is_inside) = match root.read_prefix(CONFIG_FILE, limits::CONFIG_FILE_MAX_BYTES + 1)? {
         Some(bytes) => {
             let private = root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE));
             (bytes, path.join(CONFIG_FILE), private, true)
         }
         None => match beside().filter(|file| file.is_file()) {
             Some(file) => {
-                let bytes = std::fs::read(&file).map_err(|e| Error::system(format!("cannot read {CONFIG_FILE}"), e))?;
+                let bytes = read_file(&file).map_err(|e| Error::system(format!("cannot read {CONFIG_FILE}"), e))?;
                 let private = Dir::open_root(file.parent().unwrap_or(Path::new("/"))).and_then(|dir| match dir {
                     Some(dir) => dir.check_file_private(CONFIG_FILE),
                     None => Ok(()),
@@ -119,8 +120,7 @@ pub fn load(root: &Dir, path: &Path) -> Result<Config> {
     };
     // Settings that others can write must not be used.
     private?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?;
-    let (settings, mut warnings) = parse(&text)?;
+    let (settings, mut warnings) = parse_bytes(bytes)?;
     let elsewhere = settings.value(Setting::HiveVaultPath) != Setting::HiveVaultPath.fallback().value();
     if is_inside && elsewhere {
         warnings.push(format!("{CONFIG_FILE}: {} is used only in a file next to the vault", Setting::HiveVaultPath));
@@ -134,6 +134,23 @@ pub fn load(root: &Dir, path: &Path) -> Result<Config> {
         )));
     }
     Ok(Config { settings, file: Some(file), warnings, ..Config::default() })
+}
+
+/// The content of a settings file, as far as it can be one.
+pub fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let max_bytes = limits::CONFIG_FILE_MAX_BYTES as u64 + 1;
+    std::fs::File::open(path)?.take(max_bytes).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Parses the content of a file. Returns the settings and the warnings.
+pub fn parse_bytes(bytes: Vec<u8>) -> Result<(Settings, Vec<String>)> {
+    if bytes.len() > limits::CONFIG_FILE_MAX_BYTES {
+        let max = limits::CONFIG_FILE_MAX_BYTES;
+        return Err(Error::usage(format!("{CONFIG_FILE} is too large; at most {max} bytes are allowed")));
+    }
+    parse(&String::from_utf8(bytes).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?)
 }
 
 /// Parses the text of a file. Returns the settings and the warnings.

@@ -144,11 +144,7 @@ impl Vault {
     }
 
     /// Rewrites the record in place, if that is still right for the flag that is found there.
-    fn write_record(
-        &self,
-        stop: Option<&StopFlag>,
-        is_right: impl FnOnce(Option<&StopFlag>) -> bool,
-    ) -> Result<()> {
+    fn write_record(&self, stop: Option<&StopFlag>, is_right: impl FnOnce(Option<&StopFlag>) -> bool) -> Result<()> {
         let (file, made) = self.akashic.make_file(CONTROL_FILE)?;
         let writing = file.try_clone().map_err(|e| Error::system("cannot open the control file", e))?;
         let held = lock::take_within(file, LockMode::Exclusive, LOCK_WAIT, OF_RECORD)?;

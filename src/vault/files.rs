@@ -337,6 +337,12 @@ impl Dir {
         check_owner_of(&stat, &self.path)
     }
 
+    /// The user that the directory belongs to, if that is not the effective one.
+    pub fn foreign_owner(&self) -> Result<Option<u32>> {
+        let stat = sys::fstat(&self.fd).map_err(|e| failed("stat", &self.path, e))?;
+        Ok(Some(stat.st_uid).filter(|owner| *owner != rustix::process::geteuid().as_raw()))
+    }
+
     /// Makes an existing directory private.
     pub fn make_private(&self) -> Result<()> {
         sys::fchmod(&self.fd, DIR_MODE).map_err(|e| failed("change the mode of", &self.path, e))

@@ -64,7 +64,7 @@ use crate::state::State;
 use config::Config;
 
 pub use agents::{AgentDir, DeclarationEnd, LogFile};
-pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, hash_content, read_content};
+pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, check_size, hash_content, read_content};
 pub use autonomous::{M1File, review_path};
 pub use backup::{BackedUp, backup};
 pub use batch::Batch;
@@ -163,6 +163,11 @@ impl Vault {
             }
         }
         dir.as_ref().unwrap_or(&self.root).open_file(name)
+    }
+
+    /// The user that the vault belongs to, if that is not the one who runs this.
+    pub fn foreign_owner(&self) -> Result<Option<u32>> {
+        self.root.foreign_owner()
     }
 
     /// Refuses a vault that belongs to another user or that others can write to.

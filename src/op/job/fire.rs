@@ -176,6 +176,11 @@ impl Firing<'_> {
         if is_stopped(tx.state()) {
             return Err(rules::stopped(tx.state()));
         }
+        let waiting = tx.state().tally().waiting_jobs();
+        if waiting >= limits::JOBS_WAITING_MAX_COUNT {
+            let why = format!("job limit reached: {waiting} are waiting for their turn");
+            return Err(Error::refused(Reason::LimitReached, why));
+        }
         match project::of_request(tx.state(), asked) {
             Some(project) => project::check_may_queue(tx.state(), &project, &self.ctx.caller.actor),
             None => Ok(()),

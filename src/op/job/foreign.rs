@@ -1,12 +1,12 @@
 //! Jobs of another system, queried with a command from the settings or the environment: `CMD {}`.
 
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::base::{Error, Result, text};
-use crate::job;
+use crate::job::{self, Program};
+use crate::policy::settings::Setting;
 
 /// How long one query may take.
 const ASK_MAX: Duration = Duration::from_secs(60);
@@ -35,9 +35,8 @@ pub fn ask(command: &str, id: &str) -> Result<ForeignStatus> {
     if !command.contains("{}") {
         words.push(id.to_owned());
     }
-    let mut process = Command::new(&words[0]);
-    process.args(&words[1..]);
-    let answer = job::ask(process, b"", ASK_MAX).map_err(|e| e.at(&words[0]))?;
+    let program = Program::new(&words[0], Setting::JobsCheckCmd.as_str()).args(&words[1..]);
+    let answer = job::ask(program, b"", ASK_MAX).map_err(|e| e.at(&words[0]))?;
     let (stdout, stderr) = (String::from_utf8_lossy(&answer.stdout), String::from_utf8_lossy(&answer.stderr));
     match read(&stdout, &stderr) {
         Some(status) => Ok(status),

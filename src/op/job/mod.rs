@@ -34,11 +34,11 @@ pub use poll::{PollOutcome, PollRequest, WaitOutcome, WaitRequest, poll, wait};
 pub(super) use queue::wake;
 pub(super) use settle::{LostJob, OutlivedTask, mark, outlived, settle, unattended, what_is_wrong};
 pub use supervise::{SuperviseRequest, supervise};
-pub(super) use view::{RunningJob, drain};
 pub use view::{
     CancelOutcome, CancelRequest, CheckJobRequest, JobStanding, JobView, JobWait, JobsOutcome, ListJobsRequest, cancel,
     check, list,
 };
+pub(super) use view::{RunningJob, drain};
 
 /// The directory in the vault that log references are relative to.
 const AUTONOMOUS: &str = "Autonomous";

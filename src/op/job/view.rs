@@ -10,7 +10,9 @@ use super::{end, id_of, newest_log, run_of};
 use crate::base::actor::ActorKind;
 use crate::base::{EntityId, EntityType, Error, Reason, Result, Timestamp, limits, names};
 use crate::event::Kind;
-use crate::job::{CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, signal_supervisor, wait_for_end};
+use crate::job::{
+    CancelReason, ExitRecord, JobDir, JobLiveness, Need, Signals, kill_orphan, probe, signal_supervisor, wait_for_end,
+};
 use crate::machine::Phase;
 use crate::op::Context;
 use crate::op::kernel::{Mode, Transaction, View, is_stopped, record_one, with_view};

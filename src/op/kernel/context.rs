@@ -151,7 +151,14 @@ impl Context {
 
     pub(in crate::op) fn open(&self) -> Result<Vault> {
         let vault = Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout);
-        Ok(vault.with_store(self.store.clone()).with_notices(self.notices.clone()))
+        let vault = vault.with_store(self.store.clone()).with_notices(self.notices.clone());
+        if let Some(owner) = vault.foreign_owner()? {
+            vault.notices().add([format!(
+                "{} is somebody else's vault: it belongs to user {owner}, is only read, and none of its commands is run",
+                vault.path().display()
+            )]);
+        }
+        Ok(vault)
     }
 
     pub(in crate::op) fn write_options(&self, settings: &Settings) -> WriteOptions {

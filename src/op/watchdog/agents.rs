@@ -64,10 +64,11 @@ fn check_one(
     let name = EntityId::parse(agent.subject.id())?;
     let config = tx.config.for_agent(name.as_str());
     let offset = agent::offset(tick.ctx, &config);
-    // A dry run creates no directory.
-    let dir = match tick.mode {
-        Mode::DryRun => or_warn(tick, agent, agent::existing_dir(tick.ctx, tick.vault, &config, &name)).flatten(),
-        Mode::Write => or_warn(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
+    // A dry run creates no directory, and nobody waits for an agent that only recorded something once.
+    let creates = tick.mode == Mode::Write && SignsOfLife::of_agent(tx.state(), agent, held, seated).expected;
+    let dir = match creates {
+        false => or_warn(tick, agent, agent::existing_dir(tick.ctx, tick.vault, &config, &name)).flatten(),
+        true => or_warn(tick, agent, agent::dir_of(tick.ctx, tick.vault, &config, &name)),
     };
     let writable = dir.as_ref().filter(|_| tick.mode == Mode::Write);
     // Searched once: the directory has every log ever written.

@@ -191,21 +191,6 @@ fn a_stop_needs_no_lock_and_a_resume_records_what_it_lifts() {
     keeps_the_rules(&hive);
 }
 
-#[test]
-fn a_recorded_resume_succeeds_even_if_the_flag_cannot_be_removed() {
-    let hive = TestVault::new();
-    ok(&hive, "hf-stop fire");
-    let control = File::open(hive.akashic("control")).unwrap();
-    control.lock_exclusive().unwrap();
-    let reply = ok(&hive, "hf-resume --system --lock-timeout 0");
-    assert!(reply.stderr.contains("cannot remove the stop flag; the next command tries again"), "{reply:?}");
-    assert!(flag(&hive));
-    FileExt::unlock(&control).unwrap();
-    ok(&hive, "hf-task propose Form");
-    assert!(!flag(&hive));
-    assert_eq!((count(&hive, "EmergencyStopIssued"), count(&hive, "SystemResumed")), (1, 1));
-}
-
 /// A vault whose stop was lifted by somebody who died before lowering the flag.
 fn with_a_stale_flag() -> TestVault {
     let hive = TestVault::new();

@@ -20,6 +20,10 @@ fn d11_the_page_of_hooks_is_current() {
             for at most hooks.timeout_seconds, and only if the vault and the settings file belong to the user and nobody\n\
             else can write to them. Besides the environment of the command or watchdog that starts it, it gets the variables\n\
             below, and a report on standard input: lines of the form KEY:VALUE, escaped as in\n.BR hf\\-output (7).\n.PP\n\
+            A hook has a shell of its own: HF_AGENT and HF_SESSION of the caller are not passed on, and HF_RUN_ID says\n\
+            that it belongs to a program. So a hook can propose and stop, but not approve or resume, and nobody expects\n\
+            signs of life of it. The same holds for jobs.check_cmd. A program that a hook leaves running, such as a new\n\
+            tmux server, keeps HF_RUN_ID.\n.PP\n\
             A hook that fails changes nothing else. HookFailed is recorded when it begins to fail, and HookRecovered when\n\
             it works again. scripts/notify is a hook that sends one line with a command of your choice; scripts/deliver\\-tmux\n\
             and scripts/kick\\-tmux type into the tmux pane of an agent.\n.SH HOOKS\n";

@@ -218,7 +218,7 @@ fn the_page_of_replies_is_current() {
             hf\\-lineage and hf\\-status use the same names as the log and its projections. The JSON Schema is\n\
             hf\\-reply.schema.json.\n.PP\n\
             A command that produces a document writes only the document to standard output, and its reply to standard\n\
-            error.\n.PP\n\
+            error. On a terminal, characters of the document that could control the terminal or hide are escaped, too.\n.PP\n\
             On a terminal, unless the shell belongs to an agent, hf shows the same reply as tables; see\n.BR hf (1).\n.PP\n\
             If HF_EXIT_ZERO=1 is set in the environment, every command except hf\\-verify exits 0; read EXIT instead.\n";
     out += ".SH KEYS\n";
@@ -297,6 +297,14 @@ fn the_page_of_the_format_is_current() {
             "the published head: latest_event_id, head_hash, event_count, segment and offset, with a checksum; padded, and overwritten in place",
         ),
         ("Akashic/.lock", "locked with flock while a command writes to the log; never removed"),
+        (
+            "Akashic/control",
+            "the stop flag, with a checksum; padded, and overwritten in place, so that a stop needs neither the lock nor disk space",
+        ),
+        (
+            "Akashic/stop",
+            "an entry of any type is a stop, too: hf-stop creates it if the stop flag cannot be written, and an operator can with touch or mkdir; the first line of a file is the reason. hf-resume removes it",
+        ),
         ("Akashic/index/", "derived; can be deleted at any time"),
         (
             "Akashic/projections/",

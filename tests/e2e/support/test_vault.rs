@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command as Process, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -364,8 +364,11 @@ impl Drop for Home {
 fn collect(dir: &Path, all: &mut Vec<(PathBuf, Vec<u8>)>) {
     for entry in fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
-        match fs::symlink_metadata(&path).expect("it is there").is_dir() {
+        let kind = fs::symlink_metadata(&path).expect("it is there").file_type();
+        match kind.is_dir() {
             true => collect(&path, all),
+            // Reading a pipe would block.
+            false if kind.is_fifo() => all.push((path, Vec::new())),
             false => all.push((path.clone(), fs::read(&path).unwrap_or_default())),
         }
     }

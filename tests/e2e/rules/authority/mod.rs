@@ -2,5 +2,7 @@
 //! what an approval covered.
 
 mod audit;
+mod intake;
 mod names;
+mod programs;
 mod stop;

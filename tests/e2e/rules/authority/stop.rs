@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use fs2::FileExt;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::json;
 
 use crate::support::job_fixture::{TestJobVault, lives};
 use crate::support::steps::{count, keeps_the_rules, kinds_since, ok, sh};
@@ -193,8 +194,11 @@ fn a7_an_entry_made_while_everything_is_stopped_is_lifted_with_the_stop() {
     assert_eq!((count(&hive, "EmergencyStopIssued"), count(&hive, "SystemResumed")), (1, 1));
     // A batch that stops after it resumed leaves everything stopped.
     ok(&hive, "hf-stop again");
-    let lines = r#"{"type":"SystemResumed"}"#.to_owned() + "\n" + r#"{"type":"EmergencyStopIssued","payload":{"reason":"no"}}"#;
-    hive.pipe("append", &["--batch"], lines).expect_exit(0);
+    hive.batch(&[
+        json!({"event_type": "SystemResumed"}),
+        json!({"event_type": "EmergencyStopIssued", "payload": {"reason": "no"}}),
+    ])
+    .expect_exit(0);
     assert!(fs::read_to_string(hive.akashic("control")).unwrap().contains("\"reason\":\"no\""));
     assert_eq!(sh(&hive, "hf-status").get("SYSTEM_STATE"), "stopped");
 }
@@ -229,7 +233,8 @@ fn a7_t7_a_stop_that_cannot_be_recorded_is_in_force_and_is_recorded_by_the_next_
 
 #[test]
 fn a7_a_lock_that_cannot_be_used_keeps_no_stop_from_being_raised() {
-    for put in [|path: &Path| fs::create_dir(path).unwrap(), |path: &Path| symlink("/dev/null", path).unwrap(), make_fifo]
+    for put in
+        [|path: &Path| fs::create_dir(path).unwrap(), |path: &Path| symlink("/dev/null", path).unwrap(), make_fifo]
     {
         let hive = TestVault::new();
         fs::remove_file(hive.akashic(".lock")).unwrap();
@@ -245,7 +250,10 @@ fn a7_a_stop_needs_no_space() {
     let hive = TestVault::new();
     let limited = |line: &str| {
         let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("ulimit -f 0; exec \"$0\" {line}")).arg(crate::support::test_vault::binary("stop"));
+        command
+            .arg("-c")
+            .arg(format!("ulimit -f 0; exec \"$0\" {line}"))
+            .arg(crate::support::test_vault::binary("stop"));
         let like = hive.process("stop");
         command.current_dir(hive.dir()).env_clear().envs(like.get_envs().filter_map(|(name, value)| {
             // The copy of the reply is a file, too.
