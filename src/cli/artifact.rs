@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Parser, Subcommand};
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, makedev};
 
 use super::args::{GlobalArgs, PageArgs, WriteArgs};
 use super::main::{has_subcommand, has_out_file};
@@ -167,7 +167,9 @@ fn put(ctx: &Context, file: &Path, request: PutRequest) -> anyhow::Result<Output
     if metadata.is_dir() {
         return Err(Error::usage(format!("{} is a directory; only files can be stored", file.display())).into());
     }
-    if !metadata.is_file() {
+    // The null device is the one with an end.
+    let is_null = metadata.file_type().is_char_device() && metadata.rdev() == makedev(1, 3);
+    if !metadata.is_file() && !is_null {
         let why = format!("{} is not a regular file; to store the output of a program, pipe it and use -", file.display());
         return Err(Error::usage(why).into());
     }

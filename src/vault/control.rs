@@ -121,7 +121,7 @@ impl Vault {
         }
         match self.write_record(None, is_ours) {
             Ok(()) => Ok(()),
-            // Whoever holds the lock of the file holds nothing of its successor.
+            // The lock is on the old file, not on the one that replaces it.
             Err(_) => self.akashic.put(CONTROL_FILE, &encode(None)),
         }
     }

@@ -27,14 +27,14 @@ enum Durability {
 }
 
 /// What is under a name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     file_type: FileType,
     pub uid: u32,
-    /// How many names it has.
-    pub links: u64,
-    pub device: u64,
-    pub inode: u64,
+    /// Whether it is also under another name.
+    pub has_other_names: bool,
+    /// Its device, and its number there.
+    pub number: String,
     /// When it was last changed in any way, in nanoseconds since 1970; nobody can set this.
     pub changed_ns: i128,
 }
@@ -173,9 +173,8 @@ impl Dir {
             Ok(stat) => Ok(Some(Entry {
                 file_type: FileType::from_raw_mode(stat.st_mode),
                 uid: stat.st_uid,
-                links: stat.st_nlink as u64,
-                device: stat.st_dev as u64,
-                inode: stat.st_ino as u64,
+                has_other_names: stat.st_nlink > 1,
+                number: format!("{}:{}", stat.st_dev, stat.st_ino),
                 changed_ns: i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec),
             })),
             Err(Errno::NOENT) => Ok(None),

@@ -30,14 +30,14 @@ pub(super) fn read(akashic: &Dir) -> Result<Option<StopFlag>> {
 /// The first line of a file that somebody wrote.
 fn words(entry: &Entry, bytes: &[u8]) -> Option<String> {
     // One with several names is another file of the vault.
-    let text = std::str::from_utf8(bytes).ok().filter(|_| entry.links == 1)?;
+    let text = std::str::from_utf8(bytes).ok().filter(|_| !entry.has_other_names)?;
     let line = text.lines().next()?.trim();
     (!line.is_empty()).then(|| text::cut(line, control::REASON_MAX_CHARS))
 }
 
 /// An id for an entry without one: the same as long as the entry is the same.
 fn id_of(entry: &Entry) -> Ulid {
-    let digest = Digest::of_bytes(format!("{}:{}:{}", entry.device, entry.inode, entry.changed_ns).as_bytes());
+    let digest = Digest::of_bytes(format!("{}:{}", entry.number, entry.changed_ns).as_bytes());
     let random = u128::from_str_radix(&digest.hex()[..20], 16).expect("hexadecimal digits");
     Ulid::from_parts((entry.changed_ns / 1_000_000).max(0) as u64, random)
 }

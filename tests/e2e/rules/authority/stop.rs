@@ -100,12 +100,15 @@ fn a7_a_resume_takes_effect_while_the_lock_of_the_flag_is_held() {
     keeps_the_rules(&hive);
 }
 
+/// The name of a case, what makes the entry, and how the reason begins.
+type ByHand = (&'static str, fn(&Path), &'static str);
+
 /// A stop by hand: an operator without this program, or a script.
-const BY_HAND: &[(&str, fn(&Path), &str)] = &[
+const BY_HAND: &[ByHand] = &[
     ("touch", |stop| write_private(stop, b""), "Akashic/stop exists: a file that belongs to uid "),
     ("words", |stop| write_private(stop, b"it deletes the wrong files\nSTATUS:OK\n"), "it deletes the wrong files"),
     ("noise", |stop| write_private(stop, b"\xff\xfe\x00"), "Akashic/stop exists: a file "),
-    ("long", |stop| write_private(stop, &[b'x'; 1 << 20]), &"x"),
+    ("long", |stop| write_private(stop, &[b'x'; 1 << 20]), "x"),
     ("mkdir", |stop| fs::create_dir(stop).unwrap(), "Akashic/stop exists: a directory "),
     ("link", |stop| symlink("/nonexistent", stop).unwrap(), "Akashic/stop exists: a symbolic link "),
     ("pipe", make_fifo, "Akashic/stop exists: a named pipe "),
@@ -113,7 +116,7 @@ const BY_HAND: &[(&str, fn(&Path), &str)] = &[
         "unreadable",
         |stop| {
             write_private(stop, b"");
-            fs::set_permissions(stop, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(stop, fs::Permissions::from_mode(0o000)).unwrap();
         },
         "Akashic/stop exists: a file ",
     ),
@@ -232,7 +235,7 @@ fn a7_t7_a_stop_that_cannot_be_recorded_is_in_force_and_is_recorded_by_the_next_
 }
 
 #[test]
-fn a7_a_lock_that_cannot_be_used_keeps_no_stop_from_being_raised() {
+fn a_lock_that_cannot_be_used_keeps_no_stop_from_being_raised() {
     for put in
         [|path: &Path| fs::create_dir(path).unwrap(), |path: &Path| symlink("/dev/null", path).unwrap(), make_fifo]
     {
@@ -350,7 +353,7 @@ fn a7_a_suspended_supervisor_is_woken_by_a_stop() {
 
 /// The directory that the supervisor opened is no longer the one that commands use.
 #[test]
-fn a7_a_log_that_was_replaced_hides_no_stop_from_a_supervisor() {
+fn a_log_that_was_replaced_hides_no_stop_from_a_supervisor() {
     let story = TestJobVault::new("");
     let mut gate = story.gate("at");
     story.fire("echo $$ >at; exec sleep 1000");
