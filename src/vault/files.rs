@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{self as sys, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::sabotage::{Sabotage, leaves_out};
@@ -189,6 +189,20 @@ impl Dir {
         let mut file = self.file(name, flags)?.ok_or_else(missing)?;
         let _ = file.write_all(bytes).and_then(|()| file.sync_data());
         Ok(())
+    }
+
+    /// The same for a file that nobody sees before it has its whole content.
+    pub fn put_new(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let beside = format!(".{name}.{}.tmp", std::process::id());
+        let put = self.make_new(&beside, bytes).and_then(|()| {
+            sys::renameat_with(&self.fd, &beside, &self.fd, name, RenameFlags::NOREPLACE)
+                .map_err(|e| failed("rename", &self.path.join(&beside), e))
+        });
+        if put.is_err() {
+            // Best effort: the first error is the one that matters.
+            let _ = self.remove(&beside);
+        }
+        put
     }
 
     /// Gives a file in this directory a second name.

@@ -1,8 +1,9 @@
 //! `Akashic/stop`: a directory entry of any type is a stop. It is the way to raise one if the record in `control` cannot
 //! be written, and the way of an operator without this program: `touch Vault/Akashic/stop`.
 //!
-//! This program writes a file with the same record as in `control`. The first line of any other file is the reason; of
-//! everything else only the type and the owner are known. Nothing is followed, and nothing blocks.
+//! This program writes a file with the same record as in `control`. The first line of any other file is the reason, if it
+//! is written by the time that somebody looks; of everything else only the type and the owner are known. Nothing is
+//! followed, and nothing blocks.
 
 use super::control::{self, StopFlag};
 use super::files::{Dir, Entry};
@@ -44,7 +45,7 @@ fn id_of(entry: &Entry) -> Ulid {
 
 /// Creates the entry, as the best that can be created. An entry that exists stays unchanged.
 pub(super) fn create(akashic: &Dir, record: &[u8]) -> Result<()> {
-    let first = match akashic.make_new(STOP_ENTRY, record) {
+    let first = match akashic.put_new(STOP_ENTRY, record) {
         Ok(()) => return akashic.sync(),
         Err(error) => error,
     };

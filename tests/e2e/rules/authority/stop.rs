@@ -100,15 +100,22 @@ fn a7_a_resume_takes_effect_while_the_lock_of_the_flag_is_held() {
     keeps_the_rules(&hive);
 }
 
+/// Writes a file that nobody sees before it is complete.
+fn put(path: &Path, bytes: &[u8]) {
+    let beside = path.with_extension("new");
+    write_private(&beside, bytes);
+    fs::rename(beside, path).unwrap();
+}
+
 /// The name of a case, what makes the entry, and how the reason begins.
 type ByHand = (&'static str, fn(&Path), &'static str);
 
 /// A stop by hand: an operator without this program, or a script.
 const BY_HAND: &[ByHand] = &[
     ("touch", |stop| write_private(stop, b""), "Akashic/stop exists: a file that belongs to uid "),
-    ("words", |stop| write_private(stop, b"it deletes the wrong files\nSTATUS:OK\n"), "it deletes the wrong files"),
-    ("noise", |stop| write_private(stop, b"\xff\xfe\x00"), "Akashic/stop exists: a file "),
-    ("long", |stop| write_private(stop, &[b'x'; 1 << 20]), "x"),
+    ("words", |stop| put(stop, b"it deletes the wrong files\nSTATUS:OK\n"), "it deletes the wrong files"),
+    ("noise", |stop| put(stop, b"\xff\xfe\x00"), "Akashic/stop exists: a file "),
+    ("long", |stop| put(stop, &[b'x'; 1 << 20]), "x"),
     ("mkdir", |stop| fs::create_dir(stop).unwrap(), "Akashic/stop exists: a directory "),
     ("link", |stop| symlink("/nonexistent", stop).unwrap(), "Akashic/stop exists: a symbolic link "),
     ("pipe", make_fifo, "Akashic/stop exists: a named pipe "),
