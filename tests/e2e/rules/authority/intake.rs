@@ -125,6 +125,9 @@ fn a17_the_number_of_waiting_supervisors_is_limited() {
     let mut events = hive.recorded();
     let job = |n: u64| forged(n, Kind::TaskProposed, &format!("task:j{n}"), json!({"title": "x", "job": true}));
     events.extend((1..=limits::JOBS_WAITING_MAX_COUNT).map(job));
+    // The end of a log without a head record is judged by the rules.
+    let last = limits::JOBS_WAITING_MAX_COUNT + 1;
+    events.push(forged(last, Kind::RequirementProposed, "requirement:r", json!({"title": "x"})));
     hive.forge(&mut events);
     hive.at("2026-01-31T13:00:00Z");
     let reply = sh(&hive, "hf-job fire -- true").expect_exit(3);
