@@ -202,6 +202,7 @@ impl Place {
     fn command(&self, name: &str, args: &[&str]) -> Command {
         let mut command = Command::new(binary(name));
         command.args(args).current_dir(self.dir.path()).env_remove("HF_VAULT").env_remove("HF_AGENT");
+        command.env("XDG_CONFIG_HOME", self.dir.path().join("config"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }

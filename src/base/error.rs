@@ -54,6 +54,8 @@ names! {
         ReservedActor = "reserved_actor",
         NotConfirmed = "not_confirmed",
         OperatorOnly = "operator_only",
+        /// The commands in the settings of this vault must not be run on this machine.
+        NotTrusted = "not_trusted",
         ReservedKind = "reserved_kind",
         /// An operator must approve it first.
         ApprovalRequired = "approval_required",

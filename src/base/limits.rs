@@ -11,6 +11,12 @@ pub const EVENT_MAX_DEPTH: usize = 32;
 pub const INTEGER_MAX: i64 = (1 << 53) - 1;
 /// All settings together, as they are recorded in an event.
 pub const SETTINGS_MAX_BYTES: usize = 64 * 1024;
+/// Settings file, comments included.
+pub const SETTINGS_FILE_MAX_BYTES: u64 = 1024 * 1024;
+/// A user's list of trusted vaults.
+pub const TRUST_FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// Vaults in it; from here on those that no longer exist are left out.
+pub const TRUSTED_MAX_COUNT: usize = 1000;
 /// The consequences of a request are recorded in its batch until that has this many events; the rest goes into
 /// further batches.
 pub const CASCADE_MAX_EVENTS: usize = 1000;
@@ -18,8 +24,6 @@ pub const CASCADE_MAX_EVENTS: usize = 1000;
 pub const BATCH_MAX_EVENTS: usize = 10_000;
 /// All lines of a batch, read or written.
 pub const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
-/// The settings file, which is mostly comments.
-pub const CONFIG_FILE_MAX_BYTES: usize = 1024 * 1024;
 /// The content of an artifact.
 pub const ARTIFACT_MAX_BYTES: u64 = 16 * 1024 * 1024 * 1024;
 /// Agents that are active at the same time: each has a directory, and every tick of the watchdog looks at all of them.

@@ -11,12 +11,14 @@ use super::flags::{ActingAs, Flags};
 use crate::base::{Actor, Clocks, EntityId, Error, ErrorKind, Now, Result};
 use crate::job::{Cancel, OWNER_VARS};
 use crate::op::{self, Caller, Context, Host, Shell, SupervisorProgram};
-use crate::policy::settings::Setting;
 use crate::vault::config;
-use crate::vault::{AKASHIC, CONFIG_FILE, Notices};
+use crate::vault::{AKASHIC, CONFIG_FILE, Notices, Trust};
 
 /// The directory name that is searched for in the current directory and above.
 pub const VAULT_NAME: &str = "Vault";
+
+/// The user's list of trusted vaults, in the directory for configuration.
+const TRUST_FILE: &str = "hiveforge/trust";
 
 /// The agent to act as if none is named.
 pub const DEFAULT_AGENT: &str = "main";
@@ -50,6 +52,8 @@ pub struct Environment {
     agent: Option<String>,
     session: Option<String>,
     vault: Option<PathBuf>,
+    /// In which vaults the commands in the settings may be run.
+    trust: Trust,
     check_cmd: Option<String>,
     poll_as: Option<String>,
     search_path: Option<OsString>,
@@ -68,7 +72,7 @@ pub struct Environment {
 /// Variables that a job keeps if its supervisor is lost and another one runs it: where programs, files and the vault
 /// are, who runs it, and how it prints. The others may be secrets, and are not written to a file.
 const KEPT_VARIABLES: &[&str] =
-    &["HOME", "HIVEFORGE_VAULT_PATH", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
+    &["HOME", "HIVEFORGE_VAULT_PATH", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME"];
 const KEPT_PREFIXES: &[&str] = &["HF_", "LC_"];
 /// Variables that set the clock in a debug build.
 const CLOCK_VARIABLES: &[&str] = &["HF_NOW", "HF_STEPPED", "HF_SLEPT", "HF_BOOT"];
@@ -94,6 +98,14 @@ impl Environment {
             agent: path("HF_AGENT").map(|name| name.to_string_lossy().into_owned()),
             session: path("HF_SESSION").map(|name| name.to_string_lossy().into_owned()),
             vault: path("HF_VAULT").or_else(|| path("HIVEFORGE_VAULT_PATH")),
+            trust: Trust {
+                // A relative path there is invalid by the XDG specification.
+                file: path("XDG_CONFIG_HOME")
+                    .filter(|folder| folder.is_absolute())
+                    .or_else(|| path("HOME").map(|home| home.join(".config")))
+                    .map(|folder| folder.join(TRUST_FILE)),
+                vault_id: var("HF_TRUST"),
+            },
             check_cmd: var("HF_CHECK_CMD"),
             poll_as: var("HF_POLL_AS"),
             search_path: std::env::var_os("PATH"),
@@ -155,6 +167,7 @@ impl Environment {
             standing: op::SeenStanding::default(),
             host: Arc::new(Host {
                 supervisor: self.supervisor.clone().map(|program| SupervisorProgram { program }),
+                trust: self.trust.clone(),
                 check_cmd: self.check_cmd.clone(),
                 poll_as: self.poll_as.clone(),
                 search_path: self.search_path.clone(),
@@ -243,16 +256,13 @@ fn vault_in(directory: &Path) -> Result<Option<PathBuf>> {
         _ => {}
     }
     let config = directory.join(CONFIG_FILE);
-    // Reading a named pipe in some directory above would block forever.
-    if std::fs::metadata(&config).is_ok_and(|found| !found.is_file()) {
-        return Ok(None);
+    // A named pipe or a directory in some directory above is no settings file.
+    match std::fs::symlink_metadata(&config) {
+        Ok(found) if !found.is_file() && !found.is_symlink() => Ok(None),
+        Err(e) if absent(&e) => Ok(None),
+        Err(e) => Err(failed(&config, e)),
+        Ok(_) => config::vault_named_in(directory),
     }
-    let bytes = match config::read_file(&config) {
-        Err(e) if !absent(&e) => return Err(failed(&config, e)),
-        bytes => bytes.unwrap_or_default(),
-    };
-    let (settings, _) = config::parse_bytes(bytes).map_err(|e| e.at(directory.display()))?;
-    Ok(settings.values.get(&Setting::HiveVaultPath).and_then(|path| path.as_str()).map(|path| directory.join(path)))
 }
 
 /// Where the kernel publishes the id of this boot.

@@ -17,7 +17,11 @@ use crate::op::{self, Context};
   hf-init                 create ./Vault
   hf-init /srv/hive       create the vault /srv/hive
 
-An existing vault is not changed; the reply is STATUS:EXISTS."
+An existing vault is not changed; the reply is STATUS:EXISTS.
+
+A new vault is added to those that you trust, ~/.config/hiveforge/trust (or in $XDG_CONFIG_HOME), so that the commands \
+in its settings may be run here; hf-config(1) says more. Without a home directory the vault is created all the same, with \
+a warning."
 )]
 pub struct Args {
     #[arg(value_name = "DIR", conflicts_with = "vault", help = "The directory to create [default: --vault, $HF_VAULT or ./Vault]")]

@@ -91,7 +91,7 @@ commands! {
     backup, "make a consistent, verified copy of the vault";
     branch, "switch between activities with a shared memory: branches, threads, messages";
     checkpoint, "record in one short line what you are doing";
-    config, "show the settings in force, and pending changes in the file";
+    config, "show, compare, change and adopt settings; trust a vault";
     constraint, "request, remove and list constraints on all work";
     decide, "request decisions from an operator, and make them";
     deepwork, "declare, extend and complete deep work";

@@ -21,6 +21,7 @@ names! {
         TailAdopted = "TailAdopted",
         VaultRecovered = "VaultRecovered",
         SettingsChanged = "SettingsChanged",
+        SettingsAdopted = "SettingsAdopted",
         MachineSuspended = "MachineSuspended",
         MachineBooted = "MachineBooted",
         ClockStepped = "ClockStepped",
@@ -244,8 +245,10 @@ pub const TABLE: &[KindRow] = &[
     reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text), optional("adopted", FieldType::Count)], "an unfinished write was moved to quarantine; adopted: how many unpublished events before it were not"),
     reserved(Kind::TailAdopted, &[required("after", FieldType::Text), required("events", FieldType::Count)], "events that were written but not published, after this one, belong to the log"),
     reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text), optional("first_missing", FieldType::Text), optional("last_missing", FieldType::Text), optional("missing", FieldType::Count), optional("kept", FieldType::Count)], "an operator cut off a damaged end of the log"),
-    reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object)], "these settings apply from here on")
+    reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object), optional("changed", FieldType::Object), optional("noticed_by", FieldType::Actor)], "the settings file changed: these settings apply from here on; changed: the old and new value of each; noticed_by: whose command found the change")
         .side_effect(SideEffect::AdoptsSettings),
+    reserved(Kind::SettingsAdopted, &[required("settings", FieldType::Object), optional("changed", FieldType::Object)], "an operator put these settings in force; from here on only adopted settings apply")
+        .by(RecordedBy::Operator).side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for this many seconds"),
     reserved(Kind::MachineBooted, &[required("at", FieldType::Time)], "the machine was booted, or the vault is on another machine"),
     reserved(Kind::ClockStepped, &[required("from", FieldType::Time), required("to", FieldType::Time)], "the clock was set: from the time it should have shown to the time it shows"),
@@ -529,11 +532,29 @@ pub fn is_filled_by_policy(member: &str) -> bool {
 /// types have a headline, too.
 const HEADLINES: &[&str] = &["title", "summary", "reason", "rationale", "text", "last_action", "goal"];
 
-/// The first short text in a payload that summarizes it: of a failure with its class, of a retry its number.
+/// The member that contains the settings.
+pub const SETTINGS: &str = "settings";
+
+/// The member that lists what an event changed, by name, each with its old and new value.
+pub const CHANGED: &str = "changed";
+/// The members of such a change.
+pub const FROM: &str = "from";
+pub const TO: &str = "to";
+
+/// What an event changed, as in `a.b: 1 -> 2, a.c: 3 -> 4`.
+fn changes(payload: &Map<String, Value>) -> Option<String> {
+    let changed = payload.get(CHANGED)?.as_object().filter(|changed| !changed.is_empty())?;
+    let value = |change: &Value, member: &str| change.get(member).unwrap_or(&Value::Null).to_string();
+    let one = |(name, change): (&String, &Value)| format!("{name}: {} -> {}", value(change, FROM), value(change, TO));
+    Some(changed.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+/// The first short text in a payload that summarizes it: of a failure with its class, of a retry its number, of changed
+/// settings their old and new values.
 pub fn headline(payload: &Map<String, Value>) -> Option<String> {
     let member = |name: &str| payload.get(name)?.as_str();
-    let line = HEADLINES.iter().find_map(|name| member(name));
-    let line = line.map(|line| text::cut(line, crate::base::limits::SUMMARY_MAX_CHARS));
+    let line = HEADLINES.iter().find_map(|name| member(name)).map(str::to_owned).or_else(|| changes(payload));
+    let line = line.map(|line| text::cut(&line, crate::base::limits::SUMMARY_MAX_CHARS));
     let count = |name: &str| payload.get(name)?.as_u64();
     match (line, member("error_class"), count("attempt").zip(count("of"))) {
         (Some(line), Some(class), _) => Some(format!("{class}: {line}")),
@@ -569,6 +590,7 @@ mod tests {
     #[test]
     fn only_operators_decide_resume_pause_and_archive() {
         let operators = [
+            Kind::SettingsAdopted,
             Kind::SystemResumed,
             Kind::EscalationAcknowledged,
             Kind::RequirementRejected,
@@ -698,7 +720,7 @@ mod tests {
     fn reserved_rows_leave_the_other_columns_alone() {
         for row in TABLE.iter().filter(|row| row.reserved) {
             let plain = reserved(row.kind, row.fields, row.meaning);
-            let plain = plain.side_effect(row.side_effect);
+            let plain = plain.by(row.by).side_effect(row.side_effect);
             assert_eq!(format!("{row:?}"), format!("{plain:?}"));
         }
     }

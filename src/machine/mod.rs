@@ -75,6 +75,8 @@ const SYSTEM: &[Transition] = &[
     (Stopped, VaultRecovered, Stopped),
     (Running, SettingsChanged, Running),
     (Stopped, SettingsChanged, Stopped),
+    (Running, SettingsAdopted, Running),
+    (Stopped, SettingsAdopted, Stopped),
     (Running, MachineSuspended, Running),
     (Stopped, MachineSuspended, Stopped),
     (Running, MachineBooted, Running),

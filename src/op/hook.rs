@@ -1,5 +1,5 @@
 //! Hooks: commands from the settings that are run when something happens. They run without any lock, within a time
-//! limit, and only if the settings file belongs to the user.
+//! limit, and only in a vault that the user trusts.
 //!
 //! A hook that fails is recorded once, when it begins to fail, and once more when it works again; in between the
 //! system's fact `failed_hooks` says since when and why.
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Context;
-use crate::base::{Actor, Error, Result, Subject, text};
+use crate::base::{Actor, Error, ErrorKind, Reason, Result, Subject, text};
 use crate::event::Kind;
 use crate::job::{self, Program};
 use crate::op::kernel::{Transaction, with_view};
@@ -17,6 +17,7 @@ use crate::policy::component;
 use crate::policy::settings::Setting;
 use crate::state::State;
 use crate::vault::Vault;
+use crate::vault::config::Config;
 
 /// What hooks are given: the keys of the report on standard input and the environment variables. hf-hooks(7) is
 /// generated from these tables, and a test compares them with what hooks get.
@@ -145,6 +146,7 @@ pub(super) enum HookRun {
 pub(super) fn run(ctx: &Context, vault: &Vault, input: HookInput<'_>) -> HookRun {
     let (ran, failure) = match command(vault, input.hook) {
         Ok(None) => return HookRun::NotRun,
+        Err(error) if tells_untrusted(vault, &error) => return HookRun::NotRun,
         Err(error) => (HookRun::NotRun, Some(error)),
         Ok(Some((line, max))) => match start(vault, input, &line, max) {
             Ok(()) => (HookRun::Worked, None),
@@ -157,11 +159,23 @@ pub(super) fn run(ctx: &Context, vault: &Vault, input: HookInput<'_>) -> HookRun
     ran
 }
 
+/// Whether a hook is not run because the user does not trust the vault on this machine. The caller is told; it is not
+/// recorded, because it is no fact about the vault.
+pub(super) fn is_untrusted(vault: &Vault, config: &Config, hook: Setting) -> bool {
+    vault.command(config, hook).is_err_and(|error| tells_untrusted(vault, &error))
+}
+
+fn tells_untrusted(vault: &Vault, error: &Error) -> bool {
+    let is_untrusted = error.kind == ErrorKind::Refused(Reason::NotTrusted);
+    vault.notices().add(is_untrusted.then(|| error.message.clone()));
+    is_untrusted
+}
+
 /// The command of a hook and its time limit; none if it is not set.
 fn command(vault: &Vault, hook: Setting) -> Result<Option<(String, Duration)>> {
     let config = vault.config();
     let max = Duration::from_secs(config.count(Setting::HooksTimeoutSeconds));
-    Ok(config.command(hook)?.map(|line| (line, max)))
+    Ok(vault.command(&config, hook)?.map(|line| (line, max)))
 }
 
 fn start(vault: &Vault, input: HookInput<'_>, line: &str, max: Duration) -> Result<()> {

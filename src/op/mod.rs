@@ -45,7 +45,7 @@ use std::time::Duration;
 use crate::base::{Error, Now, Result, Subject, Ulid, limits};
 use crate::job::Cancel;
 use crate::state::State;
-use crate::vault::Notices;
+use crate::vault::{Notices, Trust};
 use kernel::FindFollowUp;
 
 pub use crate::policy::standing::{Obstacle, Standing};
@@ -76,6 +76,7 @@ impl Host {
             clock,
             clocks: || None,
             supervisor: None,
+            trust: Trust::default(),
             check_cmd: None,
             poll_as: None,
             search_path: None,

@@ -79,15 +79,19 @@ fn is_set(settings: &Settings, hook: Setting) -> bool {
 
 /// Notifies hooks of the events of a commit, in processes of their own. Without a program for that, a tick does it.
 pub(super) fn start(committing: &Committing<'_>) -> Option<FollowUp> {
-    let Committing { settings, events, host, .. } = *committing;
+    let Committing { config, events, host, .. } = *committing;
     let is_concerned = |hook: &Setting| events.iter().any(|event| interest_in(*hook, event).is_some());
     let hooks: Vec<Setting> =
-        HOOKS.iter().copied().filter(|hook| is_concerned(hook) && is_set(settings, *hook)).collect();
+        HOOKS.iter().copied().filter(|hook| is_concerned(hook) && is_set(config, *hook)).collect();
     if hooks.is_empty() {
         return None;
     }
-    let program = host.supervisor.clone()?;
-    Some(Box::new(move |vault| hooks.iter().for_each(|hook| start_notifier(&program, vault, *hook))))
+    let (program, config) = (host.supervisor.clone()?, config.clone());
+    Some(Box::new(move |vault| {
+        // A notifier could not tell anybody that it must not run a hook.
+        let hooks = hooks.into_iter().filter(|hook| !hook::is_untrusted(vault, &config, *hook));
+        hooks.for_each(|hook| start_notifier(&program, vault, hook));
+    }))
 }
 
 /// Starts a process that sends to a hook. If it cannot be started, a tick does its work.
@@ -101,7 +105,7 @@ fn start_notifier(program: &SupervisorProgram, vault: &Vault, hook: Setting) {
 pub(super) fn send_rest(ctx: &Context, vault: &Vault) -> Result<()> {
     let config = vault.config();
     for hook in HOOKS.iter().copied().filter(|hook| is_set(&config, *hook)) {
-        if !is_anything_left(ctx, vault, hook)? {
+        if !is_anything_left(ctx, vault, hook)? || hook::is_untrusted(vault, &config, hook) {
             continue;
         }
         match &ctx.host.supervisor {
@@ -176,7 +180,7 @@ fn send(ctx: &Context, vault: &Vault, hook: Setting, outbox: &Outbox) -> Result<
                 }
                 return Ok(Sent::All(head.id));
             };
-            let hive = vault.config().text(Setting::HiveName);
+            let hive = vault.config_with(&state).text(Setting::HiveName);
             (Notification::new(&state, hook, &event, &hive), start)
         };
         if is_waiting(&cursor, (ctx.host.clock)().timestamp()) {

@@ -310,7 +310,7 @@ pub fn run(ctx: &Context, request: RunReviewRequest, on_reviewer: &mut dyn FnMut
 
 /// Returns a reviewer's reply to a prompt, within the time limit.
 fn ask(vault: &Vault, config: &Config, reviewer: &str, prompt: &str) -> Result<String> {
-    let command = config.reviewer(reviewer)?;
+    let command = vault.reviewer_command(config, reviewer)?;
     let line = command.ok_or_else(|| Error::usage(format!("reviewers.{reviewer}.command is not set")))?;
     let dir =
         std::path::absolute(vault.path()).map_err(|e| Error::system("cannot resolve the path of the vault", e))?;

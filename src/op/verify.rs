@@ -9,6 +9,7 @@ use super::{Context, artifact, project, random_id};
 use crate::base::{Result, Ulid};
 use crate::chain::Head;
 use crate::policy::audit::Audit;
+use crate::policy::settings::Regime;
 use crate::vault::{ChainVerdict, HeadVerdict, Method, Position, Progress, Recovery, Scope, Vault, Verified};
 
 /// What to check.
@@ -40,8 +41,8 @@ pub struct VerifyOutcome {
     pub violations: Option<Vec<String>>,
     /// What is wrong with artifacts; none if not checked.
     pub artifacts: Option<ArtifactFindings>,
-    /// Whether settings are recorded; none if the log is damaged or too long.
-    pub settings: Option<bool>,
+    /// Which settings are in force; none if the log is damaged or too long.
+    pub settings: Option<Regime>,
     /// How much is due and not recorded yet; none if the log is damaged or too long.
     pub due: Option<usize>,
     pub warnings: Vec<String>,
@@ -73,7 +74,7 @@ pub fn verify(ctx: &Context, request: VerifyRequest, progress: Progress<'_>) -> 
     // A long log without an index is not read once more only for these two.
     let cheap = request.policy || verified.count < FOLD_MAX_EVENTS || vault.has_index();
     let view = (good && cheap).then(|| View::open(ctx, &vault).ok()).flatten();
-    let settings = view.as_ref().map(|view| view.recorded_settings().is_some());
+    let settings = view.as_ref().map(|view| Regime::of(view.recorded()));
     let due = view.as_ref().map(|view| view.due.len());
     Ok(VerifyOutcome { verified, caches, violations, artifacts, settings, due, warnings })
 }

@@ -22,6 +22,8 @@ names! {
         SessionExpired = "SESSION_EXPIRED",
         Runaway = "RUNAWAY",
         HookFailed = "HOOK_FAILED",
+        SettingsDiffer = "SETTINGS_DIFFER",
+        NotTrusted = "NOT_TRUSTED",
         ArchiveDue = "ARCHIVE_DUE",
     }
 }
@@ -75,6 +77,8 @@ const TABLE: &[CodeRow] = &[
     CodeRow { code: Code::SessionExpired, class: FindingClass::Lasting, advice: "an agent did not log out in time; its session has expired", remedy: "hf-watchdog" },
     CodeRow { code: Code::Runaway, class: FindingClass::Once, advice: "one actor is recording many events; check whether it is in a loop", remedy: TELL },
     CodeRow { code: Code::HookFailed, class: FindingClass::Once, advice: "a hook fails; hf-status says which and why", remedy: "hf-config show" },
+    CodeRow { code: Code::SettingsDiffer, class: FindingClass::Once, advice: "the settings file differs from the adopted settings and is not in force; see hf-config diff", remedy: "hf-config diff" },
+    CodeRow { code: Code::NotTrusted, class: FindingClass::Once, advice: "the commands in the settings are not run; hf-status says why", remedy: "hf-config trust" },
     CodeRow { code: Code::ArchiveDue, class: FindingClass::Housekeeping, advice: "nothing to do", remedy: "hf-watchdog" },
 ];
 

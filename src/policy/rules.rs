@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
     mission_stays_short,
     reviewers_take_turns,
     super::branch::branches_are_consistent,
+    super::settings::settings_follow_the_regime,
 ];
 
 /// Checks that every rule allows a step in this state.

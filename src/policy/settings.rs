@@ -1,13 +1,17 @@
 //! The settings: one table of all settings with their defaults and meanings, and the values in force.
 //!
-//! The first event of a log and every `SettingsChanged` record all values, so that the audit can judge each event by the
-//! settings of its time. `vault::config` reads the values from the configuration file.
+//! The first event of a log, every `SettingsChanged` and every `SettingsAdopted` record all values, so that the audit can
+//! judge each event by the settings of its time. `vault::config` reads the values from the configuration file; whether
+//! the file or the log has the last word is a matter of the regime.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::base::{limits, names};
+use super::rules::{Step, operator_only};
+use crate::base::{Digest, Error, Reason, Result, limits, names};
+use crate::event::Kind;
+use crate::event::kind::{CHANGED, FROM, SETTINGS, TO};
 use crate::state::State;
 
 names! {
@@ -155,10 +159,17 @@ pub struct SettingRow {
     pub meaning: &'static str,
     /// Whether an agent can have a value of its own. Default: no.
     pub per_agent: bool,
+    /// Whether its value is a command line, which runs only in a trusted vault. Default: no.
+    pub is_command: bool,
 }
 
 const fn row(setting: Setting, fallback: Fallback, meaning: &'static str) -> SettingRow {
-    SettingRow { setting, fallback, meaning, per_agent: false }
+    SettingRow { setting, fallback, meaning, per_agent: false, is_command: false }
+}
+
+/// A row of a setting whose value is a command line.
+const fn command(setting: Setting, meaning: &'static str) -> SettingRow {
+    SettingRow { is_command: true, ..row(setting, Fallback::Text(""), meaning) }
 }
 
 impl SettingRow {
@@ -188,12 +199,12 @@ pub const TABLE: &[SettingRow] = &[
     row(Setting::JobsKillGrace, Fallback::CountOrZero(5), "seconds between asking a job to end and killing it"),
     row(Setting::JobsTransientExitCodes, Fallback::Counts(&[75]), "exit codes after which a job may be retried"),
     row(Setting::JobsTransientSignals, Fallback::Counts(&[]), "signals after which a job may be retried; all of them if the list is empty"),
-    row(Setting::JobsOnFinish, Fallback::Text(""), "command that receives the report of every finished job on standard input"),
-    row(Setting::JobsCheckCmd, Fallback::Text(""), "command that reports the state of a foreign job; {} is replaced by its id"),
+    command(Setting::JobsOnFinish, "command that receives the report of every finished job on standard input"),
+    command(Setting::JobsCheckCmd, "command that reports the state of a foreign job; {} is replaced by its id"),
     row(Setting::HooksTimeoutSeconds, Fallback::Count(30), "seconds after which a hook is killed"),
-    row(Setting::OnDecision, Fallback::Text(""), "command that is notified on standard input when a decision is requested"),
-    row(Setting::OnEscalation, Fallback::Text(""), "the same, when something is escalated to an operator"),
-    row(Setting::OnDone, Fallback::Text(""), "the same, when a task succeeded or was aborted, or a requirement was implemented, verified, rejected or superseded"),
+    command(Setting::OnDecision, "command that is notified on standard input when a decision is requested"),
+    command(Setting::OnEscalation, "the same, when something is escalated to an operator"),
+    command(Setting::OnDone, "the same, when a task succeeded or was aborted, or a requirement was implemented, verified, rejected or superseded"),
     row(Setting::NeverSeenSeconds, Fallback::Count(300), "seconds without any sign of life after which a started agent is an anomaly").per_agent(),
     row(Setting::InactiveWarnSeconds, Fallback::Count(300), "seconds without an activity log or checkpoint that cause a warning").per_agent(),
     row(Setting::InactiveErrorSeconds, Fallback::Count(600), "seconds without an activity log or checkpoint that are an anomaly").per_agent(),
@@ -213,17 +224,17 @@ pub const TABLE: &[SettingRow] = &[
     row(Setting::RemindEvery, Fallback::CountOrZero(3600), "seconds between two reminders of the same anomaly; 0 is every tick"),
     row(Setting::MaxRecoveryAttempts, Fallback::CountOrZero(3), "how often the watchdog tries to wake a silent agent"),
     row(Setting::RecoveryWaitCycles, Fallback::CountOrZero(5), "wait between two attempts to wake an agent, as a multiple of watchdog.interval_seconds"),
-    row(Setting::OnBeat, Fallback::Text(""), "command that receives every report of the watchdog on standard input"),
-    row(Setting::OnWarning, Fallback::Text(""), "the same, for reports with a warning"),
-    row(Setting::OnAnomaly, Fallback::Text(""), "the same, for new anomalies, reminders and attempts to wake an agent"),
-    row(Setting::OnCleared, Fallback::Text(""), "the same, for anomalies that were cleared"),
-    row(Setting::OnGivingUp, Fallback::Text(""), "command that is notified on standard input when the watchdog gives up waking an agent"),
+    command(Setting::OnBeat, "command that receives every report of the watchdog on standard input"),
+    command(Setting::OnWarning, "the same, for reports with a warning"),
+    command(Setting::OnAnomaly, "the same, for new anomalies, reminders and attempts to wake an agent"),
+    command(Setting::OnCleared, "the same, for anomalies that were cleared"),
+    command(Setting::OnGivingUp, "command that is notified on standard input when the watchdog gives up waking an agent"),
     row(Setting::PauseGraceSeconds, Fallback::CountOrZero(300), "seconds that agents have to leave a paused project"),
     row(Setting::SessionTtlSeconds, Fallback::Count(3600), "seconds after which a session expires unless it is renewed"),
     row(Setting::ReviewersOrder, Fallback::Texts(&["gpt", "gem"]), "the reviewers, in turn; reviewers.NAME.command reads a prompt and prints a reply"),
     row(Setting::ReviewersTimeoutSeconds, Fallback::Count(120), "seconds after which a reviewer is killed"),
-    row(Setting::RunnerCommand, Fallback::Text(""), "command that does the work of a mission; started by hf-state go"),
-    row(Setting::FixerCommand, Fallback::Text(""), "command that fixes a failed run; receives its last lines"),
+    command(Setting::RunnerCommand, "command that does the work of a mission; started by hf-state go"),
+    command(Setting::FixerCommand, "command that fixes a failed run; receives its last lines"),
     row(Setting::EventsMaxFileSizeMb, Fallback::Count(100), "size in MiB at which a new segment of the log is started"),
 ];
 
@@ -256,6 +267,66 @@ impl Setting {
     }
 }
 
+names! {
+    /// Which settings are in force, and so who can change the rules.
+    pub enum Regime {
+        /// The log records none: version 0.1 wrote it. The next command that writes records those in the file.
+        Unrecorded = "UNRECORDED",
+        /// Those in the file; a change is recorded before it applies.
+        Recorded = "RECORDED",
+        /// Those that an operator adopted last; a changed file changes nothing.
+        Adopted = "ADOPTED",
+    }
+}
+
+impl Regime {
+    /// The regime of a log. Whatever else binds a vault to an operator's settings belongs here.
+    pub fn of(state: &State) -> Regime {
+        match (state.tally().recorded(Kind::SettingsAdopted) > 0, state.tally().has_settings()) {
+            (true, _) => Regime::Adopted,
+            (false, true) => Regime::Recorded,
+            (false, false) => Regime::Unrecorded,
+        }
+    }
+
+    /// Whether only adopted settings are in force.
+    pub fn is_strict(self) -> bool {
+        self == Regime::Adopted
+    }
+
+    /// What it means for those who rely on the rules.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Regime::Unrecorded => "settings are not recorded yet: earlier events cannot be judged by them",
+            Regime::Recorded => {
+                "settings are recorded, not adopted: anyone who can write the settings file can change the rules"
+            }
+            Regime::Adopted => "settings are adopted: only an operator can change the rules, and the file alone cannot",
+        }
+    }
+}
+
+/// In a strict vault settings change only by adoption; and an event that tells what changed tells the truth.
+pub(super) fn settings_follow_the_regime(state: &State, step: &Step<'_>) -> Result<()> {
+    if step.kind == Kind::SettingsChanged && Regime::of(state).is_strict() {
+        return Err(operator_only("changing adopted settings", step.actor));
+    }
+    let (Kind::SettingsChanged | Kind::SettingsAdopted) = step.kind else { return Ok(()) };
+    let told = step.payload.get(CHANGED).and_then(Value::as_object);
+    let (Some(told), Some(before)) = (told, Settings::recorded(state)) else { return Ok(()) };
+    let after = step.payload.get(SETTINGS).map(Settings::from_json).unwrap_or_default();
+    // A newer version may know more settings.
+    let known = |name: &&String| Settings::knows(name);
+    let changed = before.changes_to(&after);
+    let names = changed.keys().chain(told.keys().filter(known));
+    match names.into_iter().find(|name| changed.get(*name) != told.get(*name)) {
+        Some(name) => {
+            Err(Error::refused(Reason::Changed, format!("{} does not tell truly what became of {name}", step.kind)))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The part of a path after its last dot.
 fn last_name(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
@@ -267,6 +338,7 @@ const MIN_SIMILARITY: f64 = 0.75;
 /// The members of a recorded settings object that contain the settings of single agents and the commands of reviewers.
 const AGENTS: &str = "agents";
 const REVIEWERS: &str = "reviewers";
+const COMMAND: &str = "command";
 /// The member with the version of the record.
 const VERSION: &str = "version";
 /// The current version. A record without one has 300 as `governance.task_timeout_seconds` whether or not it was set,
@@ -342,6 +414,52 @@ impl Settings {
     pub fn rejects_on_timeout(&self) -> bool {
         self.text(Setting::ApprovalTimeoutPolicy) == "reject"
     }
+}
+
+/// Settings by name.
+impl Settings {
+    /// Every setting by its full name, including those of single agents and reviewers. Null if it has no value.
+    pub fn by_name(&self) -> BTreeMap<String, Value> {
+        let global = Setting::ALL.iter().map(|setting| (setting.to_string(), self.value(*setting)));
+        let agents = self.agents.iter().flat_map(|(agent, own)| {
+            own.iter().map(move |(setting, value)| (format!("{AGENTS}.{agent}.{}", setting.name()), value.clone()))
+        });
+        let reviewers = self.reviewers.iter();
+        let reviewers =
+            reviewers.map(|(name, command)| (format!("{REVIEWERS}.{name}.{COMMAND}"), command.as_str().into()));
+        global.chain(agents).chain(reviewers).collect()
+    }
+
+    /// Whether this version knows a setting of this full name.
+    fn knows(name: &str) -> bool {
+        let is_in = |section: &str| name.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'));
+        Setting::parse(name).is_some() || is_in(AGENTS) || (is_in(REVIEWERS) && last_name(name) == COMMAND)
+    }
+
+    /// The settings whose values differ, by name, with their old and new values.
+    pub fn changes_to(&self, after: &Settings) -> Map<String, Value> {
+        let (before, after) = (self.by_name(), after.by_name());
+        let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+        changed.map(|name| (name.clone(), json!({FROM: before.get(name), TO: after.get(name)}))).collect()
+    }
+
+    /// The names of the settings that name a command to run.
+    pub fn commands(&self) -> Vec<String> {
+        let is_set = |value: &Value| value.as_str().is_some_and(|line| !line.trim().is_empty());
+        let is_command = |name: &str| match Setting::parse(name) {
+            Some(setting) => setting.row().is_command,
+            None => name.starts_with(REVIEWERS),
+        };
+        let named = self.by_name().into_iter().filter(|(name, value)| is_command(name) && is_set(value));
+        named.map(|(name, _)| name).collect()
+    }
+}
+
+/// The digest of recorded settings.
+pub fn digest(recorded: &Value) -> Digest {
+    let text = serde_jcs::to_string(recorded).expect("parsed JSON always has a canonical form");
+    Digest::of_bytes(text.as_bytes())
 }
 
 /// The settings as an event records them.

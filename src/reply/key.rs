@@ -196,10 +196,11 @@ keys! {
     Anchor = "ANCHOR", "anchor", Shape::Text, "head anchors compared with the log: OK, FAILED, or NONE if none was given";
     Projections = "PROJECTIONS", "projections", Shape::Text, "index, projection files and newest snapshot compared with the events: OK, STALE (a file is not current, which is no failure), BROKEN (a file cannot be read), DIFFERENT or NOT_CHECKED";
     Policy = "POLICY", "policy", Shape::Text, "the log replayed against the rules: OK, VIOLATED or NOT_CHECKED";
-    Settings = "SETTINGS", "settings_verdict", Shape::Text, "whether the settings in force are recorded in the log: RECORDED or UNRECORDED";
+    Settings = "SETTINGS", "settings_verdict", Shape::Text, "whether the settings in force are recorded in the log: RECORDED, ADOPTED (by an operator) or UNRECORDED";
+    Regime = "REGIME", "regime", Shape::Text, "who can change the rules, in one sentence";
     Due = "DUE", "due", Shape::Number, "how many overdue items are not recorded yet; not a failure";
-    Setting = "SETTING", "settings", Shape::Rows(SETTING), "a setting, where it comes from, and its value";
-    SettingDiffers = "SETTING_DIFFERS", "setting_differences", Shape::Rows(SETTING_DIFFERS), "a setting whose value in the file differs from the log";
+    Setting = "SETTING", "settings", Shape::Rows(SETTING), "a setting, where it comes from (default, file, recorded or adopted), and its value";
+    SettingDiffers = "SETTING_DIFFERS", "setting_differences", Shape::Rows(SETTING_DIFFERS), "a setting whose value in the file differs from the log; of set and adopt, one that was changed";
     Events = "EVENTS", "event_count", Shape::Number, "how many events there are, or how many were checked";
     HeadId = "HEAD_ID", "head_id", Shape::Text, "the last event", for programs;
     HeadHash = "HEAD_HASH", "head_hash", Shape::Text, "the last event's hash", for programs;

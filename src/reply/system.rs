@@ -57,6 +57,7 @@ impl Replies for StatusOutcome {
             .next(next)
             .with(Key::SystemState, self.system.as_str())
             .with(Key::Hive, self.hive.as_str())
+            .with(Key::Regime, self.regime.meaning())
             .with_counts(Key::Tasks, tasks(&self.tasks))
             .with_rows(Key::Project, self.projects.iter().map(project_row))
             .with_rows(Key::Agent, self.agents.iter().map(|agent| agent_row(agent, self.now)))

@@ -5,6 +5,7 @@ use crate::base::Reason;
 use crate::base::text::count_noun;
 use crate::op::artifact::ArtifactFindings;
 use crate::op::{RecoverOutcome, VerifyOutcome};
+use crate::policy::settings::Regime;
 use crate::vault::{ChainVerdict, HeadVerdict, Loss, TailVerdict};
 
 impl VerifyOutcome {
@@ -80,7 +81,8 @@ impl Replies for VerifyOutcome {
             .with(Key::Projections, self.caches.as_ref().map_or("NOT_CHECKED", |caches| caches.verdict.as_str()))
             .with(Key::Artifacts, artifacts(self.artifacts.as_ref()))
             .with(Key::Policy, verdict(&self.violations, "VIOLATED"))
-            .with_some(Key::Settings, self.settings.map(|recorded| if recorded { "RECORDED" } else { "UNRECORDED" }))
+            .with_some(Key::Settings, self.settings.map(Regime::as_str))
+            .with_some(Key::Regime, self.settings.map(Regime::meaning))
             .with_some(Key::Due, self.due)
             .with(Key::Events, verified.count);
         let stale: Vec<String> = self.caches.iter().flat_map(|caches| caches.stale.clone()).collect();

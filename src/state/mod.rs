@@ -19,7 +19,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use crate::base::{EntityId, EntityType, Error, Subject, Ulid, limits};
-use crate::event::kind::{Claim, SideEffect, SubjectType};
+use crate::event::kind::{Claim, SETTINGS, SideEffect, SubjectType};
 use crate::event::{Event, Kind, lift};
 use crate::machine;
 
@@ -489,9 +489,6 @@ const CONTINUES: &str = "_continues";
 
 /// The fact of the system that contains the hooks that fail.
 const FAILED_HOOKS: &str = "failed_hooks";
-
-/// The member of a payload that contains the settings.
-const SETTINGS: &str = "settings";
 
 /// The second entity that an event of this kind moves, named in its payload.
 pub fn linked(kind: Kind, payload: &Map<String, Value>) -> Option<Subject> {

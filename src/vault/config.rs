@@ -2,11 +2,16 @@
 //!
 //! The table of settings drives the parser, the commented file that `hf-init` writes, and the warnings about unknown
 //! keys. Nothing in the file is ignored in silence: a key that nothing reads is a warning, and a file that cannot be used
-//! is said by every command that would need it, which goes on with the settings recorded last.
+//! is said by every command that would need it, which goes on with the settings recorded last. `edit` changes a setting
+//! in the file.
+//!
+//! Invariant: what others can write is never used, neither a file nor a file in a directory of theirs
+//! (`a5_whoever_can_write_the_folder_next_to_the_vault_gets_no_command_executed`).
+
+mod edit;
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
-use std::io::Read as _;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +19,7 @@ use serde_json::{Map, Value};
 
 use super::files::Dir;
 use super::layout::CONFIG_FILE;
-use crate::base::{Error, ErrorKind, Reason, Result, limits};
+use crate::base::{Error, ErrorKind, Result, limits, text};
 use crate::policy::settings::{Setting, Settings};
 
 /// The section whose members are agents, each with its own `liveness` settings.
@@ -28,17 +33,21 @@ const COMMAND: &str = "command";
 /// Sections of the file in seed 004, appendix C, that nothing reads.
 pub const UNUSED_SECTIONS: &[&str] = &["llm", "auth", "server"];
 
-/// The settings in force, and whether the commands in them may be run.
+/// The settings in force, and what the file has to do with them.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     pub settings: Settings,
-    /// The file they come from, if there is one.
+    /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
     /// What to tell the user about the file.
     pub warnings: Vec<String>,
+    /// If only adopted settings are in force: these, as they are recorded.
+    pub adopted: Option<Value>,
+    /// The settings whose values in the file are not the adopted ones, which are in force.
+    pub differs: Vec<String>,
     /// Why the file cannot be used.
     fault: Option<String>,
-    /// Why its commands must not be run, if the file is not trusted.
+    /// Why the commands must not be run: others may have written them.
     foreign: Option<String>,
 }
 
@@ -61,11 +70,27 @@ impl Config {
         // file or the log, no command is run.
         let trusted = if error.kind == ErrorKind::Usage { log_is_private } else { Err(error.clone()) };
         Config {
-            warnings: vec![format!("cannot use the settings file; {instead}: {error}")],
+            warnings: vec![cannot_use(instead, error)],
             settings: recorded.unwrap_or_default(),
-            file: None,
             fault: Some(error.message.clone()),
             foreign: trusted.err().map(|why| why.message),
+            ..Config::default()
+        }
+    }
+
+    /// The settings in force if only adopted ones are: the file has no effect, but it is compared.
+    pub fn adopted(recorded: Value, file: Result<Config>) -> Config {
+        let settings = Settings::from_json(&recorded);
+        let config = Config { adopted: Some(recorded), ..Config::default() };
+        match file {
+            Ok(found) => {
+                let differs = settings.changes_to(&found.settings).into_iter().map(|(name, _)| name).collect();
+                Config { settings, differs, file: found.file, warnings: found.warnings, ..config }
+            }
+            Err(error) => {
+                let warnings = vec![cannot_use("the adopted settings remain in force", &error)];
+                Config { settings, warnings, fault: Some(error.message), ..config }
+            }
         }
     }
 
@@ -74,83 +99,155 @@ impl Config {
         self.fault.as_deref()
     }
 
-    /// A command to run. Refused if the file is not trusted.
-    pub fn command(&self, setting: Setting) -> Result<Option<String>> {
-        self.own(setting.as_str(), &self.settings.text(setting))
+    /// Why the commands must not be run, because others may have written them; none if there is no such reason.
+    pub(super) fn foreign(&self) -> Option<&str> {
+        self.foreign.as_deref()
     }
 
-    /// The command of a reviewer. Refused if the file is not trusted.
-    pub fn reviewer(&self, name: &str) -> Result<Option<String>> {
-        let command = self.settings.reviewers.get(name).map(String::as_str).unwrap_or_default();
-        self.own(&format!("{REVIEWERS}.{name}.{COMMAND}"), command)
-    }
-
-    fn own(&self, setting: &str, command: &str) -> Result<Option<String>> {
-        match (command.trim(), &self.foreign) {
-            ("", _) => Ok(None),
-            (_, Some(why)) => {
-                Err(Error::refused(Reason::NotOwner, format!("the command in {setting} is not run: {why}")))
-            }
-            (command, None) => Ok(Some(command.to_owned())),
-        }
+    /// Says that the file is not in force, if it differs from the adopted settings.
+    pub fn deviation(&self) -> Option<String> {
+        let (named, more) = self.differs.split_at(self.differs.len().min(DIFFERS_MAX_COUNT));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let names = || format!("{}{more}", named.join(", "));
+        let say = || format!("differs from the adopted settings, which remain in force; not in force: {}", names());
+        (!named.is_empty()).then(say)
     }
 }
 
-/// Reads the file in the vault, or else the one next to the vault. A missing file is an empty one; a file that others can
-/// write to is an error.
-pub fn load(root: &Dir, path: &Path) -> Result<Config> {
-    let beside =
-        || std::fs::canonicalize(path).ok().and_then(|p| p.parent().map(|directory| directory.join(CONFIG_FILE)));
-    let (bytes, file, private, is_inside) = match root.read_prefix(CONFIG_FILE, limits::CONFIG_FILE_MAX_BYTES + 1)? {
+/// How many settings are named at most if the file differs.
+const DIFFERS_MAX_COUNT: usize = 3;
+
+/// The setting with the command of a reviewer.
+pub fn reviewer_setting(name: &str) -> String {
+    format!("{REVIEWERS}.{name}.{COMMAND}")
+}
+
+fn cannot_use(instead: &str, error: &Error) -> String {
+    format!("cannot use the settings file; {instead}: {error}")
+}
+
+/// The error for a setting that does not exist.
+pub fn unknown_setting(name: &str) -> Error {
+    let meant = Setting::meant_by(name).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    Error::not_found(format!("unknown setting '{}'{meant}", text::cut(name, 60)))
+}
+
+/// A settings file that nobody else can write to.
+#[derive(Debug)]
+struct FoundFile {
+    text: String,
+    path: PathBuf,
+    /// The directory next to the vault, if the file is there and not in the vault.
+    beside: Option<Dir>,
+}
+
+/// Reads the file in the vault, or else the one next to the vault. None if there is neither. Settings that others can
+/// write must not be used, so that is an error.
+fn find(root: &Dir, path: &Path) -> Result<Option<FoundFile>> {
+    if let Some(bytes) = read(root, Dir::check_private)? {
+        return Ok(Some(FoundFile { text: utf8(bytes)?, path: path.join(CONFIG_FILE), beside: None }));
+    }
+    let parent = std::fs::canonicalize(path).ok().and_then(|path| path.parent().map(Path::to_owned));
+    let Some(dir) = parent.map(|parent| Dir::open_root(&parent)).transpose()?.flatten() else { return Ok(None) };
+    match read(&dir, Dir::check_guarded)? {
         Some(bytes) => {
-            let private = root.check_private().and_then(|()| root.check_file_private(CONFIG_FILE));
-            (bytes, path.join(CONFIG_FILE), private, true)
+            let path = dir.path().join(CONFIG_FILE);
+            Ok(Some(FoundFile { text: utf8(bytes)?, path, beside: Some(dir) }))
         }
-        None => match beside().filter(|file| file.is_file()) {
-            Some(file) => {
-                let bytes = read_file(&file).map_err(|e| Error::system(format!("cannot read {CONFIG_FILE}"), e))?;
-                let private = Dir::open_root(file.parent().unwrap_or(Path::new("/"))).and_then(|dir| match dir {
-                    Some(dir) => dir.check_file_private(CONFIG_FILE),
-                    None => Ok(()),
-                });
-                (bytes, file, private, false)
-            }
-            None => return Ok(Config::default()),
-        },
-    };
-    // Settings that others can write must not be used.
-    private?;
-    let (settings, mut warnings) = parse_bytes(bytes)?;
-    let elsewhere = settings.value(Setting::HiveVaultPath) != Setting::HiveVaultPath.fallback().value();
-    if is_inside && elsewhere {
-        warnings.push(format!("{CONFIG_FILE}: {} is used only in a file next to the vault", Setting::HiveVaultPath));
+        None => Ok(None),
     }
-    // Settings are recorded in an event, which has a limited size.
-    let size = settings.to_json().to_string().len();
-    if size > limits::SETTINGS_MAX_BYTES {
-        let max = limits::SETTINGS_MAX_BYTES;
-        return Err(Error::usage(format!(
-            "{CONFIG_FILE}: settings of {size} bytes are too large; at most {max} are allowed"
-        )));
-    }
-    Ok(Config { settings, file: Some(file), warnings, ..Config::default() })
 }
 
-/// The content of a settings file, as far as it can be one.
-pub fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let max_bytes = limits::CONFIG_FILE_MAX_BYTES as u64 + 1;
-    std::fs::File::open(path)?.take(max_bytes).read_to_end(&mut bytes)?;
+/// Reads the file in a directory that passes this check. The file is opened once and judged by that descriptor.
+fn read(dir: &Dir, check: fn(&Dir) -> Result<()>) -> Result<Option<Vec<u8>>> {
+    let bytes = dir.read_private(CONFIG_FILE, limits::SETTINGS_FILE_MAX_BYTES)?;
+    if bytes.is_some() {
+        check(dir)?;
+    }
     Ok(bytes)
 }
 
-/// Parses the content of a file. Returns the settings and the warnings.
-pub fn parse_bytes(bytes: Vec<u8>) -> Result<(Settings, Vec<String>)> {
-    if bytes.len() > limits::CONFIG_FILE_MAX_BYTES {
-        let max = limits::CONFIG_FILE_MAX_BYTES;
-        return Err(Error::usage(format!("{CONFIG_FILE} is too large; at most {max} bytes are allowed")));
+fn utf8(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))
+}
+
+/// Reads the settings in the file. A missing file is an empty one.
+pub fn load(root: &Dir, path: &Path) -> Result<Config> {
+    let Some(found) = find(root, path)? else { return Ok(Config::default()) };
+    let (settings, mut warnings) = parse(&found.text)?;
+    let elsewhere = settings.value(Setting::HiveVaultPath) != Setting::HiveVaultPath.fallback().value();
+    if found.beside.is_none() && elsewhere {
+        warnings.push(format!("{CONFIG_FILE}: {} is used only in a file next to the vault", Setting::HiveVaultPath));
     }
-    parse(&String::from_utf8(bytes).map_err(|_| Error::usage(format!("{CONFIG_FILE} is not UTF-8")))?)
+    check_size(&settings)?;
+    Ok(Config { settings, file: Some(found.path), warnings, ..Config::default() })
+}
+
+/// Settings are recorded in an event, which has a limited size.
+fn check_size(settings: &Settings) -> Result<()> {
+    let (size, max) = (settings.to_json().to_string().len(), limits::SETTINGS_MAX_BYTES);
+    match size > max {
+        true => Err(Error::usage(format!(
+            "{CONFIG_FILE}: settings of {size} bytes are too large; at most {max} are allowed"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The vault that the file in a directory names, if it does. A file that others can write names none; that is an error,
+/// because skipping it would make the command use another vault.
+pub fn vault_named_in(directory: &Path) -> Result<Option<PathBuf>> {
+    let Some(dir) = Dir::open_root(directory)? else { return Ok(None) };
+    let Some(bytes) = read(&dir, Dir::check_guarded)? else { return Ok(None) };
+    let (settings, _) = parse(&utf8(bytes)?).map_err(|e| e.at(directory.display()))?;
+    let named = settings.values.get(&Setting::HiveVaultPath).and_then(Value::as_str);
+    Ok(named.map(|path| directory.join(path)))
+}
+
+/// A change of the settings file that was checked and not made yet.
+#[derive(Debug)]
+pub struct SettingsEdit {
+    /// The settings after it.
+    pub settings: Settings,
+    pub file: PathBuf,
+    before: Option<String>,
+    after: String,
+    beside: Option<Dir>,
+}
+
+impl SettingsEdit {
+    /// Checks that a setting can be given this value; changes nothing.
+    pub(super) fn plan(root: &Dir, path: &Path, name: &str, value: &str) -> Result<SettingsEdit> {
+        let found = find(root, path)?;
+        let before = found.as_ref().map(|found| found.text.clone());
+        let (after, settings) = edit::with_setting(before.as_deref().unwrap_or_default(), name, value)?;
+        check_size(&settings)?;
+        let (file, beside) = match found {
+            Some(found) => (found.path, found.beside),
+            None => (path.join(CONFIG_FILE), None),
+        };
+        Ok(SettingsEdit { settings, file, before, after, beside })
+    }
+
+    /// Changes the file.
+    pub(super) fn make(&self, root: &Dir) -> Result<()> {
+        self.put(root, &self.after)
+    }
+
+    /// Takes the change back.
+    pub(super) fn undo(&self, root: &Dir) -> Result<()> {
+        match &self.before {
+            Some(before) => self.put(root, before),
+            None => root.remove(CONFIG_FILE),
+        }
+    }
+
+    fn put(&self, root: &Dir, text: &str) -> Result<()> {
+        let dir = self.beside.as_ref().unwrap_or(root);
+        let mode = dir.mode_of(CONFIG_FILE)?;
+        dir.put(CONFIG_FILE, text.as_bytes())?;
+        mode.map_or(Ok(()), |mode| dir.set_mode(CONFIG_FILE, mode))
+    }
 }
 
 /// Parses the text of a file. Returns the settings and the warnings.

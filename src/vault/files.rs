@@ -18,6 +18,9 @@ const DIR_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Write permission for group or others, which nothing in a vault may have.
 const OTHERS_WRITE: u32 = 0o022;
+/// In a directory with this bit, only the owner of a file can rename or remove it.
+const STICKY: u32 = 0o1000;
+const ROOT: u32 = 0;
 
 /// Whether a file is on the disk before it gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +221,34 @@ impl Dir {
         Ok(Some(bytes))
     }
 
+    /// The content of a file that nobody else can write to. It is opened once and judged by that descriptor, so what was
+    /// judged is what is read.
+    pub fn read_private(&self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>> {
+        let Some(file) = self.open_file(name)? else { return Ok(None) };
+        let path = self.path.join(name);
+        check_mode(&file, &path)?;
+        let mut bytes = Vec::new();
+        file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|e| failed("read", &path, e))?;
+        match bytes.len() as u64 > max_bytes {
+            true => Err(Error::usage(format!("{} is larger than {max_bytes} bytes", path.display()))),
+            false => Ok(Some(bytes)),
+        }
+    }
+
+    /// The permissions of a file.
+    pub fn mode_of(&self, name: &str) -> Result<Option<Mode>> {
+        let Some(file) = self.open_file(name)? else { return Ok(None) };
+        let stat = sys::fstat(&file).map_err(|e| failed("stat", &self.path.join(name), e))?;
+        Ok(Some(Mode::from_raw_mode(stat.st_mode)))
+    }
+
+    /// Changes the permissions of a file.
+    pub fn set_mode(&self, name: &str, mode: Mode) -> Result<()> {
+        let path = self.path.join(name);
+        let file = self.open_file(name)?.ok_or_else(|| failed("open", &path, Errno::NOENT))?;
+        sys::fchmod(&file, mode).map_err(|e| failed("change the mode of", &path, e))
+    }
+
     /// Writes a whole file durably: to a temporary file, synced and renamed, then the directory synced.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.put_by_rename(name, bytes, Durability::Synced)?;
@@ -350,10 +381,25 @@ impl Dir {
         check_owner_of(&stat, &self.path)
     }
 
-    /// The user that the directory belongs to, if that is not the effective one.
-    pub fn foreign_owner(&self) -> Result<Option<u32>> {
+    /// Refuses a directory in which others could replace a file of this user: one that belongs to neither this user nor
+    /// root, or that others can write to and that has no sticky bit.
+    pub fn check_guarded(&self) -> Result<()> {
         let stat = sys::fstat(&self.fd).map_err(|e| failed("stat", &self.path, e))?;
-        Ok(Some(stat.st_uid).filter(|owner| *owner != rustix::process::geteuid().as_raw()))
+        let me = rustix::process::geteuid().as_raw();
+        if ![me, ROOT].contains(&stat.st_uid) {
+            let why = format!("{} belongs to user {}, not to user {me}", self.path.display(), stat.st_uid);
+            return Err(Error::refused(Reason::NotOwner, why));
+        }
+        match stat.st_mode & OTHERS_WRITE != 0 && stat.st_mode & STICKY == 0 {
+            true => Err(Error::refused(Reason::NotPrivate, writable(&self.path, stat.st_mode))),
+            false => Ok(()),
+        }
+    }
+
+    /// The user that the directory belongs to, if it is not this one.
+    pub fn other_owner(&self) -> Option<u32> {
+        let owner = sys::fstat(&self.fd).ok()?.st_uid;
+        (owner != rustix::process::geteuid().as_raw()).then_some(owner)
     }
 
     /// Makes an existing directory private.
@@ -378,10 +424,7 @@ fn check_mode(fd: impl AsFd, path: &Path) -> Result<()> {
     let stat = sys::fstat(fd).map_err(|e| failed("stat", path, e))?;
     check_owner_of(&stat, path)?;
     if stat.st_mode & OTHERS_WRITE != 0 {
-        return Err(Error::refused(
-            Reason::NotPrivate,
-            format!("{} is writable by others (mode {:o})", path.display(), stat.st_mode & 0o777),
-        ));
+        return Err(Error::refused(Reason::NotPrivate, writable(path, stat.st_mode)));
     }
     Ok(())
 }
@@ -405,6 +448,10 @@ pub fn grant_owner(path: &Path) -> io::Result<()> {
         true => std::fs::set_permissions(path, std::fs::Permissions::from_mode(DIR_MODE.bits())),
         false => Ok(()),
     }
+}
+
+fn writable(path: &Path, mode: u32) -> String {
+    format!("{} is writable by others (mode {:o})", path.display(), mode & 0o777)
 }
 
 /// The error for a failed system call, in one line.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::files::{self, Dir, failed};
-use super::{Notices, Vault, WriteOptions, Writer, config};
+use super::{Notices, Trust, Vault, WriteOptions, Writer, config};
 use crate::base::{Actor, Error, Reason, Result, Subject};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION, schema};
 use crate::policy::Settings;
@@ -50,6 +50,7 @@ impl Vault {
             lock_timeout: options.lock_timeout,
             store: None,
             notices: Notices::default(),
+            trust: Trust::default(),
         };
         // Opened as a reader: a writer would repair a torn tail, but nothing must be changed.
         if vault.snapshot()?.head.is_some() {

@@ -19,6 +19,7 @@
 //! | `projections` | JSON files for other programs |
 //! | `verify`, `backup` | check and copy the vault |
 //! | `layout`, `config` | what `hf-init` creates, and the settings file |
+//! | `trust` | in which vaults the commands in the settings may be run |
 //! | `sabotage` | what a debug build can be told to skip, to test the tests |
 //! | `notices` | what a command has to say besides its reply |
 //! | `control`, `stop_entry`, `tick` | the two ways to raise a stop, and the watchdog's last tick |
@@ -50,6 +51,7 @@ mod seam;
 mod snapshot;
 mod stop_entry;
 mod tick;
+mod trust;
 mod verify;
 mod watch;
 mod write;
@@ -58,10 +60,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::{Error, ErrorKind, Result, limits};
+use serde_json::Value;
+
+use crate::base::{Error, ErrorKind, Reason, Result, Ulid, limits};
+use crate::event::Event;
 use crate::policy::Settings;
+use crate::policy::settings::{self, Regime, Setting};
 use crate::state::State;
-use config::Config;
+use config::{Config, SettingsEdit};
 
 pub use agents::{AgentDir, DeclarationEnd, LogFile};
 pub use artifacts::{ARTIFACTS, Incoming, MANIFEST, check_size, hash_content, read_content};
@@ -79,6 +85,7 @@ pub use sabotage::sabotage;
 pub use seam::{Append, Log, LogStore, LogView, LogWatch, head_moved};
 pub use snapshot::{Position, Snapshot, Visited};
 pub use tick::Tick;
+pub use trust::{Trust, TrustedVault};
 pub use verify::{ChainVerdict, HeadVerdict, Method, Progress, Scope, TailVerdict, Verified};
 pub use watch::VaultWatch;
 pub use write::Writer;
@@ -95,6 +102,8 @@ pub struct Vault {
     store: Option<Arc<dyn LogStore>>,
     /// Where to say what is wrong with the settings file.
     notices: Notices,
+    /// Whether the commands in the settings may be run.
+    trust: Trust,
 }
 
 impl Vault {
@@ -104,7 +113,15 @@ impl Vault {
         let root = Dir::open_root(path)?.ok_or_else(none)?;
         let akashic = root.dir(AKASHIC)?.ok_or_else(none)?;
         let lock_timeout = Duration::from_secs(limits::LOCK_TIMEOUT_DEFAULT_SECONDS);
-        Ok(Vault { path: path.to_owned(), root, akashic, lock_timeout, store: None, notices: Notices::default() })
+        Ok(Vault {
+            path: path.to_owned(),
+            root,
+            akashic,
+            lock_timeout,
+            store: None,
+            notices: Notices::default(),
+            trust: Trust::default(),
+        })
     }
 
     pub fn with_lock_timeout(self, lock_timeout: Duration) -> Vault {
@@ -121,8 +138,18 @@ impl Vault {
         Vault { notices, ..self }
     }
 
+    /// The same vault for a user who trusts these vaults.
+    pub fn with_trust(self, trust: Trust) -> Vault {
+        Vault { trust, ..self }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The user that the vault belongs to, if it is not this one.
+    pub fn other_owner(&self) -> Option<u32> {
+        self.root.other_owner()
     }
 
     pub fn notices(&self) -> &Notices {
@@ -134,21 +161,112 @@ impl Vault {
         config::load(&self.root, &self.path)
     }
 
-    /// The settings in force: those in the file or, if it cannot be used, those recorded last.
+    /// The settings in force: those in the file, unless others were adopted; those recorded last if the file cannot be
+    /// used.
     pub fn config(&self) -> Config {
-        self.config_or(|| self.view().ok().and_then(|(_, state)| Settings::recorded(&state)))
+        match self.view() {
+            Ok((_, state)) => self.config_with(&state),
+            // The caller will find out by itself that the log cannot be read.
+            Err(_) => self.config_with(&State::default()),
+        }
     }
 
     /// The same for a caller that has read the log.
     pub fn config_with(&self, state: &State) -> Config {
-        self.config_or(|| Settings::recorded(state))
-    }
-
-    fn config_or(&self, recorded: impl FnOnce() -> Option<Settings>) -> Config {
-        let instead = |error: Error| Config::instead_of_file(&error, recorded(), self.check_log_private());
-        let config = self.config_file().unwrap_or_else(instead);
+        let file = self.config_file();
+        let config = match (state.settings().filter(|_| Regime::of(state).is_strict()), file) {
+            (Some(adopted), file) => Config::adopted(adopted, file),
+            (None, Ok(config)) => config,
+            (None, Err(error)) => Config::instead_of_file(&error, Settings::recorded(state), self.check_log_private()),
+        };
         self.notices.add(config.warnings.iter().cloned());
         config
+    }
+
+    /// Checks that a setting in the file can be given this value; changes nothing.
+    pub fn plan_edit(&self, name: &str, value: &str) -> Result<SettingsEdit> {
+        SettingsEdit::plan(&self.root, &self.path, name, value)
+    }
+
+    /// Changes the settings file.
+    pub fn make_edit(&self, edit: &SettingsEdit) -> Result<()> {
+        edit.make(&self.root)
+    }
+
+    /// Takes a change of the settings file back.
+    pub fn undo_edit(&self, edit: &SettingsEdit) -> Result<()> {
+        edit.undo(&self.root)
+    }
+
+    /// The command in a setting; none if it is not set. Refused if commands of this vault must not be run.
+    pub fn command(&self, config: &Config, setting: Setting) -> Result<Option<String>> {
+        debug_assert!(setting.row().is_command, "{setting} is no command");
+        self.checked(config, setting.as_str(), &config.text(setting))
+    }
+
+    /// The command of a reviewer; none if it is not set. Refused if commands of this vault must not be run.
+    pub fn reviewer_command(&self, config: &Config, name: &str) -> Result<Option<String>> {
+        let command = config.reviewers.get(name).map(String::as_str).unwrap_or_default();
+        self.checked(config, &config::reviewer_setting(name), command)
+    }
+
+    fn checked(&self, config: &Config, setting: &str, command: &str) -> Result<Option<String>> {
+        let command = command.trim();
+        if command.is_empty() {
+            return Ok(None);
+        }
+        self.check_commands(config).map_err(|error| error.at(format!("the command in {setting} is not run")))?;
+        Ok(Some(command.to_owned()))
+    }
+
+    /// Refuses to run commands in the settings if others may have written them, or if this user does not trust the
+    /// vault on this machine.
+    pub fn check_commands(&self, config: &Config) -> Result<()> {
+        if let Some(why) = config.foreign() {
+            return Err(Error::refused(Reason::NotOwner, why));
+        }
+        self.check_log_private()?;
+        match self.trust.refuses(&self.as_trusted(config.adopted.as_ref())?) {
+            Some(why) => {
+                let remedy = "an operator can trust it with hf-config trust";
+                Err(Error::refused(Reason::NotTrusted, format!("{why}; {remedy}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds this vault to those that the user trusts. `adopted`: its settings as recorded, if they were adopted.
+    pub fn make_trusted(&self, adopted: Option<&Value>) -> Result<TrustedVault> {
+        self.check_log_private()?;
+        let vault = self.as_trusted(adopted)?;
+        self.trust.add(vault.clone(), self.lock_timeout)?;
+        Ok(vault)
+    }
+
+    /// What the user trusts, if this vault is trusted.
+    fn as_trusted(&self, adopted: Option<&Value>) -> Result<TrustedVault> {
+        let path = std::fs::canonicalize(&self.path).map_err(|e| files::failed("resolve", &self.path, e))?;
+        let unusual = || Error::usage(format!("{} is not UTF-8, so it cannot be listed", path.display()));
+        let path = path.to_str().ok_or_else(unusual)?.to_owned();
+        let missing = || Error::corrupt("the first event has no vault id");
+        let first = self.first_event()?.ok_or_else(missing)?;
+        let vault_id = first.payload.get("vault_id").and_then(Value::as_str).ok_or_else(missing)?.to_owned();
+        Ok(TrustedVault { vault_id, path, settings: adopted.map(|recorded| settings::digest(recorded).to_string()) })
+    }
+
+    /// The first event of the log.
+    fn first_event(&self) -> Result<Option<Event>> {
+        let mut first = None;
+        let mut visit = |event: Event| {
+            first = Some(event);
+            Ok(std::ops::ControlFlow::Break(()))
+        };
+        // The files are read directly: a view would open the index, which the caller may have open.
+        match &self.store {
+            Some(store) => store.view()?.0.read_from(Ulid::nil(), &mut visit)?,
+            None => Log::read_from(&self.snapshot()?, Ulid::nil(), &mut visit)?,
+        }
+        Ok(first)
     }
 
     /// Opens a file by its path inside the vault, without following links; `None` if it does not exist.
@@ -163,11 +281,6 @@ impl Vault {
             }
         }
         dir.as_ref().unwrap_or(&self.root).open_file(name)
-    }
-
-    /// The user that the vault belongs to, if that is not the one who runs this.
-    pub fn foreign_owner(&self) -> Result<Option<u32>> {
-        self.root.foreign_owner()
     }
 
     /// Refuses a vault that belongs to another user or that others can write to.

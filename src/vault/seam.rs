@@ -70,6 +70,9 @@ pub trait Append: fmt::Debug {
     /// of the event that the caller asked for.
     fn append(&mut self, head: Option<Head>, batch: Batch, asked: usize) -> Result<Vec<Event>>;
 
+    /// Sets the size at which a segment is followed by a new one, where the log has segments.
+    fn limit_segments(&mut self, _max_bytes: u64) {}
+
     /// Takes the warnings: things to report that are not errors.
     fn take_warnings(&mut self) -> Vec<String>;
 }
@@ -131,6 +134,10 @@ impl Append for Writer<'_> {
             true => self.commit(batch, asked),
             false => Err(head_moved()),
         }
+    }
+
+    fn limit_segments(&mut self, max_bytes: u64) {
+        self.options.segment_max_bytes = max_bytes;
     }
 
     fn take_warnings(&mut self) -> Vec<String> {

@@ -29,7 +29,7 @@ use crate::state::State;
 #[derive(Debug)]
 pub struct Writer<'a> {
     vault: &'a Vault,
-    options: WriteOptions,
+    pub(super) options: WriteOptions,
     _guard: LockGuard,
     head: Option<Head>,
     count: u64,

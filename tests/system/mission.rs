@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::machine::{Need, can, sized};
-use crate::test_vault::{Reply, START, TestVault, binary, write_private};
+use crate::test_vault::{Reply, START, TestVault, binary};
 
 /// The calls that change a file, take a lock, or start a process.
 const CALLS: &str =
@@ -22,7 +22,7 @@ const FIXER: &str = "read line; echo $HF_ROUND $line >>fixed";
 fn begun() -> TestVault {
     let hive = TestVault::new();
     let settings = format!("runner:\n  command: '{RUNNER}'\nfixer:\n  command: '{FIXER}'\n");
-    write_private(&hive.vault().join("hiveforge.config.yaml"), settings.as_bytes());
+    hive.configure(&settings);
     hive.approved("requirement:r", "Login");
     hive.run("state", &["start", "Login"]).expect_exit(0);
     hive
@@ -35,6 +35,7 @@ fn traced(hive: &TestVault, inject: Option<&str>) -> (Option<i32>, String) {
     command.args(["-qq", "-o"]).arg(&trace).args(["-e", &format!("trace={CALLS}"), "-e", "signal=none"]);
     command.args(inject.iter().flat_map(|inject| ["-e", inject])).arg(binary("state")).arg("go");
     command.current_dir(hive.dir()).env_clear().envs([("USER", "jo"), ("HF_NOW", START)]);
+    command.env("HOME", hive.user_home());
     let output = command.stdin(Stdio::null()).output().expect("strace runs");
     (output.status.code(), fs::read_to_string(&trace).unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::machine::{Need, can};
-use crate::test_vault::{Reply, TestVault, write_private};
+use crate::test_vault::{Reply, TestVault};
 
 /// A server that ends when this value is dropped. The panes of its sessions run `cat`: typed text appears twice, as typed
 /// and again after Enter.
@@ -97,7 +97,7 @@ fn the_heartbeat_and_the_kick_reach_a_pane_through_the_hooks() {
         hook("deliver-tmux"),
         hook("kick-tmux")
     );
-    write_private(&hive.vault().join("hiveforge.config.yaml"), settings.as_bytes());
+    hive.configure(&settings);
     hive.run("checkpoint", &["At work"]).expect_exit(0);
     let server = Server::start();
     server.tick(&hive).expect_exit(0);

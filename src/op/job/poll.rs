@@ -144,7 +144,7 @@ fn block(ctx: &Context, view: &JobView, limits: Vec<usize>) -> PollOutcome {
 fn check_command(ctx: &Context, vault: &Vault) -> Result<Option<String>> {
     match ctx.host.check_cmd.as_deref().map(str::trim).filter(|command| !command.is_empty()) {
         Some(command) => Ok(Some(command.to_owned())),
-        None => vault.config().command(Setting::JobsCheckCmd),
+        None => vault.command(&vault.config(), Setting::JobsCheckCmd),
     }
 }
 

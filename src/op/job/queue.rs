@@ -52,12 +52,12 @@ pub fn wake(committing: &Committing<'_>) -> Option<FollowUp> {
 
 /// The jobs whose supervisors have to be notified of these events.
 fn wake_ups_for(committing: &Committing<'_>) -> Option<WakeUps> {
-    let Committing { state, settings, events, .. } = *committing;
+    let Committing { state, config, events, .. } = *committing;
     let may_matter = |event: &Event| event.event_type.known().is_some_and(|kind| kind.row().wakes_jobs);
     if !events.iter().any(may_matter) {
         return None;
     }
-    let mut recheck: Vec<EntityId> = next_jobs(state, settings, &|_| true).iter().map(super::id_of).collect();
+    let mut recheck: Vec<EntityId> = next_jobs(state, config, &|_| true).iter().map(super::id_of).collect();
     // A job that is retried has left the queue: it waits for its project to be resumed, and then for a free slot.
     if state.tally().made(EntityType::Project) > 0 {
         recheck.extend(jobs(state, Phase::Assigned).iter().map(super::id_of));

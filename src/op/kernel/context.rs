@@ -14,7 +14,7 @@ use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
 use crate::policy::{Request, Standing, project, rules};
-use crate::vault::{LogStore, Notices, Vault, WriteOptions};
+use crate::vault::{LogStore, Notices, Trust, Vault, WriteOptions};
 
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -96,6 +96,8 @@ pub struct Host {
     pub clocks: fn() -> Option<Clocks>,
     /// The program that supervises jobs and notifies hooks; without it no job can be fired, and only ticks notify.
     pub supervisor: Option<SupervisorProgram>,
+    /// In which vaults the commands in the settings may be run.
+    pub trust: Trust,
     /// The command that queries a foreign job system; default: from the settings.
     pub check_cmd: Option<String>,
     /// The name that hf-poll was called by, if it is not its own.
@@ -120,6 +122,11 @@ impl Caller {
     /// Whether the shell belongs to an agent.
     pub fn is_in_agent_shell(&self) -> bool {
         matches!(self.shell, Shell::SomeAgents | Shell::Agents(_))
+    }
+
+    /// Whether an operator calls: a person, in a shell that belongs to no agent.
+    pub fn is_operator(&self) -> bool {
+        !self.actor.is_autonomous() && !self.is_in_agent_shell()
     }
 }
 
@@ -150,14 +157,14 @@ impl Context {
     }
 
     pub(in crate::op) fn open(&self) -> Result<Vault> {
-        let vault = Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout);
+        let vault = Vault::open(&self.vault)?.with_lock_timeout(self.lock_timeout).with_trust(self.host.trust.clone());
         let vault = vault.with_store(self.store.clone()).with_notices(self.notices.clone());
-        if let Some(owner) = vault.foreign_owner()? {
-            vault.notices().add([format!(
+        vault.notices().add(vault.other_owner().map(|owner| {
+            format!(
                 "{} is somebody else's vault: it belongs to user {owner}, is only read, and none of its commands is run",
                 vault.path().display()
-            )]);
-        }
+            )
+        }));
         Ok(vault)
     }
 
@@ -171,10 +178,10 @@ impl Context {
 
     /// Refuses the call unless the caller is an operator. `what` is the action, such as "approving".
     pub(in crate::op) fn check_operator(&self, what: &str) -> Result<()> {
-        if self.caller.actor.is_autonomous() || self.caller.is_in_agent_shell() {
-            return Err(rules::operator_only(what, &self.caller.actor));
+        match self.caller.is_operator() {
+            true => Ok(()),
+            false => Err(rules::operator_only(what, &self.caller.actor)),
         }
-        Ok(())
     }
 
     /// A request by the caller. Null members of the payload are dropped.

@@ -16,10 +16,11 @@ use super::context::Context;
 use super::recorded::is_stopped;
 use super::transaction::Transaction;
 use crate::base::{Actor, EntityType, Result, Subject, limits};
-use crate::event::kind::Starts;
+use crate::event::kind::{CHANGED, SETTINGS, Starts};
 use crate::event::{Draft, Event, Kind, parse_ulid};
 use crate::machine;
 use crate::policy::due::{self, Due};
+use crate::policy::settings::{Regime, Settings};
 use crate::policy::{REACTOR, Request, clock, ready};
 use crate::state::Timer;
 use crate::vault::{StopFlag, still_stopped};
@@ -85,10 +86,7 @@ impl Transaction<'_> {
         };
         let changes = now.map(|now| clock::changes(seen.as_ref(), &now)).unwrap_or_default();
         found.extend(changes.iter().map(clock::ClockChange::event));
-        let settings = self.config.settings.to_json();
-        if self.state().settings().as_ref() != Some(&settings) {
-            found.push((Kind::SettingsChanged, json!({"settings": settings})));
-        }
+        found.extend(self.changed_settings(&self.config.settings, &ctx.caller.actor));
         for (kind, payload) in found {
             let parents = self.state().first_event().into_iter().collect();
             let payload = payload.as_object().cloned().unwrap_or_default();
@@ -97,6 +95,20 @@ impl Transaction<'_> {
         }
         self.clocks = now;
         self.write_now()
+    }
+
+    /// The event that records these settings, found by this actor; none if they are recorded already, or if only adopted
+    /// settings count.
+    pub(in crate::op) fn changed_settings(&self, settings: &Settings, found_by: &Actor) -> Option<(Kind, Value)> {
+        let (recorded, now) = (self.state().settings(), settings.to_json());
+        if Regime::of(self.state()).is_strict() || recorded.as_ref() == Some(&now) {
+            return None;
+        }
+        let mut payload = json!({SETTINGS: now, "noticed_by": found_by.to_string()});
+        if let Some(recorded) = recorded {
+            payload[CHANGED] = Settings::from_json(&recorded).changes_to(settings).into();
+        }
+        Some((Kind::SettingsChanged, payload))
     }
 
     /// Continues a cascade that an earlier command could not finish.

@@ -24,7 +24,7 @@ use crate::policy::settings::Setting;
 use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
 use crate::state::State;
 use crate::vault::config::Config;
-use crate::vault::{Append, Batch, Log, LogView, Snapshot, StopFlag, Vault, still_stopped};
+use crate::vault::{Append, Batch, CONFIG_FILE, Log, LogView, Snapshot, StopFlag, Vault, still_stopped};
 
 /// Called before each commit. Returns what has to be done after it, once the lock is released.
 pub type FindFollowUp = fn(&Committing<'_>) -> Option<FollowUp>;
@@ -37,7 +37,7 @@ pub type FollowUp = Box<dyn FnOnce(&Vault)>;
 pub struct Committing<'a> {
     /// The state after it.
     pub state: &'a State,
-    pub settings: &'a Settings,
+    pub config: &'a Config,
     pub events: &'a [Event],
     pub host: &'a Host,
 }
@@ -115,7 +115,8 @@ impl<'v> Transaction<'v> {
         let (writer, view) = match mode {
             Mode::DryRun => (None, vault.view()?),
             Mode::Write => {
-                let mut writer = vault.append(ctx.write_options(&vault.config()))?;
+                // The settings are in the log, so the size of a segment is known only later.
+                let mut writer = vault.append(ctx.write_options(&Settings::default()))?;
                 let view = writer.view()?;
                 (Some(writer), view)
             }
@@ -146,6 +147,8 @@ impl<'v> Transaction<'v> {
         // Read now: the file may have changed while this command waited for the lock.
         let config = vault.config_with(&state);
         vault.notices().add(clock_skew_warning(log.head(), ctx.now, &config));
+        let deviation = config.deviation().filter(|_| ctx.caller.is_operator());
+        vault.notices().add(deviation.map(|what| format!("{CONFIG_FILE} {what}; see hf-config diff")));
         // A command that had to wait for the lock acts at the time it got it.
         let now = if writer.is_some() { ctx.now.max((ctx.host.clock)()) } else { ctx.now };
         let batch = Batch::new(state, log.head(), now);
@@ -171,6 +174,7 @@ impl<'v> Transaction<'v> {
             standing: ctx.standing.share(),
         };
         if let Some(writer) = &mut tx.writer {
+            writer.limit_segments(ctx.write_options(&tx.config).segment_max_bytes);
             tx.warnings.append(&mut writer.take_warnings());
         }
         // First: another event in between would hide that the cascade is incomplete.
@@ -360,7 +364,7 @@ impl<'v> Transaction<'v> {
             return Ok(Vec::new());
         }
         let (state, events, host) = (batch.state(), batch.events(), &*self.host);
-        let committing = Committing { state, settings: &self.config, events, host };
+        let committing = Committing { state, config: &self.config, events, host };
         let follow_ups: Vec<FollowUp> = host.find_follow_ups.iter().filter_map(|find| find(&committing)).collect();
         // The requested event may be an earlier one, while something else is due.
         let index = batch.events().iter().position(|event| event.id == asked).unwrap_or(0);

@@ -303,7 +303,7 @@ impl MissionDriver<'_> {
 
     /// The command of a step, if it is set.
     fn configured_command(&self, step: RoundStep) -> Result<Option<String>> {
-        self.vault.config().command(step.setting())
+        self.vault.command(&self.vault.config(), step.setting())
     }
 
     fn command(&self, step: RoundStep) -> Result<String> {

@@ -13,7 +13,7 @@ use crate::op::kernel::View;
 use crate::policy::approval;
 use crate::policy::liveness::{DeepWorkMode, Level, SignsOfLife};
 use crate::policy::project::ProjectActivity;
-use crate::policy::settings::Setting;
+use crate::policy::settings::{Regime, Setting};
 use crate::state::{Entity, State};
 
 pub use problems::{Problem, WATCHDOG_LOOP};
@@ -31,6 +31,8 @@ names! {
 pub struct StatusOutcome {
     /// The name of the hive.
     pub hive: String,
+    /// Which settings are in force.
+    pub regime: Regime,
     pub system: SystemState,
     pub tasks: Vec<(machine::Phase, u64)>,
     /// Every project; empty if there is only `main` and it was never paused.
@@ -93,6 +95,7 @@ pub fn status(ctx: &Context) -> Result<StatusOutcome> {
     });
     Ok(StatusOutcome {
         hive: view.config().text(Setting::HiveName),
+        regime: Regime::of(view.recorded()),
         system: match stopped {
             true => SystemState::Stopped,
             false if ProjectActivity::read(state).all_paused() => SystemState::Paused,

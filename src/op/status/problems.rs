@@ -6,7 +6,7 @@ use super::super::Context;
 use super::super::watchdog::WatchdogOutcome;
 use serde_json::Value;
 
-use crate::base::{EntityId, EntityType, Result, ShortRef, Subject, Timestamp, limits, names, text};
+use crate::base::{EntityId, EntityType, ErrorKind, Reason, Result, ShortRef, Subject, Timestamp, limits, names, text};
 use crate::job::JobLiveness;
 use crate::machine::Phase;
 use crate::op::job::what_is_wrong;
@@ -19,7 +19,7 @@ use crate::policy::settings::Setting;
 use crate::policy::standing::Standing;
 use crate::policy::{project, rules};
 use crate::state::{Entity, State};
-use crate::vault::Vault;
+use crate::vault::{CONFIG_FILE, Vault};
 
 /// After this many intervals without a tick the watchdog counts as dead.
 const WATCHDOG_LATE_INTERVALS: u64 = 3;
@@ -103,7 +103,7 @@ pub(super) fn find(
     found.overdue();
     found.stranded();
     found.hooks();
-    found.settings();
+    found.settings(vault);
     found.pauses();
     let notice = found.watchdog(vault)?;
     let unknown = Timestamp(i64::MAX);
@@ -195,7 +195,8 @@ impl Finder<'_> {
         let failing = tick.findings.iter().filter(|finding| finding.level == Level::Error);
         // Failing hooks are problems of their own.
         let concerns = |finding: &Finding| {
-            matches!(finding.subject.entity, EntityType::Agent | EntityType::System) && finding.code != Code::HookFailed
+            let is_elsewhere = matches!(finding.code, Code::HookFailed | Code::NotTrusted);
+            matches!(finding.subject.entity, EntityType::Agent | EntityType::System) && !is_elsewhere
         };
         for finding in failing.filter(|finding| concerns(finding)) {
             let since = match finding.code {
@@ -293,11 +294,24 @@ impl Finder<'_> {
         }
     }
 
-    fn settings(&mut self) {
-        if let Some(fault) = self.view.config().fault() {
-            let what = format!("cannot be used; the settings recorded last remain in force: {fault}");
+    /// A settings file that cannot be used or is not in force, and commands that must not be run.
+    fn settings(&mut self, vault: &Vault) {
+        let config = self.view.config();
+        let unusable = |fault: &str| format!("cannot be used; the settings recorded last remain in force: {fault}");
+        for what in config.fault().map(unusable).into_iter().chain(config.deviation()) {
             let remedy = Remedy::fixed("hf-config diff");
-            self.add(ProblemKind::Settings, None, "hiveforge.config.yaml".to_owned(), what, remedy);
+            self.add(ProblemKind::Settings, None, CONFIG_FILE.to_owned(), what, remedy);
+        }
+        if config.commands().is_empty() {
+            return;
+        }
+        if let Err(error) = vault.check_commands(config) {
+            let remedy = match error.kind {
+                ErrorKind::Refused(Reason::NotTrusted) => Remedy::fixed("hf-config trust"),
+                _ => Remedy::fixed("hf-config diff"),
+            };
+            let what = format!("are not run: {}", error.message);
+            self.add(ProblemKind::Settings, None, "commands".to_owned(), what, remedy);
         }
     }
 

@@ -130,6 +130,8 @@ struct TickRun<'a> {
     findings: Vec<Finding>,
     stopped: bool,
     paused: bool,
+    /// Whether the settings name commands that must not be run here.
+    commands_refused: bool,
     heartbeat_id: HeartbeatId,
     warnings: Vec<String>,
     jobs: Vec<(Entity, JobLiveness)>,
@@ -151,6 +153,7 @@ impl<'a> TickRun<'a> {
             findings: Vec::new(),
             stopped: false,
             paused: false,
+            commands_refused: !config.commands().is_empty() && vault.check_commands(&config).is_err(),
             heartbeat_id,
             warnings: Vec::new(),
             jobs: Vec::new(),
@@ -254,7 +257,8 @@ impl<'a> TickRun<'a> {
         self.paused = ProjectActivity::read(tx.state()).all_paused();
         self.agents.clear();
         // Overdue items of the previous pass are settled; agents are checked again.
-        let is_checked_again = |code| matches!(code, Code::Runaway | Code::HookFailed);
+        let is_checked_again =
+            |code| matches!(code, Code::Runaway | Code::HookFailed | Code::SettingsDiffer | Code::NotTrusted);
         self.findings.retain(|finding| finding.subject.entity != EntityType::Agent && !is_checked_again(finding.code));
         let head = tx.log.head().map_or(0, |head| (head.id.timestamp_ms() / 1000) as i64);
         let ahead = head.saturating_sub(self.now.0).max(0) as u64;
@@ -269,6 +273,7 @@ impl<'a> TickRun<'a> {
         let watched = agents::check_all(self, tx, (&held, &seated))?;
         self.find_runaways(tx)?;
         self.find_failed_hooks(tx);
+        self.judge_settings(tx);
         let calls = self.record_edges(tx, &watched)?;
         self.findings.sort_by(|a, b| (b.level, a.code, &a.subject).cmp(&(a.level, b.code, &b.subject)));
         Ok((calls, more))
@@ -346,6 +351,16 @@ impl<'a> TickRun<'a> {
         for since in since.collect::<Vec<_>>() {
             let seconds = since.map_or(0, |since| self.now.0.saturating_sub(since.0).max(0) as u64);
             self.report(Code::HookFailed, Subject::SYSTEM, Level::Error, seconds);
+        }
+    }
+
+    /// Finds a settings file that is not in force, and commands that must not be run.
+    fn judge_settings(&mut self, tx: &Transaction<'_>) {
+        if !tx.config.differs.is_empty() {
+            self.report(Code::SettingsDiffer, Subject::SYSTEM, Level::Warn, 0);
+        }
+        if self.commands_refused {
+            self.report(Code::NotTrusted, Subject::SYSTEM, Level::Error, 0);
         }
     }
 
@@ -428,7 +443,7 @@ impl<'a> TickRun<'a> {
         let interval = config.count(Setting::WatchdogIntervalSeconds);
         let wait_seconds = config.count(Setting::RecoveryWaitCycles).saturating_mul(interval);
         // Without a hook nothing could wake it.
-        if config.command(Setting::OnAnomaly).ok().flatten().is_none() || self.stopped {
+        if config.text(Setting::OnAnomaly).trim().is_empty() || self.commands_refused || self.stopped {
             return Ok(None);
         }
         let Some(known) = tx.state().entity(&agent.subject).map(|agent| agent.into_owned()) else {

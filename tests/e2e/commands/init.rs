@@ -134,7 +134,7 @@ fn init_takes_the_vault_option_instead_of_its_argument() {
 #[test]
 fn the_commented_configuration_sets_nothing() {
     let hive = TestVault::new();
-    let text = fs::read_to_string(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    let text = fs::read_to_string(hive.config()).unwrap();
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
     assert_eq!(hive.propose("x").stderr, "");
 }

@@ -9,7 +9,7 @@ fn a_new_vault_is_running_and_needs_no_attention() {
     hive.at("2026-01-31T12:01:05Z");
     assert_eq!(
         ok(&hive, "hf-status").masked(&hive),
-        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; nothing needs attention\nSYSTEM_STATE:running\nHIVE:hive\n\
+        "EXIT:0\nSTATUS:OK\nNEXT:NONE\nSUM:running; nothing needs attention\nSYSTEM_STATE:running\nHIVE:hive\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\n\
          PENDING_APPROVALS:0\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\n\
          UPTIME_SECONDS:65\nPROBLEMS:0\nNOTICE:the watchdog has never run; start it with: hf-watchdog --every 60\n"
     );
@@ -29,7 +29,7 @@ fn tasks_agents_approvals_and_problems_are_shown() {
     assert_eq!(
         sh(&hive, "hf-status").expect_exit(1).masked(&hive),
         "EXIT:1\nSTATUS:ATTENTION\nNEXT:ASK operator\nSUM:running; 4 problems; most urgent: agent:a: NEVER_SEEN\n\
-         SYSTEM_STATE:running\nHIVE:hive\nTASKS:Ready 2\nAGENT:a NEVER_SEEN 2026-01-31T12:00:00Z seen age=901\n\
+         SYSTEM_STATE:running\nHIVE:hive\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\nTASKS:Ready 2\nAGENT:a NEVER_SEEN 2026-01-31T12:00:00Z seen age=901\n\
          PENDING_APPROVALS:1\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:00:00Z\nWATCHDOG:never\n\
          UPTIME_SECONDS:901\nPROBLEMS:4\n\
          PROBLEM:2026-01-31T12:00:00Z age=901 anomaly agent:a NEVER_SEEN do=hf-append AgentStopped --subject agent:a\n\
@@ -52,7 +52,7 @@ fn a_stop_is_shown_as_the_state_and_a_resume_restarts_the_uptime() {
     assert_eq!(
         sh(&hive, "hf-status").expect_exit(1).masked(&hive),
         "EXIT:1\nSTATUS:ATTENTION\nNEXT:ASK operator\n\
-         SUM:stopped; 1 problem; most urgent: system: everything is stopped by user:jo: fire\nSYSTEM_STATE:stopped\nHIVE:hive\n\
+         SUM:stopped; 1 problem; most urgent: system: everything is stopped by user:jo: fire\nSYSTEM_STATE:stopped\nHIVE:hive\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\n\
          PENDING_APPROVALS:0\nLAST_EVENT_ID:<ulid>\nLAST_EVENT_AT:2026-01-31T12:10:00Z\nWATCHDOG:never\n\
          UPTIME_SECONDS:0\nPROBLEMS:1\n\
          PROBLEM:2026-01-31T12:10:00Z age=600 stopped system everything is stopped by user:jo: fire do=hf-resume --system\n\

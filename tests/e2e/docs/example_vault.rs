@@ -14,7 +14,7 @@ fn the_example_vault_verifies() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:28 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\nPROJECTIONS:OK\nARTIFACTS:OK\nPOLICY:OK\n\
-         SETTINGS:UNRECORDED\nDUE:0\nEVENTS:28\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+         SETTINGS:UNRECORDED\nREGIME:settings are not recorded yet: earlier events cannot be judged by them\nDUE:0\nEVENTS:28\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }
 
@@ -48,7 +48,7 @@ fn the_example_vault_verifies_for_everyone_who_can_read_it() {
 #[test]
 fn the_example_settings_are_those_of_a_new_vault() {
     let hive = TestVault::new();
-    let written = std::fs::read_to_string(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    let written = std::fs::read_to_string(hive.config()).unwrap();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("Vault.example/hiveforge.config.yaml");
     assert_eq!(std::fs::read_to_string(example).unwrap(), written);
 }

@@ -43,6 +43,7 @@ fn every_example_of_every_help_runs() {
                 .current_dir(hive.dir())
                 .env_clear()
                 .envs([("PATH", path.as_str()), ("USER", "jo"), ("HF_NOW", crate::support::test_vault::START)])
+                .env("HOME", hive.user_home())
                 .output()
                 .unwrap();
             assert!(is_an_answer(example, output.status.code()), "{example}: {output:?}");

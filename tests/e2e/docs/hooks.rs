@@ -17,8 +17,8 @@ use crate::support::watchdog_fixture::at;
 fn d11_the_page_of_hooks_is_current() {
     let mut out = page("hf-hooks", 7, "commands that HiveForge runs when something happens");
     out += ".SH DESCRIPTION\nA hook is a command line in hiveforge.config.yaml. sh runs it in the directory of the vault, without a lock and\n\
-            for at most hooks.timeout_seconds, and only if the vault and the settings file belong to the user and nobody\n\
-            else can write to them. Besides the environment of the command or watchdog that starts it, it gets the variables\n\
+            for at most hooks.timeout_seconds, and only if the vault and the settings file belong to the user, nobody\n\
+            else can write to them, and the user trusts the vault on this machine, which\n.BR hf\\-config (1)\nexplains. Besides the environment of the command or watchdog that starts it, it gets the variables\n\
             below, and a report on standard input: lines of the form KEY:VALUE, escaped as in\n.BR hf\\-output (7).\n.PP\n\
             A hook has a shell of its own: HF_AGENT and HF_SESSION of the caller are not passed on, and HF_RUN_ID says\n\
             that it belongs to a program. So a hook can propose and stop, but not approve or resume, and nobody expects\n\

@@ -320,7 +320,14 @@ fn the_page_of_the_format_is_current() {
             "the last event that a hook was notified of; without it, all since it was set are sent",
         ),
         ("Akashic/schemas/event.v1.schema.json", "the JSON Schema of an event"),
-        ("hiveforge.config.yaml", "settings, all of them optional"),
+        (
+            "hiveforge.config.yaml",
+            "settings, all of them optional; if it is not here, the one next to the vault is used, where hive.vault_path can say where the vault is. A symbolic link is not followed, and a file that others can write, by itself or by its directory, counts as unreadable",
+        ),
+        (
+            "~/.config/hiveforge/trust",
+            "outside of every vault, for each user (or in $XDG_CONFIG_HOME): the vaults in which the commands in the settings may be run, one JSON object per line with vault_id, path and, if the settings were adopted, their SHA-256; hf-init, hf-config adopt and hf-config trust add a vault. trust.lock is locked while it is written",
+        ),
     ] {
         item(&mut out, file, text);
     }

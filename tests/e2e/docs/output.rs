@@ -158,7 +158,7 @@ fn no_value_can_add_or_hide_a_line() {
 fn a_warning_is_one_line() {
     let hive = TestVault::new();
     let text = "governance:\n  \"a\\rb\\nwarning: c\\u2028d\": 1\n";
-    fs::write(hive.vault().join("hiveforge.config.yaml"), text).unwrap();
+    hive.configure(text);
     let reply = hive.propose("x");
     assert_eq!(reply.stderr.lines().count(), 1, "{reply:#?}");
     assert!(!is_sly(&reply.stderr));

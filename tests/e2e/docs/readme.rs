@@ -85,6 +85,7 @@ fn every_console_block_of_the_readme_is_correct() {
             .current_dir(hive.dir())
             .env_clear()
             .envs([("PATH", path.as_str()), ("USER", "jo")])
+            .env("HOME", hive.user_home())
             .output()
             .unwrap();
         let said = Reply::of(ran).stdout.replace(&hive.dir().display().to_string(), "/home/jo/hive");

@@ -314,10 +314,7 @@ fn notify_sends_one_line_and_executes_none_of_it() {
     // As a hook, with what a job tells it.
     let told = hive.dir().join("told");
     let hook = format!("HF_NOTIFY='cat > {} #' {}", told.display(), scripts().join("notify").display());
-    write_private(
-        &hive.vault().join("hiveforge.config.yaml"),
-        format!("jobs:\n  on_finish: {}\n", serde_json::Value::from(hook)).as_bytes(),
-    );
+    write_private(&hive.config(), format!("jobs:\n  on_finish: {}\n", serde_json::Value::from(hook)).as_bytes());
     let mut fire = script(&hive, "exec.sh", &["--fire", "exit 3"]);
     let id = Reply::of(fire.output().unwrap()).expect_exit(0).get("TASK_ID").to_owned();
     until("the message", || fs::read_to_string(&told).is_ok_and(|text| text.ends_with('\n')));
@@ -342,7 +339,7 @@ const NEW: &str = "liveness:\n  inactive_warn_seconds: 240\n  inactive_error_sec
                    introspection_error_seconds: 2400\nwatchdog:\n  interval_seconds: 1\n  recovery_wait_cycles: 8\n";
 
 fn settings(hive: &TestVault, text: &str) {
-    write_private(&hive.vault().join("hiveforge.config.yaml"), text.as_bytes());
+    hive.configure(text);
 }
 
 /// Starts it, hears one look, and ends it with this signal.
@@ -419,7 +416,7 @@ fn heartbeat_sh_starts_only_if_the_settings_say_the_same() {
     settings(&hive, &format!("{more}{indented}"));
     beats(&hive, &["./heartbeat.conf"], Signal::INT);
     // The file beside the vault counts if there is none in it.
-    fs::remove_file(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    fs::remove_file(hive.config()).unwrap();
     write_private(&hive.dir().join("hiveforge.config.yaml"), NEW.as_bytes());
     beats(&hive, &[], Signal::TERM);
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::support::steps::{count, keeps_the_rules, ok, sh};
-use crate::support::test_vault::{TestVault, write_private};
+use crate::support::test_vault::TestVault;
 
 /// More tasks than there can be events in a batch.
 const TASKS: usize = 10_500;
@@ -77,7 +77,7 @@ fn an_interrupted_cascade_continues_with_the_next_command() {
         assert!(ready(&cut) < 2 * BATCH + 500, "it was cut");
         assert_eq!(ok(&cut, "hf-verify --policy").get("POLICY"), "OK", "what is not there yet is no breach");
         // The next command finishes it, whatever it does, and whatever the vault itself has to record first.
-        write_private(&cut.vault().join("hiveforge.config.yaml"), b"governance:\n  max_retries: 9\n");
+        cut.configure("governance:\n  max_retries: 9\n");
         std::fs::remove_file(cut.vault().join("Akashic/clock")).unwrap();
         if batches == 2 {
             let torn = [std::fs::read(cut.segment()).unwrap(), b"{\"torn".to_vec()].concat();

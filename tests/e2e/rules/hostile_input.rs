@@ -139,7 +139,7 @@ fn a_number_that_cannot_be_stored_exactly_is_refused() {
     hive.run("job", &["fire", "--retries", "18446744073709551615", "--", "/bin/true"]).expect_exit(2);
     keeps_the_rules(&hive);
     write_private(
-        &hive.vault().join("hiveforge.config.yaml"),
+        &hive.config(),
         b"watchdog:\n  interval_seconds: 9223372036854775807\njobs:\n  kill_grace: 18446744073709551615\n",
     );
     ok(&hive, "hf-watchdog");

@@ -433,7 +433,7 @@ fn deep_work_shortened_by_settings_is_due_for_everyone() {
     let mut hive = TestVault::new();
     ok(&hive, "hf-deepwork start --strict 120 Long --agent a");
     let settings = b"agents:\n  a:\n    strict_max_minutes: 30\n";
-    write_private(&hive.vault().join("hiveforge.config.yaml"), settings);
+    write_private(&hive.config(), settings);
     hive.at("2026-01-31T12:30:01Z");
     ok(&hive, "hf-require propose x");
     assert_eq!(ok(&hive, "hf-verify").get("DUE"), "1");

@@ -58,7 +58,7 @@ fn propose(story: &TestJobVault, tasks: usize) {
 
 /// A program that embeds the library: it names no program to start.
 fn embedded(story: &TestJobVault) -> Context {
-    let host = Host::new(|| Now { millis: moment(1).0 as u64 * 1000 });
+    let host = Host { trust: story.trusts(), ..Host::new(|| Now { millis: moment(1).0 as u64 * 1000 }) };
     Context::new(story.vault(), story.context().caller, host)
 }
 
@@ -463,6 +463,7 @@ fn a_restored_backup_does_not_send_its_history_again() {
     story.gone();
     let copy = TestVault::empty();
     story.run("backup", &[&copy.vault().display().to_string()]).expect_exit(0);
+    copy.trust();
     ok(&copy, "hf-watchdog");
     ok(&copy, "hf-task abort T-0002");
     ok(&story, "hf-task abort T-0002");
@@ -503,7 +504,7 @@ fn the_hooks_of_somebody_elses_vault_are_never_run() {
 fn a_hook_from_a_file_that_others_can_write_waits_until_the_file_can_be_trusted() {
     let story = TestJobVault::new(&on_done(KEEP_IDS));
     propose(&story, 1);
-    let file = story.vault().join("hiveforge.config.yaml");
+    let file = story.config();
     let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
     set_mode(0o666);
     ok(&story, "hf-task abort T-0001");

@@ -56,7 +56,7 @@ fn a_log_written_by_the_commands_keeps_the_rules() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
-         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n\
+         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n\
          STANDING:stopped 2026-01-31T12:00:00Z - by=user:jo fire\n"
     );
 }

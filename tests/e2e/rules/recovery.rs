@@ -513,7 +513,7 @@ fn recovery_leaves_a_torn_tail_to_the_next_append_and_says_so() {
 fn recovery_does_not_fail_on_a_broken_configuration() {
     let hive = five();
     damage(&hive, 2);
-    fs::write(hive.vault().join("hiveforge.config.yaml"), "a: [").unwrap();
+    hive.configure("a: [");
     assert_eq!(recover(&hive).get("STATUS"), "RECOVERED");
 }
 

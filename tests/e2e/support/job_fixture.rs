@@ -50,7 +50,7 @@ impl TestJobVault {
 
     /// Replaces the settings.
     pub fn settle(&self, settings: &str) {
-        write_private(&self.vault().join("hiveforge.config.yaml"), settings.as_bytes());
+        self.configure(settings);
     }
 
     /// Fires a script.

@@ -34,7 +34,7 @@ pub fn refuses(hive: &TestVault, line: &str, code: i32, sum: &str) -> Reply {
 /// A vault with these settings under `governance:`.
 pub fn governed(settings: &str) -> TestVault {
     let hive = TestVault::new();
-    write_private(&hive.vault().join("hiveforge.config.yaml"), format!("governance:\n  {settings}\n").as_bytes());
+    hive.configure(&format!("governance:\n  {settings}\n"));
     hive
 }
 

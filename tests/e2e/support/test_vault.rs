@@ -14,7 +14,7 @@ use hiveforge::base::{Actor, Digest, Now, Timestamp, Ulid};
 use hiveforge::cli::COMMANDS;
 use hiveforge::event::{Draft, Event, Kind};
 use hiveforge::op::{self, AppendRequest, Caller, Context, Host, NewEvent};
-use hiveforge::vault::{Scope, Vault, Verified};
+use hiveforge::vault::{Scope, Trust, Vault, Verified};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -35,6 +35,8 @@ const KILLED_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 /// A temporary directory, with or without a vault in it.
 pub struct TestVault {
     home: Home,
+    /// The home directory of the user, which lists the vaults that the user trusts.
+    user_home: TempDir,
     now: String,
     /// Where the commands write their replies as JSON, to be validated against the schema.
     replies: Option<NamedTempFile>,
@@ -51,7 +53,8 @@ impl TestVault {
         // Only in the e2e tests: others count or fail every system call.
         let replies = (env!("CARGO_CRATE_NAME") == "e2e").then(|| NamedTempFile::new().expect("a temporary file"));
         let home = Home { dir: tempfile::tempdir_in(folder).expect("a temporary directory") };
-        TestVault { home, now: START.to_owned(), replies }
+        let user_home = tempfile::tempdir().expect("a temporary directory");
+        TestVault { home, user_home, now: START.to_owned(), replies }
     }
 
     /// A directory with a new vault.
@@ -80,12 +83,46 @@ impl TestVault {
         self.dir().join("Vault")
     }
 
+    /// The home directory of the user.
+    pub fn user_home(&self) -> &Path {
+        self.user_home.path()
+    }
+
+    /// The list of vaults that the user trusts.
+    pub fn trusts(&self) -> Trust {
+        Trust { file: Some(self.user_home().join(".config/hiveforge/trust")), vault_id: None }
+    }
+
+    /// The settings file in the vault.
+    pub fn config(&self) -> PathBuf {
+        self.vault().join("hiveforge.config.yaml")
+    }
+
+    /// Gives the vault these settings, as a user would: in its file. They take effect with the next command, and their
+    /// commands run because the user created the vault.
+    pub fn configure(&self, settings: &str) {
+        write_private(&self.config(), settings.as_bytes());
+    }
+
+    /// The same in a vault with adopted settings, where the file alone has no effect.
+    #[track_caller]
+    pub fn configure_strictly(&self, settings: &str) {
+        self.configure(settings);
+        self.run("config", &["adopt"]).expect_exit(0);
+    }
+
+    /// Lets the commands in the settings be run, as an operator does who has looked at them.
+    #[track_caller]
+    pub fn trust(&self) {
+        self.run("config", &["trust"]).expect_exit(0);
+    }
+
     /// A command with a clean environment, in this directory.
     pub fn process(&self, name: &str) -> Process {
         let mut process = Process::new(binary(name));
         process.current_dir(self.dir()).env_clear().env("USER", "jo").env("HF_NOW", &self.now);
         process.envs(self.replies.iter().map(|file| ("HF_REPLIES", file.path())));
-        process.env(HIVE, self.dir());
+        process.env(HIVE, self.dir()).env("HOME", self.user_home());
         process.envs(SABOTAGE.lock().expect("no panic").map(|name| ("HF_SABOTAGE", name)));
         process
     }
@@ -151,7 +188,7 @@ impl TestVault {
     pub fn context(&self) -> Context {
         let now = Timestamp::parse(&self.now).expect("an exact time");
         let caller = Caller { actor: Actor::parse("user:jo").expect("an actor"), shell: op::Shell::Persons };
-        let host = Host::new(|| Now { millis: 0 });
+        let host = Host { trust: self.trusts(), ..Host::new(|| Now { millis: 0 }) };
         Context { now: Now { millis: now.0 as u64 * 1000 }, ..Context::new(self.vault(), caller, host) }
     }
 

@@ -3,7 +3,7 @@
 use hiveforge::base::{HeartbeatId, Timestamp};
 
 use crate::support::steps::sh;
-use crate::support::test_vault::{Reply, START, TestVault, write_private};
+use crate::support::test_vault::{Reply, START, TestVault};
 
 /// A vault with these settings. Unless they configure the watchdog, the time between two ticks is never a gap.
 pub fn configured(settings: &str) -> TestVault {
@@ -15,7 +15,7 @@ pub fn configured(settings: &str) -> TestVault {
 /// Gives a vault these settings.
 pub fn configure(hive: &TestVault, settings: &str) {
     let more = if settings.contains("watchdog:") { "" } else { "watchdog:\n  interval_seconds: 1000000\n" };
-    write_private(&hive.vault().join("hiveforge.config.yaml"), format!("{settings}{more}").as_bytes());
+    hive.configure(&format!("{settings}{more}"));
 }
 
 /// The time this many seconds after the start of the test.
@@ -67,6 +67,6 @@ pub const TASKS_ALONE: &str = "liveness:\n  never_seen_seconds: 1000000\n  inact
 /// A vault with these settings.
 pub fn of_tasks_alone() -> TestVault {
     let hive = TestVault::new();
-    write_private(&hive.vault().join("hiveforge.config.yaml"), TASKS_ALONE.as_bytes());
+    hive.configure(TASKS_ALONE);
     hive
 }

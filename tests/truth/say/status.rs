@@ -59,6 +59,9 @@ pub fn status(recorded: &World, now: i64, outside: &Outside, asker: Asker) -> St
     lines.push(format!("SUM:{sum}"));
     lines.push(format!("SYSTEM_STATE:{state}"));
     lines.push(format!("HIVE:{}", world.settings.name));
+    // Nobody adopts settings in these lives.
+    let regime = "settings are recorded, not adopted: anyone who can write the settings file can change the rules";
+    lines.push(format!("REGIME:{regime}"));
     lines.extend(projects(&world));
     let active = world.crew.iter().filter(|name| world.agents[*name].phase == Active);
     lines.extend(active.map(|name| agent(&world, name, now)));

@@ -308,7 +308,7 @@ fn a_new_day_starts_a_segment_in_its_months_folder() {
 #[test]
 fn a_full_segment_is_followed_by_another() {
     let hive = TestVault::new();
-    fs::write(hive.vault().join("hiveforge.config.yaml"), "logging:\n  events_max_file_size_mb: 1\n").unwrap();
+    hive.configure("logging:\n  events_max_file_size_mb: 1\n");
     let payload = json!({"title": "x".repeat(400_000)}).to_string();
     for _ in 0..5 {
         hive.pipe("append", &["RequirementProposed", "-"], payload.as_str()).expect_exit(0);
@@ -336,7 +336,7 @@ fn a_large_payload_is_recorded_with_a_warning() {
 #[test]
 fn an_unknown_setting_is_a_warning() {
     let hive = TestVault::new();
-    fs::write(hive.vault().join("hiveforge.config.yaml"), "governance:\n  max_retires: 8\n").unwrap();
+    hive.configure("governance:\n  max_retires: 8\n");
     let reply = hive.propose("x");
     assert_eq!(
         reply.stderr,

@@ -66,7 +66,7 @@ fn a_hook_that_fails_or_hangs_is_recorded_and_changes_nothing_else() {
 fn a_hook_that_is_not_the_users_own_is_never_run() {
     let story = TestJobVault::new("jobs:\n  on_finish: 'touch ../hooked'\n");
     // Anybody could have written this.
-    let config = story.vault().join("hiveforge.config.yaml");
+    let config = story.config();
     fs::set_permissions(&config, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
     story.fires(&[], "echo ok");
     story.gone();

@@ -5,4 +5,5 @@ mod audit;
 mod intake;
 mod names;
 mod programs;
+mod settings;
 mod stop;

@@ -29,7 +29,7 @@ use rustix::event::{Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::docs::layers;
-use crate::support::test_vault::{TestVault, binary, write_private};
+use crate::support::test_vault::{TestVault, binary};
 
 use system::{agents, appends, backups, configs, jobs, logs, pauses, projects, sessions, verdicts, watchdogs};
 use work::{
@@ -188,7 +188,7 @@ fn clock() -> Now {
 fn hand<'a>(hive: &TestVault, number: usize, acknowledged: &'a Acknowledged) -> Hand<'a> {
     let caller = |actor: &str, shell| Caller { actor: Actor::parse(actor).unwrap(), shell };
     let supervisor = Some(SupervisorProgram { program: binary("job") });
-    let host = Host { supervisor, search_path: Some("/usr/bin:/bin".into()), ..Host::new(clock) };
+    let host = Host { supervisor, trust: hive.trusts(), search_path: Some("/usr/bin:/bin".into()), ..Host::new(clock) };
     let person = caller(&format!("user:jo-{number}"), Shell::Persons);
     let person = Context { lock_timeout: LONG, ..Context::new(hive.vault(), person, host) };
     let name = format!("worker-{number}");
@@ -239,7 +239,7 @@ fn operations_from_several_threads_in_their_own_process() {
         }
     });
     assert_eq!(made.into_inner().unwrap(), 1);
-    write_private(&hive.vault().join("hiveforge.config.yaml"), SETTINGS.as_bytes());
+    hive.configure(SETTINGS);
     // A task that nobody holds up, an agent that is known: what some operations look for.
     for hand in &hands {
         requirement(hand, "first".to_owned());

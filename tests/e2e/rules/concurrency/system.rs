@@ -9,7 +9,7 @@ use hiveforge::event::Kind;
 use hiveforge::job::Need;
 use hiveforge::machine::Phase;
 use hiveforge::op::agent::{self, ActivityRequest, CheckpointRequest, ExtendRequest, StartDeepWorkRequest};
-use hiveforge::op::config::{self, ShowConfigRequest};
+use hiveforge::op::config::{self, SetConfigRequest, ShowConfigRequest};
 use hiveforge::op::job::{
     self, CancelRequest, CheckJobRequest, FireRequest, JobLogRequest, JobStanding, ListJobsRequest, PollOutcome,
     PollRequest, SuperviseRequest, WaitRequest,
@@ -140,6 +140,11 @@ pub(super) fn logs(hand: &Hand, round: usize) {
 pub(super) fn configs(hand: &Hand, _: usize) {
     assert!(!config::show(&hand.person, ShowConfigRequest::default()).unwrap().settings.is_empty());
     assert!(config::diff(&hand.person).unwrap().differences.is_empty());
+    // The file changes, and what it says does not.
+    let request = SetConfigRequest { name: "hive.name".to_owned(), value: "hive".to_owned() };
+    assert!(config::set(&hand.person, request).unwrap().changes.is_empty());
+    assert!(config::adopt(&hand.person).unwrap().warnings.is_empty());
+    assert_eq!(config::trust(&hand.person).unwrap().commands.len(), 4);
 }
 
 pub(super) fn watchdogs(hand: &Hand, _: usize) {

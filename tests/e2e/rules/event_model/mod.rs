@@ -316,7 +316,7 @@ fn ten_thousand_random_events_match_a_plain_model() {
         "governance:\n  max_concurrent_tasks: {TASKS_AT_ONCE}\n  heartbeat_interval_seconds: 10000000\n  \
          approval_timeout_hours: 9999\n  archive_after_days: 9999\n"
     );
-    write_private(&hive.vault().join("hiveforge.config.yaml"), settings.as_bytes());
+    hive.configure(&settings);
     // The first command records the settings.
     hive.run("append", &["TaskReady", "--subject", "task:nothing"]).expect_exit(6);
     let mut log = BTreeMap::new();

@@ -46,10 +46,6 @@ logging:
   events_max_file_size_mb: 100    # 単一JSONLファイルの上限
 "#;
 
-fn configure(hive: &TestVault, text: &str) {
-    write_private(&hive.vault().join("hiveforge.config.yaml"), text.as_bytes());
-}
-
 /// What a command warns about the file.
 fn warnings(reply: &Reply) -> Vec<&str> {
     let about = reply.stderr.lines().filter_map(|line| line.strip_prefix("warning: "));
@@ -66,10 +62,10 @@ fn unused() -> Vec<String> {
 #[test]
 fn t16_the_file_of_appendix_c_is_accepted_and_what_is_not_used_is_named() {
     let beside = TestVault::new();
-    fs::remove_file(beside.vault().join("hiveforge.config.yaml")).unwrap();
+    fs::remove_file(beside.config()).unwrap();
     write_private(&beside.dir().join("hiveforge.config.yaml"), APPENDIX_C.as_bytes());
     let inside = TestVault::new();
-    configure(&inside, APPENDIX_C);
+    inside.configure(APPENDIX_C);
     for hive in [beside, inside] {
         for line in ["hf-status", "hf-task propose x", "hf-task list", "hf-watchdog", "hf-config show", "hf-stop fire"]
         {
@@ -77,7 +73,7 @@ fn t16_the_file_of_appendix_c_is_accepted_and_what_is_not_used_is_named() {
             assert_eq!(warnings(&reply), unused(), "{line}");
         }
         let shown = ok(&hive, "hf-config show governance.task_timeout_seconds");
-        assert_eq!(shown.all("SETTING"), ["governance.task_timeout_seconds file 300"]);
+        assert_eq!(shown.all("SETTING"), ["governance.task_timeout_seconds recorded 300"]);
     }
 }
 
@@ -96,7 +92,7 @@ fn every_key_of_appendix_c_is_a_setting_or_belongs_to_a_section_that_is_named_as
 fn t16_an_unused_section_is_named_whatever_it_says() {
     let hive = TestVault::new();
     for text in ["auth:\n  enabled: true\n", "auth:\n", "auth: true\n", "auth: []\n"] {
-        configure(&hive, text);
+        hive.configure(text);
         assert_eq!(warnings(&ok(&hive, "hf-status")), ["auth is not used by this version"], "{text}");
     }
 }
@@ -105,7 +101,7 @@ fn t16_an_unused_section_is_named_whatever_it_says() {
 fn t26_a_warning_about_the_file_appears_once_in_every_command() {
     let hive = TestVault::new();
     running(&hive, "agent:a");
-    configure(&hive, "governance:\n  max_retires: 7\n");
+    hive.configure("governance:\n  max_retires: 7\n");
     let why = "unknown setting governance.max_retires; did you mean governance.max_retries?";
     let lines = [
         "hf-status",
@@ -133,7 +129,7 @@ fn t26_a_warning_about_the_file_appears_once_in_every_command() {
 #[test]
 fn t26_a_repeated_tick_warns_once() {
     let hive = TestVault::new();
-    configure(&hive, "governance:\n  max_retires: 7\n");
+    hive.configure("governance:\n  max_retires: 7\n");
     let said = hive.dir().join("said");
     let mut command = hive.process("watchdog");
     command.args(["--every", "1"]).stdout(Stdio::piped()).stderr(fs::File::create(&said).unwrap());
@@ -176,7 +172,7 @@ fn an_unknown_key_is_named_with_the_one_that_was_probably_meant() {
         ("hive:\n  vault_path: ../elsewhere\n", "hive.vault_path is used only in a file next to the vault"),
     ];
     for (text, why) in cases {
-        configure(&hive, text);
+        hive.configure(text);
         assert_eq!(warnings(&ok(&hive, "hf-status")), [why], "{text}");
     }
     let sum = sh(&hive, "hf-config show governance.max_retires").expect_exit(6);
@@ -194,7 +190,7 @@ fn t7_a_stop_with_an_unreadable_file_is_in_force_and_says_so() {
         let mut at = story.gate("at");
         story.fire("trap '' TERM; echo up >at; while :; do sleep 1000; done");
         at.line();
-        configure(&story, text);
+        story.configure(text);
         let stopped = ok(&story, "hf-stop fire");
         assert_eq!((stopped.get("STATUS"), stopped.get("DRAINED")), ("STOPPED", "yes"), "{text}");
         assert_eq!(warnings(&stopped).len(), 1, "{stopped:#?}");
@@ -214,7 +210,7 @@ fn t7_every_command_but_hf_config_goes_on_with_what_was_recorded_and_says_so() {
         let mut at = story.gate("at");
         story.fire("echo up >at; sleep 1000");
         at.line();
-        configure(&story, text);
+        story.configure(text);
         let lines = [
             "hf-status",
             "hf-task propose x",
@@ -257,7 +253,7 @@ fn t7_every_command_but_hf_config_goes_on_with_what_was_recorded_and_says_so() {
 fn t7_a_stop_is_in_force_even_if_neither_the_file_nor_the_log_can_be_read() {
     let story = TestJobVault::new("");
     held(&story, "agent:a");
-    configure(&story, "a: [\n");
+    story.configure("a: [\n");
     let good = story.damage();
     let stopped = sh(&story, "hf-stop fire").expect_exit(0);
     assert_eq!(stopped.get("STATUS"), "STOPPED_UNRECORDED");
@@ -270,9 +266,9 @@ fn t7_a_stop_is_in_force_even_if_neither_the_file_nor_the_log_can_be_read() {
 fn recorded_commands_still_run_if_the_text_of_the_file_is_wrong() {
     let mut hive = TestVault::new();
     let hook = "watchdog:\n  hooks:\n    on_anomaly: cat >>$HIVE/said\n";
-    configure(&hive, hook);
+    hive.configure(hook);
     ok(&hive, "hf-checkpoint hi --agent a");
-    configure(&hive, &format!("{hook}a: [\n"));
+    hive.configure(&format!("{hook}a: [\n"));
     hive.at("2026-01-31T12:11:00Z");
     sh(&hive, "hf-watchdog").expect_exit(1);
     assert!(fs::read_to_string(hive.dir().join("said")).unwrap().contains("INACTIVE agent:a"));
@@ -283,9 +279,9 @@ fn recorded_commands_still_run_if_the_text_of_the_file_is_wrong() {
 #[test]
 fn recorded_commands_do_not_run_if_others_can_write_to_the_file() {
     let mut hive = TestVault::new();
-    configure(&hive, "watchdog:\n  hooks:\n    on_anomaly: cat >>$HIVE/said\n");
+    hive.configure("watchdog:\n  hooks:\n    on_anomaly: cat >>$HIVE/said\n");
     ok(&hive, "hf-checkpoint hi --agent a");
-    let file = hive.vault().join("hiveforge.config.yaml");
+    let file = hive.config();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     hive.at("2026-01-31T12:11:00Z");
     let reply = sh(&hive, "hf-watchdog").expect_exit(1);
@@ -298,7 +294,7 @@ fn recorded_commands_do_not_run_if_others_can_write_to_the_file() {
 #[test]
 fn recorded_commands_do_not_run_if_others_can_write_to_the_log() {
     let hive = TestVault::new();
-    fs::remove_file(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    fs::remove_file(hive.config()).unwrap();
     let beside = hive.dir().join("hiveforge.config.yaml");
     write_private(&beside, b"jobs:\n  check_cmd: touch ran\n");
     ok(&hive, "hf-task propose x");
@@ -315,7 +311,7 @@ fn recorded_commands_do_not_run_if_others_can_write_to_the_log() {
 #[test]
 fn a_file_next_to_the_vault_that_cannot_be_read_is_not_taken_for_a_missing_one() {
     let hive = TestVault::new();
-    fs::remove_file(hive.vault().join("hiveforge.config.yaml")).unwrap();
+    fs::remove_file(hive.config()).unwrap();
     fs::write(hive.dir().join("hiveforge.config.yaml"), [0xff]).unwrap();
     assert!(sh(&hive, "hf-status").expect_exit(1).stderr.contains("not UTF-8"));
     assert!(sh(&hive, "hf-config show").expect_exit(2).get("SUM").contains("not UTF-8"));

@@ -51,7 +51,7 @@ pub fn the_first_reviewer_has_the_first_turn(setting: Setting) {
 
 /// Adds the command of a reviewer, which is no setting of the table.
 fn reviewer(story: &TestJobVault, command: &str) {
-    let file = story.vault().join("hiveforge.config.yaml");
+    let file = story.config();
     let mut settings: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).expect("JSON");
     settings["reviewers"]["gpt"] = json!({"command": command});
     story.settle(&settings.to_string());

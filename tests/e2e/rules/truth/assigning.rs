@@ -3,7 +3,7 @@
 use super::problems;
 use crate::support::session_fixture::{logged_in, within};
 use crate::support::steps::{governed, keeps_the_rules, ok, refuses, running, sh, state};
-use crate::support::test_vault::{TestVault, write_private};
+use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::at;
 
 /// The holder of a task.
@@ -142,7 +142,7 @@ fn t26_an_unknown_status_names_the_ones_there_are() {
 fn a_settings_file_that_cannot_be_read_is_a_problem_and_nothing_else_fails() {
     let hive = TestVault::new();
     ok(&hive, "hf-watchdog");
-    write_private(&hive.vault().join("hiveforge.config.yaml"), b"a: [\n");
+    hive.configure("a: [\n");
     let found = problems(&hive);
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("settings hiveforge.config.yaml cannot be used;"), "{found:?}");

@@ -73,7 +73,7 @@ impl Life {
              lease_seconds: {lease_seconds}\n"
         );
         let quiet = "liveness:\n  never_seen_seconds: 100000000\nwatchdog:\n  interval_seconds: 100000000\n";
-        let config = self.place.hive.vault().join("hiveforge.config.yaml");
+        let config = self.place.hive.config();
         write_private(&config, format!("{governance}{quiet}").as_bytes());
         self.place.world.approval_hours = approval_hours;
     }
