@@ -230,7 +230,9 @@ impl Dir {
         let mut bytes = Vec::new();
         file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|e| failed("read", &path, e))?;
         match bytes.len() as u64 > max_bytes {
-            true => Err(Error::usage(format!("{} is larger than {max_bytes} bytes", path.display()))),
+            true => {
+                Err(Error::usage(format!("{} is too large; at most {max_bytes} bytes are allowed", path.display())))
+            }
             false => Ok(Some(bytes)),
         }
     }

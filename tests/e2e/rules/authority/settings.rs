@@ -203,7 +203,7 @@ fn a9_only_an_operator_adopts_sets_and_trusts() {
     ok(&hive, "hf-task propose x");
     let before = (hive.contents(), fs::read(hive.user_home().join(".config/hiveforge/trust")).unwrap());
     for words in [&["adopt"][..], &["set", "governance.max_retries", "1"], &["trust"]] {
-        for variable in ["HF_AGENT", "HF_SESSION"] {
+        for variable in ["HF_AGENT", "HF_SESSION", "HF_RUN_ID", "HF_TASK_ID"] {
             let reply = Reply::of(hive.command("config").env(variable, "a").args(words).output().unwrap());
             assert_eq!(reply.expect_exit(3).get("REASON"), "operator_only", "{words:?} {variable}");
         }
@@ -557,7 +557,8 @@ fn somebody_elses_vault_is_named_as_such_and_runs_nothing() {
     let owner = format!("{SOMEBODY_ELSE}");
     assert!(Command::new("chown").args(["-R", &owner]).arg(hive.vault()).status().unwrap().success());
     let listed = ok(&hive, "hf-task list");
-    let named = format!("this vault belongs to user {SOMEBODY_ELSE}: it is read-only, and runs no commands");
+    let named =
+        format!("is somebody else's vault: it belongs to user {SOMEBODY_ELSE}, is only read, and none of its commands");
     assert!(listed.stderr.contains(&named), "{listed:#?}");
     sh(&hive, "hf-poll job-7");
     let id = hive.events()[0]["payload"]["vault_id"].as_str().unwrap().to_owned();
