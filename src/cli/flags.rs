@@ -142,6 +142,7 @@ const ACCEPTED: &[(&str, &[&str], &str)] = &[
     ("hf-artifact", &["put", "declare", "validate", "invalidate"], "actor"),
     ("hf-branch", &[], "agent"),
     ("hf-checkpoint", &[], "agent works"),
+    ("hf-config", &["set", "adopt"], "actor"),
     ("hf-constraint", &["apply", "remove"], "actor"),
     ("hf-decide", &["request", "approve", "reject", "acknowledge"], "actor"),
     ("hf-deepwork", &[], "agent works"),

