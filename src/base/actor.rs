@@ -25,6 +25,11 @@ impl Actor {
         Actor { kind: ActorKind::Core, name: component.to_owned() }
     }
 
+    /// A source outside the toolkit that nobody can be named for, such as a file.
+    pub fn external(name: &'static str) -> Self {
+        Actor { kind: ActorKind::External, name: name.to_owned() }
+    }
+
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             Error::usage(format!(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::base::{EntityType, Error, Result, Timestamp, limits, text};
+use crate::event::check_callers_key;
 use crate::machine::Phase;
 use crate::op::{ListRequest, Projection};
 
@@ -42,11 +43,16 @@ pub struct ActorArgs {
     pub actor: Option<String>,
 }
 
+/// A key that a caller may choose.
+pub fn parse_key(text: &str) -> Result<String, String> {
+    check_callers_key(text).map(|()| text.to_owned()).map_err(|error| error.message)
+}
+
 /// For commands that can be repeated safely after a lost reply.
 #[derive(Args, Clone, Debug)]
 pub struct KeyArgs {
     /// Idempotency key: repeating a request with the same key records nothing and returns the first event
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = parse_key)]
     pub key: Option<String>,
 }
 
@@ -54,7 +60,7 @@ pub struct KeyArgs {
 #[derive(Args, Clone, Debug)]
 pub struct WriteArgs {
     /// Idempotency key: repeating a request with the same key records nothing and returns the first event
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = parse_key)]
     pub key: Option<String>,
     #[command(flatten)]
     pub actor: ActorArgs,

@@ -241,6 +241,17 @@ pub fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a key that the toolkit makes for its own events: `<id>:…` and `stop:…`. Whoever took it first could keep such an
+/// event from being recorded.
+pub fn check_callers_key(key: &str) -> Result<()> {
+    check_key(key)?;
+    let start = key.split_once(':').map(|(start, _)| start);
+    match start.is_some_and(|start| start == "stop" || parse_ulid(start).is_some()) {
+        true => Err(Error::usage(format!("key '{}' is reserved; use another one", crate::base::text::cut(key, 60)))),
+        false => Ok(()),
+    }
+}
+
 /// Appends a string in canonical form. Most need no escapes.
 fn push_text(line: &mut String, text: &str) {
     if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {

@@ -244,7 +244,8 @@ pub const TABLE: &[KindRow] = &[
         .side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text), optional("adopted", FieldType::Count)], "an unfinished write was moved to quarantine; adopted: how many unpublished events before it were not"),
     reserved(Kind::TailAdopted, &[required("after", FieldType::Text), required("events", FieldType::Count)], "events that were written but not published, after this one, belong to the log"),
-    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text), optional("first_missing", FieldType::Text), optional("last_missing", FieldType::Text), optional("missing", FieldType::Count), optional("kept", FieldType::Count)], "an operator cut off a damaged end of the log"),
+    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text), optional("first_missing", FieldType::Text), optional("last_missing", FieldType::Text), optional("missing", FieldType::Count), optional("kept", FieldType::Count)], "an operator cut off a damaged end of the log")
+        .by(RecordedBy::Operator),
     reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object), optional("changed", FieldType::Object), optional("noticed_by", FieldType::Actor)], "the settings file changed: these settings apply from here on; changed: the old and new value of each; noticed_by: whose command found the change")
         .side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::SettingsAdopted, &[required("settings", FieldType::Object), optional("changed", FieldType::Object)], "an operator put these settings in force; from here on only adopted settings apply")
@@ -590,6 +591,7 @@ mod tests {
     #[test]
     fn only_operators_decide_resume_pause_and_archive() {
         let operators = [
+            Kind::VaultRecovered,
             Kind::SettingsAdopted,
             Kind::SystemResumed,
             Kind::EscalationAcknowledged,

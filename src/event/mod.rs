@@ -7,6 +7,6 @@ mod lift;
 mod row;
 pub mod schema;
 
-pub use envelope::{BatchPosition, Draft, Event, EventType, SCHEMA_VERSION, check_key, parse_ulid};
+pub use envelope::{BatchPosition, Draft, Event, EventType, SCHEMA_VERSION, check_callers_key, check_key, parse_ulid};
 pub use kind::Kind;
 pub use lift::lift;

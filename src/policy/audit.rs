@@ -7,8 +7,6 @@
 
 use std::collections::VecDeque;
 
-use serde_json::{Map, Value};
-
 use super::due::{MachineFacts, Moment};
 use super::react::{REACTOR, react};
 use super::rules::{self, Step};
@@ -146,12 +144,11 @@ impl Audit {
     }
 
     /// Whether an event of the reactor is what follows from one of its parents, which must be in the same batch or in
-    /// the batches of the same cascade. What an event explains in words may change between versions, except for a
-    /// question, because somebody answers it.
+    /// the batches of the same cascade.
     fn is_consequence(&mut self, kind: Kind, event: &Event) -> bool {
         let Some(settings) = &self.settings else { return true };
         // What follows for branches depends on ids that the log does not keep.
-        if branch::is_of_branches(kind) {
+        if branch::may_follow(kind) {
             return true;
         }
         if self.expected.front().is_some_and(|draft| fits(draft, event)) {
@@ -226,16 +223,11 @@ fn fits(draft: &Draft, event: &Event) -> bool {
         true => subject.entity == draft.subject.entity && parse_ulid(subject.id()).is_some(),
         false => subject == draft.subject,
     });
-    let is_words = |name: &str| name == "reason" && draft.kind != Kind::DecisionRequested;
-    let known = |members: &Map<String, Value>| -> Map<String, Value> {
-        let kept = members.iter().filter(|(name, _)| !is_words(name));
-        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-    };
     event.event_type.known() == Some(draft.kind)
         && same_subject
         && event.parents == draft.parents
         && event.key.is_none()
-        && known(&draft.payload) == known(&event.payload)
+        && draft.payload == event.payload
 }
 
 /// Whether an event of this kind records the settings in force.

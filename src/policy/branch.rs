@@ -28,6 +28,12 @@ pub fn is_of_branches(kind: Kind) -> bool {
     types.iter().any(|entity| kind.row().about == SubjectType::One(*entity))
 }
 
+/// Whether events of this kind follow from others. Messages and notes never do: somebody wrote them.
+pub fn may_follow(kind: Kind) -> bool {
+    use Kind::{BranchCompleted, BranchCreated, ThreadAborted, ThreadCompleted, ThreadOpened};
+    [BranchCreated, BranchCompleted, ThreadOpened, ThreadCompleted, ThreadAborted].contains(&kind)
+}
+
 /// The anchor of a new thread: the id of the last thread of its branch.
 pub fn anchor(state: &State, kind: Kind, payload: &Map<String, Value>) -> Option<String> {
     let branch = linked(kind, payload).filter(|_| kind == Kind::ThreadOpened)?;

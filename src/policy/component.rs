@@ -70,8 +70,10 @@ const RECORDS: &[(&str, &[Kind])] = &[
 /// Each component records only what is its own, and `core:jobs` only about jobs.
 pub(super) fn components_keep_to_their_own(state: &State, step: &Step<'_>) -> Result<()> {
     let is_core = step.actor.kind == ActorKind::Core && step.actor.name() != REACTOR;
+    let is_reports =
+        |component: &str| RECORDS.iter().any(|(name, kinds)| *name == component && kinds.contains(&step.kind));
     // Version 0.1, which recorded no settings, let anybody use these names.
-    if !is_core || !state.tally().has_settings() {
+    if !state.tally().has_settings() || !is_core && !is_reports(VAULT) {
         return Ok(());
     }
     let name = step.actor.name();

@@ -157,12 +157,14 @@ impl Reactor<'_> {
         for old in asked.iter().filter(|decision| OPEN.contains(&decision.phase)) {
             self.record(Kind::DecisionSuperseded, old.subject.clone(), json!({}));
         }
-        // For a command, show the operator the command itself: its author can choose any title.
-        let command = self.cause.payload.get("command").and_then(Value::as_array);
+        // For a job, show the operator the command itself: its author can choose any title. Nothing else is bound to a
+        // command, whatever its author says.
+        let job = target.is_job().then_some(&self.cause.payload);
+        let command = job.and_then(|job| job.get("command")).and_then(Value::as_array);
         let words: Option<Vec<&str>> = command.map(|words| words.iter().filter_map(Value::as_str).collect());
         let title = words.map_or_else(|| target.title().unwrap_or_default().to_owned(), |words| words.join(" "));
         let title = text::cut(&title, limits::SUMMARY_MAX_CHARS);
-        let variables = self.cause.payload.get("variables").and_then(Value::as_array).into_iter().flatten();
+        let variables = job.and_then(|job| job.get("variables")).and_then(Value::as_array).into_iter().flatten();
         let variables: Vec<&str> = variables.filter_map(Value::as_str).collect();
         let title = match variables.is_empty() {
             true => title,

@@ -269,7 +269,7 @@ fn gate_is_open(state: &State, step: &Step<'_>) -> Result<()> {
         Kind::DecisionRequested => {
             let (question, target) = approval::read(step.payload)?;
             question_is_plain(state, step, question)?;
-            can_be_decided(state, question, &target)
+            can_be_decided(state, step, question, &target)
         }
         Kind::DeepWorkStarted => one_deep_work_at_a_time(state, step),
         Kind::TaskProposed if state.tally().has_settings() => can_be_proposed(state, step),
@@ -423,6 +423,19 @@ fn question_is_plain(state: &State, step: &Step<'_>, question: Question) -> Resu
     if step.payload.contains_key("options") {
         return Err(Error::usage(format!("{question} takes no options")));
     }
+    let (change, members) =
+        approval::change(step.payload.get("change")).unwrap_or((ConstraintChange::Apply, Map::new()));
+    let allowed: &[&str] = match change {
+        ConstraintChange::Apply => &["text", "priority"],
+        ConstraintChange::Remove => &[],
+    };
+    if let Some(other) = members.keys().find(|member| !allowed.contains(&member.as_str())) {
+        return Err(Error::usage(format!("unknown member '{}' of payload.change", crate::base::text::cut(other, 40))));
+    }
+    let first = members.get("priority").and_then(Value::as_str).and_then(|first| Subject::parse(first).ok());
+    if let Some(first) = first.filter(|first| state.entity(first).is_none()) {
+        return Err(Error::not_found(format!("payload.change names {first}, which does not exist")));
+    }
     match approval::change_in_words(state, step.payload) {
         Some(words) if step.text("summary") == Some(&words) => Ok(()),
         Some(words) => Err(Error::usage(format!("the summary of {question} must state the change: {words}"))),
@@ -431,14 +444,18 @@ fn question_is_plain(state: &State, step: &Step<'_>, question: Question) -> Resu
 }
 
 /// Refuses a question whose answer would have no effect.
-fn can_be_decided(state: &State, question: Question, target: &Subject) -> Result<()> {
+fn can_be_decided(state: &State, step: &Step<'_>, question: Question, target: &Subject) -> Result<()> {
     use machine::Phase::{Absent, Active, Proposed};
+    let change = approval::change(step.payload.get("change")).map(|(change, _)| change);
     let phase = state.phase_of(target);
     let is_open = match question {
         // A question may be asked before the analysis, which asks again.
         Question::Requirement => !is_over(phase),
         Question::Destructive => phase == Proposed,
-        Question::Constraint => matches!(phase, Absent | Active),
+        // Version 0.1 did not compare the change with the constraint.
+        Question::Constraint if !state.tally().has_settings() => matches!(phase, Absent | Active),
+        Question::Constraint if change == Some(ConstraintChange::Remove) => phase == Active,
+        Question::Constraint => phase == Absent,
     };
     match is_open {
         true => Ok(()),

@@ -32,7 +32,7 @@ impl State {
             Some(Ok(subject)) => readings.push(subject.clone()),
             Some(Err(_)) => {}
             // No other ULID starts with a whole one.
-            None if text.len() == ULID_CHARS && !readings.is_empty() => {}
+            None if text.len() == ULID_CHARS && !readings.is_empty() && text == text.to_ascii_uppercase() => {}
             None => readings.append(&mut self.with_prefix(text, &types)),
         }
         readings.sort();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Context, LineNumber, with_line};
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
 use crate::event::kind::{FilledBy, PayloadField};
-use crate::event::{Kind, check_key, intake};
+use crate::event::{Kind, check_callers_key, intake};
 use crate::op::kernel::check_actor;
 use crate::policy::Request;
 
@@ -93,7 +93,7 @@ pub(super) fn check_all(
 fn check(ctx: &Context, request: NewEvent) -> Result<CheckedEvent> {
     let kind = Kind::parse(&request.event_type).ok_or_else(|| Kind::unknown(&request.event_type))?;
     if let Some(key) = &request.key {
-        check_key(key)?;
+        check_callers_key(key)?;
     }
     if request.parents.len() > limits::PARENTS_MAX_COUNT {
         return Err(Error::usage(format!("{} parents; at most {}", request.parents.len(), limits::PARENTS_MAX_COUNT)));

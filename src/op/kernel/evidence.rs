@@ -9,8 +9,9 @@
 use serde_json::Value;
 
 use super::transaction::Transaction;
-use crate::base::{Error, Result, Subject, Ulid};
+use crate::base::{Actor, Error, Result, Subject, Ulid};
 use crate::event::{Draft, Event, Kind};
+use crate::policy::REACTOR;
 use crate::policy::approval::{self, Question};
 use crate::state::linked;
 
@@ -50,13 +51,20 @@ impl Transaction<'_> {
             else {
                 continue;
             };
-            let request = self.request_of(&answer)?;
+            let request = self.request_of(&answer)?.filter(|request| self.is_valid(&answer, request));
             let asked = request.as_ref().and_then(|request| request.payload.get("target")).and_then(Value::as_str);
             if asked == Some(&target.to_string()) {
                 return Ok(());
             }
         }
         Err(self.invented(target, Kind::DecisionApproved))
+    }
+
+    /// Whether an operator answered, and the toolkit asked. Version 0.1, which recorded no settings, was less strict.
+    fn is_valid(&self, answer: &Event, request: &Event) -> bool {
+        let is_old = self.state().tally().settings_since.is_none_or(|since| answer.id < since);
+        let by_operator = Actor::parse(&answer.actor).is_ok_and(|actor| !actor.is_autonomous());
+        is_old || by_operator && request.actor == Actor::core(REACTOR).to_string()
     }
 
     /// The request of the decision that an event answers.

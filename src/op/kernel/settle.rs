@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::recorded::is_stopped;
 use super::transaction::Transaction;
+use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityType, Result, Subject, limits};
 use crate::event::kind::{CHANGED, SETTINGS, Starts};
 use crate::event::{Draft, Event, Kind, parse_ulid};
@@ -59,7 +60,7 @@ impl Transaction<'_> {
         let draft = Draft {
             kind: Kind::EmergencyStopIssued,
             subject: Subject::SYSTEM,
-            actor: Actor::parse(&stop.by)?,
+            actor: raised_by(stop),
             parents: Vec::new(),
             key: Some(stop.key()),
             payload: payload.as_object().expect("an object").clone(),
@@ -122,7 +123,8 @@ impl Transaction<'_> {
         }
     }
 
-    /// The events of the last batches, if they are a cascade that was cut off: full, and ending in a consequence.
+    /// The events of the last batches, if they may be a cascade that was cut off: full, and back to the batch that starts
+    /// with a request.
     fn cut_off(&self) -> Result<Vec<Event>> {
         let (mut events, mut left): (Vec<Event>, u64) = (Vec::new(), 0);
         let reactor = Actor::core(REACTOR).to_string();
@@ -134,7 +136,8 @@ impl Transaction<'_> {
             }
             if left == 0 {
                 let full = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
-                if !full || event.actor != reactor {
+                let continues = events.last().is_none_or(|first: &Event| first.actor == reactor);
+                if !full || !continues {
                     return Ok(ControlFlow::Break(()));
                 }
                 left = event.batch.map_or(0, |batch| batch.of);
@@ -245,4 +248,10 @@ impl Transaction<'_> {
         }
         if separate { self.write_now() } else { Ok(()) }
     }
+}
+
+/// Who raised a stop, as far as its flag can be believed: anybody who can write the file can write any name.
+fn raised_by(stop: &StopFlag) -> Actor {
+    let named = Actor::parse(&stop.by).ok().filter(|actor| actor.kind != ActorKind::Core);
+    named.unwrap_or_else(|| Actor::external("stop-flag"))
 }

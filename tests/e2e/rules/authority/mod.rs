@@ -1,6 +1,7 @@
 //! Only a person can say yes: each test here is named after a finding about who version 0.1.0 took for an operator, and
 //! what an approval covered.
 
+mod attacked;
 mod audit;
 mod intake;
 mod names;
