@@ -10,6 +10,8 @@ mod event_line;
 mod reference;
 mod reply;
 mod review_reply;
+mod signature;
+mod statement;
 
 /// A name, which is also the name of its seed directory, and the function that takes the input.
 pub type Target = (&'static str, fn(&[u8]));
@@ -21,4 +23,6 @@ pub const TARGETS: &[Target] = &[
     ("reference", reference::run),
     ("reply", reply::run),
     ("review_reply", review_reply::run),
+    ("signature", signature::run),
+    ("statement", statement::run),
 ];

@@ -79,6 +79,10 @@ names! {
         SessionVoid = "session_void",
         /// Leaving a branch requires a summary.
         SummaryRequired = "summary_required",
+        /// A signature that does not verify, or not in the way it must.
+        BadSignature = "bad_signature",
+        /// ssh-keygen made no signature.
+        NotSigned = "not_signed",
     }
 }
 

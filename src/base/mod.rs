@@ -1,4 +1,5 @@
-//! The vocabulary of all other layers: closed lists of names, ids, digests, time, text, limits, errors.
+//! The vocabulary of all other layers: closed lists of names, ids, digests, signatures, time, text, limits,
+//! errors.
 
 pub mod actor;
 pub mod digest;
@@ -8,6 +9,7 @@ pub mod id;
 pub mod limits;
 mod names;
 pub mod seal;
+pub mod signature;
 pub mod text;
 pub mod time;
 
@@ -17,5 +19,6 @@ pub use error::{Error, ErrorKind, Reason, Result};
 pub use heartbeat::HeartbeatId;
 pub use id::{EntityId, EntityType, ShortRef, Subject};
 pub(crate) use names::names;
+pub use signature::{Fingerprint, OperatorKey, Proof, Signature, Strength};
 pub use time::{Clocks, Now, Timestamp};
 pub use ulid::Ulid;

@@ -60,6 +60,8 @@ pub struct Environment {
     kept: Vec<(OsString, OsString)>,
     clock_variables: Vec<(OsString, OsString)>,
     works: Option<PathBuf>,
+    operator_key: Option<PathBuf>,
+    temp_dir: PathBuf,
     project: Option<String>,
     login: String,
     directory: PathBuf,
@@ -112,6 +114,8 @@ impl Environment {
             kept: std::env::vars_os().filter(|(name, _)| is_kept(name)).collect(),
             clock_variables: std::env::vars_os().filter(|(name, _)| is_one_of(name, CLOCK_VARIABLES)).collect(),
             works: path("HF_WORKS"),
+            operator_key: path("HF_OPERATOR_KEY"),
+            temp_dir: std::env::temp_dir(),
             project: path("HF_PROJECT").map(|name| name.to_string_lossy().into_owned()),
             login: var("LOGNAME")
                 .or_else(|| var("USER"))
@@ -123,8 +127,12 @@ impl Environment {
         }
     }
 
-    /// The vault of a command: from its options, the environment, or the current directory.
+    /// The vault of a command: from its options, the environment, or the current directory. An empty path if the
+    /// command needs none.
     pub fn vault(&self, flags: &Flags) -> Result<PathBuf> {
+        if !flags.needs_vault {
+            return Ok(PathBuf::new());
+        }
         let named = flags.vault.clone().or_else(|| self.vault.clone()).or_else(|| flags.default_vault.clone());
         Ok(self.directory.join(match named {
             Some(path) => path,
@@ -174,6 +182,8 @@ impl Environment {
                 kept_env: self.kept.clone(),
                 clock_env: self.clock_variables.clone(),
                 works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.directory.join(works)),
+                operator_key: self.operator_key.clone(),
+                temp_dir: self.temp_dir.clone(),
                 utc_offset_seconds: local_offset_seconds(self.now),
                 clocks,
                 ..Host::new(clock)

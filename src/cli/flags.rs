@@ -26,6 +26,8 @@ pub struct Flags {
     pub vault: Option<PathBuf>,
     /// The vault to use if none is named, for a command that does not need an existing one.
     pub default_vault: Option<PathBuf>,
+    /// Whether the command uses a vault at all.
+    pub needs_vault: bool,
     pub lock_timeout: u64,
     pub acting_as: ActingAs,
     pub session: Option<String>,
@@ -56,6 +58,7 @@ impl Flags {
             format: text("format"),
             vault: A::vault_argument(inner).or_else(|| path("vault")).filter(|path| !path.as_os_str().is_empty()),
             default_vault: A::DEFAULT_VAULT.map(PathBuf::from),
+            needs_vault: A::needs_vault(matches),
             lock_timeout: given(inner, "lock_timeout").unwrap_or(limits::LOCK_TIMEOUT_DEFAULT_SECONDS),
             acting_as: match (A::acts_as_agent(matches), text("teller")) {
                 (true, _) => ActingAs::Agent { name: text("agent") },

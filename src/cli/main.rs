@@ -147,7 +147,7 @@ pub fn run<A: Command>(argv: Vec<OsString>, invocation: Invocation) -> ExitCode 
     let output = result.unwrap_or_else(|error| error_output::<A>(&flags, reply::of_failure(&error, A::NAME)));
     let output = match &context {
         // hf-poll has its own format, and waits during a pause because the job may end.
-        Some(context) if !A::EXITS_ZERO => with_standing(context, output),
+        Some(context) if !A::EXITS_ZERO && flags.needs_vault => with_standing(context, output),
         _ => output,
     };
     warn(&context.map(|context| context.notices.take()).unwrap_or_default());

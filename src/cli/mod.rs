@@ -42,6 +42,11 @@ pub trait Command: clap::Parser {
         None
     }
 
+    /// Whether the command uses a vault at all.
+    fn needs_vault(_matches: &ArgMatches) -> bool {
+        true
+    }
+
     /// Whether the command acts as an agent, by default the agent `main`.
     fn acts_as_agent(_matches: &ArgMatches) -> bool {
         false

@@ -27,13 +27,13 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// The variables that say to which agent, session, run or task a shell belongs.
 pub const OWNER_VARS: &[&str] = &[AGENT_VAR, "HF_SESSION", RUN_ID_VAR, TASK_ID_VAR];
 
-/// A program of the settings: a hook, a reviewer, a command that queries another system. Its shell is its own, not that
-/// of the caller, and never a person's.
+/// A program of the settings (a hook, a reviewer, a command that queries another system) or ssh-keygen. Its shell is its
+/// own, not that of the caller, and never a person's.
 #[derive(Debug)]
 pub struct Program(Command);
 
 impl Program {
-    /// A program, with the setting that it comes from as its run.
+    /// A program, with the setting that it comes from, or what it is for, as its run.
     pub fn new(program: impl AsRef<OsStr>, setting: &str) -> Program {
         let mut command = Command::new(program);
         for name in OWNER_VARS {
@@ -100,6 +100,14 @@ pub fn ask(Program(mut command): Program, input: &[u8], max: Duration) -> Result
     }
     let output = |end: Receiver<Vec<u8>>| end.recv_timeout(DRAIN).unwrap_or_default();
     Ok(Answer { code: status.code(), stdout: output(stdout), stderr: output(stderr) })
+}
+
+/// Runs a program that may ask on the terminal and be answered there, without a time limit. What it says is not kept.
+/// Returns its exit code; none if a signal ended it.
+pub fn ask_on_terminal(Program(mut command): Program) -> Result<Option<i32>> {
+    // In the caller's process group: one in the background could not read from the terminal.
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    status.map(|status| status.code()).map_err(|e| Error::system("cannot run a command", e))
 }
 
 /// Writes the input in a separate thread, because the command need not read it.

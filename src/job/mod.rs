@@ -54,7 +54,7 @@ mod spec;
 mod tests;
 mod wait;
 
-pub use ask::{Answer, OWNER_VARS, Program, ask};
+pub use ask::{Answer, OWNER_VARS, Program, ask, ask_on_terminal};
 pub use clock::now as moment;
 pub use detach::{StartWith, SupervisorProgram, start_detached, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};

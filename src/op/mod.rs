@@ -31,6 +31,7 @@ pub mod require;
 pub mod review;
 pub mod session;
 mod show;
+pub mod sign;
 mod status;
 mod stop;
 pub mod task;
@@ -83,6 +84,8 @@ impl Host {
             kept_env: Vec::new(),
             clock_env: Vec::new(),
             works: None,
+            operator_key: None,
+            temp_dir: PathBuf::from("/tmp"),
             utc_offset_seconds: 0,
             find_follow_ups: FIND_FOLLOW_UPS,
         }

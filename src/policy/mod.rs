@@ -15,6 +15,7 @@
 //! | `mission`, `review` | limits on a mission's state file, and how reviewers take turns |
 //! | `project` | which project something belongs to, and what a pause forbids |
 //! | `standing` | what stands in the way of all work: a stop, a pause, the end of a session |
+//! | `statement` | what an operator signs in a vault with operator keys |
 //! | `branch` | rules and reactions for a persona's branches |
 //! | `clock` | suspends, boots and clock changes, found by comparing clocks |
 //! | `cause` | the default parent of an event |
@@ -37,6 +38,7 @@ pub mod review;
 pub mod rules;
 pub mod settings;
 pub mod standing;
+pub mod statement;
 
 use serde_json::{Map, Value};
 

@@ -133,6 +133,8 @@ const STANDING: &[Column] = &[
     plain("why", CellKind::Text),
 ];
 
+const ACT: &[Column] = &[plain("act", CellKind::Text), plain("subject", CellKind::Name)];
+
 /// A row of the key table.
 #[derive(Debug)]
 pub struct KeyRow {
@@ -298,6 +300,10 @@ keys! {
     Agent = "AGENT", "agents", Shape::Rows(AGENT), "an agent: name, HEALTHY or the codes of its anomalies, its last sign of life, what that was, seconds since then, what it holds, its deep work";
     Notice = "NOTICE", "notices", Shape::Texts, "a remark that is not a problem";
     Constraints = "CONSTRAINTS", "constraint_count", Shape::Number, "how many constraints apply; hf-constraint list shows them";
+    Statement = "STATEMENT", "statement", Shape::Text, "the digest of the statement that an operator signs";
+    Act = "ACT", "acts", Shape::Rows(ACT), "an act in the statement: its name and its subject";
+    SignedBy = "SIGNED_BY", "signed_by", Shape::Text, "the fingerprint of the operator key that signed";
+    Strength = "STRENGTH", "strength", Shape::Text, "what the signature proves: key, touch or touch_and_pin";
     Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as in its file (JSON only; text has ENTITY)", for programs;
 }
 

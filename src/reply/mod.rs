@@ -32,6 +32,7 @@ mod reference;
 mod review;
 pub mod schema;
 mod session;
+mod sign;
 mod standing;
 mod status;
 mod stop;

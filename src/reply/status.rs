@@ -46,6 +46,7 @@ statuses! {
     Consistent = "CONSISTENT", 0, "the caches, or a manifest, match the events";
     Recorded = "RECORDED", 0, "the event is recorded and durable";
     Claimed = "CLAIMED", 0, "the task is yours";
+    Signed = "SIGNED", 0, "the statement is signed; nothing is recorded yet";
     Stored = "STORED", 0, "the content is stored";
     Stopped = "STOPPED", 0, "everything is stopped; with EXIT:3, the request is refused because of that";
     StoppedUnrecorded = "STOPPED_UNRECORDED", 0, "everything is stopped; the next command records it";

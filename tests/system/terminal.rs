@@ -1,6 +1,8 @@
 //! What people see on a terminal, and only there.
 
-use std::process::Command;
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use crate::machine::{Need, can};
 use crate::test_vault::{TestVault, binary};
@@ -73,5 +75,51 @@ fn a_person_gets_tables_with_colours_and_everybody_else_the_lines() {
         on_terminal(&hive, "task", "list"),
     ] {
         assert!(seen.starts_with("EXIT:0\r\nSTATUS:OK\r\n") && !seen.contains('\u{1b}'), "{seen:?}");
+    }
+}
+
+#[test]
+fn an_operator_is_shown_the_statement_before_signing_it() {
+    if !can("a question on a terminal", &[Need::Tool("script")]) {
+        return;
+    }
+    let hive = TestVault::empty();
+    let hash = "14fdaea278f2bd1520b79372d43a87009041f2b96a7019df561cf4a3b66bdbde";
+    let statement = format!(
+        "HiveForge operator statement 1\nvault: v\nauthority: none\nhead seen: none\n\nact 1 of 1: lift a stop\n\
+         subject: system\nanswers: 01KGC3EG00WQCEHJ7YG542ZJ10:sha256:{hash}\ncomment: go on\n"
+    );
+    fs::write(hive.dir().join("statement"), &statement).unwrap();
+    let mut made = Command::new("ssh-keygen");
+    made.args(["-q", "-t", "ed25519", "-N", "secret", "-f", "key"]);
+    assert!(made.current_dir(hive.dir()).status().expect("ssh-keygen is installed").success());
+    // A line that is too long for the terminal goes on after four spaces.
+    let shown = statement.replace(&hash[37..], &format!("\n    {}", &hash[37..]));
+    let (asked, passphrase) = ("Sign this statement? [y/N] ", "Enter passphrase");
+    for (answers, exit, signed) in [
+        (&[(asked, "n\n")][..], "EXIT:3\n", false),
+        (&[(asked, "\n")], "EXIT:3\n", false),
+        (&[(asked, "y\n"), (passphrase, "secret\n")], "EXIT:0\n", true),
+    ] {
+        let line = format!("stty cols 80; {} sign statement --operator-key key", binary("decide").display());
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).current_dir(hive.dir()).env("TERM", "xterm");
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script runs");
+        let (mut stdin, mut stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        let mut seen = String::new();
+        for (question, answer) in answers {
+            // What is typed before ssh-keygen asks for the passphrase is discarded.
+            while !seen.contains(question) {
+                let mut byte = [0];
+                stdout.read_exact(&mut byte).unwrap_or_else(|e| panic!("{e}: {seen}"));
+                seen.push(char::from(byte[0]));
+            }
+            stdin.write_all(answer.as_bytes()).expect("script reads");
+        }
+        stdout.read_to_string(&mut seen).expect("ASCII");
+        assert!(child.wait().is_ok());
+        let seen = seen.replace('\r', "");
+        assert!(seen.contains(&shown) && seen.contains(exit), "{seen}");
+        assert_eq!(hive.dir().join("statement.sig").exists(), signed);
     }
 }

@@ -110,6 +110,10 @@ pub struct Host {
     pub clock_env: Vec<(OsString, OsString)>,
     /// An ai-works tree to use for agents' files; default: from the settings.
     pub works: Option<PathBuf>,
+    /// The file of the caller's operator key; none if only an option names it.
+    pub operator_key: Option<PathBuf>,
+    /// Where temporary files are made.
+    pub temp_dir: PathBuf,
     /// How far local time is ahead of UTC.
     pub utc_offset_seconds: i64,
     /// The functions that find follow-ups of a commit.

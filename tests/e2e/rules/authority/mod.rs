@@ -4,6 +4,7 @@
 mod attacked;
 mod audit;
 mod intake;
+mod keys;
 mod names;
 mod programs;
 mod settings;

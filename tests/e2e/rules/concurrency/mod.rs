@@ -31,7 +31,9 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::docs::layers;
 use crate::support::test_vault::{TestVault, binary};
 
-use system::{agents, appends, backups, configs, jobs, logs, pauses, projects, sessions, verdicts, watchdogs};
+use system::{
+    agents, appends, backups, configs, jobs, logs, pauses, projects, sessions, signatures, verdicts, watchdogs,
+};
 use work::{
     approved_requirement, artifacts, branches, constraints, decisions, documents, missions, requirement, requirements,
     reviews, tasks,
@@ -71,7 +73,7 @@ type Noun = (&'static str, fn(&Hand, usize));
 /// Every noun, in groups of those that are at it together. What reads the whole log comes while that is short.
 const NOUNS: &[&[Noun]] = &[
     &[("project", projects), ("append", appends), ("verify", verdicts), ("agent", agents)],
-    &[("backup", backups), ("document", documents), ("pause", pauses), ("config", configs)],
+    &[("backup", backups), ("document", documents), ("pause", pauses), ("config", configs), ("sign", signatures)],
     &[("log", logs), ("task", tasks), ("watchdog", watchdogs), ("mission", missions)],
     &[("job", jobs), ("constraint", constraints), ("session", sessions), ("artifact", artifacts)],
     &[("branch", branches), ("require", requirements), ("review", reviews), ("decide", decisions)],

@@ -1,10 +1,10 @@
 //! What a thread does to everything else in one round: sessions, pauses, agents, projections, the log, settings,
-//! the watchdog, jobs, appends, backups and verification.
+//! the watchdog, jobs, appends, backups, signatures and verification.
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 
-use hiveforge::base::{Actor, EntityType};
+use hiveforge::base::{Actor, EntityType, Subject};
 use hiveforge::event::Kind;
 use hiveforge::job::Need;
 use hiveforge::machine::Phase;
@@ -19,14 +19,17 @@ use hiveforge::op::pause::{
 };
 use hiveforge::op::project::{self, ListRequest, MapRequest, Projection, SnapshotRequest};
 use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
+use hiveforge::op::sign::{self, Prompts, SignFileRequest, SignRequest};
 use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
     self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter,
     FollowStep, LineageRequest, LogRequest, LogSource, Mode, NotifyRequest, PageStart, RecoverRequest, Shell,
     ShowEventRequest, ShowRequest, VerifyRequest, WatchdogRequest,
 };
+use hiveforge::policy::statement::{Act, Bound, StatedAct, Statement};
 use hiveforge::vault::Method;
 
+use crate::support::operator_keys::{make_key, public_line};
 use crate::support::test_vault::proposal;
 
 use super::work::requirement;
@@ -244,4 +247,19 @@ pub(super) fn verdicts(hand: &Hand, _: usize) {
         assert!(found.loss.is_none() && found.events.is_empty(), "{found:?}");
     }
     assert!(op::init(ctx).unwrap().created.is_none());
+}
+
+pub(super) fn signatures(hand: &Hand, round: usize) {
+    let ctx = &hand.person;
+    let key = make_key(&hand.dir, &format!("key-{}-{round}", hand.number), "ed25519");
+    let mut act = StatedAct::new(Act::AddKey, Subject::SYSTEM, None);
+    act.binds.push(Bound::new("key", public_line(&key).trim_end()));
+    let statement = Statement::new("v", None, None, vec![act]).unwrap();
+    let file = hand.dir.join(format!("statement-{}-{round}", hand.number));
+    std::fs::write(&file, statement.to_string()).unwrap();
+    let (key, prompts) = (Some(key), Prompts::Nobody);
+    let request = SignFileRequest { file, out: None, key: key.clone(), prompts };
+    let in_file = sign::sign_file(ctx, request, &mut |_| Ok(())).unwrap();
+    let signed = sign::sign(ctx, SignRequest { statement, key, prompts }).unwrap();
+    assert_eq!(in_file.signed.proof, signed.proof);
 }
