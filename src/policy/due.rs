@@ -326,8 +326,10 @@ impl Moment<'_> {
         let earlier = on_timer_clock(agent.quiet_before())
             .filter(|before| *before <= since)
             .map(|before| (i64::MIN, Some(before)));
-        // What was completed is over at once; what was declared, after its last second.
-        let is_over = agent.deep_work().is_none() || self.clock(timer) > until;
+        // What was completed or superseded is over at once; what was declared, after its last second.
+        let open = agent.deep_work().and_then(|work| self.state.entity(&work));
+        let is_strict = open.is_some_and(|work| work.as_deep_work().mode() == Some("strict"));
+        let is_over = !is_strict || self.clock(timer) > until;
         earlier.into_iter().chain([(since, is_over.then_some(until))]).collect()
     }
 

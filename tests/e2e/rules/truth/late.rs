@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::problems;
+use super::{because, problems};
 use crate::support::steps::{keeps_the_rules, ok, refuses, running, sh, state};
 use crate::support::test_vault::{TestVault, jsonl};
 use crate::support::watchdog_fixture::{at, moment};
@@ -127,4 +127,17 @@ fn an_operator_who_claims_in_a_paused_project_is_told_of_the_pause() {
     ok(&hive, "hf-pause --project brand questions");
     let reply = refuses(&hive, "hf-task claim --project brand", 3, "project brand has been paused since");
     assert_eq!(reply.get("REASON"), "project_paused");
+}
+
+#[test]
+fn a_lease_counts_again_in_the_second_in_which_strict_deep_work_is_superseded() {
+    let mut hive = TestVault::new();
+    ok(&hive, "hf-task propose Form");
+    ok(&hive, "hf-task claim T-0001 --lease 2m --actor agent:c");
+    ok(&hive, "hf-deepwork start --strict 20 Deep --agent c");
+    hive.at("2026-01-31T12:01:00Z");
+    ok(&hive, "hf-task start T-0001 --actor agent:c");
+    assert_eq!(because(&hive, "T-0001")[0], "T-0001 is claimed by agent:c");
+    ok(&hive, "hf-deepwork start --flexible Deep --agent c");
+    assert_eq!(because(&hive, "T-0001")[0], "T-0001 is claimed by agent:c until 2026-01-31T12:03:00Z");
 }

@@ -93,7 +93,13 @@ impl Question<'_> {
 
     /// An operator gives a task to an agent, or to another one.
     fn assign(&self, name: &str, task: &Task) -> Option<Expected> {
+        let to = format!("agent:{}", self.words.plain.get(2)?);
         match task.phase {
+            // A job that is retried has its holder already.
+            Assigned if task.job && task.holder.as_ref() == Some(&to) => {
+                let or_next = vec![format!("ACTION hf-poll {name}")];
+                return Some(Expected { or: Some("DUPLICATE"), or_next, ..Expected::new("REFUSED", NONE) });
+            }
             _ if task.job && task.is_open() => return refused(NONE),
             Succeeded | Aborted | Archived => return refused(NONE),
             Proposed => return self.not_ready(name),
@@ -105,7 +111,6 @@ impl Question<'_> {
         if let Some(kept) = self.kept_out() {
             return Some(kept);
         }
-        let to = format!("agent:{}", self.words.plain.get(2)?);
         match task.phase {
             Ready if !self.view.is_unblocked(task) => self.not_ready(name),
             Ready if self.view.in_progress() >= self.view.settings.concurrent => refused(LIST),
