@@ -241,8 +241,8 @@ pub fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a key that the toolkit makes for its own events: `<id>:…` and `stop:…`. Whoever took it first could keep such an
-/// event from being recorded.
+/// Refuses a key that the toolkit makes for its own events: `<id>:…` and `stop:…`. A caller that took it first could keep
+/// such an event from being recorded.
 pub fn check_callers_key(key: &str) -> Result<()> {
     check_key(key)?;
     let start = key.split_once(':').map(|(start, _)| start);

@@ -28,6 +28,13 @@ fn begun() -> TestVault {
     hive
 }
 
+/// A copy that may run the commands of its settings, too.
+fn copied(start: &TestVault) -> TestVault {
+    let copy = start.copy();
+    copy.trust();
+    copy
+}
+
 /// Runs it under strace: only the command itself, not the jobs that it fires.
 fn traced(hive: &TestVault, inject: Option<&str>) -> (Option<i32>, String) {
     let trace = hive.dir().join("trace");
@@ -60,7 +67,7 @@ fn points(trace: &str) -> Vec<(String, usize)> {
 
 /// Kills it at a call and restarts it. Returns whether the call was reached, and what went wrong.
 fn killed_at(start: &TestVault, call: &str, nth: usize) -> (bool, Result<(), String>) {
-    let hive = start.copy();
+    let hive = copied(start);
     let (code, _) = traced(&hive, Some(&format!("inject={call}:signal=SIGKILL:when={nth}")));
     let reply: Reply = hive.run("state", &["go"]);
     let done = (reply.code, lines(hive.dir(), "ran"), lines(hive.dir(), "fixed"));
@@ -80,7 +87,7 @@ fn killed_in_the_place_of_any_system_call_a_mission_does_every_step_once() {
         return;
     }
     let start = begun();
-    let whole = start.copy();
+    let whole = copied(&start);
     let (code, trace) = traced(&whole, None);
     assert_eq!((code, lines(whole.dir(), "ran").len()), (Some(0), 2), "without a kill");
     let all = points(&trace);

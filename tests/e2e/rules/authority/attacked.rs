@@ -69,6 +69,8 @@ fn a2_a_change_of_a_constraint_says_everything_that_it_does() {
 fn nobody_can_take_the_key_of_an_event_of_the_toolkit() {
     let story = TestJobVault::new("");
     let run = story.fire("true").get("RUN_ID").to_owned();
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    story.gone();
     let reserved = format!("{run}:end");
     for key in [reserved.as_str(), "stop:x"] {
         story.refuses("append", &["AgentStarted", "--subject", "agent:b", "--key", key], 2);
@@ -76,7 +78,6 @@ fn nobody_can_take_the_key_of_an_event_of_the_toolkit() {
         let line = json!({"event_type": "AgentStarted", "subject": "agent:b", "idempotency_key": key});
         story.refuses_input("append", &["--batch"], jsonl(&[line]), 2);
     }
-    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
     story.over();
 }
 

@@ -87,6 +87,21 @@ impl Model {
         state != "-" && arrives && !rules.contains_key(&(entity, state, asked.kind)) && same
     }
 
+    /// Whether who asks held the task before and lost it, so that its end is not their doing.
+    fn has_lost(&self, asked: &Asked) -> bool {
+        let needs_claim = asked.kind != "TaskAborted" && asked.kind != "ClaimExpired";
+        let Some(task) = self.held(asked).filter(|_| needs_claim) else { return false };
+        let me = asked.actor();
+        if self.text(&task, "holder") == Some(me) {
+            // Somebody else ended it, and not because its holder reported a failure.
+            let reported = self.failed_by.get(&task).is_some_and(|by| by == me);
+            let is_aborted = self.fact(&task, "aborted_at").is_some();
+            return is_aborted && !reported && self.text(&task, "aborted_by") != Some(me);
+        }
+        let past = self.fact(&task, "past_holders").and_then(Value::as_array).into_iter().flatten();
+        past.filter_map(Value::as_str).any(|past| past == me)
+    }
+
     /// Who holds the task that a subject is, or is a run of.
     pub(super) fn held_by(&self, entity: &str, subject: &str) -> Option<String> {
         let task = if entity == "run" { self.other(subject, "task_id", "task")? } else { subject.to_owned() };
@@ -110,7 +125,7 @@ impl Model {
             return Verdict::Refused;
         }
         if self.holds(rules, asked) {
-            return Verdict::Duplicate;
+            return if self.has_lost(asked) { Verdict::Refused } else { Verdict::Duplicate };
         }
         let target = asked.payload.get("target").map(|target| target.as_str().unwrap().to_owned());
         let target = target.filter(|target| !target.starts_with("constraint:"));
@@ -150,9 +165,10 @@ impl Model {
             "DecisionApproved" => self.fits(subject),
             "DecisionRequested" => {
                 let target = asked.payload["target"].as_str().unwrap();
-                match asked.payload.contains_key("change") {
-                    true => ["-", "Active"].contains(&self.state(target)),
-                    false => !ENDED.contains(&self.state(target)),
+                match asked.payload.get("change").map(|change| change["do"] == "remove") {
+                    Some(true) => self.state(target) == "Active",
+                    Some(false) => self.state(target) == "-",
+                    None => !ENDED.contains(&self.state(target)),
                 }
             }
             "TaskProposed" => {

@@ -104,6 +104,8 @@ struct Model {
     changed_by: BTreeMap<String, String>,
     /// Requirement or task → the number of the event that last approved or aborted it.
     decided_at: BTreeMap<String, u64>,
+    /// Task → who said that it failed.
+    failed_by: BTreeMap<String, String>,
     /// The questions that the toolkit asked.
     pub(super) own_questions: std::collections::BTreeSet<String>,
     /// The time of the next event.

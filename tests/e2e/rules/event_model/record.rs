@@ -158,6 +158,8 @@ impl Model {
         self.set(subject, to);
         match step.kind {
             "RequirementApproved" | "TaskAborted" => drop(self.decided_at.insert(subject.to_owned(), self.events)),
+            "TaskFailed" => drop(self.failed_by.insert(subject.to_owned(), step.actor.clone())),
+            "TaskRetrying" => drop(self.failed_by.remove(subject)),
             "DecisionRequested" if step.actor == "core:reactor" => drop(self.own_questions.insert(subject.to_owned())),
             _ => {}
         }
