@@ -123,7 +123,12 @@ impl Vault {
         let good = self.good_part_within_rules(record.as_ref())?;
         if self.repairs_itself(record.as_ref(), &good)? {
             drop(writer);
-            let writer = Writer::open_empty(self, options)?;
+            let mut writer = Writer::open_empty(self, options)?;
+            // The recovery before this one may not have been able to do that.
+            if good.recovered.is_some() {
+                let aside = Quarantine::make(self).and_then(|quarantine| self.set_snapshot_aside(&writer, &quarantine));
+                writer.warnings.extend(aside.err().map(|error| not_set_aside(&error)));
+            }
             let (found, count) = (writer.head(), writer.count());
             return Ok(Recovery { found, count, warnings: writer.warnings, ..Recovery::default() });
         }
@@ -271,13 +276,18 @@ impl Vault {
     fn set_caches_aside(&self, writer: &mut Writer<'_>, quarantine: &Quarantine, loss: &mut Loss) {
         // Best effort: what cannot be removed is found by the next check.
         let _ = projections::clear(self);
-        let stays = |head: Head| Some(writer.snapshot().ok()?.find(head.id).ok()??.1).map(|event| Head::at(&event));
-        let was_cut_off = |head: Option<Head>| head.is_none_or(|head| stays(head) != Some(head));
-        match projections::set_snapshot_aside(self, quarantine, was_cut_off) {
+        match self.set_snapshot_aside(writer, quarantine) {
             Ok(None) => {}
             Ok(Some(name)) => loss.file = [loss.file.as_str(), &name].join(" ").trim_start().to_owned(),
-            Err(error) => writer.warnings.push(format!("the latest snapshot could not be set aside: {error}")),
+            Err(error) => writer.warnings.push(not_set_aside(&error)),
         }
+    }
+
+    /// Moves the latest snapshot to quarantine if its head is not in the log. Returns its name there.
+    fn set_snapshot_aside(&self, writer: &Writer<'_>, quarantine: &Quarantine) -> Result<Option<String>> {
+        let stays = |head: Head| Some(writer.snapshot().ok()?.find(head.id).ok()??.1).map(|event| Head::at(&event));
+        let was_cut_off = |head: Option<Head>| head.is_none_or(|head| stays(head) != Some(head));
+        projections::set_snapshot_aside(self, quarantine, was_cut_off)
     }
 
     pub(in crate::vault) fn segment_bytes(&self, segment: SegmentName) -> Result<Vec<u8>> {
@@ -288,6 +298,10 @@ impl Vault {
             .map_err(|e| Error::system(format!("cannot read {segment}"), e))?;
         Ok(bytes)
     }
+}
+
+fn not_set_aside(error: &Error) -> String {
+    format!("the latest snapshot could not be set aside: {error}")
 }
 
 #[derive(Default)]
