@@ -32,7 +32,9 @@ use crate::policy::statement::Statement;
   hf-decide sign statement.txt --operator-key ~/.ssh/id_ed25519_sk
 
 An approval covers exactly what was requested; after a change, it has to be requested again. Only operators can \
-approve or reject.
+approve or reject: agents, and commands in their shells, are refused. That is a convention, not a boundary, because a \
+program that runs as the same user can leave such a shell. Only questions that the toolkit itself asks open a gate; \
+the answer to any other question is recorded and changes nothing else.
 
 Signing runs ssh-keygen, so the key can be in a file, in ssh-agent or in a FIDO authenticator. It needs no vault: you \
 can sign as another user, or on another machine."

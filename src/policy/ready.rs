@@ -131,14 +131,13 @@ pub fn queue(state: &State, settings: &Settings, can_start: &dyn Fn(&Entity) -> 
     if state.tally().waiting_jobs() == 0 {
         return Vec::new();
     }
-    let mut waiting = jobs(state, Ready);
-    // One whose requirement was blocked must not keep the others waiting.
-    waiting.retain(|job| !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty() && can_start(job));
     let running = [Assigned, Running, Retrying].iter().flat_map(|phase| jobs(state, *phase));
     let running = running.filter(|job| !is_on_hold(state, job)).count() as u64;
     let free_slots = settings.max_parallel_jobs().saturating_sub(running);
-    waiting.truncate(free_slots as usize);
-    waiting
+    // One whose requirement was blocked must not keep the others waiting. No more are looked at than can start.
+    let may_start =
+        |job: &Entity| !is_on_hold(state, job) && super::rules::blockers(state, job).is_empty() && can_start(job);
+    jobs(state, Ready).into_iter().filter(may_start).take(free_slots as usize).collect()
 }
 
 /// Whether as many tasks are in progress as the settings allow.

@@ -417,9 +417,15 @@ fn question_is_plain(state: &State, step: &Step<'_>, question: Question) -> Resu
             format!("option '{no}' means no, but approving chooses one; hf-decide reject is how an operator says no");
         return Err(Error::usage(why));
     }
-    if question != Question::Constraint {
-        return Ok(());
+    match question {
+        Question::Constraint => change_is_plain(state, step),
+        Question::Requirement | Question::Destructive => Ok(()),
     }
+}
+
+/// Refuses a change of a constraint that does more than its words say.
+fn change_is_plain(state: &State, step: &Step<'_>) -> Result<()> {
+    let question = Question::Constraint;
     if step.payload.contains_key("options") {
         return Err(Error::usage(format!("{question} takes no options")));
     }

@@ -301,7 +301,9 @@ impl Regime {
             Regime::Recorded => {
                 "settings are recorded, not adopted: anyone who can write the settings file can change the rules"
             }
-            Regime::Adopted => "settings are adopted: only an operator can change the rules, and the file alone cannot",
+            Regime::Adopted => {
+                "settings are adopted: a changed file has no effect until an operator adopts it; any program of this user can act as one"
+            }
         }
     }
 }

@@ -3,16 +3,8 @@
 use hiveforge::event::Kind;
 use serde_json::json;
 
-use crate::support::steps::{count, found_after, id, keeps_the_rules, kinds, kinds_since, ok, refuses, state};
+use crate::support::steps::{asked, count, found_after, id, keeps_the_rules, kinds, kinds_since, ok, refuses, state};
 use crate::support::test_vault::{Reply, TestVault};
-
-/// REQ-0001, which DEC-0001 asks about.
-fn asked() -> TestVault {
-    let hive = TestVault::new();
-    ok(&hive, "hf-require propose Login");
-    ok(&hive, "hf-require analyze REQ-0001 Easy.");
-    hive
-}
 
 #[test]
 fn approval_releases_everything_that_waited_for_it() {

@@ -38,6 +38,14 @@ pub fn governed(settings: &str) -> TestVault {
     hive
 }
 
+/// A vault with REQ-0001, analysed, whose question DEC-0001 nobody has answered.
+pub fn asked() -> TestVault {
+    let hive = TestVault::new();
+    ok(&hive, "hf-require propose Login");
+    ok(&hive, "hf-require analyze REQ-0001 Easy.");
+    hive
+}
+
 /// Creates REQ-0001, analysed and approved by DEC-0001.
 pub fn approved(hive: &TestVault) {
     ok(hive, "hf-require propose Login");

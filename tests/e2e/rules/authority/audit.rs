@@ -6,16 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use hiveforge::event::{Event, Kind};
 use serde_json::{Value, json};
 
-use crate::support::steps::{id, keeps_the_rules, kinds, ok, sh, state};
+use crate::support::steps::{asked, id, keeps_the_rules, kinds, ok, sh, state};
 use crate::support::test_vault::{Reply, TestVault, forged, jsonl, write_private};
-
-/// An analysed requirement, whose question nobody has answered.
-fn asked() -> TestVault {
-    let hive = TestVault::new();
-    ok(&hive, "hf-require propose Login");
-    ok(&hive, "hf-require analyze REQ-0001 Easy.");
-    hive
-}
 
 /// Writes these events after the log, linked and hashed as a writer would, without publishing them.
 fn write_behind(hive: &TestVault, more: Vec<(&str, Kind, &str, Value)>) {

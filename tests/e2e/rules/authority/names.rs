@@ -3,7 +3,9 @@
 use hiveforge::event::{Event, Kind};
 use serde_json::{Value, json};
 
-use crate::support::steps::{approved, count, found_after, found_in, id, keeps_the_rules, ok, refuses, sh, state};
+use crate::support::steps::{
+    approved, asked, count, found_after, found_in, id, keeps_the_rules, ok, refuses, sh, state,
+};
 use crate::support::test_vault::{Reply, TestVault, forged};
 
 /// Runs hf-append with a payload, which may contain spaces.
@@ -15,14 +17,6 @@ fn append(hive: &TestVault, kind: &str, subject: &str, payload: &Value, more: &[
     }
     args.extend(more);
     hive.run("append", &args)
-}
-
-/// An analysed requirement whose question is DEC-0001.
-fn asked() -> TestVault {
-    let hive = TestVault::new();
-    ok(&hive, "hf-require propose Login");
-    ok(&hive, "hf-require analyze REQ-0001 Easy.");
-    hive
 }
 
 #[test]

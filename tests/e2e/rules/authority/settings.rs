@@ -191,7 +191,7 @@ fn a9_in_a_strict_vault_an_agent_that_empties_the_list_achieves_nothing() {
     assert_eq!(ok(&story, "hf-config diff").get("SUM"), "the adopted settings match the file");
     assert_eq!(ok(&story, "hf-task list").stderr, "");
     let verified = ok(&story, "hf-verify --policy");
-    let regime = "settings are adopted: only an operator can change the rules, and the file alone cannot";
+    let regime = "settings are adopted: a changed file has no effect until an operator adopts it; any program of this user can act as one";
     assert_eq!([verified.get("SETTINGS"), verified.get("REGIME")], ["ADOPTED", regime]);
     keeps_the_rules(&story);
 }
