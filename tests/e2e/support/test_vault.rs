@@ -275,7 +275,9 @@ impl TestVault {
         let done = Process::new("cp").arg("-r").arg(self.vault()).arg(copy.vault()).output().expect("cp runs");
         // Temporary files may be renamed during the copy; they are not part of the vault.
         let complaints = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(complaints.lines().all(|line| line.contains(".tmp'")), "{done:?}");
+        // A file that is replaced while it is copied is left out. Only caches are replaced, and they can be missing.
+        let is_usual = |line: &str| line.contains(".tmp'") || line.ends_with("as it was replaced while being copied");
+        assert!(complaints.lines().all(is_usual), "{done:?}");
         copy
     }
 
