@@ -353,6 +353,15 @@ impl Finder<'_> {
     fn has_something_to_watch(&self) -> bool {
         let tally = self.state.tally();
         let live = [(EntityType::Agent, Phase::Active), (EntityType::Run, Phase::Running)];
-        live.iter().any(|(entity, phase)| tally.in_phase(*entity, *phase) > 0) || tally.waiting_jobs() > 0
+        // A job between two runs, as after the loss of its supervisor in a paused project.
+        let between_runs = || {
+            let tasks = [Phase::Assigned, Phase::Retrying];
+            tasks
+                .iter()
+                .any(|phase| self.state.in_phase(EntityType::Task, *phase, usize::MAX).iter().any(Entity::is_job))
+        };
+        live.iter().any(|(entity, phase)| tally.in_phase(*entity, *phase) > 0)
+            || tally.waiting_jobs() > 0
+            || between_runs()
     }
 }

@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::problems;
-use crate::support::steps::{approved, held, ok, running, sh};
+use crate::support::job_fixture::TestJobVault;
+use crate::support::steps::{approved, count, held, ok, running, sh, state};
 use crate::support::test_vault::{TestVault, write_private};
 use crate::support::watchdog_fixture::at;
 
@@ -111,6 +112,23 @@ fn t3_a_watchdog_that_never_ran_is_a_notice_until_there_is_something_to_watch() 
     let hive = TestVault::new();
     running(&hive, "user:jo");
     assert_eq!(problems(&hive).len(), 1);
+}
+
+#[test]
+fn a_job_between_two_runs_is_something_to_watch() {
+    let story = TestJobVault::new("");
+    let mut at = story.gate("at");
+    story.fire_with(&["--retries", "2"], "echo up >at; sleep 1000");
+    at.line();
+    ok(&story, "hf-pause later");
+    story.lose("T-0001");
+    // Its run is over, and in a paused project nobody starts another one.
+    story.run("poll", &["T-0001", "1", "1"]);
+    assert_eq!((state(&story, "T-0001"), count(&story, "RunStarted")), ("Assigned".to_owned(), 1));
+    let never = "watchdog watchdog has never run do=hf-watchdog --every 60".to_owned();
+    assert!(problems(&story).contains(&never), "{:?}", problems(&story));
+    ok(&story, "hf-job cancel T-0001");
+    story.over();
 }
 
 #[test]
