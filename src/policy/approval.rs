@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::statement::Bound;
 use crate::base::{Actor, Digest, EntityType, Error, Result, Subject, Ulid, names};
 use crate::event::Kind;
 use crate::machine;
@@ -170,6 +171,19 @@ pub fn bound_to(state: &State, question: Question, target: &Subject, change: Opt
             }
         }
     }
+}
+
+/// Everything that an approval of a decision binds, in the order in which it is shown.
+pub fn binds(state: &State, decision: &Entity) -> Vec<Bound> {
+    let known = decision.as_decision();
+    let mut binds = vec![Bound::new("question", known.kind().unwrap_or_default())];
+    binds.extend(known.target().map(|target| Bound::new("target", target.to_string())));
+    binds.extend(known.summary().map(|summary| Bound::new("summary", summary)));
+    let target = known.target().and_then(|target| state.entity(&target));
+    binds.extend(target.as_ref().and_then(|target| target.title()).map(|title| Bound::new("title", title)));
+    // A change is stated in the summary; its digest covers every member of it.
+    binds.extend(known.target_hash().map(|hash| Bound::new("content", hash)));
+    binds
 }
 
 /// Whether the target of a decision is unchanged since the decision was requested.
