@@ -30,6 +30,8 @@ pub const ARTIFACT_MAX_BYTES: u64 = 16 * 1024 * 1024 * 1024;
 pub const AGENTS_MAX_COUNT: u64 = 1000;
 /// Jobs that wait for their turn, an approval or a retry, each with a supervisor process.
 pub const JOBS_WAITING_MAX_COUNT: u64 = 1000;
+/// Operators' keys of a vault.
+pub const OPERATOR_KEYS_MAX_COUNT: usize = 16;
 /// Events of a stream that are recorded together.
 pub const STREAM_COMMIT_EVENTS: usize = 1_000;
 /// Parents of one event.

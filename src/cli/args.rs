@@ -1,15 +1,19 @@
 //! Arguments that several commands share, and how their values are parsed.
 
 use std::fs::File;
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
+use super::confirm::ask_to_sign;
 use crate::base::{EntityType, Error, Result, Timestamp, limits, text};
 use crate::event::check_callers_key;
 use crate::machine::Phase;
-use crate::op::{ListRequest, Projection};
+use crate::op::sign::{self, ReadSignatureRequest};
+use crate::op::{Context, ListRequest, Projection, Prompts, Signing};
+use crate::policy::statement::Statement;
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
@@ -64,6 +68,40 @@ pub struct WriteArgs {
     pub key: Option<String>,
     #[command(flatten)]
     pub actor: ActorArgs,
+}
+
+/// For acts of operators, which are signed in a vault with operator keys.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "In a vault with operator keys")]
+pub struct SignArgs {
+    /// Sign with this key: a private key, or a public key if ssh-agent has the private one [default: $HF_OPERATOR_KEY, or the one in ~/.ssh]
+    #[arg(long, value_name = "FILE")]
+    pub operator_key: Option<PathBuf>,
+    /// Hand in a signature that was made elsewhere with hf-decide sign
+    #[arg(long, value_name = "FILE", conflicts_with = "operator_key")]
+    pub signature: Option<PathBuf>,
+    /// The statement that was signed [default: the file of the signature, without .sig]
+    #[arg(long, value_name = "FILE", requires = "signature")]
+    pub statement: Option<PathBuf>,
+    /// Sign without showing the statement and asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+impl SignArgs {
+    /// The same call with these ways to sign.
+    pub fn context(self, ctx: &Context) -> Result<Context> {
+        let given = self.signature.map(|signature| {
+            sign::read_signature(ReadSignatureRequest { signature, statement: self.statement }).map(Arc::new)
+        });
+        let confirm: fn(&Statement) -> Result<()> = if self.yes { |_| Ok(()) } else { ask_to_sign };
+        Ok(ctx.with_signing(Signing { key: self.operator_key, given: given.transpose()?, prompts: prompts(), confirm }))
+    }
+}
+
+/// Who answers when ssh-keygen asks.
+pub fn prompts() -> Prompts {
+    if io::stderr().is_terminal() { Prompts::OnTerminal } else { Prompts::Nobody }
 }
 
 /// For commands about a project.

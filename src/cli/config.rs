@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use super::args::{ActorArgs, GlobalArgs};
+use super::args::{ActorArgs, GlobalArgs, SignArgs};
 use super::{Command, Output, StdoutWriter};
 use crate::op::config::{self, SetConfigRequest, ShowConfigRequest};
 use crate::op::Context;
@@ -73,11 +73,15 @@ enum Verb {
         value: String,
         #[command(flatten)]
         actor: ActorArgs,
+        #[command(flatten)]
+        sign: SignArgs,
     },
     /// Put the settings in the file in force; from then on only adopted settings count
     Adopt {
         #[command(flatten)]
         actor: ActorArgs,
+        #[command(flatten)]
+        sign: SignArgs,
     },
     /// Let the commands in the settings of this vault be run by you on this machine
     Trust,
@@ -90,8 +94,10 @@ impl Command for Args {
         Ok(match self.verb {
             Verb::Show { name } => config::show(ctx, ShowConfigRequest { name })?.into(),
             Verb::Diff => config::diff(ctx)?.into(),
-            Verb::Set { name, value, .. } => config::set(ctx, SetConfigRequest { name, value })?.into(),
-            Verb::Adopt { .. } => config::adopt(ctx)?.into(),
+            Verb::Set { name, value, sign, .. } => {
+                config::set(&sign.context(ctx)?, SetConfigRequest { name, value })?.into()
+            }
+            Verb::Adopt { sign, .. } => config::adopt(&sign.context(ctx)?)?.into(),
             Verb::Trust => config::trust(ctx)?.into(),
         })
     }

@@ -1,21 +1,25 @@
 //! hf-decide: decisions, and approval by an operator.
 
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser, Subcommand};
-use unicode_width::UnicodeWidthChar;
 
-use super::args::{GlobalArgs, PageArgs, WriteArgs};
-use super::main::{has_subcommand, write_all};
+use super::args::{GlobalArgs, PageArgs, ProjectArgs, SignArgs, WriteArgs, prompts};
+use super::confirm::ask_to_sign;
+use super::key::KeyName;
+use super::main::{has_out_file, has_subcommand};
 use super::{Command, Output, StdoutWriter};
-use crate::base::{EntityType, Error, Reason, Result, text};
+use crate::base::{EntityType, Error, text};
 use crate::machine::Phase;
 use crate::op::decide::{self, AcknowledgeRequest, ApproveRequest, DecisionRequest, RejectDecisionRequest};
-use crate::op::sign::{self, Prompts, SignFileRequest};
-use crate::op::{self, Context, ShowRequest, project};
+use crate::op::key::{AddKeyRequest, RemoveKeyRequest};
+use crate::op::pause::{ArchiveRequest, ResumeProjectRequest};
+use crate::op::require::{RejectRequirementRequest, SupersedeRequest, VerifyRequirementRequest};
+use crate::op::sign::{self, SignFileRequest};
+use crate::op::{self, ActRequest, Context, ResumeSystemRequest, ShowRequest, project};
 use crate::policy::approval::{OPEN, Question};
 use crate::policy::statement::Statement;
+use crate::reply::Replies;
 
 /// Request decisions from an operator, and make them
 #[derive(Parser, Debug)]
@@ -65,10 +69,11 @@ enum Verb {
         #[command(flatten)]
         write: WriteArgs,
     },
-    /// Approve a request (operators only)
+    /// Approve requests, all of them or none (operators only)
     Approve {
-        /// The decision, such as DEC-0001
-        reference: String,
+        /// The decisions, such as DEC-0001
+        #[arg(value_name = "REFERENCE", required = true)]
+        references: Vec<String>,
         /// The chosen option
         #[arg(long, value_name = "TEXT")]
         option: Option<String>,
@@ -77,6 +82,8 @@ enum Verb {
         comment: Option<String>,
         #[command(flatten)]
         write: WriteArgs,
+        #[command(flatten)]
+        sign: SignArgs,
     },
     /// Reject a request (operators only)
     Reject {
@@ -87,6 +94,8 @@ enum Verb {
         reason: String,
         #[command(flatten)]
         write: WriteArgs,
+        #[command(flatten)]
+        sign: SignArgs,
     },
     /// Take note of an escalation, so that it is no longer a problem (operators only)
     Acknowledge {
@@ -97,6 +106,14 @@ enum Verb {
         reason: String,
         #[command(flatten)]
         write: WriteArgs,
+    },
+    /// Print the statement that an operator signs for an act, to be signed as another user or on another machine
+    Statement {
+        #[command(subcommand)]
+        act: ActArgs,
+        /// Write the statement to this file
+        #[arg(long, value_name = "FILE", global = true)]
+        out: Option<PathBuf>,
     },
     /// Sign a statement with an operator key; needs no vault (operators only)
     Sign {
@@ -130,8 +147,125 @@ enum Verb {
     },
 }
 
+/// An act that operators sign.
+#[derive(Subcommand, Debug)]
+enum ActArgs {
+    /// Approve decisions
+    Approve {
+        /// The decisions, such as DEC-0001
+        #[arg(value_name = "REFERENCE", required = true)]
+        references: Vec<String>,
+        /// The chosen option
+        #[arg(long, value_name = "TEXT")]
+        option: Option<String>,
+        /// A comment for the record
+        #[arg(long, value_name = "TEXT")]
+        comment: Option<String>,
+    },
+    /// Reject a decision
+    Reject {
+        /// The decision, such as DEC-0001
+        reference: String,
+        /// Why it is rejected
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Verify a requirement
+    Verify {
+        /// The requirement, such as REQ-0001
+        reference: String,
+    },
+    /// Supersede a requirement
+    Supersede {
+        /// The superseded requirement, such as REQ-0001
+        reference: String,
+        /// The requirement that supersedes it
+        #[arg(long, value_name = "REF")]
+        by: Option<String>,
+    },
+    /// Reject a requirement
+    RejectRequirement {
+        /// The requirement, such as REQ-0001
+        reference: String,
+        /// Why it is rejected
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Lift a stop
+    LiftStop {
+        /// A comment for the record
+        #[arg(long, value_name = "TEXT")]
+        comment: Option<String>,
+    },
+    /// Resume a project
+    ResumeProject {
+        /// A comment for the record
+        #[arg(long, value_name = "TEXT")]
+        comment: Option<String>,
+        #[command(flatten)]
+        project: ProjectArgs,
+    },
+    /// Archive a project
+    ArchiveProject {
+        /// The reason
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        #[command(flatten)]
+        project: ProjectArgs,
+    },
+    /// Adopt the settings in the file
+    AdoptSettings,
+    /// Add an operator key
+    AddKey {
+        /// The .pub file of the key
+        file: PathBuf,
+    },
+    /// Remove an operator key
+    RemoveKey {
+        /// The key: its fingerprint, or its .pub file
+        key: KeyName,
+        /// Somebody else may have it
+        #[arg(long)]
+        compromised: bool,
+    },
+    /// Recover the log from damage
+    Recover,
+}
+
+impl ActArgs {
+    fn request(self) -> crate::base::Result<ActRequest> {
+        let key = None;
+        Ok(match self {
+            ActArgs::Approve { references, option, comment } => {
+                ActRequest::Approve(ApproveRequest { references, option, comment, key })
+            }
+            ActArgs::Reject { reference, reason } => {
+                ActRequest::Reject(RejectDecisionRequest { reference, reason, key })
+            }
+            ActArgs::Verify { reference } => ActRequest::Verify(VerifyRequirementRequest { reference, key }),
+            ActArgs::Supersede { reference, by } => ActRequest::Supersede(SupersedeRequest { reference, by, key }),
+            ActArgs::RejectRequirement { reference, reason } => {
+                ActRequest::RejectRequirement(RejectRequirementRequest { reference, reason, key })
+            }
+            ActArgs::LiftStop { comment } => ActRequest::LiftStop(ResumeSystemRequest { comment }),
+            ActArgs::ResumeProject { comment, .. } => ActRequest::ResumeProject(ResumeProjectRequest { comment }),
+            ActArgs::ArchiveProject { reason, .. } => ActRequest::ArchiveProject(ArchiveRequest { reason }),
+            ActArgs::AdoptSettings => ActRequest::AdoptSettings,
+            ActArgs::AddKey { file } => ActRequest::AddKey(AddKeyRequest { key: sign::read_key(&file)?, file }),
+            ActArgs::RemoveKey { key, compromised } => {
+                ActRequest::RemoveKey(RemoveKeyRequest { key: key.fingerprint()?, compromised })
+            }
+            ActArgs::Recover => ActRequest::Recover,
+        })
+    }
+}
+
 impl Command for Args {
     const NAME: &str = "hf-decide";
+
+    fn writes_document(matches: &ArgMatches) -> bool {
+        has_subcommand(matches, &["statement"]) && !has_out_file(matches)
+    }
 
     fn needs_vault(matches: &ArgMatches) -> bool {
         !has_subcommand(matches, &["sign"])
@@ -146,18 +280,29 @@ impl Command for Args {
                 let request = DecisionRequest { question, target, summary, options, key: write.key };
                 decide::request(ctx, request)?.into()
             }
-            Verb::Approve { reference, option, comment, write } => {
-                decide::approve(ctx, ApproveRequest { reference, option, comment, key: write.key })?.into()
+            Verb::Approve { references, option, comment, write, sign } => {
+                let request = ApproveRequest { references, option, comment, key: write.key };
+                decide::approve(&sign.context(ctx)?, request)?.into()
             }
-            Verb::Reject { reference, reason, write } => {
-                decide::reject(ctx, RejectDecisionRequest { reference, reason, key: write.key })?.into()
+            Verb::Reject { reference, reason, write, sign } => {
+                let request = RejectDecisionRequest { reference, reason, key: write.key };
+                decide::reject(&sign.context(ctx)?, request)?.into()
+            }
+            Verb::Statement { act, out } => {
+                let planned = op::statement(ctx, act.request()?)?;
+                match out {
+                    None => Output::document(planned.statement.to_string(), planned.reply()),
+                    Some(file) => {
+                        sign::write_statement(&planned.statement, &file)?;
+                        planned.into()
+                    }
+                }
             }
             Verb::Acknowledge { reference, reason, write } => {
                 decide::acknowledge(ctx, AcknowledgeRequest { reference, reason, key: write.key })?.into()
             }
             Verb::Sign { file, operator_key, out, yes } => {
-                let on_terminal = io::stderr().is_terminal();
-                let prompts = if on_terminal { Prompts::OnTerminal } else { Prompts::Nobody };
+                let prompts = prompts();
                 let mut confirm = |statement: &Statement| if yes { Ok(()) } else { ask_to_sign(statement) };
                 sign::sign_file(ctx, SignFileRequest { file, out, key: operator_key, prompts }, &mut confirm)?.into()
             }
@@ -174,61 +319,5 @@ impl Command for Args {
                 op::show(ctx, ShowRequest { reference, wanted })?.into()
             }
         })
-    }
-}
-
-/// Shows a statement on the terminal, and asks whether to sign it.
-fn ask_to_sign(statement: &Statement) -> Result<()> {
-    let not_confirmed = |why: &str| Error::refused(Reason::NotConfirmed, why);
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(not_confirmed("nobody can be asked without a terminal; to sign without being asked, add --yes"));
-    }
-    let size = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-    let columns = if size < COLUMNS_MIN { COLUMNS_DEFAULT } else { size };
-    write_all(io::stderr(), format!("{}\nSign this statement? [y/N] ", folded(&statement.to_string(), columns)).as_bytes());
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(|e| Error::system("cannot read the answer", e))?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(not_confirmed("not confirmed; nothing was signed")),
-    }
-}
-
-/// The width of a terminal that does not tell, or tells nonsense.
-const COLUMNS_DEFAULT: usize = 80;
-const COLUMNS_MIN: usize = 20;
-/// What a line starts with if it continues the one above it. No line of a statement starts with a space.
-const CONTINUED: &str = "    ";
-
-/// The text with long lines folded. If the terminal folded them, a value could be made to look like further lines.
-fn folded(text: &str, columns: usize) -> String {
-    let mut folded = String::new();
-    for line in text.lines() {
-        let mut used = 0;
-        for c in line.chars() {
-            let width = c.width().unwrap_or(0);
-            if used + width > columns {
-                folded.push('\n');
-                folded.push_str(CONTINUED);
-                used = CONTINUED.len();
-            }
-            folded.push(c);
-            used += width;
-        }
-        folded.push('\n');
-    }
-    folded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folded_value_does_not_look_like_a_line_of_its_own() {
-        let text = format!("comment: {}option: yes\nsubject: system\n", "x".repeat(11));
-        assert_eq!(folded(&text, 20), "comment: xxxxxxxxxxx\n    option: yes\nsubject: system\n");
-        assert_eq!(folded("comment: 作業作業作業作業\n", 20), "comment: 作業作業作\n    業作業\n");
-        assert_eq!(folded("a\n\nb\n", 20), "a\n\nb\n");
     }
 }

@@ -61,6 +61,7 @@ pub struct Environment {
     clock_variables: Vec<(OsString, OsString)>,
     works: Option<PathBuf>,
     operator_key: Option<PathBuf>,
+    ssh_dir: Option<PathBuf>,
     temp_dir: PathBuf,
     project: Option<String>,
     login: String,
@@ -115,6 +116,7 @@ impl Environment {
             clock_variables: std::env::vars_os().filter(|(name, _)| is_one_of(name, CLOCK_VARIABLES)).collect(),
             works: path("HF_WORKS"),
             operator_key: path("HF_OPERATOR_KEY"),
+            ssh_dir: path("HOME").map(|home| home.join(".ssh")),
             temp_dir: std::env::temp_dir(),
             project: path("HF_PROJECT").map(|name| name.to_string_lossy().into_owned()),
             login: var("LOGNAME")
@@ -183,11 +185,13 @@ impl Environment {
                 clock_env: self.clock_variables.clone(),
                 works: flags.works.clone().or_else(|| self.works.clone()).map(|works| self.directory.join(works)),
                 operator_key: self.operator_key.clone(),
+                ssh_dir: self.ssh_dir.clone(),
                 temp_dir: self.temp_dir.clone(),
                 utc_offset_seconds: local_offset_seconds(self.now),
                 clocks,
                 ..Host::new(clock)
             }),
+            signing: op::Signing::default(),
             notices: Notices::default(),
         })
     }

@@ -4,6 +4,7 @@
 //! environment and the clock. `hf` is all commands in one binary; each command is also a separate binary.
 
 mod args;
+mod confirm;
 mod env;
 mod flags;
 mod main;
@@ -102,6 +103,7 @@ commands! {
     deepwork, "declare, extend and complete deep work";
     init, "create a vault";
     job, "run commands in the background, and manage them";
+    key, "add, remove and list the keys with which operators sign";
     lineage, "show the causes and consequences of an event or entity";
     log, "show events";
     pause, "pause or archive a project";

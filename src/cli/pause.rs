@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use super::args::{ActorArgs, GlobalArgs, ProjectArgs, parse_seconds};
+use super::args::{ActorArgs, GlobalArgs, ProjectArgs, SignArgs, parse_seconds};
 use super::main::cancel_on_signal;
 use super::{Command, Output, StdoutWriter};
 use crate::op::Context;
@@ -41,6 +41,8 @@ pub struct Args {
     #[command(flatten)]
     actor: ActorArgs,
     #[command(flatten)]
+    sign: SignArgs,
+    #[command(flatten)]
     global: GlobalArgs,
 }
 
@@ -49,6 +51,7 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         let wait = self.wait.then(|| Duration::from_secs(self.max));
+        let ctx = &self.sign.context(ctx)?;
         let ctx = &if self.wait { cancel_on_signal(ctx)? } else { ctx.clone() };
         Ok(pause::rest(ctx, RestRequest { reason: self.reason, archive: self.archive, wait })?.into())
     }

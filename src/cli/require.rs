@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::args::{GlobalArgs, PageArgs, WorkArgs, read_text};
+use super::args::{GlobalArgs, PageArgs, SignArgs, WorkArgs, read_text};
 use super::{Command, Output, StdoutWriter};
 use crate::base::EntityType;
 use crate::op::require::{
@@ -77,6 +77,8 @@ enum Verb {
         by: Option<String>,
         #[command(flatten)]
         work: WorkArgs,
+        #[command(flatten)]
+        sign: SignArgs,
     },
     /// Mark an implemented requirement as verified
     Verify {
@@ -84,6 +86,8 @@ enum Verb {
         reference: String,
         #[command(flatten)]
         work: WorkArgs,
+        #[command(flatten)]
+        sign: SignArgs,
     },
     /// Reject a requirement that has not been approved (operators only)
     Reject {
@@ -94,6 +98,8 @@ enum Verb {
         reason: String,
         #[command(flatten)]
         work: WorkArgs,
+        #[command(flatten)]
+        sign: SignArgs,
     },
 }
 
@@ -115,15 +121,15 @@ impl Command for Args {
                 project::list(ctx, page.list_request(EntityType::Requirement, phases))?.into()
             }
             Verb::Show { reference } => op::show(ctx, ShowRequest { reference, wanted: &[EntityType::Requirement] })?.into(),
-            Verb::Supersede { reference, by, work } => {
-                require::supersede(ctx, SupersedeRequest { reference, by, key: work.write.key })?.into()
+            Verb::Supersede { reference, by, work, sign } => {
+                require::supersede(&sign.context(ctx)?, SupersedeRequest { reference, by, key: work.write.key })?.into()
             }
-            Verb::Verify { reference, work } => {
-                require::verify(ctx, VerifyRequirementRequest { reference, key: work.write.key })?.into()
+            Verb::Verify { reference, work, sign } => {
+                require::verify(&sign.context(ctx)?, VerifyRequirementRequest { reference, key: work.write.key })?.into()
             }
-            Verb::Reject { reference, reason, work } => {
+            Verb::Reject { reference, reason, work, sign } => {
                 let key = work.write.key;
-                require::reject(ctx, RejectRequirementRequest { reference, reason, key })?.into()
+                require::reject(&sign.context(ctx)?, RejectRequirementRequest { reference, reason, key })?.into()
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-use super::args::{ActorArgs, GlobalArgs, ProjectArgs};
+use super::args::{ActorArgs, GlobalArgs, ProjectArgs, SignArgs};
 use super::{Command, Output, StdoutWriter};
 use crate::op::pause::{self, ResumeProjectRequest};
 use crate::op::{self, Context, ResumeSystemRequest};
@@ -31,6 +31,8 @@ pub struct Args {
     #[command(flatten)]
     actor: ActorArgs,
     #[command(flatten)]
+    sign: SignArgs,
+    #[command(flatten)]
     global: GlobalArgs,
 }
 
@@ -38,7 +40,7 @@ impl Command for Args {
     const NAME: &str = "hf-resume";
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
-        let comment = self.comment;
+        let (comment, ctx) = (self.comment, &self.sign.context(ctx)?);
         Ok(match self.system {
             true => op::resume_system(ctx, ResumeSystemRequest { comment })?.into(),
             false => pause::resume_project(ctx, ResumeProjectRequest { comment })?.into(),

@@ -1,17 +1,18 @@
 //! hf-verify: verify the log, and everything derived from it.
 
 use std::num::NonZero;
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser};
 
-use super::args::GlobalArgs;
+use super::args::{GlobalArgs, SignArgs};
 use super::main::has_flag;
 use super::progress::ProgressBar;
 use super::{Command, Output, StdoutWriter};
 use crate::base::{Error, text::cut};
 use crate::chain::Head;
 use crate::event::parse_ulid;
-use crate::op::{self, Context, RecoverRequest, VerifyRequest};
+use crate::op::{self, Context, RecoverRequest, VerifyRequest, sign};
 use crate::reply::Replies;
 use crate::vault::Method;
 
@@ -25,6 +26,7 @@ use crate::vault::Method;
   hf-verify --anchor > anchor.txt                save the head; keep the file elsewhere
   hf-verify --policy --projections --artifacts   also check rules, caches and stored files
   hf-verify --expect-head \"$(cat anchor.txt)\"    check that the log still contains that head
+  hf-verify --policy --operator-keys keys.pub    check that operators' acts are signed by these keys
 
 Recovery keeps the intact events after the damage; hf-log --quarantined lists them.
 
@@ -62,6 +64,15 @@ pub struct Args {
     /// Recover: cut the log before its first damaged line, and move the rest to quarantine
     #[arg(long, requires = "recover")]
     yes: bool,
+    /// Fail unless every act of an operator is signed by one of the keys in this file, which is kept outside the vault: a line of a .pub file each
+    #[arg(long, value_name = "FILE")]
+    operator_keys: Option<PathBuf>,
+    /// With --recover in a vault with operator keys, sign with this key [default: $HF_OPERATOR_KEY, or the one in ~/.ssh]
+    #[arg(long, value_name = "FILE", requires = "recover")]
+    operator_key: Option<PathBuf>,
+    /// With --recover in a vault with operator keys, hand in a signature that was made elsewhere
+    #[arg(long, value_name = "FILE", requires = "recover", conflicts_with = "operator_key")]
+    signature: Option<PathBuf>,
     /// With --recover, act as user:NAME [default: you]
     #[arg(long, value_name = "ACTOR", requires = "recover")]
     actor: Option<String>,
@@ -79,7 +90,13 @@ impl Command for Args {
 
     fn run(self, ctx: &Context, _: StdoutWriter) -> anyhow::Result<Output> {
         if self.recover {
-            return Ok(op::recover(ctx, RecoverRequest { confirmed: self.yes })?.into());
+            let sign = SignArgs {
+                operator_key: self.operator_key,
+                signature: self.signature,
+                statement: None,
+                yes: self.yes,
+            };
+            return Ok(op::recover(&sign.context(ctx)?, RecoverRequest { confirmed: self.yes })?.into());
         }
         let head =
             |text: &String| Head::parse(text.trim()).ok_or_else(|| Error::usage(format!("invalid head '{}'; must be ID:sha256:HEX", cut(text, 40))));
@@ -91,6 +108,7 @@ impl Command for Args {
             projections: self.projections,
             policy: self.policy,
             artifacts: self.artifacts,
+            operator_keys: self.operator_keys.as_deref().map(sign::read_keys).transpose()?,
         };
         let mut bar = ProgressBar::new("verifying");
         let done = op::verify(ctx, request, &mut |done, total| bar.show(done, total))?;

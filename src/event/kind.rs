@@ -22,6 +22,8 @@ names! {
         VaultRecovered = "VaultRecovered",
         SettingsChanged = "SettingsChanged",
         SettingsAdopted = "SettingsAdopted",
+        OperatorKeyAdded = "OperatorKeyAdded",
+        OperatorKeyRemoved = "OperatorKeyRemoved",
         MachineSuspended = "MachineSuspended",
         MachineBooted = "MachineBooted",
         ClockStepped = "ClockStepped",
@@ -166,6 +168,8 @@ pub enum FilledBy {
     Author,
     /// The author, or the policy if the author does not.
     Policy,
+    /// The operator's signature.
+    Signature,
     /// Only `hf-job fire`. It binds a task to a command: anyone who could set it directly could show an operator one
     /// command and run another, or take a job away from its supervisor.
     Jobs,
@@ -209,6 +213,29 @@ const THREAD: SubjectType = SubjectType::One(EntityType::Thread);
 const MESSAGE: SubjectType = SubjectType::One(EntityType::Message);
 const ESCALATION: SubjectType = SubjectType::One(EntityType::Escalation);
 
+/// The key that signed an operator's act, in a vault with operator keys: its fingerprint.
+pub const SIGNED_BY: &str = "signed_by";
+/// The statement that it signed.
+pub const STATEMENT: &str = "statement";
+/// The signature.
+pub const SIGNATURE: &str = "signature";
+/// Which act of the statement an event is, if there are several; counted from 1.
+pub const ACT: &str = "act";
+/// The operators' keys of a new vault, and the key that an event adds or removes.
+pub const OPERATOR_KEYS: &str = "operator_keys";
+pub const OPERATOR_KEY: &str = "key";
+/// Whether a key was removed because somebody else may have it.
+pub const COMPROMISED: &str = "compromised";
+
+const fn signed(name: &'static str, field_type: FieldType) -> PayloadField {
+    optional(name, field_type).filled_by(FilledBy::Signature)
+}
+
+const BY_KEY: PayloadField = signed(SIGNED_BY, FieldType::Text);
+const STATED: PayloadField = signed(STATEMENT, FieldType::Text);
+const SIGNED: PayloadField = signed(SIGNATURE, FieldType::Text);
+const ACT_NO: PayloadField = signed(ACT, FieldType::Count);
+
 /// When the time ran out, in events that say so.
 const DUE_AT: PayloadField = optional("due_at", FieldType::Time);
 
@@ -240,22 +267,26 @@ pub const BRANCH_TYPES: &[&str] = &["user", "task", "social", "free"];
 /// The table, in the order of `Kind`.
 #[rustfmt::skip]
 pub const TABLE: &[KindRow] = &[
-    reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object)], "the vault was created; binds its random id")
+    reserved(Kind::VaultInitialized, &[required("vault_id", FieldType::Text), required("schema_version", FieldType::Count), optional("settings", FieldType::Object), optional(OPERATOR_KEYS, FieldType::Texts), BY_KEY, STATED, SIGNED], "the vault was created; binds its random id")
         .side_effect(SideEffect::AdoptsSettings),
     reserved(Kind::TailQuarantined, &[required("segment", FieldType::Text), required("offset", FieldType::Count), required("bytes", FieldType::Count), required("file", FieldType::Text), optional("adopted", FieldType::Count)], "an unfinished write was moved to quarantine; adopted: how many unpublished events before it were not"),
     reserved(Kind::TailAdopted, &[required("after", FieldType::Text), required("events", FieldType::Count)], "events that were written but not published, after this one, belong to the log"),
-    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text), optional("first_missing", FieldType::Text), optional("last_missing", FieldType::Text), optional("missing", FieldType::Count), optional("kept", FieldType::Count)], "an operator cut off a damaged end of the log")
+    reserved(Kind::VaultRecovered, &[optional("expected_head", FieldType::Text), optional("found_head", FieldType::Text), optional("first_missing", FieldType::Text), optional("last_missing", FieldType::Text), optional("missing", FieldType::Count), optional("kept", FieldType::Count), BY_KEY, STATED, SIGNED, ACT_NO], "an operator cut off a damaged end of the log")
         .by(RecordedBy::Operator),
     reserved(Kind::SettingsChanged, &[required("settings", FieldType::Object), optional("changed", FieldType::Object), optional("noticed_by", FieldType::Actor)], "the settings file changed: these settings apply from here on; changed: the old and new value of each; noticed_by: whose command found the change")
         .side_effect(SideEffect::AdoptsSettings),
-    reserved(Kind::SettingsAdopted, &[required("settings", FieldType::Object), optional("changed", FieldType::Object)], "an operator put these settings in force; from here on only adopted settings apply")
+    reserved(Kind::SettingsAdopted, &[required("settings", FieldType::Object), optional("changed", FieldType::Object), BY_KEY, STATED, SIGNED, ACT_NO], "an operator put these settings in force; from here on only adopted settings apply")
         .by(RecordedBy::Operator).side_effect(SideEffect::AdoptsSettings),
+    reserved(Kind::OperatorKeyAdded, &[required(OPERATOR_KEY, FieldType::Text), optional("settings", FieldType::Object), BY_KEY, STATED, SIGNED, ACT_NO], "an operator added this key; the first key of a vault also adopts the settings in force")
+        .by(RecordedBy::Operator).side_effect(SideEffect::AdoptsSettings),
+    reserved(Kind::OperatorKeyRemoved, &[required(OPERATOR_KEY, FieldType::Text), optional(COMPROMISED, FieldType::Bool), BY_KEY, STATED, SIGNED, ACT_NO], "an operator removed this key; compromised: somebody else may have it")
+        .by(RecordedBy::Operator),
     reserved(Kind::MachineSuspended, &[required("from", FieldType::Time), required("to", FieldType::Time), required("seconds", FieldType::Count)], "the machine was suspended for this many seconds"),
     reserved(Kind::MachineBooted, &[required("at", FieldType::Time)], "the machine was booted, or the vault is on another machine"),
     reserved(Kind::ClockStepped, &[required("from", FieldType::Time), required("to", FieldType::Time)], "the clock was set: from the time it should have shown to the time it shows"),
     row(Kind::EmergencyStopIssued, SYSTEM, &[required("reason", FieldType::Text), optional("raised_at", FieldType::Time)], "all work stops")
         .leaving(WhenLeaving::Void).cause(Cause::Outside),
-    row(Kind::SystemResumed, SYSTEM, &[], "work may start again")
+    row(Kind::SystemResumed, SYSTEM, &[BY_KEY, STATED, SIGNED, ACT_NO], "work may start again")
         .by(RecordedBy::Operator).wakes_jobs(),
     row(Kind::EscalationRequired, SubjectType::Any, &[optional("reason", FieldType::Text), optional("code", FieldType::Text)], "escalated to an operator; opens an escalation with the id of this event")
         .ending(Ending::End).leaving(WhenLeaving::Paused).also_changes(&[EntityType::Escalation]).side_effect(SideEffect::OpensEscalation),
@@ -295,20 +326,20 @@ pub const TABLE: &[KindRow] = &[
     row(Kind::RequirementAnalyzed, REQUIREMENT, &[optional("analysis", FieldType::Text)], "its analysis was recorded"),
     row(Kind::RequirementApproved, REQUIREMENT, &[optional("decision_id", FieldType::Id(EntityType::Decision))], "it may be implemented")
         .wakes_jobs(),
-    row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text)], "it will not be implemented")
+    row(Kind::RequirementRejected, REQUIREMENT, &[optional("reason", FieldType::Text), BY_KEY, STATED, SIGNED, ACT_NO], "it will not be implemented")
         .by(RecordedBy::Operator).ending(Ending::Consequence),
     row(Kind::RequirementImplemented, REQUIREMENT, &[], "none of its tasks is open or was aborted for good, and at least one succeeded")
         .by(RecordedBy::Reactor).ending(Ending::Consequence),
-    row(Kind::RequirementVerified, REQUIREMENT, &[], "it was checked and is met")
+    row(Kind::RequirementVerified, REQUIREMENT, &[BY_KEY, STATED, SIGNED, ACT_NO], "it was checked and is met")
         .by(RecordedBy::Operator),
-    row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement))], "another requirement replaced it")
+    row(Kind::RequirementSuperseded, REQUIREMENT, &[optional("by", FieldType::Id(EntityType::Requirement)), BY_KEY, STATED, SIGNED, ACT_NO], "another requirement replaced it")
         .by(RecordedBy::Operator),
     row(Kind::OscillationDetected, REQUIREMENT, &[optional("count", FieldType::Count)], "it went back and forth between approved and implemented too often")
         .by(RecordedBy::NotAgents).depends_on_settings().wakes_jobs(),
     row(Kind::DecisionRequested, DECISION, &[required("kind", FieldType::OneOf(DECISION_KINDS)), required("target", FieldType::Subject), required("summary", FieldType::Text), optional("options", FieldType::Texts), optional("change", FieldType::Object), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "an operator is asked to decide"),
-    row(Kind::DecisionApproved, DECISION, &[optional("chosen_option", FieldType::Text).distinguishes(), optional("rationale", FieldType::Text), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy)], "the answer is yes")
+    row(Kind::DecisionApproved, DECISION, &[optional("chosen_option", FieldType::Text).distinguishes(), optional("rationale", FieldType::Text), optional("target_hash", FieldType::Text).filled_by(FilledBy::Policy), BY_KEY, STATED, SIGNED, ACT_NO], "the answer is yes")
         .by(RecordedBy::Operator),
-    row(Kind::DecisionRejected, DECISION, &[optional("rationale", FieldType::Text)], "the answer is no")
+    row(Kind::DecisionRejected, DECISION, &[optional("rationale", FieldType::Text), BY_KEY, STATED, SIGNED, ACT_NO], "the answer is no")
         .by(RecordedBy::Operator).ending(Ending::Consequence).depends_on_settings(),
     row(Kind::DecisionSuperseded, DECISION, &[optional("by", FieldType::Id(EntityType::Decision))], "another decision replaced it")
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
@@ -377,9 +408,9 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::Operator).opens(Opens::Main),
     row(Kind::PauseDrained, PROJECT, &[], "its last session and its last job have ended")
         .by(RecordedBy::NotAgents),
-    row(Kind::ProjectResumed, PROJECT, &[optional("comment", FieldType::Text)], "its work continues")
+    row(Kind::ProjectResumed, PROJECT, &[optional("comment", FieldType::Text), BY_KEY, STATED, SIGNED, ACT_NO], "its work continues")
         .by(RecordedBy::Operator).wakes_jobs(),
-    row(Kind::ProjectArchived, PROJECT, &[optional("reason", FieldType::Text)], "it is read-only from here on")
+    row(Kind::ProjectArchived, PROJECT, &[optional("reason", FieldType::Text), BY_KEY, STATED, SIGNED, ACT_NO], "it is read-only from here on")
         .by(RecordedBy::Operator).opens(Opens::Main),
     row(Kind::SessionStarted, SESSION, &[required("agent_id", FieldType::Id(EntityType::Agent)), required("ttl_seconds", FieldType::Count), optional("project_id", FieldType::Id(EntityType::Project))], "an agent logged in")
         .speaks_for(SpeaksFor::Owner("agent_id")).starts(Starts::Session).opens(Opens::Named("project_id")),
@@ -524,9 +555,10 @@ impl FieldType {
     }
 }
 
-/// Whether the policy fills in members with this name, in any kind.
-pub fn is_filled_by_policy(member: &str) -> bool {
-    TABLE.iter().flat_map(|row| row.fields).any(|field| field.name == member && field.filled_by == FilledBy::Policy)
+/// Whether members with this name are filled in by the policy or with a signature, in any kind.
+pub fn is_filled_in(member: &str) -> bool {
+    let is_filled = |field: &PayloadField| matches!(field.filled_by, FilledBy::Policy | FilledBy::Signature);
+    TABLE.iter().flat_map(|row| row.fields).any(|field| field.name == member && is_filled(field))
 }
 
 /// Members that summarize an event, best first. They are looked up by name and not by kind, so that events of unknown
@@ -593,6 +625,8 @@ mod tests {
         let operators = [
             Kind::VaultRecovered,
             Kind::SettingsAdopted,
+            Kind::OperatorKeyAdded,
+            Kind::OperatorKeyRemoved,
             Kind::SystemResumed,
             Kind::EscalationAcknowledged,
             Kind::RequirementRejected,
@@ -713,9 +747,7 @@ mod tests {
                 assert!(!field.required, "{}.{}", row.kind, field.name);
             }
         }
-        assert!(
-            is_filled_by_policy("target_hash") && is_filled_by_policy("anchor_id") && !is_filled_by_policy("title")
-        );
+        assert!(is_filled_in("target_hash") && is_filled_in("anchor_id") && !is_filled_in("title"));
     }
 
     #[test]

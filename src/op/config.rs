@@ -3,15 +3,17 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Context;
+use super::authorize::authorize_draft;
 use super::kernel::{Transaction, View, with_view};
 use crate::base::{Actor, Error, Reason, Result, Subject, Ulid, names};
 use crate::event::kind::{CHANGED, FROM, SETTINGS, TO};
 use crate::event::{Draft, Kind};
 use crate::policy::clock;
 use crate::policy::settings::{Regime, Setting, Settings};
+use crate::state::State;
 use crate::vault::config::unknown_setting;
 use crate::vault::{Notices, TrustedVault, Vault};
 
@@ -138,21 +140,40 @@ pub struct ChangeConfigOutcome {
 
 /// Puts the settings in the file in force. From then on only adopted settings are.
 pub fn adopt(ctx: &Context) -> Result<ChangeConfigOutcome> {
-    ctx.check_operator("adopting settings")?;
     // That the file is not in force is true only until it is adopted.
     let ctx = &Context { notices: Notices::default(), ..ctx.clone() };
     let vault = ctx.open()?;
     vault.config_file()?;
-    let before = with_view(&vault, |_, state| Ok(Settings::recorded(state).unwrap_or_default()))?;
+    let view =
+        |state: &State| (Settings::recorded(state).unwrap_or_default(), state.tally().is_keyed(), in_force(state));
+    let (before, is_keyed, in_force) = with_view(&vault, |_, state| Ok(view(state)))?;
+    let is_new = in_force != Some(vault.config_file()?.to_json());
+    let plan = |tx: &Transaction<'_>| plan_adoption(ctx, &vault, tx);
+    let signed = authorize_draft(ctx, "adopting settings", &vault, is_keyed && is_new, &plan)?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     // As it is now: this command may have waited for the lock.
     let settings = vault.config_file()?.settings;
     let (event, mut warnings) = match adoption(ctx, &tx, &settings) {
         None => (None, std::mem::take(&mut tx.warnings)),
-        Some(draft) => record(tx, draft)?,
+        Some(draft) => record(tx, with_members(draft, signed))?,
     };
     warnings.extend(trust_adopted(&vault, &settings));
     Ok(ChangeConfigOutcome { event, regime: Regime::Adopted, changes: differences(&before, &settings), warnings })
+}
+
+/// The settings in force, if they are adopted.
+fn in_force(state: &State) -> Option<Value> {
+    state.settings().filter(|_| Regime::of(state).is_strict())
+}
+
+/// The event that adopts the settings in the file.
+pub(super) fn plan_adoption(ctx: &Context, vault: &Vault, tx: &Transaction<'_>) -> Result<Option<Draft>> {
+    Ok(adoption(ctx, tx, &vault.config_file()?.settings))
+}
+
+fn with_members(draft: Draft, members: Map<String, Value>) -> Draft {
+    let payload = draft.payload.into_iter().chain(members).collect();
+    Draft { payload, ..draft }
 }
 
 /// A setting to change.
@@ -166,9 +187,13 @@ pub struct SetConfigRequest {
 
 /// Changes a setting in the file and puts it in force: if settings were adopted by adopting, else by recording.
 pub fn set(ctx: &Context, request: SetConfigRequest) -> Result<ChangeConfigOutcome> {
-    ctx.check_operator("changing settings")?;
     let vault = ctx.open()?;
-    vault.plan_edit(&request.name, &request.value)?;
+    let planned = vault.plan_edit(&request.name, &request.value)?;
+    let is_keyed = with_view(&vault, |_, state| {
+        Ok(state.tally().is_keyed() && in_force(state) != Some(planned.settings.to_json()))
+    })?;
+    let plan = |tx: &Transaction<'_>| Ok(adoption(ctx, tx, &planned.settings));
+    let signed = authorize_draft(ctx, "changing settings", &vault, is_keyed, &plan)?;
     let mut tx = Transaction::begin(ctx, &vault)?;
     let (regime, before) = (Regime::of(tx.state()), Settings::recorded(tx.state()).unwrap_or_default());
     // What others wrote into the file must not be adopted with it.
@@ -178,7 +203,7 @@ pub fn set(ctx: &Context, request: SetConfigRequest) -> Result<ChangeConfigOutco
     }
     let edit = vault.plan_edit(&request.name, &request.value)?;
     let draft = match regime.is_strict() {
-        true => adoption(ctx, &tx, &edit.settings),
+        true => adoption(ctx, &tx, &edit.settings).map(|draft| with_members(draft, signed)),
         false => tx.changed_settings(&edit.settings, &ctx.caller.actor).map(|(kind, payload)| {
             let actor = Actor::core(clock::KERNEL);
             draft(&tx, kind, actor, payload)
@@ -245,7 +270,7 @@ fn record(mut tx: Transaction<'_>, draft: Draft) -> Result<(Option<Ulid>, Vec<St
 }
 
 /// Trusts a vault whose settings this operator adopted. Returns what went wrong.
-fn trust_adopted(vault: &Vault, settings: &Settings) -> Option<String> {
+pub(super) fn trust_adopted(vault: &Vault, settings: &Settings) -> Option<String> {
     let failed = vault.make_trusted(Some(&settings.to_json())).err()?;
     Some(format!("adopted, but commands in the settings are not run until hf-config trust: {failed}"))
 }

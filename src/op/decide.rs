@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::authorize::record_acts;
 use super::{Context, Recorded};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::event::Kind;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
+use crate::policy::Request;
 use crate::policy::approval::Question;
 
 /// A decision to request.
@@ -34,11 +36,11 @@ pub fn request(ctx: &Context, request: DecisionRequest) -> Result<Recorded> {
     record_one(ctx, Kind::DecisionRequested, None, payload, key)
 }
 
-/// A decision to approve.
+/// Decisions to approve.
 #[derive(Clone, Debug, Default)]
 pub struct ApproveRequest {
-    /// The decision.
-    pub reference: String,
+    /// The decisions.
+    pub references: Vec<String>,
     /// The chosen option.
     pub option: Option<String>,
     /// The reason.
@@ -47,13 +49,24 @@ pub struct ApproveRequest {
     pub key: Option<String>,
 }
 
-/// Approves a decision. For an operator.
+/// Approves decisions, all of them or none. An act of an operator.
 pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<Recorded> {
-    ctx.check_operator("approving")?;
-    let ApproveRequest { reference, option, comment, key } = request;
+    match (request.references.len(), &request.key) {
+        (0, _) => return Err(Error::usage("no decision named")),
+        (2.., Some(_)) => return Err(Error::usage("an idempotency key is for one decision")),
+        _ => {}
+    }
+    record_acts(ctx, "approving", approvals(ctx, &request)).map(with_effect)
+}
+
+pub(super) fn approvals(ctx: &Context, request: &ApproveRequest) -> Vec<Request> {
+    let ApproveRequest { references, option, comment, key } = request;
     let payload = json!({"chosen_option": option, "rationale": comment});
-    let recorded = record_one(ctx, Kind::DecisionApproved, Some(&reference), payload, key)?;
-    Ok(with_effect(recorded))
+    let one = |reference: &String| Request {
+        key: key.clone(),
+        ..ctx.request(Kind::DecisionApproved, Some(reference), payload.clone())
+    };
+    references.iter().map(one).collect()
 }
 
 /// Warns that an answer has no consequences, if it has none.
@@ -75,12 +88,15 @@ pub struct RejectDecisionRequest {
     pub key: Option<String>,
 }
 
-/// Rejects a decision. For an operator.
+/// Rejects a decision. An act of an operator.
 pub fn reject(ctx: &Context, request: RejectDecisionRequest) -> Result<Recorded> {
-    ctx.check_operator("rejecting")?;
+    record_acts(ctx, "rejecting", vec![rejection(ctx, &request)]).map(with_effect)
+}
+
+pub(super) fn rejection(ctx: &Context, request: &RejectDecisionRequest) -> Request {
     let RejectDecisionRequest { reference, reason, key } = request;
-    let recorded = record_one(ctx, Kind::DecisionRejected, Some(&reference), json!({"rationale": reason}), key)?;
-    Ok(with_effect(recorded))
+    let request = ctx.request(Kind::DecisionRejected, Some(reference), json!({"rationale": reason}));
+    Request { key: key.clone(), ..request }
 }
 
 /// An escalation to acknowledge.

@@ -10,6 +10,7 @@
 pub mod agent;
 mod append;
 pub mod artifact;
+mod authorize;
 mod backup;
 pub mod branch;
 pub mod config;
@@ -21,6 +22,7 @@ pub mod hook;
 mod init;
 pub mod job;
 mod kernel;
+pub mod key;
 mod lineage;
 mod log;
 pub mod mission;
@@ -54,10 +56,14 @@ pub use append::{
     AppendBatchRequest, AppendRequest, AppendStreamRequest, NewEvent, StreamOutcome, append, append_batch,
     append_stream, parse_line,
 };
+pub use authorize::{ActRequest, StatementOutcome, statement};
 pub use backup::{BackupOutcome, BackupRequest, backup};
 pub use event::{ShowEventOutcome, ShowEventRequest, show_event};
-pub use init::{InitOutcome, init};
-pub use kernel::{Caller, Context, Host, Mode, Recorded, SeenStanding, Shell, SupervisorProgram, check_actor};
+pub use init::{InitOutcome, InitRequest, init};
+pub use kernel::{
+    Caller, Context, GivenSignature, Host, Mode, Prompts, Recorded, SeenStanding, Shell, Signing, SupervisorProgram,
+    check_actor,
+};
 pub use lineage::{Edge, LineageOutcome, LineageRequest, Node, lineage};
 pub use log::{EventFilter, FollowStep, LogOutcome, LogRequest, LogSource, PageStart, follow, log};
 pub use notify::{NotifyRequest, notify};
@@ -85,6 +91,7 @@ impl Host {
             clock_env: Vec::new(),
             works: None,
             operator_key: None,
+            ssh_dir: None,
             temp_dir: PathBuf::from("/tmp"),
             utc_offset_seconds: 0,
             find_follow_ups: FIND_FOLLOW_UPS,
@@ -105,6 +112,7 @@ impl Context {
             now: (host.clock)(),
             cancel: Cancel::never(),
             host: Arc::new(host),
+            signing: kernel::Signing::default(),
             notices: Notices::default(),
             standing: kernel::SeenStanding::default(),
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::authorize::authorize;
 use super::job::OutlivedTask;
 use super::{Context, Recorded, job};
 use crate::base::{EntityId, EntityType, Error, Result, Subject};
@@ -12,7 +13,8 @@ use crate::machine::Phase;
 use crate::op::kernel::{Mode, Transaction, View, is_stopped, with_view};
 use crate::policy::code::Code;
 use crate::policy::settings::Setting;
-use crate::policy::{project, rules};
+use crate::policy::statement::Act;
+use crate::policy::{Request, project, rules};
 use crate::state::State;
 use crate::vault::Vault;
 
@@ -52,13 +54,14 @@ pub struct PauseRequest {
 
 /// Pauses a project: nothing new starts, and its agents are asked to log out.
 pub fn pause(ctx: &Context, request: PauseRequest) -> Result<PauseOutcome> {
-    ctx.check_operator("pausing a project")?;
     let reason = request.reason.trim();
     if reason.is_empty() {
         return Err(Error::usage("missing reason; a pause must have one"));
     }
     let grace = ctx.open()?.config().count(Setting::PauseGraceSeconds);
-    change(ctx, Kind::ProjectPaused, json!({"reason": reason, "grace_seconds": grace}))
+    let payload = json!({"reason": reason, "grace_seconds": grace});
+    let request = ctx.request(Kind::ProjectPaused, Some(&ctx.project().to_string()), payload);
+    change(ctx, "pausing a project", request)
 }
 
 /// An archiving of the context's project.
@@ -70,8 +73,11 @@ pub struct ArchiveRequest {
 
 /// Archives a project: from now on it can only be read.
 pub fn archive(ctx: &Context, request: ArchiveRequest) -> Result<PauseOutcome> {
-    ctx.check_operator("archiving a project")?;
-    change(ctx, Kind::ProjectArchived, json!({"reason": request.reason}))
+    change(ctx, "archiving a project", archiving(ctx, &request))
+}
+
+pub(super) fn archiving(ctx: &Context, request: &ArchiveRequest) -> Request {
+    ctx.request(Kind::ProjectArchived, Some(&ctx.project().to_string()), json!({"reason": request.reason}))
 }
 
 /// A resume of the context's project.
@@ -83,12 +89,28 @@ pub struct ResumeProjectRequest {
 
 /// Resumes a project: its work continues where it was.
 pub fn resume_project(ctx: &Context, request: ResumeProjectRequest) -> Result<PauseOutcome> {
-    ctx.check_operator("resuming a project")?;
-    change(ctx, Kind::ProjectResumed, json!({"comment": request.comment}))
+    change(ctx, "resuming a project", resuming(ctx, &request))
 }
 
-fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<PauseOutcome> {
+pub(super) fn resuming(ctx: &Context, request: &ResumeProjectRequest) -> Request {
+    ctx.request(Kind::ProjectResumed, Some(&ctx.project().to_string()), json!({"comment": request.comment}))
+}
+
+fn change(ctx: &Context, what: &str, request: Request) -> Result<PauseOutcome> {
     let vault = ctx.open()?;
+    let kind = request.kind;
+    let is_act = Act::of_kind(kind).is_some()
+        && with_view(&vault, |_, state| {
+            check_known(state, &ctx.project())?;
+            Ok(state.phase_of(&ctx.project()) != Phase::Absent || kind != Kind::ProjectResumed)
+        })?;
+    let request = match is_act {
+        true => authorize(ctx, what, vec![request])?.remove(0),
+        false => {
+            ctx.check_operator(what)?;
+            request
+        }
+    };
     let mut tx = Transaction::begin(ctx, &vault)?;
     let project = ctx.project();
     check_known(tx.state(), &project)?;
@@ -99,7 +121,7 @@ fn change(ctx: &Context, kind: Kind, payload: serde_json::Value) -> Result<Pause
     let (recorded, project) = match tx.state().phase_of(&project) {
         Phase::Absent if kind == Kind::ProjectResumed => (None, progress(&vault, tx.state(), &project)?),
         _ => {
-            let asked = tx.ask(ctx.request(kind, Some(&project.to_string()), payload))?;
+            let asked = tx.ask(request)?;
             let progress = progress(&vault, tx.state(), &project)?;
             (Some(tx.finish(&[asked])?), progress)
         }

@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
+use super::authorize::record_acts;
 use super::{Context, Recorded};
 use crate::base::{EntityType, Result};
 use crate::event::Kind;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
+use crate::policy::Request;
 
 /// A requirement to propose.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +60,14 @@ pub struct VerifyRequirementRequest {
     pub key: Option<String>,
 }
 
-/// Records that the implementation was verified.
+/// Records that the implementation was verified. An act of an operator.
 pub fn verify(ctx: &Context, request: VerifyRequirementRequest) -> Result<Recorded> {
-    record_one(ctx, Kind::RequirementVerified, Some(&request.reference), json!({}), request.key)
+    record_acts(ctx, "verifying a requirement", vec![verification(ctx, &request)])
+}
+
+pub(super) fn verification(ctx: &Context, request: &VerifyRequirementRequest) -> Request {
+    let VerifyRequirementRequest { reference, key } = request;
+    Request { key: key.clone(), ..ctx.request(Kind::RequirementVerified, Some(reference), json!({})) }
 }
 
 /// A requirement to supersede.
@@ -74,11 +81,16 @@ pub struct SupersedeRequest {
     pub key: Option<String>,
 }
 
-/// Supersedes a requirement.
+/// Supersedes a requirement. An act of an operator.
 pub fn supersede(ctx: &Context, request: SupersedeRequest) -> Result<Recorded> {
+    record_acts(ctx, "superseding a requirement", vec![superseding(ctx, &request)?])
+}
+
+pub(super) fn superseding(ctx: &Context, request: &SupersedeRequest) -> Result<Request> {
     let SupersedeRequest { reference, by, key } = request;
-    let by = by.map(|by| find(ctx, &by, EntityType::Requirement)).transpose()?;
-    record_one(ctx, Kind::RequirementSuperseded, Some(&reference), json!({"by": by}), key)
+    let by = by.as_ref().map(|by| find(ctx, by, EntityType::Requirement)).transpose()?;
+    let request = ctx.request(Kind::RequirementSuperseded, Some(reference), json!({"by": by}));
+    Ok(Request { key: key.clone(), ..request })
 }
 
 /// A requirement to reject.
@@ -92,10 +104,15 @@ pub struct RejectRequirementRequest {
     pub key: Option<String>,
 }
 
-/// Rejects a requirement before its approval is requested. For an operator.
+/// Rejects a requirement before its approval is requested. An act of an operator.
 pub fn reject(ctx: &Context, request: RejectRequirementRequest) -> Result<Recorded> {
+    record_acts(ctx, "rejecting a requirement", vec![rejection(ctx, &request)])
+}
+
+pub(super) fn rejection(ctx: &Context, request: &RejectRequirementRequest) -> Request {
     let RejectRequirementRequest { reference, reason, key } = request;
-    record_one(ctx, Kind::RequirementRejected, Some(&reference), json!({"reason": reason}), key)
+    let request = ctx.request(Kind::RequirementRejected, Some(reference), json!({"reason": reason}));
+    Request { key: key.clone(), ..request }
 }
 
 /// The id of a referenced entity. Ids never change, so no lock is needed.

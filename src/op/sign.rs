@@ -10,9 +10,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Context, random_id};
-use crate::base::signature::{SIGNATURE_MAX_BYTES, SignatureRefusal};
-use crate::base::{Error, Proof, Reason, Result, Signature, text};
+use super::{Context, GivenSignature, Prompts, random_id};
+use crate::base::signature::{KEY_MAX_BYTES, KeyRefusal, SIGNATURE_MAX_BYTES, SignatureRefusal};
+use crate::base::{Error, OperatorKey, Proof, Reason, Result, Signature, Strength, text};
 use crate::job::{self, Program};
 use crate::policy::statement::{NAMESPACE, STATEMENT_MAX_BYTES, Statement, StatementRefusal};
 
@@ -26,15 +26,6 @@ const UNATTENDED_MAX: Duration = Duration::from_secs(60);
 const STATEMENT_FILE: &str = "statement";
 /// The ending that a signature's file has.
 const SIGNATURE_ENDING: &str = "sig";
-
-/// Who answers when ssh-keygen asks for a passphrase, a PIN or a touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prompts {
-    /// A person: what ssh-keygen says goes to the terminal.
-    OnTerminal,
-    /// Nobody: what ssh-keygen says becomes the error message.
-    Nobody,
-}
 
 /// A statement to sign.
 #[derive(Clone, Debug)]
@@ -121,6 +112,78 @@ pub fn sign_file(
     Ok(SignFileOutcome { signed, out })
 }
 
+/// The file of a key that can sign for one of these: the private key, or the public one if only ssh-agent has the
+/// private one. `pub_file` is a `.pub` file.
+pub(super) fn signing_file(pub_file: &Path) -> PathBuf {
+    let private = pub_file.with_extension("");
+    let is_pub = pub_file.extension().is_some_and(|ending| ending == "pub");
+    if is_pub && private.is_file() { private } else { pub_file.to_owned() }
+}
+
+/// The caller's own key among these, if a `.pub` file in this directory has it. Of several, one that proves enough.
+pub(super) fn own_key(directory: &Path, keys: &[OperatorKey], needed: Strength) -> Option<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(directory).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "pub"));
+    files.sort();
+    let is_own = |file: &&PathBuf| {
+        let key = read_limited(file, KEY_MAX_BYTES, "the key").ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let key = key.and_then(|line| OperatorKey::parse(&line).ok());
+        key.is_some_and(|key| key.max_strength() >= needed && keys.iter().any(|known| known.is_same_key(&key)))
+    };
+    files.iter().find(is_own).map(|file| signing_file(file))
+}
+
+/// Reads the key in a `.pub` file.
+pub fn read_key(file: &Path) -> Result<OperatorKey> {
+    let bytes = read_limited(file, KEY_MAX_BYTES, "the key")?;
+    let line = String::from_utf8(bytes).map_err(|_| KeyRefusal::Malformed.into_error())?;
+    OperatorKey::parse(&line).map_err(|why| why.into_error().at(file.display()))
+}
+
+/// Reads the keys in a file, one on each line.
+pub fn read_keys(file: &Path) -> Result<Vec<OperatorKey>> {
+    let bytes = read_limited(file, KEYS_MAX_BYTES, "the list of keys")?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::usage(format!("{} is not UTF-8", file.display())))?;
+    let named = |(line, why): (usize, KeyRefusal)| why.into_error().at(format!("{}, line {line}", file.display()));
+    OperatorKey::parse_list(&text).map_err(named)
+}
+
+/// Writes a statement to a new file, for somebody else to sign.
+pub fn write_statement(statement: &Statement, file: &Path) -> Result<()> {
+    write_new(file, statement.to_string().as_bytes())
+}
+
+/// Reads a statement that was signed elsewhere, and its signature.
+pub fn read_signature(request: ReadSignatureRequest) -> Result<GivenSignature> {
+    let ReadSignatureRequest { signature: file, statement } = request;
+    let named = statement.or_else(|| {
+        let is_sig = file.extension().is_some_and(|ending| ending == SIGNATURE_ENDING);
+        is_sig.then(|| file.with_extension(""))
+    });
+    let statement = named.ok_or_else(|| {
+        Error::usage(format!(
+            "{} does not end in .{SIGNATURE_ENDING}; name its statement with --statement",
+            file.display()
+        ))
+    })?;
+    let bytes = read_limited(&statement, STATEMENT_MAX_BYTES, "the statement")?;
+    let statement = Statement::parse(&bytes).map_err(StatementRefusal::into_error)?;
+    let armored = read_limited(&file, SIGNATURE_MAX_BYTES, "the signature")?;
+    let armored = String::from_utf8(armored).map_err(|_| SignatureRefusal::Malformed.into_error())?;
+    let signature = Signature::parse(&armored).map_err(SignatureRefusal::into_error)?;
+    signature.verify(&bytes, NAMESPACE).map_err(SignatureRefusal::into_error)?;
+    Ok(GivenSignature { statement, signature })
+}
+
+/// A signature that was made elsewhere.
+#[derive(Clone, Debug)]
+pub struct ReadSignatureRequest {
+    /// Its file.
+    pub signature: PathBuf,
+    /// The file of the statement; default: the file of the signature, without its ending.
+    pub statement: Option<PathBuf>,
+}
+
 /// Runs ssh-keygen, which writes the signature of the file beside it.
 fn run_ssh_keygen(key: &Path, file: &Path, prompts: Prompts) -> Result<()> {
     let options = ["-q", "-Y", "sign", "-n", NAMESPACE, "-f"].map(OsStr::new);
@@ -143,6 +206,8 @@ fn run_ssh_keygen(key: &Path, file: &Path, prompts: Prompts) -> Result<()> {
     }
 }
 
+/// A file with a list of keys.
+const KEYS_MAX_BYTES: usize = 64 * 1024;
 /// How much of ssh-keygen's message is repeated.
 const MESSAGE_MAX_CHARS: usize = 200;
 

@@ -2,14 +2,15 @@
 
 use serde_json::json;
 
+use super::authorize::record_acts;
 use super::job::RunningJob;
 use super::{Context, Recorded, job, random_ulid};
 use crate::base::{EntityType, Error, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::machine;
 use crate::op::kernel::Transaction;
-use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
+use crate::policy::Request;
 use crate::state::{Entity, State};
 use crate::vault::{StopFlag, Vault, make_accessible};
 
@@ -130,9 +131,12 @@ pub struct ResumeOutcome {
     pub recorded: Recorded,
 }
 
-/// Lets work start again. For an operator.
+/// Lets work start again. An act of an operator.
 pub fn resume_system(ctx: &Context, request: ResumeSystemRequest) -> Result<ResumeOutcome> {
-    ctx.check_operator("lifting a stop")?;
-    let recorded = record_one(ctx, Kind::SystemResumed, None, json!({"comment": request.comment}), None)?;
+    let recorded = record_acts(ctx, "lifting a stop", vec![resuming(ctx, &request)])?;
     Ok(ResumeOutcome { recorded })
+}
+
+pub(super) fn resuming(ctx: &Context, request: &ResumeSystemRequest) -> Request {
+    ctx.request(Kind::SystemResumed, None, json!({"comment": request.comment}))
 }

@@ -5,13 +5,18 @@
 //! commands. It cannot know whose shell recorded an event or whether a job had a supervisor, and it does not check the
 //! limits on tasks in progress and on the length of deep work.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
 
+use super::authority::{self, Find, Signed};
 use super::due::{MachineFacts, Moment};
 use super::react::{REACTOR, react};
 use super::rules::{self, Step};
+use super::statement::EventRef;
 use super::{Settings, branch, clock};
-use crate::base::{Actor, EntityType, Subject, Timestamp, Ulid, limits};
+use crate::base::{
+    Actor, Digest, EntityType, Error, ErrorKind, OperatorKey, Reason, Result, Subject, Timestamp, Ulid, limits, names,
+};
 use crate::event::kind::SideEffect;
 use crate::event::{Draft, Event, Kind, parse_ulid};
 use crate::state::State;
@@ -32,6 +37,63 @@ pub struct Audit {
     settings: Option<Settings>,
     /// The latest time of an event since the clock was last set.
     latest: Option<Timestamp>,
+    /// The statements that were recorded so far: each one stands once.
+    statements: HashSet<Digest>,
+    /// The statement whose acts are being recorded, and how many of them are.
+    stating: Option<(Digest, usize, usize)>,
+    /// The keys that may sign, from outside the log; any valid one if missing.
+    listed: Option<Vec<OperatorKey>>,
+    /// The newest event that somebody vouched for with a signature.
+    signed_through: Option<EventRef>,
+    /// What is wrong with signatures so far: how many are missing and how many are bad.
+    unsigned: usize,
+    badly_signed: usize,
+}
+
+names! {
+    /// The verdict on operators' signatures.
+    pub enum SignatureVerdict {
+        /// Every act of an operator is signed by a listed key.
+        Ok = "OK",
+        /// Every act is signed by a key of the log, but nothing from outside says whose keys these are.
+        Unpinned = "UNPINNED",
+        /// An act is not signed.
+        Missing = "MISSING",
+        /// A signature is not valid, not by a listed key, or for something else.
+        Bad = "BAD",
+        /// The log has no operator keys, so nothing is signed.
+        None = "NONE",
+    }
+}
+
+/// Something that is wrong with an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub about: About,
+    pub text: String,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    Rules,
+    Signatures,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The log before the events that an audit has seen.
+#[expect(missing_debug_implementations, reason = "functions")]
+#[derive(Clone, Copy)]
+pub struct Before<'a> {
+    /// Whether an id is that of an event which it has not seen.
+    pub is_unseen: &'a dyn Fn(Ulid) -> bool,
+    /// Looks up any earlier event.
+    pub find: Find<'a>,
 }
 
 impl Audit {
@@ -41,14 +103,96 @@ impl Audit {
         Audit { ids: vec![last.id], latest: Some(last.timestamp), settings, state, ..Audit::default() }
     }
 
-    /// Checks the next event. Returns what is wrong with it, one message each.
-    pub fn check(&mut self, event: &Event) -> Vec<String> {
-        self.check_among(event, &|_| false)
+    /// The same audit for which only these keys may sign.
+    pub fn with_listed(self, listed: Option<Vec<OperatorKey>>) -> Audit {
+        Audit { listed, ..self }
     }
 
-    /// The same for an audit that has not seen the whole log: `is_earlier` says whether an id is that of an event which
-    /// it has not seen.
-    pub fn check_among(&mut self, event: &Event, is_earlier: &dyn Fn(Ulid) -> bool) -> Vec<String> {
+    /// The verdict on signatures so far.
+    pub fn signatures(&self) -> SignatureVerdict {
+        match (self.badly_signed, self.unsigned, self.state.tally().is_keyed(), &self.listed) {
+            (1.., ..) => SignatureVerdict::Bad,
+            (_, 1.., ..) => SignatureVerdict::Missing,
+            // There should be some.
+            (_, _, false, Some(_)) => SignatureVerdict::Missing,
+            (_, _, false, None) => SignatureVerdict::None,
+            (_, _, true, Some(_)) => SignatureVerdict::Ok,
+            (_, _, true, None) => SignatureVerdict::Unpinned,
+        }
+    }
+
+    /// The newest event that an operator vouched for with a signature: the log up to it is what they saw.
+    pub fn signed_through(&self) -> Option<EventRef> {
+        self.signed_through
+    }
+
+    /// Checks the next event of a log without operator keys. Returns what is wrong with it.
+    pub fn check(&mut self, event: &Event) -> Vec<Finding> {
+        self.check_in(event, &|_| Ok(None))
+    }
+
+    /// The same for any log that the audit has seen from its beginning.
+    pub fn check_in(&mut self, event: &Event, find: Find<'_>) -> Vec<Finding> {
+        self.check_after(event, Before { is_unseen: &|_| false, find })
+    }
+
+    /// The same for an audit that has not seen the whole log.
+    pub fn check_after(&mut self, event: &Event, before: Before<'_>) -> Vec<Finding> {
+        let mut signatures = Vec::new();
+        let checked = self.signed(event, before).and_then(|signed| signed.map_or(Ok(()), |s| self.see_statement(&s)));
+        if let Err(error) = checked {
+            match error.kind {
+                ErrorKind::Refused(Reason::NotSigned) => self.unsigned += 1,
+                _ => self.badly_signed += 1,
+            }
+            signatures.push(format!("event {}: {error}", event.id));
+        }
+        let rules = self.check_rules(event, before.is_unseen).into_iter();
+        if let Some((..)) = self.stating.take_if(|(_, seen, of)| event.ends_batch() && seen < of) {
+            self.badly_signed += 1;
+            signatures.push(format!("event {}: not every act of its statement was recorded", event.id));
+        }
+        let finding = |about| move |text| Finding { about, text };
+        rules.map(finding(About::Rules)).chain(signatures.into_iter().map(finding(About::Signatures))).collect()
+    }
+
+    /// Checks the signature of an event, if an operator has to sign it.
+    fn signed(&self, event: &Event, before: Before<'_>) -> Result<Option<Signed>> {
+        let (Some(kind), Ok(subject)) = (event.event_type.known(), Subject::parse(&event.subject)) else {
+            return Ok(None);
+        };
+        let Ok(actor) = Actor::parse(&event.actor) else { return Ok(None) };
+        let step = Step { kind, subject: &subject, actor: &actor, payload: &event.payload };
+        let is_earlier = |id: Ulid| self.ids.binary_search(&id).is_ok() || (before.is_unseen)(id);
+        let find = |id: Ulid| if is_earlier(id) { (before.find)(id) } else { Ok(None) };
+        let signed = authority::check(&self.state, &step, &find)?;
+        if let (Some(signed), Some(listed)) = (&signed, &self.listed)
+            && !listed.iter().any(|key| key.is_same_key(&signed.key))
+        {
+            let why = format!("signed by {}, which is not listed", signed.key.fingerprint());
+            return Err(Error::refused(Reason::BadSignature, why));
+        }
+        Ok(signed)
+    }
+
+    /// A statement stands once, with all of its acts in one batch, in order.
+    fn see_statement(&mut self, signed: &Signed) -> Result<()> {
+        self.signed_through = [self.signed_through, signed.through].into_iter().flatten().max_by_key(|seen| seen.id);
+        let follows = match self.stating.take() {
+            Some((statement, seen, _)) => statement == signed.statement && signed.act == seen + 1,
+            // The first event of a vault has all acts of its statement.
+            None => self.statements.insert(signed.statement) && (signed.act == 1),
+        };
+        if !follows {
+            return Err(Error::refused(Reason::BadSignature, "its statement was used before"));
+        }
+        let is_first = self.ids.is_empty();
+        self.stating = (signed.act < signed.acts && !is_first).then_some((signed.statement, signed.act, signed.acts));
+        Ok(())
+    }
+
+    /// Checks an event against the rules. Returns what is wrong with it, one message each.
+    fn check_rules(&mut self, event: &Event, is_earlier: &dyn Fn(Ulid) -> bool) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut report = |what: String| wrong.push(format!("event {}: {what}", event.id));
         let last = self.ids.last().copied();

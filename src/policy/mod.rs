@@ -16,6 +16,7 @@
 //! | `project` | which project something belongs to, and what a pause forbids |
 //! | `standing` | what stands in the way of all work: a stop, a pause, the end of a session |
 //! | `statement` | what an operator signs in a vault with operator keys |
+//! | `authority` | which events operators sign, and whether a signed event keeps to its statement |
 //! | `branch` | rules and reactions for a persona's branches |
 //! | `clock` | suspends, boots and clock changes, found by comparing clocks |
 //! | `cause` | the default parent of an event |
@@ -23,6 +24,7 @@
 
 pub mod approval;
 pub mod audit;
+pub mod authority;
 pub mod branch;
 mod cause;
 pub mod clock;
@@ -43,7 +45,7 @@ pub mod statement;
 use serde_json::{Map, Value};
 
 use crate::base::{Actor, EntityId, EntityType, Error, Reason, Result, Subject, Ulid, limits};
-use crate::event::kind::{SubjectType, is_filled_by_policy};
+use crate::event::kind::{SubjectType, is_filled_in};
 use crate::event::{Draft, Event, Kind};
 use crate::machine;
 use crate::state::{Entity, State};
@@ -110,7 +112,9 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
     }
     kind.check_payload(&request.payload)?;
     let subject = subject_of(state, &request, mint)?;
-    if request.autonomous && rules::requires_operator(kind) {
+    // A signature decides, not the shell that carries it in.
+    let by_signature = authority::is_by_signature(state, kind, &request.payload);
+    if request.autonomous && rules::requires_operator(kind) && !by_signature {
         return Err(rules::operator_only(kind.as_str(), &request.actor));
     }
     if let Some(since) = subject_in_effect_since(state, kind, &subject, &request.payload) {
@@ -202,7 +206,7 @@ pub fn check_repeats(state: &State, first: &Event, request: &Request) -> Result<
         }
     };
     let mut first_payload = first.payload.clone();
-    first_payload.retain(|member, _| request.payload.contains_key(member) || !is_filled_by_policy(member));
+    first_payload.retain(|member, _| request.payload.contains_key(member) || !is_filled_in(member));
     if first.event_type.known() == Some(request.kind) && first_payload == request.payload && same_subject {
         return Ok(());
     }

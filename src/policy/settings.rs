@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::rules::{Step, operator_only};
-use crate::base::{Digest, Error, Reason, Result, limits, names};
+use crate::base::{Digest, Error, Reason, Result, Strength, limits, names};
 use crate::event::Kind;
 use crate::event::kind::{CHANGED, FROM, SETTINGS, TO};
 use crate::state::State;
@@ -29,6 +29,7 @@ names! {
         LeaseSeconds = "governance.lease_seconds",
         AutoAssign = "governance.auto_assign",
         ApprovalTimeoutPolicy = "governance.approval_timeout_policy",
+        ApprovalStrength = "governance.approval_strength",
         DestructiveCommands = "governance.destructive_commands",
         JobsMaxParallel = "jobs.max_parallel",
         JobsLogMaxBytes = "jobs.log_max_bytes",
@@ -193,6 +194,7 @@ pub const TABLE: &[SettingRow] = &[
     row(Setting::LeaseSeconds, Fallback::Count(900), "seconds after which a claim without a heartbeat expires"),
     row(Setting::AutoAssign, Fallback::Flag(false), "whether ready tasks are assigned without being claimed"),
     row(Setting::ApprovalTimeoutPolicy, Fallback::Choice(&["escalate", "reject"]), "what happens to a decision that timed out: escalate or reject"),
+    row(Setting::ApprovalStrength, Fallback::Choice(&["key", "touch", "touch_and_pin"]), "in a vault with operator keys, what a signature must prove: key, or a FIDO key that was touched, or touched after its PIN was entered"),
     row(Setting::DestructiveCommands, Fallback::Texts(&[]), "commands that require approval; * matches anything"),
     row(Setting::JobsMaxParallel, Fallback::PartOf(Setting::MaxConcurrentTasks, 1, 1), "maximum number of running jobs; max_concurrent_tasks if not set"),
     row(Setting::JobsLogMaxBytes, Fallback::Count(10 * 1024 * 1024), "maximum size of a job's log; of a longer output the beginning and the end are kept"),
@@ -276,22 +278,31 @@ names! {
         Recorded = "RECORDED",
         /// Those that an operator adopted last; a changed file changes nothing.
         Adopted = "ADOPTED",
+        /// The same, and operators sign what they do.
+        Keyed = "KEYED",
     }
 }
 
 impl Regime {
     /// The regime of a log. Whatever else binds a vault to an operator's settings belongs here.
     pub fn of(state: &State) -> Regime {
-        match (state.tally().recorded(Kind::SettingsAdopted) > 0, state.tally().has_settings()) {
-            (true, _) => Regime::Adopted,
-            (false, true) => Regime::Recorded,
-            (false, false) => Regime::Unrecorded,
+        let tally = state.tally();
+        match (tally.is_keyed(), tally.recorded(Kind::SettingsAdopted) > 0, tally.has_settings()) {
+            (true, ..) => Regime::Keyed,
+            (false, true, _) => Regime::Adopted,
+            (false, false, true) => Regime::Recorded,
+            (false, false, false) => Regime::Unrecorded,
         }
     }
 
     /// Whether only adopted settings are in force.
     pub fn is_strict(self) -> bool {
-        self == Regime::Adopted
+        matches!(self, Regime::Adopted | Regime::Keyed)
+    }
+
+    /// What it says about the settings alone: a vault with operator keys has adopted ones.
+    pub fn of_settings(self) -> Regime {
+        if self == Regime::Keyed { Regime::Adopted } else { self }
     }
 
     /// What it means for those who rely on the rules.
@@ -300,6 +311,9 @@ impl Regime {
             Regime::Unrecorded => "settings are not recorded yet: earlier events cannot be judged by them",
             Regime::Recorded => {
                 "settings are recorded, not adopted: anyone who can write the settings file can change the rules"
+            }
+            Regime::Keyed => {
+                "operator keys are set: what operators decide is signed; how far that proves a person, see hf-key(1)"
             }
             Regime::Adopted => {
                 "settings are adopted: a changed file has no effect until an operator adopts it; any program of this user can act as one"
@@ -410,6 +424,11 @@ impl Settings {
     /// The maximum number of running jobs.
     pub fn max_parallel_jobs(&self) -> u64 {
         self.count(Setting::JobsMaxParallel)
+    }
+
+    /// What an operator's signature must prove.
+    pub fn approval_strength(&self) -> Strength {
+        Strength::parse(&self.text(Setting::ApprovalStrength)).unwrap_or(Strength::Key)
     }
 
     /// Whether a decision that timed out is rejected; otherwise it stays open, escalated.

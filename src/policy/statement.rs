@@ -25,7 +25,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::base::{Digest, EntityType, Error, Subject, Ulid, names, text};
-use crate::event::{Event, parse_ulid};
+use crate::event::{Event, Kind, parse_ulid};
 
 /// The SSHSIG namespace of operators' signatures.
 pub const NAMESPACE: &str = "hiveforge-operator-v1";
@@ -71,6 +71,8 @@ names! {
 #[derive(Debug)]
 pub struct ActRow {
     pub act: Act,
+    /// The event that records it.
+    pub kind: Kind,
     /// The act in a statement.
     pub words: &'static str,
     /// The type of its subject.
@@ -81,12 +83,14 @@ pub struct ActRow {
     pub may_be_first: bool,
     /// Whether it chooses an option.
     pub has_option: bool,
+    /// The member of the event's payload with the comment.
+    pub comment: Option<&'static str>,
     /// What it must bind, besides everything else that it binds.
     pub must_bind: &'static [&'static str],
 }
 
-const fn row(act: Act, words: &'static str, subject: EntityType, answers: &'static str) -> ActRow {
-    ActRow { act, words, subject, answers, may_be_first: false, has_option: false, must_bind: &[] }
+const fn row(act: Act, kind: Kind, words: &'static str, subject: EntityType, answers: &'static str) -> ActRow {
+    ActRow { act, kind, words, subject, answers, may_be_first: false, has_option: false, comment: None, must_bind: &[] }
 }
 
 impl ActRow {
@@ -98,30 +102,39 @@ impl ActRow {
         ActRow { has_option: true, ..self }
     }
 
+    const fn comment(self, member: &'static str) -> ActRow {
+        ActRow { comment: Some(member), ..self }
+    }
+
     const fn must_bind(self, must_bind: &'static [&'static str]) -> ActRow {
         ActRow { must_bind, ..self }
     }
 }
 
 /// The acts, in the order of `Act`.
+#[rustfmt::skip]
 pub const ACTS: &[ActRow] = &[
-    row(Act::Approve, "approve a decision", EntityType::Decision, "the question").has_option(),
-    row(Act::Reject, "reject a decision", EntityType::Decision, "the question"),
-    row(Act::Verify, "verify a requirement", EntityType::Requirement, "the requirement's last event"),
-    row(Act::Supersede, "supersede a requirement", EntityType::Requirement, "the requirement's last event"),
-    row(Act::RejectRequirement, "reject a requirement", EntityType::Requirement, "the requirement's last event"),
-    row(Act::LiftStop, "lift a stop", EntityType::System, "the stop"),
-    row(Act::ResumeProject, "resume a project", EntityType::Project, "the project's last event"),
-    row(Act::ArchiveProject, "archive a project", EntityType::Project, "the project's last event"),
-    row(Act::AdoptSettings, "adopt settings", EntityType::System, "the previous key or settings event")
-        .may_be_first()
-        .must_bind(&[BOUND_SETTINGS]),
-    row(Act::AddKey, "add an operator key", EntityType::System, "the previous key or settings event")
-        .may_be_first()
+    row(Act::Approve, Kind::DecisionApproved, "approve a decision", EntityType::Decision, "the question")
+        .has_option().comment("rationale"),
+    row(Act::Reject, Kind::DecisionRejected, "reject a decision", EntityType::Decision, "the question")
+        .comment("rationale"),
+    row(Act::Verify, Kind::RequirementVerified, "verify a requirement", EntityType::Requirement, "the requirement's last event"),
+    row(Act::Supersede, Kind::RequirementSuperseded, "supersede a requirement", EntityType::Requirement, "the requirement's last event"),
+    row(Act::RejectRequirement, Kind::RequirementRejected, "reject a requirement", EntityType::Requirement, "the requirement's last event")
+        .comment("reason"),
+    row(Act::LiftStop, Kind::SystemResumed, "lift a stop", EntityType::System, "the stop")
+        .comment("comment"),
+    row(Act::ResumeProject, Kind::ProjectResumed, "resume a project", EntityType::Project, "the project's last event")
+        .comment("comment"),
+    row(Act::ArchiveProject, Kind::ProjectArchived, "archive a project", EntityType::Project, "the project's last event")
+        .comment("reason"),
+    row(Act::AdoptSettings, Kind::SettingsAdopted, "adopt settings", EntityType::System, "the previous key or settings event")
+        .may_be_first().must_bind(&[BOUND_SETTINGS]),
+    row(Act::AddKey, Kind::OperatorKeyAdded, "add an operator key", EntityType::System, "the previous key or settings event")
+        .may_be_first().must_bind(&[BOUND_KEY]),
+    row(Act::RemoveKey, Kind::OperatorKeyRemoved, "remove an operator key", EntityType::System, "the previous key or settings event")
         .must_bind(&[BOUND_KEY]),
-    row(Act::RemoveKey, "remove an operator key", EntityType::System, "the previous key or settings event")
-        .must_bind(&[BOUND_KEY]),
-    row(Act::Recover, "recover the log", EntityType::System, "the last intact event"),
+    row(Act::Recover, Kind::VaultRecovered, "recover the log", EntityType::System, "the last intact event"),
 ];
 
 /// The name under which an act binds an operator's key, as a line of a `.pub` file.
@@ -144,9 +157,19 @@ impl Act {
         &ACTS[self as usize]
     }
 
+    /// The act that an event of this kind records.
+    pub fn of_kind(kind: Kind) -> Option<Self> {
+        ACTS.iter().find(|row| row.kind == kind).map(|row| row.act)
+    }
+
     fn from_words(words: &str) -> Option<Self> {
         ACTS.iter().find(|row| row.words == words).map(|row| row.act)
     }
+}
+
+/// An act in words, as in `approve a decision`.
+pub fn act_words(act: Act) -> &'static str {
+    act.row().words
 }
 
 /// An event of the log, by id and hash: `ID:HASH`, as in a head anchor.

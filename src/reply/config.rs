@@ -31,12 +31,12 @@ impl Replies for ConfigOutcome {
     fn reply(&self) -> Reply {
         let given = self.settings.iter().filter(|setting| setting.source != Source::Default).count();
         let from = match (self.regime, &self.file) {
-            (Regime::Adopted, _) => "adopted".to_owned(),
+            (Regime::Adopted | Regime::Keyed, _) => "adopted".to_owned(),
             (_, Some(file)) => format!("from {}", file.display()),
             (_, None) => "from no file".to_owned(),
         };
         Reply::new(Status::Ok, format!("{}, {given} {from}", count_noun(self.settings.len(), "setting")))
-            .with(Key::Settings, self.regime.as_str())
+            .with(Key::Settings, self.regime.of_settings().as_str())
             .with_rows(Key::Setting, self.settings.iter().map(setting_row))
     }
 }
@@ -48,9 +48,9 @@ impl Replies for ConfigDiffOutcome {
             n => format!("{n} settings differ"),
         };
         let (status, sum) = match (self.differences.len(), self.regime) {
-            (0, Regime::Adopted) => (Status::Ok, "the adopted settings match the file".to_owned()),
+            (0, Regime::Adopted | Regime::Keyed) => (Status::Ok, "the adopted settings match the file".to_owned()),
             (0, _) => (Status::Ok, "the recorded settings match the file".to_owned()),
-            (_, Regime::Adopted) => {
+            (_, Regime::Adopted | Regime::Keyed) => {
                 (Status::Different, format!("{differ}; the file has no effect until an operator adopts it"))
             }
             (_, Regime::Recorded) => {
@@ -62,7 +62,7 @@ impl Replies for ConfigDiffOutcome {
             ),
         };
         Reply::new(status, sum)
-            .with(Key::Settings, self.regime.as_str())
+            .with(Key::Settings, self.regime.of_settings().as_str())
             .with_rows(Key::SettingDiffers, self.differences.iter().map(difference_row))
     }
 }
@@ -72,14 +72,14 @@ impl Replies for ChangeConfigOutcome {
         let changed = count_noun(self.changes.len(), "setting");
         let (status, sum) = match (self.event, self.regime) {
             (None, _) => (Status::Duplicate, "these settings are in force already".to_owned()),
-            (Some(_), Regime::Adopted) => {
+            (Some(_), Regime::Adopted | Regime::Keyed) => {
                 (Status::Recorded, format!("{changed} changed; only adopted settings are in force from here on"))
             }
             (Some(_), _) => (Status::Recorded, format!("{changed} changed")),
         };
         Reply::new(status, sum)
             .with_texts(Key::EventId, self.event)
-            .with(Key::Settings, self.regime.as_str())
+            .with(Key::Settings, self.regime.of_settings().as_str())
             .with_rows(Key::SettingDiffers, self.changes.iter().map(difference_row))
             .warn(self.warnings.clone())
     }

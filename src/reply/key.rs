@@ -34,6 +34,10 @@ const ENTITY: &[Column] = &[
     hidden("until", CellKind::Time),
     named("due", CellKind::Text),
 ];
+const OPERATOR_KEY: &[Column] =
+    &[plain("fingerprint", CellKind::Text), plain("type", CellKind::Text), plain("comment", CellKind::Text)];
+const SIGNED_ACT: &[Column] =
+    &[plain("event_id", CellKind::Text), plain("act", CellKind::Text), plain("subject", CellKind::Text)];
 const SETTING: &[Column] =
     &[plain("name", CellKind::Text), plain("source", CellKind::Text), plain("value", CellKind::Text)];
 const SETTING_DIFFERS: &[Column] =
@@ -198,6 +202,8 @@ keys! {
     Anchor = "ANCHOR", "anchor", Shape::Text, "head anchors compared with the log: OK, FAILED, or NONE if none was given";
     Projections = "PROJECTIONS", "projections", Shape::Text, "index, projection files and newest snapshot compared with the events: OK, STALE (a file is not current, which is no failure), BROKEN (a file cannot be read), DIFFERENT or NOT_CHECKED";
     Policy = "POLICY", "policy", Shape::Text, "the log replayed against the rules: OK, VIOLATED or NOT_CHECKED";
+    Signatures = "SIGNATURES", "signatures", Shape::Text, "operators' signatures: OK (every act of an operator is signed by a key in --operator-keys), UNPINNED (signed by keys of the log; nothing from outside says whose), MISSING, BAD, NONE (the log has no operator keys) or NOT_CHECKED";
+    SignedThrough = "SIGNED_THROUGH", "signed_through", Shape::Text, "the newest event that an operator saw when signing, as ID:HASH: signatures vouch for the log up to it";
     Settings = "SETTINGS", "settings_verdict", Shape::Text, "whether the settings in force are recorded in the log: RECORDED, ADOPTED (by an operator) or UNRECORDED";
     Regime = "REGIME", "regime", Shape::Text, "who can change the rules, in one sentence";
     Due = "DUE", "due", Shape::Number, "how many overdue items are not recorded yet; not a failure";
@@ -304,6 +310,8 @@ keys! {
     Act = "ACT", "acts", Shape::Rows(ACT), "an act in the statement: its name and its subject";
     SignedBy = "SIGNED_BY", "signed_by", Shape::Text, "the fingerprint of the operator key that signed";
     Strength = "STRENGTH", "strength", Shape::Text, "what the signature proves: key, touch or touch_and_pin";
+    OperatorKey = "OPERATOR_KEY", "operator_keys", Shape::Rows(OPERATOR_KEY), "an operator key of the vault: its fingerprint, its type and its comment";
+    SignedAct = "SIGNED_ACT", "signed_acts", Shape::Rows(SIGNED_ACT), "what a compromised key has signed: the event, the act and its subject";
     Item = "ITEM", "items", Shape::Map, "the entities of a projection by id, as in its file (JSON only; text has ENTITY)", for programs;
 }
 

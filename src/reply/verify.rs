@@ -33,6 +33,7 @@ impl VerifyOutcome {
         let artifacts = self.artifacts.iter().flat_map(|found| [&found.contents, &found.manifests]);
         findings.extend(artifacts.flatten().cloned());
         findings.extend(self.violations.iter().flatten().cloned());
+        findings.extend(self.signatures.iter().flat_map(|found| found.findings.clone()));
         findings
     }
 }
@@ -81,7 +82,12 @@ impl Replies for VerifyOutcome {
             .with(Key::Projections, self.caches.as_ref().map_or("NOT_CHECKED", |caches| caches.verdict.as_str()))
             .with(Key::Artifacts, artifacts(self.artifacts.as_ref()))
             .with(Key::Policy, verdict(&self.violations, "VIOLATED"))
-            .with_some(Key::Settings, self.settings.map(Regime::as_str))
+            .with(Key::Signatures, self.signatures.as_ref().map_or("NOT_CHECKED", |found| found.verdict.as_str()))
+            .with_some(
+                Key::SignedThrough,
+                self.signatures.as_ref().and_then(|found| found.through.map(|seen| seen.to_string())),
+            )
+            .with_some(Key::Settings, self.settings.map(|regime| regime.of_settings().as_str()))
             .with_some(Key::Regime, self.settings.map(Regime::meaning))
             .with_some(Key::Due, self.due)
             .with(Key::Events, verified.count);

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Entity;
 use crate::base::{Digest, EntityType, Timestamp, limits, text};
+use crate::event::kind::SIGNED_BY;
 use crate::event::{Event, Kind};
 
 /// Where a fact's value comes from.
@@ -97,9 +98,11 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Decision, Kind::DecisionApproved, "rationale", Payload("rationale")),
     (EntityType::Decision, Kind::DecisionApproved, "decided_at", Time),
     (EntityType::Decision, Kind::DecisionApproved, "decided_by", Actor),
+    (EntityType::Decision, Kind::DecisionApproved, "signed_by", Payload(SIGNED_BY)),
     (EntityType::Decision, Kind::DecisionRejected, "rationale", Payload("rationale")),
     (EntityType::Decision, Kind::DecisionRejected, "decided_at", Time),
     (EntityType::Decision, Kind::DecisionRejected, "decided_by", Actor),
+    (EntityType::Decision, Kind::DecisionRejected, "signed_by", Payload(SIGNED_BY)),
     (EntityType::Task, Kind::TaskProposed, "requirement_id", Payload("requirement_id")),
     (EntityType::Task, Kind::TaskProposed, "project_id", Payload("project_id")),
     (EntityType::Task, Kind::TaskProposed, "title", Payload("title")),

@@ -208,7 +208,9 @@ impl State {
 
     /// Puts settings in force. A hook whose command changed no longer counts as failed: the new one has not been run.
     fn adopt_settings(&mut self, event: &Event) {
-        let (before, after) = (self.settings(), event.payload.get(SETTINGS).cloned());
+        // Of the operators' keys, only the first one adopts the settings.
+        let Some(after) = event.payload.get(SETTINGS).cloned() else { return };
+        let (before, after) = (self.settings(), Some(after));
         let command = |settings: &Option<Value>, hook: &str| settings.as_ref().and_then(|all| all.get(hook)).cloned();
         self.change_failed_hooks(|failed| failed.retain(|hook, _| command(&before, hook) == command(&after, hook)));
         self.changes.settings = after;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::{EntityType, Timestamp, Ulid, limits};
-use crate::event::kind::SideEffect;
+use crate::event::kind::{OPERATOR_KEY, OPERATOR_KEYS, RecordedBy, SideEffect};
 use crate::event::{Event, Kind, parse_ulid};
 use crate::machine::Phase;
 
@@ -14,10 +14,19 @@ use crate::machine::Phase;
 pub struct Tally {
     pub events: u64,
     pub first_event: Option<Ulid>,
+    pub last_event: Option<Ulid>,
     /// The highest schema version of any event.
     pub newest_version: u64,
     /// The first event that records settings, as every version after 0.1 does.
     pub settings_since: Option<Ulid>,
+    /// The newest event that changed the settings or the operators' keys.
+    pub authority: Option<Ulid>,
+    /// The first event with an operator's key.
+    pub keyed_since: Option<Ulid>,
+    /// The operators' keys, as in their `.pub` files, oldest first.
+    operator_keys: Vec<String>,
+    /// The last act of an operator.
+    pub last_act: Option<Ulid>,
     /// The number of events of each kind.
     kinds: BTreeMap<Kind, u64>,
     /// The number of entities ever created, by type.
@@ -80,6 +89,7 @@ impl Tally {
     pub(super) fn observe(&mut self, event: &Event) {
         self.events += 1;
         self.first_event.get_or_insert(event.id);
+        self.last_event = Some(event.id);
         self.newest_version = self.newest_version.max(event.version);
         if let Some(kind) = event.event_type.known() {
             *self.kinds.entry(kind).or_default() += 1;
@@ -88,11 +98,44 @@ impl Tally {
             if adopts_settings && event.payload.contains_key(super::SETTINGS) {
                 self.settings_since.get_or_insert(event.id);
             }
+            self.observe_keys(kind, event);
+            if kind.row().by == RecordedBy::Operator {
+                self.last_act = Some(event.id);
+            }
             // The vault's own events may come between the batches of a cascade.
             if !kind.row().reserved {
                 self.is_cut_off = event.batch.is_some_and(|batch| batch.of >= limits::CASCADE_MAX_EVENTS as u64);
             }
         }
+    }
+
+    /// Takes a change of the operators' keys or of the settings into account.
+    fn observe_keys(&mut self, kind: Kind, event: &Event) {
+        let key = || event.payload.get(OPERATOR_KEY).and_then(Value::as_str).map(str::to_owned);
+        match kind {
+            Kind::VaultInitialized => {
+                let keys = event.payload.get(OPERATOR_KEYS).and_then(Value::as_array).into_iter().flatten();
+                self.operator_keys = keys.filter_map(Value::as_str).map(str::to_owned).collect();
+            }
+            Kind::OperatorKeyAdded => self.operator_keys.extend(key()),
+            Kind::OperatorKeyRemoved => self.operator_keys.retain(|known| Some(known) != key().as_ref()),
+            Kind::SettingsChanged | Kind::SettingsAdopted => {}
+            _ => return,
+        }
+        self.authority = Some(event.id);
+        if !self.operator_keys.is_empty() {
+            self.keyed_since.get_or_insert(event.id);
+        }
+    }
+
+    /// The operators' keys, as in their `.pub` files, oldest first.
+    pub fn operator_keys(&self) -> &[String] {
+        &self.operator_keys
+    }
+
+    /// Whether operators sign their acts. It stays so: the last key cannot be removed.
+    pub fn is_keyed(&self) -> bool {
+        self.keyed_since.is_some()
     }
 
     /// Whether settings are recorded. Rules that version 0.1 did not have apply from then on.
@@ -173,13 +216,18 @@ impl Tally {
         let archived: BTreeMap<&str, u64> = self.archived.iter().map(|(e, n)| (e.as_str(), *n)).collect();
         json!({
             "archived": archived,
+            "authority": self.authority.map(|id| id.to_string()),
             "clock": self.clock,
             "events": self.events,
             "is_cut_off": self.is_cut_off,
             "first_event": self.first_event.map(|id| id.to_string()),
+            "keyed_since": self.keyed_since.map(|id| id.to_string()),
             "newest_version": self.newest_version,
+            "operator_keys": self.operator_keys,
             "settings_since": self.settings_since.map(|id| id.to_string()),
             "kinds": kinds,
+            "last_act": self.last_act.map(|id| id.to_string()),
+            "last_event": self.last_event.map(|id| id.to_string()),
             "made": made,
             "states": phases,
             "waiting_jobs": self.waiting_jobs,
@@ -190,8 +238,13 @@ impl Tally {
         let mut tally = Tally {
             events: value["events"].as_u64()?,
             first_event: value["first_event"].as_str().and_then(parse_ulid),
+            last_event: value["last_event"].as_str().and_then(parse_ulid),
+            last_act: value["last_act"].as_str().and_then(parse_ulid),
             newest_version: value["newest_version"].as_u64()?,
             settings_since: value["settings_since"].as_str().and_then(parse_ulid),
+            authority: value["authority"].as_str().and_then(parse_ulid),
+            keyed_since: value["keyed_since"].as_str().and_then(parse_ulid),
+            operator_keys: serde_json::from_value(value["operator_keys"].clone()).ok()?,
             waiting_jobs: value["waiting_jobs"].as_u64()?,
             clock: serde_json::from_value(value["clock"].clone()).ok()?,
             is_cut_off: value["is_cut_off"].as_bool()?,

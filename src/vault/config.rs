@@ -183,6 +183,15 @@ pub fn load(root: &Dir, path: &Path) -> Result<Config> {
     Ok(Config { settings, file: Some(found.path), warnings, ..Config::default() })
 }
 
+/// Reads the settings that a new vault at `path` will have. A file next to it does not count: every vault gets its own.
+pub fn of_new_vault(path: &Path) -> Result<Settings> {
+    let Some(root) = Dir::open_root(path)? else { return Ok(Settings::default()) };
+    let Some(bytes) = read(&root, Dir::check_private)? else { return Ok(Settings::default()) };
+    let (settings, _) = parse(&utf8(bytes)?)?;
+    check_size(&settings)?;
+    Ok(settings)
+}
+
 /// Settings are recorded in an event, which has a limited size.
 fn check_size(settings: &Settings) -> Result<()> {
     let (size, max) = (settings.to_json().to_string().len(), limits::SETTINGS_MAX_BYTES);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::files::{self, Dir, failed};
 use super::{Notices, Trust, Vault, WriteOptions, Writer, config};
@@ -31,8 +31,16 @@ pub enum Created {
 }
 
 impl Vault {
+    /// Whether there is a vault with events at `path`.
+    pub fn exists(path: &Path) -> Result<bool> {
+        match path.join(AKASHIC).is_dir() {
+            true => Ok(Vault::open(path)?.snapshot()?.head.is_some()),
+            false => Ok(false),
+        }
+    }
+
     /// Creates a vault at `path`, or completes one whose creation was interrupted.
-    pub fn create(path: &Path, actor: Actor, vault_id: &str, options: WriteOptions) -> Result<(Vault, Created)> {
+    pub fn create(path: &Path, actor: Actor, first: &FirstEvent, options: WriteOptions) -> Result<(Vault, Created)> {
         make_root(path)?;
         let root =
             Dir::open_root(path)?.ok_or_else(|| Error::usage(format!("{} is not a directory", path.display())))?;
@@ -78,23 +86,44 @@ impl Vault {
         vault.root.sync()?;
         files::sync_parent(path)?;
         // The next command that needs the settings says whether the file can be used.
-        let settings = vault.config_file().unwrap_or_default();
-        let event = writer.append_one(first_event(actor, vault_id, &settings))?;
+        let settings = match &first.settings {
+            Some(settings) => settings.clone(),
+            None => vault.config_file().unwrap_or_default().settings,
+        };
+        let event = writer.append_one(first.draft(actor, &settings))?;
         drop(writer);
         Ok((vault, Created::New(Box::new(event))))
     }
 }
 
-/// The first event of every log.
-pub(super) fn first_event(actor: Actor, vault_id: &str, settings: &Settings) -> Draft {
-    let payload = json!({"vault_id": vault_id, "schema_version": SCHEMA_VERSION, "settings": settings.to_json()});
-    Draft {
-        kind: Kind::VaultInitialized,
-        subject: Subject::SYSTEM,
-        actor,
-        parents: Vec::new(),
-        key: None,
-        payload: payload.as_object().expect("an object").clone(),
+/// What the first event of a log says.
+#[derive(Clone, Debug, Default)]
+pub struct FirstEvent {
+    /// A random id.
+    pub vault_id: String,
+    /// The settings; default: those in the file.
+    pub settings: Option<Settings>,
+    /// The operators' keys, and what their signature adds.
+    pub members: Map<String, Value>,
+}
+
+impl FirstEvent {
+    /// Its payload.
+    pub fn payload_of(vault_id: &str, settings: &Value, members: &Map<String, Value>) -> Map<String, Value> {
+        let payload = json!({"vault_id": vault_id, "schema_version": SCHEMA_VERSION, "settings": settings});
+        let payload = payload.as_object().expect("an object").clone();
+        payload.into_iter().chain(members.clone()).collect()
+    }
+
+    pub(super) fn draft(&self, actor: Actor, settings: &Settings) -> Draft {
+        Draft {
+            kind: Kind::VaultInitialized,
+            subject: Subject::SYSTEM,
+            actor,
+            parents: Vec::new(),
+            key: None,
+            payload: FirstEvent::payload_of(&self.vault_id, &settings.to_json(), &self.members),
+        }
     }
 }
 

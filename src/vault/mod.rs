@@ -76,7 +76,7 @@ pub use backup::{BackedUp, backup};
 pub use batch::Batch;
 pub use control::{StopFlag, make_accessible, still_stopped};
 pub use files::Dir;
-pub use layout::{AKASHIC, CONFIG_FILE, Created};
+pub use layout::{AKASHIC, CONFIG_FILE, Created, FirstEvent};
 pub use notices::Notices;
 pub use outbox::{Cursor, Outbox};
 pub use recover::{Loss, Recovery};

@@ -68,9 +68,11 @@ fn is_unattended(task: &Entity, liveness: &JobLiveness) -> bool {
 }
 
 /// What is wrong with a job that nobody supervises, in words.
-pub(in crate::op) fn what_is_wrong(liveness: &JobLiveness) -> Option<&'static str> {
+pub(in crate::op) fn what_is_wrong(task: &Entity, liveness: &JobLiveness) -> Option<&'static str> {
     match liveness {
         JobLiveness::Lost => Some("its supervisor is gone, and its result is unknown"),
+        // It waits for another run: what has ended is the one before, whose result is recorded.
+        JobLiveness::Ended(_) if is_waiting(task) => Some("its supervisor is gone, and its result is unknown"),
         JobLiveness::Orphaned(_) => Some("it runs without its supervisor"),
         JobLiveness::Ended(_) => Some("it has ended, but its result is not recorded"),
         JobLiveness::Supervised => None,
@@ -85,7 +87,7 @@ pub(in crate::op) fn unattended(vault: &Vault, task: &Entity) -> Result<Option<&
     }
     let liveness = probe(&job, run_of(task).as_ref())?;
     let concerns = is_in_progress(task) || matches!(liveness, JobLiveness::Orphaned(_));
-    Ok(what_is_wrong(&liveness).filter(|_| concerns))
+    Ok(what_is_wrong(task, &liveness).filter(|_| concerns))
 }
 
 /// The state of a job's processes; none if it has no directory.

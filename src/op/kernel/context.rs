@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 
 use super::transaction::FindFollowUp;
 use crate::base::actor::ActorKind;
-use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Subject};
+use crate::base::{Actor, Clocks, EntityId, Error, Now, Reason, Result, Signature, Subject};
 use crate::event::Kind;
 use crate::job::Cancel;
 use crate::policy::settings::{Setting, Settings};
+use crate::policy::statement::Statement;
 use crate::policy::{Request, Standing, project, rules};
 use crate::vault::{LogStore, Notices, Trust, Vault, WriteOptions};
 
@@ -32,10 +33,48 @@ pub struct Context {
     /// Whether the caller has stopped waiting for an answer.
     pub cancel: Cancel,
     pub host: Arc<Host>,
+    /// How an operator's act gets its signature, in a vault with operator keys.
+    pub signing: Signing,
     /// What there is to say besides the reply, such as what is wrong with the settings file; the front end takes it.
     pub notices: Notices,
     /// What the call found in the way of all work.
     pub standing: SeenStanding,
+}
+
+/// How an operator's act gets its signature.
+#[derive(Clone, Debug)]
+pub struct Signing {
+    /// The file of the private key, or of the public key if the private one is in ssh-agent; default: the host's.
+    pub key: Option<PathBuf>,
+    /// What was signed elsewhere.
+    pub given: Option<Arc<GivenSignature>>,
+    pub prompts: Prompts,
+    /// Shows a statement and asks whether to sign it; an error if not.
+    pub confirm: fn(&Statement) -> Result<()>,
+}
+
+/// A statement and its signature.
+#[derive(Clone, Debug)]
+pub struct GivenSignature {
+    pub statement: Statement,
+    pub signature: Signature,
+}
+
+/// Who answers when ssh-keygen asks for a passphrase, a PIN or a touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompts {
+    /// A person: what ssh-keygen says goes to the terminal.
+    OnTerminal,
+    /// Nobody: what ssh-keygen says becomes the error message.
+    Nobody,
+}
+
+impl Default for Signing {
+    /// Nobody is there to confirm anything.
+    fn default() -> Self {
+        let confirm = |_: &Statement| Err(Error::refused(Reason::NotConfirmed, "nobody can be asked to sign"));
+        Signing { key: None, given: None, prompts: Prompts::Nobody, confirm }
+    }
 }
 
 /// What stands in the way of all work, as the last transaction or view of a call found it. Every reply tells it.
@@ -112,6 +151,8 @@ pub struct Host {
     pub works: Option<PathBuf>,
     /// The file of the caller's operator key; none if only an option names it.
     pub operator_key: Option<PathBuf>,
+    /// Where the caller's SSH keys are.
+    pub ssh_dir: Option<PathBuf>,
     /// Where temporary files are made.
     pub temp_dir: PathBuf,
     /// How far local time is ahead of UTC.
@@ -153,6 +194,11 @@ impl Context {
     /// The same call with another way to cancel it.
     pub fn with_cancel(&self, cancel: Cancel) -> Context {
         Context { cancel, standing: self.standing.share(), ..self.clone() }
+    }
+
+    /// The same call with another way to sign.
+    pub fn with_signing(&self, signing: Signing) -> Context {
+        Context { signing, standing: self.standing.share(), ..self.clone() }
     }
 
     /// The project of the call; `main` if none was named.

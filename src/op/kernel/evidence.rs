@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use super::transaction::Transaction;
 use crate::base::{Actor, Error, Result, Subject, Ulid};
+use crate::event::kind::{OPERATOR_KEYS, SIGNATURE};
 use crate::event::{Draft, Event, Kind};
 use crate::policy::REACTOR;
 use crate::policy::approval::{self, Question};
+use crate::policy::authority;
 use crate::state::linked;
 
 /// How far the request of a decision can be before its answer: only a timeout comes between them.
@@ -52,6 +54,11 @@ impl Transaction<'_> {
                 continue;
             };
             let request = self.request_of(&answer)?.filter(|request| self.is_valid(&answer, request));
+            if let Some(request) = &request
+                && self.must_be_signed(&answer)?
+            {
+                authority::check_approval(&answer, request, &|id| self.intact(id))?;
+            }
             let asked = request.as_ref().and_then(|request| request.payload.get("target")).and_then(Value::as_str);
             if asked == Some(&target.to_string()) {
                 return Ok(());
@@ -63,8 +70,21 @@ impl Transaction<'_> {
     /// Whether an operator answered, and the toolkit asked. Version 0.1, which recorded no settings, was less strict.
     fn is_valid(&self, answer: &Event, request: &Event) -> bool {
         let is_old = self.state().tally().settings_since.is_none_or(|since| answer.id < since);
-        let by_operator = Actor::parse(&answer.actor).is_ok_and(|actor| !actor.is_autonomous());
+        // A signature decides, not who carried it in.
+        let is_signed = answer.payload.contains_key(SIGNATURE);
+        let by_operator = Actor::parse(&answer.actor).is_ok_and(|actor| is_signed || !actor.is_autonomous());
         is_old || by_operator && request.actor == Actor::core(REACTOR).to_string()
+    }
+
+    /// Whether an answer must be signed: it was given after the first operator key. That a vault had keys from its
+    /// beginning is in its first event, whatever the index says.
+    fn must_be_signed(&self, answer: &Event) -> Result<bool> {
+        let has_signature = answer.payload.contains_key(SIGNATURE);
+        let is_keyed = self.state().tally().keyed_since.is_some_and(|since| answer.id > since);
+        let first = || Ok(self.state().first_event().map(|id| self.intact(id)).transpose()?.flatten());
+        let from_beginning =
+            |first: Option<Event>| first.is_some_and(|first| first.payload.contains_key(OPERATOR_KEYS));
+        Ok(has_signature || is_keyed || first().map(from_beginning)?)
     }
 
     /// The request of the decision that an event answers.

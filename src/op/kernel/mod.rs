@@ -22,8 +22,10 @@ mod settle;
 mod transaction;
 mod view;
 
-pub use context::{Caller, Context, Host, SeenStanding, Shell, SupervisorProgram, check_actor};
-pub use recorded::{Recorded, is_stopped, record_one};
+pub use context::{
+    Caller, Context, GivenSignature, Host, Prompts, SeenStanding, Shell, Signing, SupervisorProgram, check_actor,
+};
+pub use recorded::{Recorded, is_stopped, record_all, record_one};
 pub use repeat::{LineNumber, with_line};
 pub use transaction::{Added, Committing, FindFollowUp, FollowUp, Mode, Transaction};
 pub use view::{View, with_view};

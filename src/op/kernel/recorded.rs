@@ -37,21 +37,28 @@ pub struct Recorded {
 
 /// Records one request in a transaction of its own.
 pub fn record(ctx: &Context, request: Request) -> Result<Recorded> {
-    if let Some(key) = &request.key {
-        check_key(key)?;
-    }
-    request.kind.check_payload(&request.payload)?;
-    if let Some(subject) = request.subject.as_ref().filter(|subject| subject.contains(':')) {
-        Subject::parse(subject)?;
+    record_all(ctx, vec![request])
+}
+
+/// Records requests in one transaction, all of them or none. At least one is needed.
+pub fn record_all(ctx: &Context, requests: Vec<Request>) -> Result<Recorded> {
+    for request in &requests {
+        if let Some(key) = &request.key {
+            check_key(key)?;
+        }
+        request.kind.check_payload(&request.payload)?;
+        if let Some(subject) = request.subject.as_ref().filter(|subject| subject.contains(':')) {
+            Subject::parse(subject)?;
+        }
     }
     let vault = ctx.open()?;
     let mut tx = Transaction::begin(ctx, &vault)?;
-    tx.warn_if_large(&request, None);
-    if let Some(first) = tx.repeated(&request)? {
+    requests.iter().for_each(|request| tx.warn_if_large(request, None));
+    if let Some(first) = tx.all_repeated(&requests.iter().collect::<Vec<_>>(), &|_| None)? {
         return Ok(Recorded { warnings: std::mem::take(&mut tx.warnings), ..first });
     }
-    let asked = tx.ask_sized(request)?;
-    tx.finish(&[asked])
+    let asked = requests.into_iter().map(|request| tx.ask_sized(request)).collect::<Result<Vec<_>>>()?;
+    tx.finish(&asked)
 }
 
 /// Records one event by the caller in a transaction of its own.
@@ -145,7 +152,7 @@ pub(super) fn leads_to(state: &State, entity: &Entity) -> Option<Entity> {
     match (entity.subject.entity, entity.phase) {
         (EntityType::Decision, Approved) => {
             let target = entity.as_decision().target().and_then(owned)?;
-            let is_ready = |task: &Entity| task.phase == Ready && !task.is_job();
+            let is_ready = |task: &Entity| task.phase == Ready && policy::ready::may_start(state, task);
             let ready = || state.made_for(&target.subject, EntityType::Task).into_iter().find(is_ready);
             match target.subject.entity {
                 EntityType::Requirement => ready().or(Some(target)),

@@ -21,7 +21,8 @@ use crate::policy::code::Code;
 use crate::policy::due::{Due, MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
 use crate::policy::settings::Setting;
-use crate::policy::{self, Request, Ruling, Settings, Standing, rules};
+use crate::policy::statement::{EventRef, StatedAct, Statement};
+use crate::policy::{self, Request, Ruling, Settings, Standing, authority, rules};
 use crate::state::State;
 use crate::vault::config::Config;
 use crate::vault::{Append, Batch, CONFIG_FILE, Log, LogView, Snapshot, StopFlag, Vault, still_stopped};
@@ -220,7 +221,59 @@ impl<'v> Transaction<'v> {
     }
 
     /// Decides on a request. Adds its event to the batch, with announcements before it and consequences after it.
-    pub fn ask(&mut self, mut request: Request) -> Result<Added> {
+    pub fn ask(&mut self, request: Request) -> Result<Added> {
+        match self.rule(request)? {
+            Ruling::Already(id) => Ok(Added { id, already: true }),
+            Ruling::Record(draft) => {
+                self.check_evidence(&draft)?;
+                self.check_signature(&draft)?;
+                let asked = self.batch.push(draft)?;
+                self.follow(asked)?;
+                Ok(Added { id: self.batch.events()[asked].id, already: false })
+            }
+        }
+    }
+
+    /// Decides on a request that an operator has to sign, without recording it: the act to sign, or none if it is in
+    /// effect already. Later requests are decided as if it were recorded.
+    pub fn rehearse(&mut self, request: Request) -> Result<Option<StatedAct>> {
+        match self.rule(request)? {
+            Ruling::Already(_) => Ok(None),
+            Ruling::Record(draft) => self.rehearse_draft(draft).map(Some),
+        }
+    }
+
+    /// The same for an event that the toolkit itself requests.
+    pub fn rehearse_draft(&mut self, draft: Draft) -> Result<StatedAct> {
+        let Draft { kind, subject, actor, payload, .. } = &draft;
+        let step = rules::Step { kind: *kind, subject, actor, payload };
+        let stated = authority::stated(self.state(), &step, &|id| self.intact(id))?;
+        let index = self.batch.push(draft)?;
+        self.follow(index)?;
+        Ok(stated)
+    }
+
+    /// The statement of acts that were rehearsed in this transaction, of which `state` is the state before them.
+    pub fn statement(&self, state: &State, acts: Vec<StatedAct>) -> Result<Statement> {
+        let head = self.log.head().ok_or_else(|| Error::corrupt("the log is empty"))?;
+        let seen = EventRef { id: head.id, hash: head.hash };
+        authority::statement(state, acts, seen, &|id| self.intact(id))
+    }
+
+    /// Checks the signature of an event that needs one.
+    pub(in crate::op) fn check_signature(&self, draft: &Draft) -> Result<()> {
+        let Draft { kind, subject, actor, payload, .. } = draft;
+        let step = rules::Step { kind: *kind, subject, actor, payload };
+        authority::check(self.state(), &step, &|id| self.intact(id)).map(drop)
+    }
+
+    /// An event of the log, if its hash is right.
+    pub(super) fn intact(&self, id: Ulid) -> Result<Option<Event>> {
+        Ok(self.log.find(id)?.filter(Event::is_intact))
+    }
+
+    /// Decides on a request, with announcements before it.
+    fn rule(&mut self, mut request: Request) -> Result<Ruling> {
         if let Some(key) = request.key.as_ref().filter(|key| self.state().keyed(key).is_some()) {
             return Err(Error::refused(Reason::KeyConflict, format!("duplicate key '{key}' in this batch")));
         }
@@ -249,7 +302,7 @@ impl<'v> Transaction<'v> {
         let project = project::of_request(self.state(), &request);
         let is_agent = request.actor.kind == ActorKind::Agent;
         let is_agents_work = is_agent && request.kind.row().claim != Claim::Unneeded;
-        let ruling = policy::decide(&self.moment(), request, &mut || fresh).map_err(|error| {
+        policy::decide(&self.moment(), request, &mut || fresh).map_err(|error| {
             // What was settled first may have changed what stands in the way.
             self.notice(None);
             // A stop aborted the task, or its project is over: that is the reason, not that the step is illegal.
@@ -259,16 +312,7 @@ impl<'v> Transaction<'v> {
                 true if is_agent => project.and_then(|project| project::over(self.state(), &project)).unwrap_or(error),
                 _ => error,
             }
-        })?;
-        match ruling {
-            Ruling::Already(id) => Ok(Added { id, already: true }),
-            Ruling::Record(draft) => {
-                self.check_evidence(&draft)?;
-                let asked = self.batch.push(draft)?;
-                self.follow(asked)?;
-                Ok(Added { id: self.batch.events()[asked].id, already: false })
-            }
-        }
+        })
     }
 
     /// Adds the event that introduces an agent or a project, if the rules allow it.
@@ -280,6 +324,7 @@ impl<'v> Transaction<'v> {
 
     /// Adds an event that the toolkit itself requests, with its consequences.
     pub fn add(&mut self, draft: Draft) -> Result<()> {
+        self.check_signature(&draft)?;
         let index = self.batch.push(draft)?;
         self.follow(index)
     }

@@ -151,7 +151,7 @@ impl Finder<'_> {
         for (task, liveness) in &tick.jobs {
             let run = task.as_task().last_run().and_then(|run| self.state.entity(&run));
             let since = run.as_ref().and_then(|run| run.as_run().last_heartbeat_at()).unwrap_or(task.created_at);
-            let Some(what) = what_is_wrong(liveness) else { continue };
+            let Some(what) = what_is_wrong(task, liveness) else { continue };
             let remedy = match liveness {
                 JobLiveness::Orphaned(_) => Remedy::about("hf-job cancel {}", task),
                 _ => Remedy::about("hf-job check {}", task),

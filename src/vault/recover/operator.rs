@@ -10,23 +10,30 @@
 //! repetition finishes the recovery and records it once
 //! (`a_recovery_killed_anywhere_loses_no_byte_and_is_finished_by_the_next`).
 
+use std::cell::OnceCell;
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::tail_audit::RefusedTail;
 use super::{clear_later, note, stem};
 use crate::base::text::count_noun;
-use crate::base::{Actor, Digest, Error, Result, Ulid};
+use crate::base::{Actor, Digest, Error, Result, Subject, Ulid};
 use crate::chain::salvage::{self, Piece};
 use crate::chain::strict::ChainLink;
 use crate::chain::tail::TailClass;
 use crate::chain::{Head, HeadRecord, LogOffset, SegmentName, scan};
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
+use crate::policy::authority;
+use crate::policy::rules::Step;
+use crate::state::State;
 use crate::vault::lock::LockMode;
 use crate::vault::log::HeadLine;
 use crate::vault::quarantine::{LINES, Quarantine};
+use crate::vault::snapshot::{Position, Snapshot};
 use crate::vault::write::{Writer, newer};
-use crate::vault::{Vault, WriteOptions, head, layout, projections};
+use crate::vault::{Log, Vault, WriteOptions, head, layout, projections};
 
 /// How many damaged places are listed one by one.
 const FAULTS_MAX: usize = 20;
@@ -46,6 +53,8 @@ pub struct Recovery {
     pub found: Option<Head>,
     /// How many events there are up to it.
     pub count: u64,
+    /// Where it ends.
+    end: Option<LogOffset>,
     /// Every damaged place.
     pub faults: Vec<String>,
     pub warnings: Vec<String>,
@@ -93,7 +102,7 @@ impl Loss {
         self.file.split(' ').filter(|name| !name.is_empty())
     }
 
-    fn payload(&self) -> Map<String, Value> {
+    pub fn payload(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(payload)) => payload,
             _ => unreachable!("a plain struct is an object"),
@@ -107,7 +116,7 @@ impl Vault {
         let _guard = self.lock_if_possible(LockMode::Shared)?;
         let record = self.published_record()?;
         let good = self.good_part_within_rules(record.as_ref())?;
-        let mut recovery = Recovery { found: good.head, count: good.count, ..Recovery::default() };
+        let mut recovery = Recovery { found: good.head, count: good.count, end: good.end, ..Recovery::default() };
         if !self.repairs_itself(record.as_ref(), &good)? {
             let quarantine = Quarantine::dry_run(self)?;
             let survey = self.survey(record.as_ref(), &good, &quarantine)?;
@@ -116,8 +125,37 @@ impl Vault {
         Ok(recovery)
     }
 
+    /// The log before the damage, and its state.
+    pub fn intact_log(&self, recovery: &Recovery) -> Result<(Snapshot, State)> {
+        self.intact_until(recovery.found, recovery.end, recovery.count)
+    }
+
+    fn intact_until(&self, head: Option<Head>, end: Option<LogOffset>, count: u64) -> Result<(Snapshot, State)> {
+        let log = Snapshot { events: self.events()?, end, segments: OnceCell::new(), head, count };
+        let mut state = State::default();
+        log.events(Position::START, &mut |_, event, _| {
+            state.apply(&event);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok((log, state))
+    }
+
+    /// Refuses a recovery that has to be signed and is not.
+    fn check_recovery(&self, good: &GoodPart, actor: &Actor, payload: &Map<String, Value>) -> Result<()> {
+        let (log, state) = self.intact_until(good.head, good.end, good.count)?;
+        let step = Step { kind: Kind::VaultRecovered, subject: &Subject::SYSTEM, actor, payload };
+        authority::check(&state, &step, &|id| Log::find(&log, id)).map(drop)
+    }
+
     /// Cuts the log before its first fault and records what is missing. Everything that is cut off is kept in quarantine.
-    pub fn recover(&self, actor: Actor, vault_id: &str, options: WriteOptions) -> Result<Recovery> {
+    /// `signed` is what an operator's signature adds to the event.
+    pub fn recover(
+        &self,
+        actor: Actor,
+        vault_id: &str,
+        signed: &Map<String, Value>,
+        options: WriteOptions,
+    ) -> Result<Recovery> {
         let mut writer = Writer::lock(self, options)?;
         let record = self.published_record()?;
         let good = self.good_part_within_rules(record.as_ref())?;
@@ -147,6 +185,8 @@ impl Vault {
                 vec![event]
             }
             None => {
+                let with_signature = |loss: &Loss| loss.payload().into_iter().chain(signed.clone()).collect();
+                self.check_recovery(&good, &actor, &with_signature(&survey.loss))?;
                 self.set_caches_aside(&mut writer, &quarantine, &mut survey.loss);
                 let mut batch = writer.begin(Default::default());
                 if let Some(newest) = survey.newest_until(options.now.millis) {
@@ -154,9 +194,10 @@ impl Vault {
                 }
                 if good.head.is_none() {
                     let settings = self.config_file().unwrap_or_default();
-                    batch.push(layout::first_event(actor.clone(), vault_id, &settings))?;
+                    let first = layout::FirstEvent { vault_id: vault_id.to_owned(), ..Default::default() };
+                    batch.push(first.draft(actor.clone(), &settings))?;
                 }
-                let said = note(Kind::VaultRecovered, good.head, survey.loss.payload());
+                let said = note(Kind::VaultRecovered, good.head, with_signature(&survey.loss));
                 let asked = batch.push(Draft { actor, ..said })?;
                 writer.commit_at(batch, asked, from)?
             }
@@ -173,6 +214,7 @@ impl Vault {
             events,
             found: good.head,
             count: good.count,
+            end: good.end,
             faults: survey.faults,
             warnings: writer.warnings,
         })

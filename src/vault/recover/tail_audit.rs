@@ -2,13 +2,14 @@
 //!
 //! The state before the tail comes from the index where it can, so that this costs no more than the tail is long.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 
 use crate::base::{Result, Ulid};
 use crate::chain::tail::Tail;
 use crate::chain::{Head, HeadRecord, LogOffset};
 use crate::event::Event;
-use crate::policy::audit::Audit;
+use crate::policy::audit::{Audit, Before};
 use crate::vault::index::{self, Index};
 use crate::vault::snapshot::Snapshot;
 use crate::vault::{Log, Vault};
@@ -44,12 +45,18 @@ impl Vault {
         }
         let before = self.published(&published)?;
         let Some(mut audit) = self.audit_after(index, &before)? else { return Ok(None) };
-        let is_earlier = |id: Ulid| Log::find(&before, id).is_ok_and(|event| event.is_some());
+        // Statements name events by hash, even of the tail itself.
+        let whole =
+            Snapshot { events: self.events()?, end: Some(end), segments: OnceCell::new(), head: None, count: 0 };
+        let find = |id: Ulid| Log::find(&whole, id);
+        let is_unseen = |id: Ulid| Log::find(&before, id).is_ok_and(|event| event.is_some());
         let mut refused: Option<RefusedTail> = None;
         let (mut from, mut last, mut count, mut in_batch) = (start, before.head, before.count, 0);
         self.events_between(Some(start), end, &mut |place, event| {
             in_batch += 1;
-            if let Some(why) = audit.check_among(&event, &is_earlier).into_iter().next() {
+            if let Some(why) =
+                audit.check_after(&event, Before { is_unseen: &is_unseen, find: &find }).into_iter().next()
+            {
                 let why = format!("the end of the log was written without the rules: {why}");
                 refused = last.map(|last| RefusedTail { why, from, last, count });
                 return Ok(ControlFlow::Break(()));
@@ -73,7 +80,7 @@ impl Vault {
         }
         let mut audit = Audit::default();
         before.read_from(Ulid::nil(), &mut |event| {
-            audit.check(&event);
+            audit.check_in(&event, &|id| Log::find(before, id));
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Some(audit))

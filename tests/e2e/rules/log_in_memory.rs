@@ -184,8 +184,8 @@ fn the_same_operations_on_files_and_in_memory_leave_the_same_log() {
     assert_eq!(store.kinds(), kinds);
     assert_eq!(memory.lines(), before, "nothing was written to the files");
     let mut audit = Audit::default();
-    let wrong: Vec<String> = store.part().0.iter().flat_map(|event| audit.check(event)).collect();
-    assert_eq!(wrong, [""; 0]);
+    let wrong: Vec<_> = store.part().0.iter().flat_map(|event| audit.check(event)).collect();
+    assert_eq!(wrong, []);
 }
 
 #[test]

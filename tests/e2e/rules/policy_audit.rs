@@ -344,7 +344,7 @@ fn an_event_about_the_wrong_type_of_entity_is_found_whatever_its_kind() {
                     fitting += 1;
                 } else {
                     others += 1;
-                    assert_ne!(findings, Vec::<String>::new(), "{kind} {subject}");
+                    assert_ne!(findings, Vec::new(), "{kind} {subject}");
                 }
             }
         }

@@ -10,6 +10,7 @@
 //! - `random_life`: random histories of agents and an operator, with an independent model that says what is late.
 
 pub mod job_fixture;
+pub mod keyed_vault;
 pub mod operator_keys;
 pub mod random_life;
 pub mod session_fixture;

@@ -22,7 +22,7 @@ use hiveforge::op::mission::{self, GoRequest, GoStanding, StartMissionRequest};
 use hiveforge::op::project::{self};
 use hiveforge::op::task::{self, ClaimOutcome, ClaimRequest, ProposeTaskRequest};
 use hiveforge::op::{
-    self, Caller, Context, Host, Recorded, ResumeSystemRequest, Shell, StopRequest, SupervisorProgram,
+    self, Caller, Context, Host, InitRequest, Recorded, ResumeSystemRequest, Shell, StopRequest, SupervisorProgram,
 };
 use hiveforge::state::Entity;
 use rustix::event::{Timespec, poll};
@@ -162,7 +162,8 @@ fn decision(recorded: &Recorded) -> String {
 }
 
 fn approved(hand: &Hand, decision: String) -> Recorded {
-    let done = decide::approve(&hand.person, ApproveRequest { reference: decision, ..Default::default() }).unwrap();
+    let done =
+        decide::approve(&hand.person, ApproveRequest { references: vec![decision], ..Default::default() }).unwrap();
     hand.told(&done);
     done
 }
@@ -236,7 +237,7 @@ fn operations_from_several_threads_in_their_own_process() {
     // One of them makes the vault.
     let made = Mutex::new(0);
     at_once(&hands, |hand| {
-        if op::init(&hand.person).unwrap().created.is_some() {
+        if op::init(&hand.person, InitRequest::default()).unwrap().created.is_some() {
             *made.lock().unwrap() += 1;
         }
     });

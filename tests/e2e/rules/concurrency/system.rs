@@ -19,12 +19,12 @@ use hiveforge::op::pause::{
 };
 use hiveforge::op::project::{self, ListRequest, MapRequest, Projection, SnapshotRequest};
 use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
-use hiveforge::op::sign::{self, Prompts, SignFileRequest, SignRequest};
+use hiveforge::op::sign::{self, SignFileRequest, SignRequest};
 use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
     self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter,
-    FollowStep, LineageRequest, LogRequest, LogSource, Mode, NotifyRequest, PageStart, RecoverRequest, Shell,
-    ShowEventRequest, ShowRequest, VerifyRequest, WatchdogRequest,
+    FollowStep, InitRequest, LineageRequest, LogRequest, LogSource, Mode, NotifyRequest, PageStart, Prompts,
+    RecoverRequest, Shell, ShowEventRequest, ShowRequest, VerifyRequest, WatchdogRequest,
 };
 use hiveforge::policy::statement::{Act, Bound, StatedAct, Statement};
 use hiveforge::vault::Method;
@@ -223,7 +223,9 @@ pub(super) fn backups(hand: &Hand, round: usize) {
     let copied = op::backup(&hand.person, BackupRequest { target: target.clone() }).unwrap();
     assert_eq!(copied.path, target);
     // A copy of a vault is verified.
-    assert!(op::init(&Context { vault: target, ..hand.person.clone() }).unwrap().created.is_none());
+    assert!(
+        op::init(&Context { vault: target, ..hand.person.clone() }, InitRequest::default()).unwrap().created.is_none()
+    );
 }
 
 fn verdict(ctx: &Context) -> op::VerifyOutcome {
@@ -234,6 +236,7 @@ fn verdict(ctx: &Context) -> op::VerifyOutcome {
         projections: true,
         policy: true,
         artifacts: true,
+        operator_keys: None,
     };
     op::verify(ctx, request, &mut |_, _| {}).unwrap()
 }
@@ -246,7 +249,7 @@ pub(super) fn verdicts(hand: &Hand, _: usize) {
         let found = op::recover(ctx, RecoverRequest { confirmed }).unwrap().recovery;
         assert!(found.loss.is_none() && found.events.is_empty(), "{found:?}");
     }
-    assert!(op::init(ctx).unwrap().created.is_none());
+    assert!(op::init(ctx, InitRequest::default()).unwrap().created.is_none());
 }
 
 pub(super) fn signatures(hand: &Hand, round: usize) {

@@ -1,10 +1,15 @@
 //! Settings about tasks and decisions.
 
+use std::fs;
+
+use hiveforge::base::signature::KeyType;
 use hiveforge::policy::settings::Setting;
 use serde_json::json;
 
 use super::trial::{Trial, found};
 use crate::support::job_fixture::TestJobVault;
+use crate::support::keyed_vault::keyed;
+use crate::support::operator_keys::{How, SoftKey};
 use crate::support::steps::{approved, count, held, keeps_the_rules, ok, running, sh, state};
 use crate::support::watchdog_fixture::{at, moment, tick};
 
@@ -144,4 +149,38 @@ pub fn a_destructive_command_requires_approval(setting: Setting) {
         fired.get("STATUS").to_owned()
     };
     Trial::of(setting, json!(["rm *"])).changes(steps, "FIRED".to_owned(), "APPROVAL_REQUIRED".to_owned());
+}
+
+pub fn a_signature_must_prove_enough(setting: Setting) {
+    let hive = keyed();
+    let why = "the signature proves 'key', but this vault requires 'touch'";
+    // A key that cannot be touched cannot demand it of others either.
+    let set = hive.run("config", &["set", &setting.to_string(), "touch", "--yes"]).expect_exit(3);
+    assert_eq!((set.get("REASON"), set.get("SUM")), ("bad_signature", why));
+    let touched = SoftKey::new(KeyType::SkEd25519, 1);
+    let (statement, file) = (hive.dir().join("s.txt"), hive.dir().join("s.txt.sig"));
+    let sign = |act: &[&str], flags: u8| {
+        let args = [&["statement"], act, &["--out", statement.to_str().expect("UTF-8")]].concat();
+        hive.run("decide", &args).expect_exit(0);
+        let how = How { flags, ..How::default() };
+        fs::write(&file, touched.sign(&fs::read(&statement).unwrap(), &how)).unwrap();
+    };
+    fs::write(hive.dir().join("sk.pub"), touched.line()).unwrap();
+    ok(&hive, "hf-key add sk.pub --yes");
+    hive.configure("governance:\n  approval_strength: touch\n");
+    sign(&["adopt-settings"], 0);
+    assert_eq!(hive.run("config", &["adopt", "--signature", "s.txt.sig"]).expect_exit(3).get("SUM"), why);
+    fs::remove_file(&statement).unwrap();
+    sign(&["adopt-settings"], 1);
+    ok(&hive, "hf-config adopt --signature s.txt.sig");
+    fs::remove_file(&statement).unwrap();
+    ok(&hive, "hf-require propose Login");
+    ok(&hive, "hf-require analyze REQ-0001 Easy.");
+    assert_eq!(sh(&hive, "hf-decide approve DEC-0001 --yes").expect_exit(3).get("SUM"), why);
+    sign(&["approve", "DEC-0001"], 0);
+    assert_eq!(sh(&hive, "hf-decide approve DEC-0001 --signature s.txt.sig").expect_exit(3).get("SUM"), why);
+    fs::remove_file(&statement).unwrap();
+    sign(&["approve", "DEC-0001"], 5);
+    ok(&hive, "hf-decide approve DEC-0001 --signature s.txt.sig");
+    assert_eq!(ok(&hive, "hf-verify --policy").get("SIGNATURES"), "UNPINNED");
 }

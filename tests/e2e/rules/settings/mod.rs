@@ -48,6 +48,7 @@ checks! {
     LeaseSeconds => governance::a_claim_lasts_as_long_as_its_lease,
     AutoAssign => governance::a_ready_task_is_assigned_to_the_agent_of_a_session,
     ApprovalTimeoutPolicy => governance::a_decision_that_timed_out_is_rejected,
+    ApprovalStrength => governance::a_signature_must_prove_enough,
     DestructiveCommands => governance::a_destructive_command_requires_approval,
     JobsMaxParallel => jobs::no_more_jobs_run_than_may,
     JobsLogMaxBytes => jobs::a_long_log_is_cut,

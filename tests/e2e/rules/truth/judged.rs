@@ -2,7 +2,7 @@
 
 use super::{because, problems, told};
 use crate::support::job_fixture::TestJobVault;
-use crate::support::steps::{approved, governed, held, keeps_the_rules, kinds, ok, running, sh, state};
+use crate::support::steps::{approved, governed, held, keeps_the_rules, kinds, ok, refuses, running, sh, state};
 use crate::support::test_vault::TestVault;
 use crate::support::watchdog_fixture::{at, tick};
 
@@ -228,4 +228,25 @@ fn repeating_what_a_stop_aborted_is_no_return_from_verification() {
     }
     assert_eq!(state(&hive, "REQ-0001"), "Approved");
     keeps_the_rules(&hive);
+}
+
+#[test]
+fn an_approval_repeated_after_a_block_does_not_send_to_a_task_that_cannot_start() {
+    let hive = governed("max_oscillations: 1");
+    approved(&hive);
+    for task in ["T-0001", "T-0002"] {
+        ok(&hive, "hf-task propose Form --requirement REQ-0001");
+        ok(&hive, &format!("hf-task claim {task} --actor agent:a"));
+        ok(&hive, &format!("hf-task start {task} --actor agent:a"));
+    }
+    for (task, artifact) in [("T-0001", "ART-0001"), ("T-0002", "ART-0002")] {
+        std::fs::write(hive.dir().join("out.txt"), task).unwrap();
+        ok(&hive, &format!("hf-artifact put out.txt --for {task} --actor agent:a"));
+        ok(&hive, &format!("hf-artifact invalidate {artifact} --reason bad"));
+    }
+    // The first rework was ready when the second one blocked the requirement.
+    assert_eq!((state(&hive, "REQ-0001"), state(&hive, "T-0003")), ("Blocked".to_owned(), "Ready".to_owned()));
+    refuses(&hive, "hf-task claim T-0003", 3, "T-0003 cannot start: requirement REQ-0001 is Blocked, not Approved");
+    let again = ok(&hive, "hf-decide approve DEC-0001");
+    assert_eq!((again.get("STATUS"), again.get("NEXT")), ("DUPLICATE", "ASK operator"));
 }

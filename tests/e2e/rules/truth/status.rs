@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 use super::problems;
-use crate::support::job_fixture::TestJobVault;
+use crate::support::job_fixture::{TestJobVault, kill, until_recorded};
 use crate::support::steps::{approved, count, held, ok, running, sh, state};
 use crate::support::test_vault::{TestVault, write_private};
 use crate::support::watchdog_fixture::at;
@@ -127,6 +129,25 @@ fn a_job_between_two_runs_is_something_to_watch() {
     assert_eq!((state(&story, "T-0001"), count(&story, "RunStarted")), ("Assigned".to_owned(), 1));
     let never = "watchdog watchdog has never run do=hf-watchdog --every 60".to_owned();
     assert!(problems(&story).contains(&never), "{:?}", problems(&story));
+    ok(&story, "hf-job cancel T-0001");
+    story.over();
+}
+
+#[test]
+fn a_waiting_job_without_supervisor_is_not_said_to_have_ended() {
+    let story = TestJobVault::new("jobs:\n  transient_exit_codes: [75]\n");
+    let (mut at, mut go) = (story.gate("at"), story.gate("go"));
+    story.fire_with(&["--retries", "2"], "echo up >at; read x <go; exit 75");
+    at.line();
+    let [supervisor, _] = story.pids("T-0001");
+    ok(&story, "hf-pause later");
+    go.open();
+    until_recorded(&story, "TaskRetrying");
+    // Its first run is over and recorded; it waits until the project is resumed.
+    kill(supervisor, Signal::KILL);
+    story.gone();
+    let lost = "job T-0001 its supervisor is gone, and its result is unknown do=hf-job check T-0001".to_owned();
+    assert!(problems(&story).contains(&lost), "{:?}", problems(&story));
     ok(&story, "hf-job cancel T-0001");
     story.over();
 }
