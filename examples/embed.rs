@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use hiveforge::base::{Actor, Error, Now, Result};
 use hiveforge::op::task::{self, ClaimRequest, ProposeTaskRequest, StartTaskRequest, SucceedRequest};
-use hiveforge::op::{self, Caller, Context, Host, Shell};
+use hiveforge::op::{self, Caller, Context, Host, InitRequest, Shell};
 use hiveforge::reply::{self, Replies, Reply};
 
 fn main() {
@@ -31,7 +31,7 @@ fn steps(vault: PathBuf, said: &mut Vec<Reply>) -> Result<()> {
     let agent = Caller { actor: Actor::parse("agent:builder")?, shell: Shell::Agents("builder".to_owned()) };
     let operator = Context::new(vault, person, Host::new(now));
     let builder = Context { caller: agent, ..operator.clone() };
-    said.push(op::init(&operator)?.reply());
+    said.push(op::init(&operator, InitRequest::default())?.reply());
     let (title, key) = (Some("Login form".to_owned()), Some("form".to_owned()));
     said.push(task::propose(&operator, ProposeTaskRequest { title, key, ..Default::default() })?.reply());
     let claimed = task::claim(&builder, ClaimRequest::default())?.reply();

@@ -16,8 +16,7 @@ use crate::op::{self, Context, InitRequest};
     after_help = "Examples:
   hf-init                 create ./Vault
   hf-init /srv/hive       create the vault /srv/hive
-  hf-init --operator-key ~/.ssh/id_ed25519_sk.pub
-                          what operators decide in this vault is signed with this key
+  hf-init --operator-key ~/.ssh/id_ed25519_sk.pub   what operators decide is signed with this key
 
 An existing vault is not changed; the reply is STATUS:EXISTS.
 

@@ -120,17 +120,15 @@ pub(super) fn signing_file(pub_file: &Path) -> PathBuf {
     if is_pub && private.is_file() { private } else { pub_file.to_owned() }
 }
 
-/// The caller's own key among these, if a `.pub` file in this directory has it. Of several, one that proves enough.
+/// The caller's own key among these, if a `.pub` file in this directory has it; if possible one that proves enough.
 pub(super) fn own_key(directory: &Path, keys: &[OperatorKey], needed: Strength) -> Option<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(directory).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "pub"));
     files.sort();
-    let is_own = |file: &&PathBuf| {
-        let key = read_limited(file, KEY_MAX_BYTES, "the key").ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let key = key.and_then(|line| OperatorKey::parse(&line).ok());
-        key.is_some_and(|key| key.max_strength() >= needed && keys.iter().any(|known| known.is_same_key(&key)))
-    };
-    files.iter().find(is_own).map(|file| signing_file(file))
+    let key = |file: &PathBuf| read_key(file).ok().filter(|key| keys.iter().any(|known| known.is_same_key(key)));
+    let own: Vec<_> = files.into_iter().filter_map(|file| Some((key(&file)?.max_strength(), file))).collect();
+    let strong = own.iter().find(|(strength, _)| *strength >= needed);
+    strong.or(own.first()).map(|(_, file)| signing_file(file))
 }
 
 /// Reads the key in a `.pub` file.

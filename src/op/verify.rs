@@ -12,7 +12,7 @@ use super::{Context, artifact, project, random_id};
 use crate::base::{Error, OperatorKey, Result, Subject, Ulid};
 use crate::chain::Head;
 use crate::event::Kind;
-use crate::policy::audit::{About, Audit, SignatureVerdict};
+use crate::policy::audit::{Aspect, Audit, SignatureVerdict};
 use crate::policy::rules::Step;
 use crate::policy::settings::Regime;
 use crate::policy::statement::{EventRef, Statement};
@@ -120,8 +120,8 @@ fn replay(
         found.extend(audit.check_in(&event, &|id| Log::find(&log, id)));
         Ok(ControlFlow::Continue(()))
     })?;
-    let about = |about: About| found.iter().filter(move |one| one.about == about).map(ToString::to_string).collect();
-    let (rules, mut findings): (Vec<String>, Vec<String>) = (about(About::Rules), about(About::Signatures));
+    let about = |about: Aspect| found.iter().filter(move |one| one.about == about).map(ToString::to_string).collect();
+    let (rules, mut findings): (Vec<String>, Vec<String>) = (about(Aspect::Rules), about(Aspect::Signatures));
     let verdict = audit.signatures();
     if verdict == SignatureVerdict::Missing && findings.is_empty() {
         findings.push("the log has no operator keys, although some are listed".to_owned());

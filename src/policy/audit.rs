@@ -8,7 +8,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
-use super::authority::{self, Find, Signed};
+use super::authority::{self, Acts, Find, Signed};
 use super::due::{MachineFacts, Moment};
 use super::react::{REACTOR, react};
 use super::rules::{self, Step};
@@ -39,8 +39,8 @@ pub struct Audit {
     latest: Option<Timestamp>,
     /// The statements that were recorded so far: each one stands once.
     statements: HashSet<Digest>,
-    /// The statement whose acts are being recorded, and how many of them are.
-    stating: Option<(Digest, usize, usize)>,
+    /// The statement whose acts are being recorded.
+    acts: Acts,
     /// The keys that may sign, from outside the log; any valid one if missing.
     listed: Option<Vec<OperatorKey>>,
     /// The newest event that somebody vouched for with a signature.
@@ -68,19 +68,19 @@ names! {
 
 /// Something that is wrong with an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub about: About,
+pub struct AuditFinding {
+    pub about: Aspect,
     pub text: String,
 }
 
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum Aspect {
     Rules,
     Signatures,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for AuditFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -127,17 +127,17 @@ impl Audit {
     }
 
     /// Checks the next event of a log without operator keys. Returns what is wrong with it.
-    pub fn check(&mut self, event: &Event) -> Vec<Finding> {
+    pub fn check(&mut self, event: &Event) -> Vec<AuditFinding> {
         self.check_in(event, &|_| Ok(None))
     }
 
     /// The same for any log that the audit has seen from its beginning.
-    pub fn check_in(&mut self, event: &Event, find: Find<'_>) -> Vec<Finding> {
+    pub fn check_in(&mut self, event: &Event, find: Find<'_>) -> Vec<AuditFinding> {
         self.check_after(event, Before { is_unseen: &|_| false, find })
     }
 
     /// The same for an audit that has not seen the whole log.
-    pub fn check_after(&mut self, event: &Event, before: Before<'_>) -> Vec<Finding> {
+    pub fn check_after(&mut self, event: &Event, before: Before<'_>) -> Vec<AuditFinding> {
         let mut signatures = Vec::new();
         let checked = self.signed(event, before).and_then(|signed| signed.map_or(Ok(()), |s| self.see_statement(&s)));
         if let Err(error) = checked {
@@ -148,12 +148,13 @@ impl Audit {
             signatures.push(format!("event {}: {error}", event.id));
         }
         let rules = self.check_rules(event, before.is_unseen).into_iter();
-        if let Some((..)) = self.stating.take_if(|(_, seen, of)| event.ends_batch() && seen < of) {
+        let ended = if event.ends_batch() { self.acts.end() } else { Ok(()) };
+        if let Err(error) = ended {
             self.badly_signed += 1;
-            signatures.push(format!("event {}: not every act of its statement was recorded", event.id));
+            signatures.push(format!("event {}: {error}", event.id));
         }
-        let finding = |about| move |text| Finding { about, text };
-        rules.map(finding(About::Rules)).chain(signatures.into_iter().map(finding(About::Signatures))).collect()
+        let finding = |about| move |text| AuditFinding { about, text };
+        rules.map(finding(Aspect::Rules)).chain(signatures.into_iter().map(finding(Aspect::Signatures))).collect()
     }
 
     /// Checks the signature of an event, if an operator has to sign it.
@@ -175,20 +176,14 @@ impl Audit {
         Ok(signed)
     }
 
-    /// A statement stands once, with all of its acts in one batch, in order.
+    /// A statement stands once.
     fn see_statement(&mut self, signed: &Signed) -> Result<()> {
-        self.signed_through = [self.signed_through, signed.through].into_iter().flatten().max_by_key(|seen| seen.id);
-        let follows = match self.stating.take() {
-            Some((statement, seen, _)) => statement == signed.statement && signed.act == seen + 1,
-            // The first event of a vault has all acts of its statement.
-            None => self.statements.insert(signed.statement) && (signed.act == 1),
-        };
-        if !follows {
-            return Err(Error::refused(Reason::BadSignature, "its statement was used before"));
+        let seen = [self.signed_through, signed.through];
+        self.signed_through = seen.into_iter().flatten().max_by_key(|seen| seen.id);
+        match self.acts.see(signed)? && !self.statements.insert(signed.statement) {
+            true => Err(Error::refused(Reason::BadSignature, "its statement was used before")),
+            false => Ok(()),
         }
-        let is_first = self.ids.is_empty();
-        self.stating = (signed.act < signed.acts && !is_first).then_some((signed.statement, signed.act, signed.acts));
-        Ok(())
     }
 
     /// Checks an event against the rules. Returns what is wrong with it, one message each.

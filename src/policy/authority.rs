@@ -39,6 +39,35 @@ pub struct Signed {
     pub through: Option<EventRef>,
 }
 
+/// The acts of a statement, which are recorded in one batch, in order, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Acts(Option<(Digest, usize, usize)>);
+
+impl Acts {
+    /// Takes the next act that was recorded. Returns whether it begins a statement.
+    pub fn see(&mut self, signed: &Signed) -> Result<bool> {
+        let (begins, follows) = match self.0.take() {
+            Some((statement, seen, _)) => (false, statement == signed.statement && signed.act == seen + 1),
+            None => (true, signed.act == 1),
+        };
+        if !follows {
+            return Err(bad("the acts of a statement are recorded together, in its order"));
+        }
+        self.0 = (signed.act < signed.acts).then_some((signed.statement, signed.act, signed.acts));
+        Ok(begins)
+    }
+
+    /// Refuses to end a batch without the rest of the acts.
+    pub fn end(&mut self) -> Result<()> {
+        match self.0.take() {
+            Some((_, seen, acts)) => {
+                Err(bad(format!("only {seen} of {acts} acts of the statement are to be recorded")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// The act that an operator must have signed for this step; none if it needs no signature.
 pub fn act_of(state: &State, step: &Step<'_>) -> Option<Act> {
     let act = Act::of_kind(step.kind)?;
@@ -426,7 +455,8 @@ pub fn check_first(payload: &Map<String, Value>) -> Result<Option<Signed>> {
     if statement.acts() != expected {
         return Err(bad("the statement is not about these settings and keys"));
     }
-    Ok(Some(proven.signed()))
+    // This one event is all of its acts.
+    Ok(Some(Signed { acts: 1, ..proven.signed() }))
 }
 
 /// Checks the signature of an approval by the log alone: the keys are those that the chain of `authority`, from the

@@ -17,6 +17,7 @@ use crate::base::{Actor, Clocks, Error, ErrorKind, Now, Reason, Result, Subject,
 use crate::chain::Head;
 use crate::event::kind::Claim;
 use crate::event::{Draft, Event, Kind, SCHEMA_VERSION};
+use crate::policy::authority::Acts;
 use crate::policy::code::Code;
 use crate::policy::due::{Due, MachineFacts, Moment};
 use crate::policy::project::{self, Membership};
@@ -52,6 +53,8 @@ pub struct Transaction<'v> {
     /// The log before this batch.
     pub log: Box<dyn Log>,
     batch: Batch,
+    /// The statement whose acts are in the batch.
+    acts: Acts,
     /// Events whose consequences did not fit into the batch.
     backlog: Vec<Event>,
     /// Which session and project the caller's shell belongs to.
@@ -160,6 +163,7 @@ impl<'v> Transaction<'v> {
             follow_ups: Vec::new(),
             log,
             batch,
+            acts: Acts::default(),
             backlog: Vec::new(),
             membership: Membership::Unrestricted,
             now,
@@ -261,10 +265,13 @@ impl<'v> Transaction<'v> {
     }
 
     /// Checks the signature of an event that needs one.
-    pub(in crate::op) fn check_signature(&self, draft: &Draft) -> Result<()> {
+    fn check_signature(&mut self, draft: &Draft) -> Result<()> {
         let Draft { kind, subject, actor, payload, .. } = draft;
         let step = rules::Step { kind: *kind, subject, actor, payload };
-        authority::check(self.state(), &step, &|id| self.intact(id)).map(drop)
+        match authority::check(self.state(), &step, &|id| self.intact(id))? {
+            Some(signed) => self.acts.see(&signed).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// An event of the log, if its hash is right.
@@ -370,6 +377,7 @@ impl<'v> Transaction<'v> {
 
     /// Records the batch and releases the lock. `asked` is the event that an uncertain write is reported with.
     pub fn commit(mut self, asked: Ulid) -> Result<Committed> {
+        self.acts.end()?;
         let vault = self.vault;
         let project = self.about.clone();
         self.notice(project.as_ref());

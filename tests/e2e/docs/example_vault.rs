@@ -13,7 +13,7 @@ fn the_example_vault_verifies() {
         .expect_exit(0);
     assert_eq!(
         reply.masked(&hive),
-        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:28 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\nPROJECTIONS:OK\nARTIFACTS:OK\nPOLICY:OK\n\
+        "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:28 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\nPROJECTIONS:OK\nARTIFACTS:OK\nPOLICY:OK\nSIGNATURES:NONE\n\
          SETTINGS:UNRECORDED\nREGIME:settings are not recorded yet: earlier events cannot be judged by them\nDUE:0\nEVENTS:28\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
     );
 }

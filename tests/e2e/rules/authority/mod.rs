@@ -8,4 +8,5 @@ mod keys;
 mod names;
 mod programs;
 mod settings;
+mod signed;
 mod stop;

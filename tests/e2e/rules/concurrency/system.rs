@@ -1,6 +1,8 @@
 //! What a thread does to everything else in one round: sessions, pauses, agents, projections, the log, settings,
 //! the watchdog, jobs, appends, backups, signatures and verification.
 
+use std::path::PathBuf;
+
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 
@@ -14,6 +16,7 @@ use hiveforge::op::job::{
     self, CancelRequest, CheckJobRequest, FireRequest, JobLogRequest, JobStanding, ListJobsRequest, PollOutcome,
     PollRequest, SuperviseRequest, WaitRequest,
 };
+use hiveforge::op::key::{self, AddKeyRequest, RemoveKeyRequest};
 use hiveforge::op::pause::{
     self, ArchiveRequest, PauseRequest, RestRequest, ResumeProjectRequest, WaitUntilDrainedRequest,
 };
@@ -22,9 +25,9 @@ use hiveforge::op::session::{self, LoginRequest, RenewRequest, ReportRequest};
 use hiveforge::op::sign::{self, SignFileRequest, SignRequest};
 use hiveforge::op::task::{self, ProposeTaskRequest, TaskEnd};
 use hiveforge::op::{
-    self, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context, EventFilter,
-    FollowStep, InitRequest, LineageRequest, LogRequest, LogSource, Mode, NotifyRequest, PageStart, Prompts,
-    RecoverRequest, Shell, ShowEventRequest, ShowRequest, VerifyRequest, WatchdogRequest,
+    self, ActRequest, AppendBatchRequest, AppendRequest, AppendStreamRequest, BackupRequest, Caller, Context,
+    EventFilter, FollowStep, InitRequest, LineageRequest, LogRequest, LogSource, Mode, NotifyRequest, PageStart,
+    Prompts, RecoverRequest, Shell, ShowEventRequest, ShowRequest, Signing, VerifyRequest, WatchdogRequest,
 };
 use hiveforge::policy::statement::{Act, Bound, StatedAct, Statement};
 use hiveforge::vault::Method;
@@ -265,4 +268,24 @@ pub(super) fn signatures(hand: &Hand, round: usize) {
     let in_file = sign::sign_file(ctx, request, &mut |_| Ok(())).unwrap();
     let signed = sign::sign(ctx, SignRequest { statement, key, prompts }).unwrap();
     assert_eq!(in_file.signed.proof, signed.proof);
+    // Of the vault that all share, nobody changes the keys.
+    assert!(key::list(ctx).unwrap().keys.is_empty());
+    let other = &Context { vault: hand.dir.join(format!("keyed-{}-{round}", hand.number)), ..ctx.clone() };
+    let other = &other.with_signing(Signing { confirm: |_| Ok(()), prompts, ..Signing::default() });
+    op::init(other, InitRequest::default()).unwrap();
+    let files =
+        ["first", "second"].map(|name| make_key(&hand.dir, &format!("{name}-{}-{round}", hand.number), "ed25519"));
+    let signing_with =
+        |file: &PathBuf| other.with_signing(Signing { key: Some(file.clone()), ..other.signing.clone() });
+    for file in &files {
+        let line = file.with_extension("pub");
+        let request = AddKeyRequest { key: sign::read_key(&line).unwrap(), file: line };
+        let planned = op::statement(other, ActRequest::AddKey(request.clone())).unwrap();
+        assert_eq!(planned.statement.acts().len(), 1);
+        key::add(&signing_with(&files[0]), request).unwrap();
+    }
+    let first = sign::read_key(&files[0].with_extension("pub")).unwrap().fingerprint();
+    let request = RemoveKeyRequest { key: first, compromised: true };
+    let removed = key::remove(&signing_with(&files[1]), request).unwrap();
+    assert_eq!((removed.keys.len(), removed.acts.len()), (1, 2));
 }
