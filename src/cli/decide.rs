@@ -33,15 +33,19 @@ use crate::reply::Replies;
   hf-decide reject DEC-0002 --reason 'Too expensive'
   hf-decide list --escalations --open
   hf-decide acknowledge ESC-0001 --reason 'The server is gone; nothing to do'
+  hf-decide statement approve DEC-0003 --out statement.txt
   hf-decide sign statement.txt --operator-key ~/.ssh/id_ed25519_sk
+  hf-decide approve DEC-0003 --signature statement.txt.sig
 
 An approval covers exactly what was requested; after a change, it has to be requested again. Only operators can \
-approve or reject: agents, and commands in their shells, are refused. That is a convention, not a boundary, because a \
-program that runs as the same user can leave such a shell. Only questions that the toolkit itself asks open a gate; \
-the answer to any other question is recorded and changes nothing else.
+approve or reject: agents, and commands in their shells, are refused. Without operator keys that is a convention, not a \
+boundary, because a program that runs as the same user can leave such a shell. With operator keys the signature decides, \
+not the shell; hf-key(1) says what it proves. Only questions that the toolkit itself asks open a gate; the answer to \
+any other question is recorded and changes nothing else.
 
-Signing runs ssh-keygen, so the key can be in a file, in ssh-agent or in a FIDO authenticator. It needs no vault: you \
-can sign as another user, or on another machine."
+Signing runs ssh-keygen, so the key can be in a file, in ssh-agent or in a FIDO authenticator. It needs no vault: to \
+sign as another user or on another machine, take the output of statement there, and hand in the signature with \
+--signature."
 )]
 pub struct Args {
     #[command(subcommand)]

@@ -152,6 +152,7 @@ const ACCEPTED: &[(&str, &[&str], &str)] = &[
     ("hf-init", &[], "actor"),
     ("hf-job", &["fire"], "actor project"),
     ("hf-job", &["cancel"], "actor"),
+    ("hf-key", &["add", "remove"], "actor"),
     ("hf-pause", &[], "actor project"),
     ("hf-ref", &["add"], "actor"),
     ("hf-require", &["propose", "analyze", "supersede", "verify", "reject"], "actor project"),

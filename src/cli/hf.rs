@@ -30,7 +30,8 @@ Options go after the command. On a terminal, replies are tables, unless the shel
 set). In a pipe, with --format kv, or from hf-COMMAND they are KEY:VALUE lines; see hf-output(7). Set NO_COLOR to turn \
 colors off.
 
-Some commands are for operators only. An operator is a person: a user whose shell does not belong to an agent."
+Some commands are for operators only: a person, whose shell does not belong to an agent. That is a convention unless \
+the vault has operator keys; see hf-key(1)."
 )]
 pub struct Args {
     /// The command and its arguments

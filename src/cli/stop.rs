@@ -14,7 +14,7 @@ use crate::op::{self, Context, StopRequest};
     after_help = "Examples:
   hf-stop 'It deletes the wrong files'
 
-Anyone can stop; only an operator can resume, with hf-resume --system. The stop takes effect even if the log cannot be \
+Anyone can stop; resuming, with hf-resume --system, is for operators. The stop takes effect even if the log cannot be \
 written: then the reply is STATUS:STOPPED_UNRECORDED, and the next command records the stop. Without this program, any \
 entry Akashic/stop in the vault is a stop, such as one made by touch or mkdir; the first line of a file is the reason. \
 hf-resume removes it."

@@ -469,11 +469,11 @@ fn for_agents() -> Vec<Part> {
         Run("hf-branch create 'Try out the new parser' --type free --abort", "Start an activity of your own. You work on one branch at a time.".into()),
         Run("hf-branch suspend --summary 'Works, error messages are missing'", "Leave the branch with a summary; hf-branch resume gives it back to you.".into()),
         Heading("WHAT YOU CANNOT DO"),
-        Say("You cannot approve or reject decisions, pause, resume or archive projects, resume after a stop, or act as a user. Such commands are refused. Ask the operator, and work on something else in the meantime.".into()),
+        Say("You cannot approve or reject decisions, pause, resume or archive projects, resume after a stop, or act as a user. Such commands are refused to you, and in a vault with operator keys to everybody without a signature. Ask the operator, and work on something else in the meantime.".into()),
         Run("hf-status", "Show the state of the system, and what is waiting for an operator.".into()),
         Run(
             "hf-stop 'A job is deleting production data'",
-            "You may stop all work to prevent harm. Only an operator can resume it.".into(),
+            "You may stop all work to prevent harm. An operator resumes it.".into(),
         ),
     ]
 }
