@@ -38,8 +38,8 @@ it; set governance.approval_strength to touch or touch_and_pin to require that. 
 machine cannot be used by the agents at all. An agent cannot forge a signature of such a key.
 
 Keys are ed25519, ecdsa-sha2-nistp256 and their FIDO forms. Keep the public keys and an anchor outside the vault: \
-hf-verify says SIGNATURES:OK only with --operator-keys, because whoever can rewrite the whole log can also replace the \
-keys in it.
+hf-verify says SIGNATURES:OK only with --operator-keys, because a program that can rewrite the whole log can also \
+replace the keys in it.
 
 remove --compromised also lists everything that the key has signed, and the head of the log. What a key signed before it \
 was removed stays valid."

@@ -159,7 +159,7 @@ fn plan(ctx: &Context, vault: &Vault, acts: Vec<Request>) -> Result<Option<State
     let before = tx.state().clone();
     let mut stated = Vec::new();
     for act in acts {
-        stated.extend(tx.rehearse(act)?);
+        stated.extend(tx.plan(act)?);
     }
     if stated.is_empty() {
         return Ok(None);
@@ -176,6 +176,6 @@ fn plan_draft(
     let mut tx = Transaction::dry_run(ctx, vault)?;
     let before = tx.state().clone();
     let draft = draft(&tx)?.ok_or_else(in_effect)?;
-    let stated = tx.rehearse_draft(draft)?;
+    let stated = tx.plan_draft(draft)?;
     tx.statement(&before, vec![stated])
 }

@@ -78,7 +78,7 @@ pub fn act_of(state: &State, step: &Step<'_>) -> Option<Act> {
     (is_signed && !is_consequence).then_some(act)
 }
 
-/// Whether a step is an operator's act by its signature, whoever carries it in.
+/// Whether a step is an operator's act by its signature, no matter who carries it in.
 pub fn is_by_signature(state: &State, kind: Kind, payload: &Map<String, Value>) -> bool {
     let is_act = Act::of_kind(kind).is_some() && (state.tally().is_keyed() || kind == Kind::OperatorKeyAdded);
     is_act && payload.contains_key(SIGNATURE)
@@ -379,9 +379,9 @@ fn check_members(state: &State, act: Act, step: &Step<'_>) -> Result<()> {
     if let Some(other) = step.payload.keys().find(|member| !is_known(member) && act.row().comment != Some(member)) {
         return Err(bad(format!("payload.{} is not covered by the signature", crate::base::text::cut(other, 40))));
     }
-    let policys = step.kind.row().fields.iter().filter(|field| field.filled_by == FilledBy::Policy);
+    let filled_in = step.kind.row().fields.iter().filter(|field| field.filled_by == FilledBy::Policy);
     let decision = state.entity(step.subject);
-    for field in policys {
+    for field in filled_in {
         let asked = decision.as_ref().and_then(|decision| decision.facts().get(field.name));
         if step.payload.get(field.name).is_some_and(|value| Some(value) != asked) {
             return Err(bad(format!("payload.{} is not what was asked", field.name)));

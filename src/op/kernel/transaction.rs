@@ -240,15 +240,15 @@ impl<'v> Transaction<'v> {
 
     /// Decides on a request that an operator has to sign, without recording it: the act to sign, or none if it is in
     /// effect already. Later requests are decided as if it were recorded.
-    pub fn rehearse(&mut self, request: Request) -> Result<Option<StatedAct>> {
+    pub fn plan(&mut self, request: Request) -> Result<Option<StatedAct>> {
         match self.rule(request)? {
             Ruling::Already(_) => Ok(None),
-            Ruling::Record(draft) => self.rehearse_draft(draft).map(Some),
+            Ruling::Record(draft) => self.plan_draft(draft).map(Some),
         }
     }
 
     /// The same for an event that the toolkit itself requests.
-    pub fn rehearse_draft(&mut self, draft: Draft) -> Result<StatedAct> {
+    pub fn plan_draft(&mut self, draft: Draft) -> Result<StatedAct> {
         let Draft { kind, subject, actor, payload, .. } = &draft;
         let step = rules::Step { kind: *kind, subject, actor, payload };
         let stated = authority::stated(self.state(), &step, &|id| self.intact(id))?;
@@ -257,7 +257,7 @@ impl<'v> Transaction<'v> {
         Ok(stated)
     }
 
-    /// The statement of acts that were rehearsed in this transaction, of which `state` is the state before them.
+    /// The statement of acts that were planned in this transaction, of which `state` is the state before them.
     pub fn statement(&self, state: &State, acts: Vec<StatedAct>) -> Result<Statement> {
         let head = self.log.head().ok_or_else(|| Error::corrupt("the log is empty"))?;
         let seen = EventRef { id: head.id, hash: head.hash };

@@ -13,3 +13,4 @@ mod manual;
 mod output;
 mod readme;
 mod scripts;
+mod security;
