@@ -64,7 +64,7 @@ pub struct Args {
     /// Recover: cut the log before its first damaged line, and move the rest to quarantine
     #[arg(long, requires = "recover")]
     yes: bool,
-    /// Fail unless every act of an operator is signed by one of the keys in this file, which is kept outside the vault: a line of a .pub file each
+    /// Fail unless every act of an operator is signed by a key in this file, which you keep outside the vault: lines of .pub files; includes --policy
     #[arg(long, value_name = "FILE")]
     operator_keys: Option<PathBuf>,
     /// With --recover in a vault with operator keys, sign with this key [default: $HF_OPERATOR_KEY, or the one in ~/.ssh]

@@ -12,7 +12,7 @@ use super::authority::{self, Acts, Find, Signed};
 use super::due::{MachineFacts, Moment};
 use super::react::{REACTOR, react};
 use super::rules::{self, Step};
-use super::statement::EventRef;
+use super::statement::{Act, EventRef};
 use super::{Settings, branch, clock};
 use crate::base::{
     Actor, Digest, EntityType, Error, ErrorKind, OperatorKey, Reason, Result, Subject, Timestamp, Ulid, limits, names,
@@ -159,9 +159,9 @@ impl Audit {
 
     /// Checks the signature of an event, if an operator has to sign it.
     fn signed(&self, event: &Event, before: Before<'_>) -> Result<Option<Signed>> {
-        let (Some(kind), Ok(subject)) = (event.event_type.known(), Subject::parse(&event.subject)) else {
-            return Ok(None);
-        };
+        let is_act = |kind: &Kind| *kind == Kind::VaultInitialized || Act::of_kind(*kind).is_some();
+        let kind = event.event_type.known().filter(is_act);
+        let (Some(kind), Ok(subject)) = (kind, Subject::parse(&event.subject)) else { return Ok(None) };
         let Ok(actor) = Actor::parse(&event.actor) else { return Ok(None) };
         let step = Step { kind, subject: &subject, actor: &actor, payload: &event.payload };
         let is_earlier = |id: Ulid| self.ids.binary_search(&id).is_ok() || (before.is_unseen)(id);
