@@ -72,7 +72,8 @@ const NIBBLES: [u8; 256] = {
     table
 };
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
     let mut text = String::with_capacity(2 * bytes.len());

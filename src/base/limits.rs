@@ -30,6 +30,12 @@ pub const ARTIFACT_MAX_BYTES: u64 = 16 * 1024 * 1024 * 1024;
 pub const AGENTS_MAX_COUNT: u64 = 1000;
 /// Jobs that wait for their turn, an approval or a retry, each with a supervisor process.
 pub const JOBS_WAITING_MAX_COUNT: u64 = 1000;
+/// A file that a command names, if an approval is to bind its content.
+pub const BOUND_FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// All such files of a command.
+pub const BOUND_FILES_MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// What an operator is shown of a command that requires approval: its words, variables and files.
+pub const BOUND_MAX_BYTES: usize = 32 * 1024;
 /// Operators' keys of a vault.
 pub const OPERATOR_KEYS_MAX_COUNT: usize = 16;
 /// Events of a stream that are recorded together.

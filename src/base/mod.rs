@@ -18,7 +18,7 @@ pub use digest::Digest;
 pub use error::{Error, ErrorKind, Reason, Result};
 pub use heartbeat::HeartbeatId;
 pub use id::{EntityId, EntityType, ShortRef, Subject};
-pub(crate) use names::names;
+pub(crate) use names::{names, serde_by_name};
 pub use signature::{Fingerprint, OperatorKey, Proof, Signature, Strength};
 pub use time::{Clocks, Now, Timestamp};
 pub use ulid::Ulid;

@@ -30,4 +30,24 @@ macro_rules! names {
     };
 }
 
-pub(crate) use names;
+/// Lets serde write members of such an enum as their names.
+macro_rules! serde_by_name {
+    ($Name:ident) => {
+        impl serde::Serialize for $Name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $Name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = <String as serde::Deserialize>::deserialize(deserializer)?;
+                let all = || $Name::ALL.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(", ");
+                $Name::parse(&name)
+                    .ok_or_else(|| serde::de::Error::custom(format!("unknown name '{name}'; one of {}", all())))
+            }
+        }
+    };
+}
+
+pub(crate) use {names, serde_by_name};

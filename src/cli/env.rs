@@ -189,6 +189,7 @@ impl Environment {
                 temp_dir: self.temp_dir.clone(),
                 utc_offset_seconds: local_offset_seconds(self.now),
                 clocks,
+                variable,
                 ..Host::new(clock)
             }),
             signing: op::Signing::default(),
@@ -317,6 +318,12 @@ fn clocks() -> Option<Clocks> {
         since_boot_ms: millis(ClockId::Boottime),
         awake_ms: millis(ClockId::Monotonic),
     })
+}
+
+/// A variable, by its name. Read when it is needed: others may be secrets.
+#[expect(clippy::disallowed_methods, reason = "the environment is read here only")]
+fn variable(name: &OsStr) -> Option<OsString> {
+    std::env::var_os(name)
 }
 
 /// The time of day.

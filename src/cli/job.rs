@@ -73,6 +73,9 @@ struct FireArgs {
     /// Set an environment variable for the command (repeatable)
     #[arg(long = "env", value_name = "NAME=VALUE")]
     variables: Vec<OsString>,
+    /// Pass a variable of the caller on without storing its value; an operator sees only a salted hash (repeatable)
+    #[arg(long = "secret-env", value_name = "NAME")]
+    secrets: Vec<String>,
     /// What counts as a sign of life: that the command runs (timer), or that it prints something (output)
     #[arg(long, value_name = "WHAT", value_parser = ["timer", "output"], default_value = "timer")]
     heartbeat: String,
@@ -199,6 +202,7 @@ impl FireArgs {
             retries: self.retries,
             cwd: absolute(self.cwd)?,
             env: self.variables.iter().map(parse_variable).collect::<Result<_, _>>()?,
+            secrets: self.secrets,
             beat: Beat::parse(&self.heartbeat).unwrap_or(Beat::Timer),
             destructive: self.destructive,
             key: self.work.write.key,

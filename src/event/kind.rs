@@ -61,6 +61,7 @@ names! {
         TaskProposed = "TaskProposed",
         TaskReady = "TaskReady",
         TaskAssigned = "TaskAssigned",
+        CommandChanged = "CommandChanged",
         ClaimRenewed = "ClaimRenewed",
         ClaimExpired = "ClaimExpired",
         TaskSucceeded = "TaskSucceeded",
@@ -236,6 +237,18 @@ const STATED: PayloadField = signed(STATEMENT, FieldType::Text);
 const SIGNED: PayloadField = signed(SIGNATURE, FieldType::Text);
 const ACT_NO: PayloadField = signed(ACT, FieldType::Count);
 
+const fn of_jobs(name: &'static str, field_type: FieldType) -> PayloadField {
+    optional(name, field_type).filled_by(FilledBy::Jobs)
+}
+
+// The command of a job; see `policy::command`.
+const COMMAND: PayloadField = of_jobs("command", FieldType::Texts);
+const CWD: PayloadField = of_jobs("cwd", FieldType::Text);
+const COMMAND_BYTES: PayloadField = of_jobs("command_bytes", FieldType::Texts);
+const COMMAND_HASH: PayloadField = of_jobs("command_hash", FieldType::Text);
+const BOUND: PayloadField = of_jobs("bound", FieldType::Object);
+const BOUND_DIGEST: PayloadField = of_jobs("bound_digest", FieldType::Text);
+
 /// When the time ran out, in events that say so.
 const DUE_AT: PayloadField = optional("due_at", FieldType::Time);
 
@@ -345,13 +358,15 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
     row(Kind::ApprovalTimedOut, DECISION, &[DUE_AT], "nobody answered in time")
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
-    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), optional("command_hash", FieldType::Text).filled_by(FilledBy::Jobs), optional("job", FieldType::Bool), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed")
+    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, optional("job", FieldType::Bool), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed")
         .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", LinkRule::IfLegal)
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")).side_effect(SideEffect::Reworks),
     row(Kind::TaskReady, TASK, &[], "nothing blocks it")
         .ending(Ending::Consequence).wakes_jobs(),
-    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs)], "it was claimed; constraint_id: the constraint that put it first")
+    row(Kind::TaskAssigned, TASK, &[optional("holder", FieldType::Actor).distinguishes(), optional("lease_seconds", FieldType::Count), optional("constraint_id", FieldType::Id(EntityType::Constraint)).filled_by(FilledBy::Policy), optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH], "it was claimed; constraint_id: the constraint that put it first; command: what a job for it runs")
         .claim(Claim::Makes).starts(Starts::Claim),
+    row(Kind::CommandChanged, TASK, &[COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, required("reason", FieldType::Text)], "what an approval of its command covers has changed since, so approval is requested again")
+        .claim(Claim::Needs),
     row(Kind::ClaimRenewed, TASK, &[], "its holder renewed the lease")
         .claim(Claim::Needs).leaving(WhenLeaving::Paused),
     row(Kind::ClaimExpired, TASK, &[DUE_AT], "its lease expired")
@@ -366,7 +381,7 @@ pub const TABLE: &[KindRow] = &[
         .also_changes(&[EntityType::Requirement]).claim(Claim::NeedsIfAgent).ending(Ending::End).wakes_jobs(),
     row(Kind::TaskArchived, TASK, &[DUE_AT], "it was removed from the projections")
         .also_changes(&[EntityType::Run, EntityType::Branch]).by(RecordedBy::NotAgents).ending(Ending::End),
-    row(Kind::RunStarted, RUN, &[required("task_id", FieldType::Id(EntityType::Task)), optional("timeout_seconds", FieldType::Count)], "an attempt at a task started")
+    row(Kind::RunStarted, RUN, &[required("task_id", FieldType::Id(EntityType::Task)), optional("timeout_seconds", FieldType::Count), COMMAND, CWD, COMMAND_BYTES, COMMAND_HASH, BOUND_DIGEST], "an attempt at a task started; command: what it runs, if it is a job")
         .side_effect(SideEffect::TakesLease).claim(Claim::Needs).starts(Starts::Run).moves(EntityType::Task, "task_id", LinkRule::MustBeLegal)
         .cause(Cause::Named(EntityType::Task, "task_id")),
     row(Kind::Heartbeat, RUN, &[], "the run is alive")
@@ -557,7 +572,7 @@ impl FieldType {
 
 /// Whether members with this name are filled in by the policy or with a signature, in any kind.
 pub fn is_filled_in(member: &str) -> bool {
-    let is_filled = |field: &PayloadField| matches!(field.filled_by, FilledBy::Policy | FilledBy::Signature);
+    let is_filled = |field: &PayloadField| field.filled_by != FilledBy::Author;
     TABLE.iter().flat_map(|row| row.fields).any(|field| field.name == member && is_filled(field))
 }
 

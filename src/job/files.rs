@@ -18,13 +18,13 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use super::exit::{self, EXIT_RECORD_MAX_BYTES, ExitRecord, ExitSlot};
 use super::identity::Identity;
 use super::lock::JobLock;
 use super::spec::Spec;
-use crate::base::{Actor, EntityId, Error, ErrorKind, Result, names, seal};
+use crate::base::{Actor, EntityId, Error, ErrorKind, Result, names, seal, serde_by_name};
 use crate::vault::lock::{self, LockMode};
 use crate::vault::{AKASHIC, Dir};
 
@@ -68,18 +68,7 @@ names! {
     }
 }
 
-impl Serialize for CancelReason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for CancelReason {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        CancelReason::parse(&name).ok_or_else(|| de::Error::custom(format!("unknown reason '{name}'")))
-    }
-}
+serde_by_name!(CancelReason);
 
 impl JobControl {
     fn bytes(&self) -> Vec<u8> {

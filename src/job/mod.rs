@@ -27,6 +27,7 @@
 //! | `log`, `lines` | the output of the command |
 //! | `probe`, `orphan` | find out whether a job is alive; end one that lost its supervisor, signal one that has one |
 //! | `wait` | waits for jobs to end |
+//! | `bind` | the files that a command names |
 //! | `ask` | runs a short command, such as a hook |
 //! | `clock` | the monotonic clock |
 //!
@@ -34,6 +35,7 @@
 //! (`a_supervisor_killed_with_9_leaves_an_orphan_that_can_be_ended`).
 
 mod ask;
+mod bind;
 mod birth;
 mod clock;
 mod detach;
@@ -55,6 +57,7 @@ mod tests;
 mod wait;
 
 pub use ask::{Answer, OWNER_VARS, Program, ask, ask_on_terminal};
+pub use bind::{find_program, named_files};
 pub use clock::now as moment;
 pub use detach::{StartWith, SupervisorProgram, start_detached, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};
@@ -65,5 +68,5 @@ pub use orphan::{kill_orphan, signal_supervisor};
 pub use probe::{JobLiveness, probe, probe_locked};
 pub use run::{Halt, JobRun, Observer, RunOutcome};
 pub use signals::{Cancel, Signals};
-pub use spec::{Beat, RawText, Spec};
+pub use spec::{Beat, RawText, RunCommand, RunEnvironment, Spec};
 pub use wait::{ControlWatch, Need, Waited, wait_for_end};

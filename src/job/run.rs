@@ -23,7 +23,7 @@ use super::log::JobLog;
 use super::notice::Notice;
 use super::processes::{RunProcesses, Stream};
 use super::signals::Signals;
-use super::spec::{Beat, Spec};
+use super::spec::{Beat, RunCommand, RunEnvironment, Spec};
 use super::wait::ControlWatch;
 use crate::base::{EntityId, Error, Now, Result, text};
 
@@ -37,6 +37,8 @@ const LAST_STDERR_LINES: usize = 5;
 pub const RUN_ID_VAR: &str = "HF_RUN_ID";
 pub const AGENT_VAR: &str = "HF_AGENT";
 pub const TASK_ID_VAR: &str = "HF_TASK_ID";
+/// Of a command that does not inherit it.
+const VAULT_VAR: &str = "HF_VAULT";
 
 /// A request to end a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub struct Halt {
 /// Called about what happens in a run, always from the thread of the run. Nothing else is watched in the meantime, so it
 /// must not block for long.
 pub trait Observer {
+    /// The process of the command exists, in the command's directory, and waits. Whether the run must end instead.
+    fn at_gate(&mut self, identity: &Identity) -> Option<Halt>;
     /// The command has started.
     fn started(&mut self, identity: &Identity);
     /// A heartbeat is due.
@@ -69,6 +73,7 @@ pub struct RunOutcome {
 pub struct JobRun<'a> {
     pub job: &'a JobDir,
     pub spec: &'a Spec,
+    pub command: &'a RunCommand,
     pub run_id: &'a EntityId,
     /// The path of its log inside the vault; a new file.
     pub log: &'a Path,
@@ -138,7 +143,8 @@ impl JobRun<'_> {
             if let Some(pid) = gate.arrival() {
                 identity = Identity::of_process(pid, self.run_id.as_str())
                     .and_then(|identity| self.job.put_identity(&identity).map(|()| identity));
-                halted = identity.is_ok().then(|| self.halt_now(watch)).flatten();
+                halted = identity.as_ref().ok().and_then(|waiting| watch.at_gate(waiting));
+                halted = halted.or_else(|| identity.is_ok().then(|| self.halt_now(watch)).flatten());
                 if identity.is_ok() && halted.is_none() {
                     // If the process is gone, its exit status will tell.
                     let _ = gate.open();
@@ -168,21 +174,27 @@ impl JobRun<'_> {
     }
 
     fn command(&self) -> Result<Command> {
-        let mut argv = self.spec.argv.iter();
+        let RunCommand { argv, cwd, environment, agent } = self.command;
+        let mut argv = argv.iter();
         let program = argv.next().ok_or_else(|| Error::usage("missing command"))?;
-        let cwd = self.spec.cwd.as_path();
         match fs::metadata(cwd) {
             Ok(found) if found.is_dir() => {}
             Ok(_) => return Err(Error::usage(format!("the working directory {} is not a directory", cwd.display()))),
             Err(e) => return Err(Error::usage(format!("cannot use the working directory {}: {e}", cwd.display()))),
         }
-        let mut command = Command::new(program.as_os_str());
-        command.args(argv.map(|argument| argument.as_os_str())).current_dir(cwd).process_group(0);
-        command.envs(self.spec.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())));
+        let mut command = Command::new(program);
+        command.args(argv).current_dir(cwd).process_group(0);
+        let variables = match environment {
+            RunEnvironment::Inherited(variables) => variables,
+            RunEnvironment::Only(variables) => {
+                command.env_clear().env(VAULT_VAR, self.job.vault_path());
+                variables
+            }
+        };
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.env(RUN_ID_VAR, self.run_id.as_str()).env(TASK_ID_VAR, self.job.task().as_str());
         // A job of an agent runs as that agent, whatever variables it was started with.
-        let actor = self.spec.extra.get("actor").and_then(|actor| actor.as_str());
-        if let Some(agent) = actor.and_then(|actor| actor.strip_prefix("agent:")) {
+        if let Some(agent) = agent {
             command.env(AGENT_VAR, agent);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -191,11 +203,11 @@ impl JobRun<'_> {
 
     /// Why the command did not start.
     fn why_not(&self, error: &io::Error) -> Error {
-        let program = self.spec.argv.first().map_or(Path::new(""), |program| program.as_path());
+        let program = self.command.argv.first().map_or(Path::new(""), Path::new);
         let name = program.display();
         let by_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
         Error::usage(match error.kind() {
-            io::ErrorKind::NotFound if by_path && self.spec.cwd.as_path().join(program).exists() => {
+            io::ErrorKind::NotFound if by_path && self.command.cwd.join(program).exists() => {
                 format!("the interpreter of {name} was not found")
             }
             io::ErrorKind::NotFound => format!("command not found: {name}"),

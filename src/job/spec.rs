@@ -1,17 +1,17 @@
-//! What to run, as the caller writes it for the supervisor.
+//! How to run a job, as the caller writes it for the supervisor, and what to run.
 //!
-//! Invariant: the bytes of arguments, variables and the directory are preserved, even if they are not UTF-8
+//! Invariant: the bytes of variables are preserved, even if they are not UTF-8
 //! (`bytes_that_are_no_text_come_back`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::base::names;
+use crate::base::{names, serde_by_name};
 
 /// Bytes from a command line: written as a string if they are UTF-8, else as a list of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,6 @@ enum RawTextJson {
 impl RawText {
     pub fn as_os_str(&self) -> &OsStr {
         &self.0
-    }
-
-    pub fn as_path(&self) -> &Path {
-        Path::new(&self.0)
     }
 }
 
@@ -70,28 +66,37 @@ names! {
     }
 }
 
-impl Serialize for Beat {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
+serde_by_name!(Beat);
+
+/// A command to run: what the log says, not what a file in the job's directory says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunCommand {
+    /// The command and its arguments.
+    pub argv: Vec<OsString>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    pub environment: RunEnvironment,
+    /// The agent that it runs as; none if a person fired it.
+    pub agent: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Beat {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Beat::parse(&name).ok_or_else(|| de::Error::custom(format!("unknown heartbeat '{name}'; one of timer, output")))
-    }
+/// The variables of a command, besides the toolkit's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnvironment {
+    /// Those that the supervisor inherits, and these.
+    Inherited(Vec<(OsString, OsString)>),
+    /// Only these.
+    Only(Vec<(OsString, OsString)>),
 }
 
-/// A job.
+/// How to run a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The command and its arguments.
-    pub argv: Vec<RawText>,
-    /// The working directory.
-    pub cwd: RawText,
-    /// Variables in addition to those that the supervisor inherits.
+    /// Variables in addition to those that the supervisor inherits. Not used for a job that requires approval.
     pub env: Vec<(RawText, RawText)>,
+    /// The names of variables that are not stored anywhere: only the first supervisor inherits them.
+    #[serde(default)]
+    pub secrets: Vec<String>,
     /// How long it may run; unlimited if missing.
     pub timeout: Option<Duration>,
     /// The time between TERM and KILL.
@@ -122,9 +127,8 @@ mod tests {
     fn bytes_that_are_no_text_come_back() {
         let odd = OsString::from_vec(vec![b'a', 0xff, b'\n', 0xfe]);
         let spec = Spec {
-            argv: vec!["printf".into(), odd.clone().into(), "é".into()],
-            cwd: odd.clone().into(),
-            env: vec![("A".into(), odd.into())],
+            env: vec![("A".into(), odd.into()), ("é".into(), "é".into())],
+            secrets: vec!["TOKEN".to_owned()],
             timeout: Some(Duration::from_millis(1500)),
             kill_grace: Duration::from_secs(5),
             log_max_bytes: 1 << 20,

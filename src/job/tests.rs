@@ -23,6 +23,19 @@ use crate::vault::lock::{LockMode, acquire, try_acquire};
 const LOG: &str = "Autonomous/logs/L-0001.txt";
 const LONG: Duration = Duration::from_secs(600);
 
+/// A command and how to run it.
+struct Planned {
+    spec: Spec,
+    command: RunCommand,
+}
+
+impl Planned {
+    fn set(&mut self, name: &str, value: OsString) {
+        let RunEnvironment::Inherited(variables) = &mut self.command.environment else { unreachable!() };
+        variables.push((name.into(), value));
+    }
+}
+
 /// A vault with one job in it.
 pub struct Fixture {
     dir: TempDir,
@@ -41,16 +54,15 @@ impl Fixture {
         self.dir.path()
     }
 
-    /// A spec that runs a shell script in the vault.
-    fn script(&self, text: &str) -> Spec {
+    /// A shell script that runs in the vault.
+    fn script(&self, text: &str) -> Planned {
         self.command(&["bash", "-c", text])
     }
 
-    fn command(&self, argv: &[&str]) -> Spec {
-        Spec {
-            argv: argv.iter().map(RawText::from).collect(),
-            cwd: self.vault().into(),
+    fn command(&self, argv: &[&str]) -> Planned {
+        let spec = Spec {
             env: Vec::new(),
+            secrets: Vec::new(),
             timeout: None,
             kill_grace: LONG,
             log_max_bytes: 1 << 20,
@@ -59,21 +71,29 @@ impl Fixture {
             extra: Default::default(),
             kept_env: Vec::new(),
             lock_inode: None,
-        }
+        };
+        let command = RunCommand {
+            argv: argv.iter().map(OsString::from).collect(),
+            cwd: self.vault().into(),
+            environment: RunEnvironment::Inherited(Vec::new()),
+            agent: None,
+        };
+        Planned { spec, command }
     }
 
     /// Runs it in this process as run `r1`.
-    fn run(&self, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
-        self.run_as("r1", LOG, spec, watch)
+    fn run(&self, planned: &Planned, watch: &mut Watcher) -> ExitRecord {
+        self.run_as("r1", LOG, planned, watch)
     }
 
-    fn run_as(&self, run_id: &str, log: &str, spec: &Spec, watch: &mut Watcher) -> ExitRecord {
+    fn run_as(&self, run_id: &str, log: &str, planned: &Planned, watch: &mut Watcher) -> ExitRecord {
         let signals = Signals::none().unwrap();
         let run_id = &id(run_id);
         let control = ControlWatch::of_job(&self.job);
         let run = JobRun {
             job: &self.job,
-            spec,
+            spec: &planned.spec,
+            command: &planned.command,
             run_id,
             log: Path::new(log),
             signals: &signals,
@@ -99,8 +119,11 @@ impl Fixture {
     }
 
     /// Starts a supervisor for it in a separate process, as run `r1`.
-    fn fire(&self, spec: &Spec) -> Pid {
-        self.job.put_spec(spec).unwrap();
+    fn fire(&self, planned: &Planned) -> Pid {
+        let words: Vec<_> = planned.command.argv.iter().map(|word| word.to_str().unwrap()).collect();
+        let mut spec = planned.spec.clone();
+        spec.extra.insert("argv".to_owned(), words.into());
+        self.job.put_spec(&spec).unwrap();
         let lock = self.job.take_lock(Duration::ZERO).unwrap();
         let words: [OsString; 4] =
             ["job::tests::as_supervisor".into(), "--exact".into(), "--ignored".into(), self.vault().into()];
@@ -184,6 +207,11 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
+    fn at_gate(&mut self, identity: &Identity) -> Option<Halt> {
+        assert!(identity.lives().unwrap());
+        None
+    }
+
     fn started(&mut self, identity: &Identity) {
         self.started = Some(identity.clone());
     }
@@ -210,7 +238,7 @@ fn a_run_is_recorded_with_its_code_its_lines_and_its_log() {
     let script =
         "for n in 1 2 3 4 5 6 7; do echo e$n >&2; done; echo $HF_TASK_ID; echo $HF_RUN_ID-$X; pwd > at; exit 7";
     let mut spec = fixture.script(script);
-    spec.env.push(("X".into(), "x".into()));
+    spec.set("X", "x".into());
     let mut watch = Watcher::default();
     let record = fixture.run(&spec, &mut watch);
     let expected = ExitRecord {
@@ -238,7 +266,7 @@ fn a_log_is_private_and_within_its_size() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = Fixture::new();
     let mut spec = fixture.script("head -c 10000000 /dev/zero; echo end >&2");
-    spec.log_max_bytes = 4096;
+    spec.spec.log_max_bytes = 4096;
     let record = fixture.run(&spec, &mut Watcher::default());
     assert_eq!(record.ended, exited(0));
     assert_eq!(record.last_line, Some("\0".repeat(400) + "…"));
@@ -263,8 +291,8 @@ fn bytes_that_are_no_text_reach_the_command() {
     let fixture = Fixture::new();
     let odd = OsString::from_vec(vec![b'a', 0xff, b'b']);
     let mut spec = fixture.script("printf %s \"$1$X\"");
-    spec.argv.extend(["bash".into(), odd.clone().into()]);
-    spec.env.push(("X".into(), odd.into()));
+    spec.command.argv.extend(["bash".into(), odd.clone()]);
+    spec.set("X", odd);
     fixture.run(&spec, &mut Watcher::default());
     assert_eq!(fixture.log(), b"a\xffba\xffb");
 }
@@ -273,7 +301,7 @@ fn bytes_that_are_no_text_reach_the_command() {
 fn a_run_that_times_out_is_ended() {
     let fixture = Fixture::new();
     let mut spec = fixture.script("sleep 600");
-    spec.timeout = Some(Duration::from_millis(20));
+    spec.spec.timeout = Some(Duration::from_millis(20));
     let mut watch = Watcher::default();
     assert_eq!(fixture.run(&spec, &mut watch).ended, Ended::TimedOut);
     assert!(!watch.started.unwrap().lives().unwrap());
@@ -283,7 +311,7 @@ fn a_run_that_times_out_is_ended() {
 fn a_stopped_command_is_ended_too() {
     let fixture = Fixture::new();
     let mut spec = fixture.script("kill -STOP $$");
-    spec.timeout = Some(Duration::from_millis(20));
+    spec.spec.timeout = Some(Duration::from_millis(20));
     assert_eq!(fixture.run(&spec, &mut Watcher::default()).ended, Ended::TimedOut);
 }
 
@@ -293,7 +321,7 @@ fn a_halted_command_that_ignores_term_is_killed_with_all_of_its_group() {
     // It creates the control file itself, which is noticed.
     let script = "trap '' TERM; sleep 600 & echo $!; echo x > Akashic/control; wait; sleep 600";
     let mut spec = fixture.script(script);
-    spec.kill_grace = Duration::from_millis(20);
+    spec.spec.kill_grace = Duration::from_millis(20);
     let mut watch = Watcher { halt_if: Some(fixture.vault().join("Akashic/control")), ..Watcher::default() };
     let record = fixture.run(&spec, &mut watch);
     assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
@@ -320,7 +348,7 @@ fn what_is_left_of_a_halted_run_is_killed_after_it() {
     let script =
         "(trap '' TERM; echo $BASHPID; exec > /dev/null 2>&1; echo x > Akashic/control; exec sleep 600) & wait";
     let mut spec = fixture.script(script);
-    spec.kill_grace = Duration::from_millis(200);
+    spec.spec.kill_grace = Duration::from_millis(200);
     let mut watch = Watcher { halt_if: Some(fixture.vault().join("Akashic/control")), ..Watcher::default() };
     let record = fixture.run(&spec, &mut watch);
     assert_eq!(record.ended, Ended::Halted { why: "the test says so".to_owned() });
@@ -345,7 +373,8 @@ fn what_cannot_start_says_why() {
     fs::write(fixture.vault().join("odd"), "#!/no/such/shell\n").unwrap();
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(fixture.vault().join("odd"), fs::Permissions::from_mode(0o700)).unwrap();
-    let missing_dir = Spec { cwd: "/no/such/directory".into(), ..fixture.command(&["true"]) };
+    let mut missing_dir = fixture.command(&["true"]);
+    missing_dir.command.cwd = "/no/such/directory".into();
     let cases = [
         (fixture.command(&["no-such-command"]), LOG, "command not found: no-such-command"),
         (fixture.command(&["./plain"]), "l2", "permission denied: ./plain is not executable"),
@@ -405,7 +434,7 @@ fn a_timer_beats_while_the_process_lives() {
     let fixture = Fixture::new();
     let fifo = fixture.fifo("go");
     let mut spec = fixture.script("read line < go");
-    spec.heartbeat = Some(Duration::from_millis(5));
+    spec.spec.heartbeat = Some(Duration::from_millis(5));
     let mut watch = Watcher { at_beat: Some((3, fifo)), ..Watcher::default() };
     assert_eq!(fixture.run(&spec, &mut watch).ended, exited(0));
     assert!(watch.beats >= 3);
@@ -416,13 +445,13 @@ fn output_beats_once_an_interval_and_silence_never() {
     let fixture = Fixture::new();
     let fifo = fixture.fifo("go");
     let mut spec = fixture.script("for n in {1..1000}; do echo $n; done; read line < go");
-    (spec.beat, spec.heartbeat) = (Beat::Output, Some(Duration::from_millis(100)));
+    (spec.spec.beat, spec.spec.heartbeat) = (Beat::Output, Some(Duration::from_millis(100)));
     let mut watch = Watcher { at_beat: Some((1, fifo)), ..Watcher::default() };
     assert_eq!(fixture.run(&spec, &mut watch).ended, exited(0));
     assert!(watch.beats < 10, "one heartbeat per interval, not per line: {}", watch.beats);
     let mut silent = fixture.script("sleep 600");
-    (silent.beat, silent.heartbeat) = (Beat::Output, Some(Duration::from_millis(1)));
-    silent.timeout = Some(Duration::from_millis(50));
+    (silent.spec.beat, silent.spec.heartbeat) = (Beat::Output, Some(Duration::from_millis(1)));
+    silent.spec.timeout = Some(Duration::from_millis(50));
     let mut watch = Watcher::default();
     assert_eq!(fixture.run_as("r2", "silent", &silent, &mut watch).ended, Ended::TimedOut);
     assert_eq!(watch.beats, 0);
@@ -618,6 +647,9 @@ fn as_supervisor() {
     let Some(vault) = std::env::args_os().nth(4) else { return };
     struct Own<'a>(&'a JobDir);
     impl Observer for Own<'_> {
+        fn at_gate(&mut self, _: &Identity) -> Option<Halt> {
+            None
+        }
         fn started(&mut self, _: &Identity) {}
         fn beat(&mut self) {}
         fn halt(&mut self) -> Option<Halt> {
@@ -628,10 +660,18 @@ fn as_supervisor() {
     let _held = take_over(&job).unwrap();
     let signals = Signals::of_supervisor().unwrap();
     let (spec, run_id) = (job.spec().unwrap(), &id("r1"));
+    let words = spec.extra["argv"].as_array().unwrap().iter();
+    let command = RunCommand {
+        argv: words.map(|word| word.as_str().unwrap().into()).collect(),
+        cwd: vault.into(),
+        environment: RunEnvironment::Inherited(Vec::new()),
+        agent: None,
+    };
     let control = ControlWatch::of_job(&job);
     let run = JobRun {
         job: &job,
         spec: &spec,
+        command: &command,
         run_id,
         log: Path::new(LOG),
         signals: &signals,

@@ -132,6 +132,7 @@ const TASK: &[Transition] = &[
     (Running, TaskSucceeded, Succeeded),
     (Running, TaskFailed, Failed),
     (Running, TaskAborted, Aborted),
+    (Running, CommandChanged, Proposed),
     (Failed, TaskRetrying, Retrying),
     (Failed, TaskAborted, Aborted),
     (Retrying, TaskAssigned, Assigned),

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::authorize::record_acts;
+use super::bound::{BoundLine, covered};
 use super::{Context, Recorded};
-use crate::base::{Error, Result};
+use crate::base::{EntityType, Error, Result};
 use crate::event::Kind;
 use crate::op::kernel::record_one;
 use crate::op::kernel::with_view;
@@ -49,14 +50,33 @@ pub struct ApproveRequest {
     pub key: Option<String>,
 }
 
+/// What was approved.
+#[derive(Debug)]
+pub struct ApproveOutcome {
+    pub recorded: Recorded,
+    /// What the approvals cover, of those that are about a command.
+    pub covers: Vec<BoundLine>,
+}
+
 /// Approves decisions, all of them or none. An act of an operator.
-pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<Recorded> {
+pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<ApproveOutcome> {
     match (request.references.len(), &request.key) {
         (0, _) => return Err(Error::usage("no decision named")),
         (2.., Some(_)) => return Err(Error::usage("an idempotency key is for one decision")),
         _ => {}
     }
-    record_acts(ctx, "approving", approvals(ctx, &request)).map(with_effect)
+    let recorded = record_acts(ctx, "approving", approvals(ctx, &request)).map(with_effect)?;
+    let vault = ctx.open()?;
+    let covers = with_view(&vault, |log, state| {
+        let mut covers = Vec::new();
+        for reference in &request.references {
+            let decision = state.entity(&state.find(reference, EntityType::Decision)?);
+            covers.extend(decision.map(|decision| covered(log, state, &decision)).transpose()?.unwrap_or_default());
+        }
+        Ok(covers)
+    });
+    // It is recorded, whatever can be said about it.
+    Ok(ApproveOutcome { recorded, covers: covers.unwrap_or_default() })
 }
 
 pub(super) fn approvals(ctx: &Context, request: &ApproveRequest) -> Vec<Request> {

@@ -12,6 +12,7 @@ mod append;
 pub mod artifact;
 mod authorize;
 mod backup;
+mod bound;
 pub mod branch;
 pub mod config;
 pub mod constraint;
@@ -58,6 +59,7 @@ pub use append::{
 };
 pub use authorize::{ActRequest, StatementOutcome, statement};
 pub use backup::{BackupOutcome, BackupRequest, backup};
+pub use bound::{BoundLine, BoundState};
 pub use event::{ShowEventOutcome, ShowEventRequest, show_event};
 pub use init::{InitOutcome, InitRequest, init};
 pub use kernel::{
@@ -88,6 +90,7 @@ impl Host {
             poll_as: None,
             search_path: None,
             kept_env: Vec::new(),
+            variable: |_| None,
             clock_env: Vec::new(),
             works: None,
             operator_key: None,

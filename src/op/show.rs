@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::bound::{self, BoundLine};
 use super::{Context, References};
 use crate::base::{EntityId, EntityType, Error, Result, Subject, text};
 use crate::op::kernel::View;
 use crate::policy::approval;
+use crate::policy::command::BOUND;
 use crate::state::{Entity, State};
 use crate::vault::Log;
 
@@ -29,6 +31,8 @@ pub struct ShowOutcome {
     pub names: References,
     /// Entities that were created for it: tasks of a requirement, runs and artifacts of a task, decisions about it.
     pub related: Vec<Entity>,
+    /// What an approval of it covers, if it is a question about a command.
+    pub covers: Vec<BoundLine>,
     /// Why they differ from the log: what is due, by subject.
     pub due: BTreeMap<String, String>,
 }
@@ -49,6 +53,8 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
             // Long facts are cut; the event has the full text.
             Some(fact) if fact.1.as_str().is_some_and(|text| text.ends_with('…')) => fact.1 = value.clone(),
             Some(_) => {}
+            // Shown line by line, to whoever decides.
+            None if name == BOUND => {}
             None => facts.push((name.clone(), value.clone())),
         }
     }
@@ -84,7 +90,8 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
     let mut due = view.due_among(shown());
     due.extend(shown().filter_map(|task| super::job::mark(&vault, task)));
     let names = facts.iter().filter_map(|(name, value)| Some((name.clone(), named_by(state, name, value)?))).collect();
-    Ok(ShowOutcome { entity, facts, names, related, due })
+    let covers = bound::covered(snapshot, state, &entity)?;
+    Ok(ShowOutcome { entity, facts, names, related, covers, due })
 }
 
 /// The entity that a request names, of any of the types that it may have.

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use super::authority::Find;
+use super::command::{self, RecordedCommand};
 use super::statement::Bound;
 use crate::base::{Actor, Digest, EntityType, Error, Result, Subject, Ulid, names};
 use crate::event::Kind;
@@ -173,8 +175,8 @@ pub fn bound_to(state: &State, question: Question, target: &Subject, change: Opt
     }
 }
 
-/// Everything that an approval of a decision binds, in the order in which it is shown.
-pub fn binds(state: &State, decision: &Entity) -> Vec<Bound> {
+/// Everything that an approval of a decision binds, in the order in which it is shown. `find` looks up events.
+pub fn binds(state: &State, decision: &Entity, find: Find<'_>) -> Result<Vec<Bound>> {
     let known = decision.as_decision();
     let mut binds = vec![Bound::new("question", known.kind().unwrap_or_default())];
     binds.extend(known.target().map(|target| Bound::new("target", target.to_string())));
@@ -183,7 +185,17 @@ pub fn binds(state: &State, decision: &Entity) -> Vec<Bound> {
     binds.extend(target.as_ref().and_then(|target| target.title()).map(|title| Bound::new("title", title)));
     // A change is stated in the summary; its digest covers every member of it.
     binds.extend(known.target_hash().map(|hash| Bound::new("content", hash)));
-    binds
+    if let Some(task) = target.filter(|_| Question::of_decision(decision) == Some(Question::Destructive)) {
+        binds.extend(command_of(&task, find)?.iter().flat_map(RecordedCommand::binds));
+    }
+    Ok(binds)
+}
+
+/// The command of a task, as the log has it; none if it is not a job of this version.
+pub fn command_of(task: &Entity, find: Find<'_>) -> Result<Option<RecordedCommand>> {
+    let Some(event) = task.as_job().command_by().map(find).transpose()?.flatten() else { return Ok(None) };
+    let is_its = event.subject == task.subject.to_string() && event.payload.contains_key(command::CWD);
+    if is_its { RecordedCommand::read(&event.payload) } else { Ok(None) }
 }
 
 /// Whether the target of a decision is unchanged since the decision was requested.

@@ -103,7 +103,7 @@ pub fn stated(state: &State, step: &Step<'_>, find: Find<'_>) -> Result<StatedAc
         act,
         subject: step.subject.clone(),
         answers,
-        binds: binds(state, act, step),
+        binds: binds(state, act, step, find)?,
         option: if row.has_option { text("chosen_option") } else { None },
         comment: row.comment.and_then(text),
     })
@@ -126,11 +126,13 @@ fn answered(state: &State, act: Act, subject: &Subject) -> Option<Ulid> {
 }
 
 /// Everything that an act covers, in the order in which it is shown.
-fn binds(state: &State, act: Act, step: &Step<'_>) -> Vec<Bound> {
+fn binds(state: &State, act: Act, step: &Step<'_>, find: Find<'_>) -> Result<Vec<Bound>> {
     let bound = |name: &str, value: Option<&str>| value.map(|value| Bound::new(name, value));
     let entity = state.entity(step.subject);
-    match act {
-        Act::Approve | Act::Reject => entity.map(|decision| approval::binds(state, &decision)).unwrap_or_default(),
+    Ok(match act {
+        Act::Approve | Act::Reject => {
+            entity.map(|decision| approval::binds(state, &decision, find)).transpose()?.unwrap_or_default()
+        }
         Act::Verify | Act::Supersede | Act::RejectRequirement => {
             let known = entity.as_ref().map(|requirement| requirement.as_requirement());
             let title = bound("title", known.and_then(|known| known.title()));
@@ -162,7 +164,7 @@ fn binds(state: &State, act: Act, step: &Step<'_>) -> Vec<Bound> {
             let members = step.payload.keys().filter(is_bound);
             members.map(|member| Bound::new(member, in_words(&step.payload[member]))).collect()
         }
-    }
+    })
 }
 
 fn in_words(value: &Value) -> String {

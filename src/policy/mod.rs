@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `rules` | rules that do not depend on settings or time: checked before recording and again by the audit |
 //! | `approval` | what a decision is about, and whether an approval is still valid |
+//! | `command` | the command of a job in the log, and everything that an approval of it binds |
 //! | `react` | consequences that are recorded automatically |
 //! | `ready` | which task to start next |
 //! | `liveness` | whether an agent shows signs of conscious work |
@@ -29,6 +30,7 @@ pub mod branch;
 mod cause;
 pub mod clock;
 pub mod code;
+pub mod command;
 pub mod component;
 pub mod due;
 pub mod liveness;

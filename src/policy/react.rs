@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::approval::{self, OPEN, Question};
 use super::settings::{Setting, Settings};
-use super::{project, ready, review, rules};
+use super::{command, project, ready, review, rules};
 use crate::base::actor::ActorKind;
 use crate::base::{Actor, EntityId, EntityType, Subject, Timestamp, Ulid, limits, text};
 use crate::event::{Draft, Event, Kind};
@@ -83,6 +83,7 @@ impl Reactor<'_> {
                 self.record_if_legal(Kind::DecisionRejected, &self.subject.clone(), rationale);
             }
             Kind::TaskProposed => self.task_proposed(),
+            Kind::CommandChanged => self.ask_again(),
             Kind::TaskReady | Kind::ClaimExpired => self.assign_next(),
             // There may be room for another task.
             Kind::TaskAssigned if self.cause.actor == Actor::core(REACTOR).to_string() => self.assign_next(),
@@ -160,15 +161,16 @@ impl Reactor<'_> {
         // For a job, show the operator the command itself: its author can choose any title. Nothing else is bound to a
         // command, whatever its author says.
         let job = target.is_job().then_some(&self.cause.payload);
-        let command = job.and_then(|job| job.get("command")).and_then(Value::as_array);
-        let words: Option<Vec<&str>> = command.map(|words| words.iter().filter_map(Value::as_str).collect());
+        let shown = job.and_then(|job| job.get(command::COMMAND)).and_then(Value::as_array);
+        let words: Option<Vec<&str>> = shown.map(|words| words.iter().filter_map(Value::as_str).collect());
         let title = words.map_or_else(|| target.title().unwrap_or_default().to_owned(), |words| words.join(" "));
         let title = text::cut(&title, limits::SUMMARY_MAX_CHARS);
-        let variables = job.and_then(|job| job.get("variables")).and_then(Value::as_array).into_iter().flatten();
-        let variables: Vec<&str> = variables.filter_map(Value::as_str).collect();
-        let title = match variables.is_empty() {
+        let bound = job.and_then(|job| job.get(command::BOUND)).and_then(|bound| bound.get("given"));
+        let given = bound.and_then(Value::as_array).into_iter().flatten();
+        let given: Vec<&str> = given.filter_map(Value::as_str).collect();
+        let title = match given.is_empty() {
             true => title,
-            false => format!("{title} with {}", text::cut(&variables.join(", "), limits::SUMMARY_MAX_CHARS)),
+            false => format!("{title} with {}", text::cut(&given.join(", "), limits::SUMMARY_MAX_CHARS)),
         };
         let hash = approval::bound_to(self.state, question, &target.subject, None);
         let payload = json!({
@@ -344,6 +346,18 @@ impl Reactor<'_> {
         if rules::blockers(self.state, task).contains(&rules::Blocker::Approval) {
             self.ask(Question::Destructive, task, "Allow destructive task");
         }
+    }
+
+    /// Ends the run that was about to start, and requests approval of its command as it is now.
+    fn ask_again(&mut self) {
+        let Some(task) = self.entity(&self.subject.clone()).filter(|task| task.phase == Phase::Proposed) else {
+            return;
+        };
+        let why = self.cause.payload.get("reason").cloned().unwrap_or_default();
+        self.end_run(&task, Kind::RunCrashed, json!({"reason": why}));
+        self.ask(Question::Destructive, &task, "Changed since it was approved. Allow destructive task");
+        self.drain();
+        self.assign_next();
     }
 
     fn ready_if_possible(&mut self, subject: &Subject) {

@@ -43,6 +43,7 @@ const RULES: &[Rule] = &[
     not_while_stopped,
     project_is_active,
     gate_is_open,
+    super::command::is_the_recorded_one,
     mission_stays_short,
     reviewers_take_turns,
     super::branch::branches_are_consistent,

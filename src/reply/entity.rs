@@ -9,9 +9,11 @@ use crate::base::text::{self, count_noun};
 use crate::base::{EntityType, ShortRef, Timestamp, limits};
 use crate::machine::Phase;
 use crate::op::constraint::ActiveConstraints;
+use crate::op::decide::ApproveOutcome;
 use crate::op::task::{ClaimOutcome, ExplainOutcome, StartTaskOutcome};
-use crate::op::{Recorded, ShowOutcome};
+use crate::op::{BoundLine, Recorded, ShowOutcome};
 use crate::policy::approval;
+use crate::policy::command::NOT_BOUND;
 use crate::state::Entity;
 
 /// Subject, reference, status and title. JSON has the entity's projection instead; a table adds holder, project,
@@ -213,6 +215,8 @@ impl Replies for ShowOutcome {
             .with_some(Key::Ref, entity.reference())
             .with(Key::State, entity.phase.as_str())
             .with_rows(Key::Fact, self.facts.iter().map(|fact| fact_row(fact, self.names.get(&fact.0))))
+            .with_rows(Key::Covers, self.covers.iter().map(covers_row))
+            .with_some(Key::NotCovered, (!self.covers.is_empty()).then_some(NOT_BOUND))
             .with_some(Key::Overdue, self.due.get(&entity.subject.to_string()).map(String::as_str))
             .with_texts(Key::Advice, advice(entity))
             .with_rows(
@@ -220,6 +224,21 @@ impl Replies for ShowOutcome {
                 self.related.iter().map(|other| row_with(other, self.due.get(&other.subject.to_string()), None)),
             )
     }
+}
+
+impl Replies for ApproveOutcome {
+    fn reply(&self) -> Reply {
+        let not_covered = (!self.covers.is_empty()).then_some(NOT_BOUND);
+        self.recorded
+            .reply()
+            .with_rows(Key::Covers, self.covers.iter().map(covers_row))
+            .with_some(Key::NotCovered, not_covered)
+    }
+}
+
+/// Something that an approval covers.
+fn covers_row(line: &BoundLine) -> Row {
+    row![line.what, line.state.as_str(), line.content.as_deref(), line.name.as_str()]
 }
 
 /// A fact: JSON has its value as in the log, a table the reference of the entity that it names.

@@ -46,6 +46,12 @@ const PROJECTION: &[Column] =
     &[plain("type", CellKind::Text), plain("count", CellKind::Number), plain("states", CellKind::Counts)];
 const COMMAND: &[Column] = &[plain("name", CellKind::Text), plain("about", CellKind::Text)];
 const FACT: &[Column] = &[plain("name", CellKind::Text), plain("value", CellKind::Text), hidden("is", CellKind::Text)];
+const COVERS: &[Column] = &[
+    plain("what", CellKind::Text),
+    plain("state", CellKind::Text),
+    plain("content", CellKind::Text),
+    plain("name", CellKind::Text),
+];
 const METRIC: &[Column] = &[
     plain("name", CellKind::Text),
     plain("percent", CellKind::Percent),
@@ -234,6 +240,8 @@ keys! {
     Command = "COMMAND", "commands", Shape::Rows(COMMAND), "a command and what it is for";
     State = "STATE", "state", Shape::Text, "the current state of the subject";
     Fact = "FACT", "facts", Shape::Objects(FACT, "fact"), "a fact about the subject: name and value";
+    Covers = "COVERS", "covers", Shape::Rows(COVERS), "something that an approval of a command covers: what it is; SAME or CHANGED as of now, NOT_BOUND if only its size and time are covered, UNKNOWN if it cannot be read; its content; its name";
+    NotCovered = "NOT_COVERED", "not_covered", Shape::Text, "what an approval of a command never covers";
     Overdue = "OVERDUE", "overdue", Shape::Text, "what is overdue but not recorded yet; the state shown already includes it";
     Because = "BECAUSE", "because", Shape::Texts, "a step of the explanation; each leads to the next";
     Holder = "HOLDER", "holder", Shape::Text, "the holder of the task";

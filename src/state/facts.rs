@@ -51,6 +51,8 @@ enum FactSource {
     EventSubject,
     /// The event's id.
     EventId,
+    /// The event's id, if the payload has this member.
+    EventIdIf(&'static str),
     /// The id of the event's subject.
     SubjectId,
     /// A counter that is reset by this event.
@@ -113,9 +115,20 @@ const FACTS: &[(EntityType, Kind, &str, FactSource)] = &[
     (EntityType::Task, Kind::TaskProposed, "rework_of", Payload("rework_of")),
     (EntityType::Task, Kind::TaskProposed, "rework_reason", Payload("reason")),
     (EntityType::Task, Kind::TaskProposed, "command_hash", Payload("command_hash")),
+    (EntityType::Task, Kind::TaskAssigned, "command_hash", Payload("command_hash")),
+    (EntityType::Task, Kind::TaskProposed, "_command_by", EventIdIf("command_hash")),
+    (EntityType::Task, Kind::TaskAssigned, "_command_by", EventIdIf("command_hash")),
+    (EntityType::Task, Kind::CommandChanged, "_command_by", EventId),
+    (EntityType::Task, Kind::TaskProposed, "_bound_digest", Payload("bound_digest")),
+    (EntityType::Task, Kind::CommandChanged, "_bound_digest", Payload("bound_digest")),
+    (EntityType::Task, Kind::CommandChanged, "changed_because", Payload("reason")),
+    (EntityType::Task, Kind::RunStarted, "changed_because", Remove),
     (EntityType::Task, Kind::TaskProposed, "job", Payload("job")),
     (EntityType::Task, Kind::TaskAssigned, "job", Payload("job")),
     (EntityType::Task, Kind::TaskProposed, "content", Content),
+    (EntityType::Task, Kind::CommandChanged, "content", Content),
+    (EntityType::Task, Kind::CommandChanged, "holder", Remove),
+    (EntityType::Task, Kind::CommandChanged, "lease_seconds", Remove),
     (EntityType::Task, Kind::TaskProposed, "retry_count", Zero),
     (EntityType::Task, Kind::TaskRetrying, "retry_count", Increment),
     (EntityType::Task, Kind::TaskReady, "past_holders", PastHolders),
@@ -406,6 +419,10 @@ fn value(entity: &Entity, name: &str, from: &FactSource, event: &Event) -> FactC
         Actor => event.actor.clone().into(),
         EventSubject => event.subject.clone().into(),
         EventId => event.id.to_string().into(),
+        EventIdIf(member) => match event.payload.contains_key(*member) {
+            true => event.id.to_string().into(),
+            false => return FactChange::Keep,
+        },
         SubjectId => event.subject.split_once(':').map_or(Value::Null, |(_, id)| id.into()),
         Zero => 0.into(),
         Increment => (entity.count(name) + 1).into(),

@@ -222,6 +222,12 @@ views! {
     /// A task that is a command, started by a supervisor.
     Job of Task by as_job {
         command_hash: text = "command_hash",
+        /// The event that says what runs.
+        command_by: event = "_command_by",
+        /// The digest of everything that an approval of it binds.
+        bound_digest: text = "_bound_digest",
+        /// Why approval was requested again.
+        changed_because: text = "changed_because",
     }
 
     /// One attempt at a task.

@@ -1,26 +1,27 @@
 //! A new job: its directory and lock first, then its events, then its supervisor.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{log_reference, queue};
-use crate::base::{Digest, EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
+use super::{command, log_reference, queue};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Reason, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{Beat, JobDir, JobLock, RawText, Spec, StartWith, SupervisorProgram, start_supervisor};
 use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::op::{Context, Recorded, random_ulid};
+use crate::policy::command::{Binding, RecordedCommand};
 use crate::policy::rules::{self, Blocker, blockers};
 use crate::policy::settings::Setting;
 use crate::policy::{Request, project};
 use crate::state::Entity;
 use crate::vault::Vault;
+use crate::vault::config::Config;
 
 /// How long to wait for a job's lock that no supervisor holds: somebody may be checking the job.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -48,6 +49,8 @@ pub struct FireRequest {
     pub cwd: PathBuf,
     /// Additional environment variables.
     pub env: Vec<(OsString, OsString)>,
+    /// The names of variables of the caller that the command gets and that are not stored.
+    pub secrets: Vec<String>,
     /// What counts as a sign of life.
     pub beat: Beat,
     /// Whether it requires approval by an operator.
@@ -69,6 +72,7 @@ impl FireRequest {
             timeout_seconds: None,
             retries: 0,
             env: Vec::new(),
+            secrets: Vec::new(),
             beat: Beat::Timer,
             destructive: false,
             key: None,
@@ -102,8 +106,27 @@ pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing("does not exist")),
         Err(e) => return Err(Error::system(format!("cannot read {}", request.cwd.display()), e)),
     }
-    let tx = Transaction::begin(ctx, &vault)?;
-    Firing { ctx, vault: &vault, request, supervisor }.fire(tx)
+    for name in &request.secrets {
+        command::check_secret(name)?;
+        if (ctx.host.variable)(name.as_ref()).is_none() {
+            return Err(Error::usage(format!("the variable {name} is not set")));
+        }
+    }
+    let mut firing = Firing { ctx, vault: &vault, request, supervisor, binding: None };
+    loop {
+        match firing.fire(Transaction::begin(ctx, &vault)?)? {
+            Attempt::Fired(outcome) => return Ok(*outcome),
+            // What an approval binds is read without the lock.
+            Attempt::MustBind(settings) => firing.binding = Some(command::bind(ctx, &firing.request, &settings)?),
+        }
+    }
+}
+
+/// What came of an attempt to fire a job.
+enum Attempt {
+    Fired(Box<FireOutcome>),
+    /// It requires approval, and nothing says yet what an approval would bind.
+    MustBind(Box<Config>),
 }
 
 struct Firing<'a> {
@@ -111,17 +134,19 @@ struct Firing<'a> {
     vault: &'a Vault,
     request: FireRequest,
     supervisor: SupervisorProgram,
+    /// What an approval binds, if it requires one.
+    binding: Option<Binding>,
 }
 
 impl Firing<'_> {
-    fn fire(mut self, mut tx: Transaction<'_>) -> Result<FireOutcome> {
+    fn fire(&mut self, mut tx: Transaction<'_>) -> Result<Attempt> {
         let task = |id: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, id.clone()));
         let is_recorded = |id: &EntityId| task(id).is_some_and(|task| task.is_job());
         JobDir::sweep(self.vault.path(), &is_recorded)?;
         let destructive = self.request.destructive || self.matches(&tx.config.texts(Setting::DestructiveCommands));
         if destructive {
             // The approval is for this program, not for whatever its name resolves to later.
-            self.request.argv[0] = self.program();
+            command::resolve(self.ctx, &mut self.request)?;
         }
         let asked = match &self.request.task {
             Some(reference) => self.assign(&tx, reference, destructive)?,
@@ -131,6 +156,11 @@ impl Firing<'_> {
             return self.outcome(first);
         }
         self.check_may_queue(&tx, &asked)?;
+        let asked = match (destructive && self.request.task.is_none(), &self.binding) {
+            (true, None) => return Ok(Attempt::MustBind(Box::new(tx.config.clone()))),
+            (true, Some(_)) => self.with_binding(asked),
+            (false, _) => asked,
+        };
         let subject = asked.subject.clone().unwrap_or_default();
         let id = EntityId::parse(subject.split_once(':').map_or("", |(_, id)| id))?;
         let path = self.vault.path();
@@ -204,21 +234,23 @@ impl Firing<'_> {
             tx.ask(self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), holder))?;
         }
         if turn || task.phase == Phase::Assigned {
-            tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds))?;
+            let logged = self.command();
+            tx.ask(super::supervise::run_started(self.ctx, &task, &run, self.request.timeout_seconds, &logged))?;
         }
         job.put_spec(&Spec { lock_inode: job.lock_inode()?, ..self.spec(tx, &run) })?;
         Ok((lock, first))
     }
 
-    /// The full path of the program; its name if it is not found, which its run then reports.
-    fn program(&self) -> OsString {
-        let (name, cwd) = (&self.request.argv[0], &self.request.cwd);
-        if name.as_bytes().contains(&b'/') {
-            return cwd.join(name).into_os_string();
-        }
-        let dirs = self.ctx.host.search_path.iter().flat_map(std::env::split_paths);
-        let mut found = dirs.map(|dir| cwd.join(dir).join(name)).filter(|path| is_program(path));
-        found.next().map_or_else(|| name.clone(), PathBuf::into_os_string)
+    /// The command as it is recorded.
+    fn command(&self) -> RecordedCommand {
+        RecordedCommand { bound: self.binding.clone(), ..command::requested(&self.request) }
+    }
+
+    /// The request of a job that requires approval, with everything that an approval binds.
+    fn with_binding(&self, asked: Request) -> Request {
+        let mut payload = asked.payload;
+        payload.extend(self.command().members_with_binding());
+        Request { payload, ..asked }
     }
 
     /// The event that creates the task of a new job.
@@ -226,7 +258,6 @@ impl Firing<'_> {
         let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let title =
             self.request.title.clone().unwrap_or_else(|| text::cut(&words.join(" "), limits::SUMMARY_MAX_CHARS));
-        let names: Vec<_> = self.request.env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         let mut after = Vec::new();
         for reference in &self.request.after {
             after.push(tx.state().find(reference, EntityType::Task)?.id().to_owned());
@@ -236,19 +267,16 @@ impl Firing<'_> {
         if let Some(requirement) = &requirement {
             crate::op::pause::check_same_project(self.ctx, tx.state(), requirement.id())?;
         }
-        let payload = json!({
+        let mut payload = json!({
             "title": title,
             "requirement_id": requirement.as_ref().map(|requirement| requirement.id()),
             "project_id": crate::op::pause::project_member(self.ctx.project.as_ref().filter(|_| requirement.is_none())),
-            "command": words,
-            "command_hash": self.command_hash(),
             "job": true,
             "max_retries": self.request.retries,
             "after": if after.is_empty() { Value::Null } else { json!(after) },
             "destructive": destructive.then_some(true),
-            "cwd": destructive.then(|| self.request.cwd.to_string_lossy().into_owned()),
-            "variables": if destructive && !names.is_empty() { json!(names) } else { Value::Null },
         });
+        payload.as_object_mut().expect("it is an object").extend(command::requested(&self.request).members());
         let subject = format!("{}:{}", EntityType::Task, random_ulid(self.ctx.now)?);
         Ok(Request { key: self.request.key.clone(), ..self.ctx.request(Kind::TaskProposed, Some(&subject), payload) })
     }
@@ -258,23 +286,19 @@ impl Firing<'_> {
         let subject = tx.state().find(reference, EntityType::Task)?;
         let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
         let allowed = task.as_task().is_destructive();
-        if allowed && task.as_job().command_hash() != Some(&self.command_hash()) || destructive && !allowed {
+        let command = command::requested(&self.request);
+        if allowed && task.as_job().command_hash() != Some(&command.hash()) || destructive && !allowed {
             let why = format!("{} was not approved for this command", task.name());
             return Err(Error::refused(Reason::ApprovalRequired, why));
         }
-        let payload = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
+        let mut payload = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
+        if !allowed {
+            payload.as_object_mut().expect("it is an object").extend(command.members());
+        }
         Ok(Request {
             key: self.request.key.clone(),
             ..self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), payload)
         })
-    }
-
-    /// What an approval is bound to: the exact words, the working directory and the variables.
-    fn command_hash(&self) -> String {
-        let FireRequest { argv, cwd, env, .. } = &self.request;
-        let words: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
-        let variables = env.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        command_hash(&words, cwd.as_os_str().as_bytes(), variables)
     }
 
     /// Whether one of the patterns matches the command; `*` matches anything.
@@ -297,14 +321,12 @@ impl Firing<'_> {
     }
 
     fn spec(&self, tx: &Transaction<'_>, run: &str) -> Spec {
-        let FireRequest { argv, cwd, env, timeout_seconds, beat, .. } = &self.request;
-        let mut extra = Map::new();
-        extra.insert("actor".to_owned(), self.ctx.caller.actor.to_string().into());
-        extra.insert("run_id".to_owned(), run.into());
+        let FireRequest { env, secrets, timeout_seconds, beat, .. } = &self.request;
+        let extra = Map::from_iter([("run_id".to_owned(), run.into())]);
         Spec {
-            argv: argv.iter().cloned().map(RawText).collect(),
-            cwd: RawText(cwd.clone().into_os_string()),
-            env: raw(env),
+            // The variables of a command that requires approval are in the log.
+            env: if self.binding.is_some() { Vec::new() } else { raw(env) },
+            secrets: secrets.clone(),
             timeout: timeout_seconds.map(Duration::from_secs),
             kill_grace: Duration::from_secs(tx.config.count(Setting::JobsKillGrace)),
             log_max_bytes: tx.config.count(Setting::JobsLogMaxBytes),
@@ -316,7 +338,7 @@ impl Firing<'_> {
         }
     }
 
-    fn outcome(&self, recorded: Recorded) -> Result<FireOutcome> {
+    fn outcome(&self, recorded: Recorded) -> Result<Attempt> {
         let missing_task = || Error::corrupt("the job's task is missing");
         let task = recorded.entity.clone().ok_or_else(missing_task)?;
         let job = JobDir::open(self.vault.path(), &super::id_of(&task))?;
@@ -326,7 +348,7 @@ impl Firing<'_> {
         let blockers = blockers(&self.vault.view()?.1, &task);
         let waits_for_approval =
             task.phase == Phase::Proposed && blockers.iter().any(|blocker| matches!(blocker, Blocker::Approval));
-        Ok(FireOutcome { task, run_id, logref, waits_for_approval, recorded })
+        Ok(Attempt::Fired(Box::new(FireOutcome { task, run_id, logref, waits_for_approval, recorded })))
     }
 }
 
@@ -362,28 +384,6 @@ pub(in crate::op) fn reap_when_ended(mut child: Child) {
 /// Variables as a spec has them.
 fn raw(variables: &[(OsString, OsString)]) -> Vec<(RawText, RawText)> {
     variables.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect()
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-/// The digest of a command: its words, its directory and its variables. None of them contains a NUL, and the number of
-/// words comes first, so that no two commands have the same bytes.
-pub fn command_hash<'a>(
-    words: &[&'a [u8]],
-    cwd: &'a [u8],
-    variables: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-) -> String {
-    let mut bytes = words.len().to_string().into_bytes();
-    bytes.push(0);
-    let parts = words.iter().copied().chain([cwd]).chain(variables.flat_map(|(name, value)| [name, value]));
-    for part in parts {
-        bytes.extend(part);
-        bytes.push(0);
-    }
-    Digest::of_bytes(&bytes).to_string()
 }
 
 /// Whether a text matches a pattern in which `*` matches anything.
@@ -430,27 +430,6 @@ mod tests {
             ("", "x"),
         ] {
             assert!(!matches_pattern(pattern, text), "{pattern} / {text}");
-        }
-    }
-
-    #[test]
-    fn another_word_directory_or_variable_is_another_command() {
-        let hash = |words: &[&str], cwd: &str, variables: &[(&str, &str)]| {
-            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-            let variables = variables.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-            command_hash(&words, cwd.as_bytes(), variables)
-        };
-        let all = [
-            hash(&["a", "b"], "/", &[]),
-            hash(&["ab"], "/", &[]),
-            hash(&["a", "b"], "/x", &[]),
-            hash(&["a", "b", ""], "/", &[]),
-            hash(&["a", "b"], "/", &[("PATH", "/x")]),
-            hash(&["a", "b"], "/", &[("PATH", "/y")]),
-            hash(&["a"], "b", &[("/", "PATH")]),
-        ];
-        for (n, one) in all.iter().enumerate() {
-            assert!(all[n + 1..].iter().all(|other| other != one));
         }
     }
 }

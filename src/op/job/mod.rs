@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `command` | what it runs, as the log has it, and what an approval of it binds |
 //! | `fire` | a new job: its task, its supervisor |
 //! | `queue` | whose turn it is, and waking supervisors |
 //! | `supervise` | the supervisor: waiting for its turn, running, retrying |
@@ -11,6 +12,7 @@
 //! | `poll` | waiting for a limited time |
 //! | `foreign` | jobs of another system |
 
+mod command;
 mod end;
 mod fire;
 mod foreign;
@@ -26,6 +28,7 @@ use std::path::PathBuf;
 use crate::base::{EntityId, EntityType};
 use crate::state::{Entity, State};
 
+pub(super) use command::bound_now;
 pub(super) use fire::reap_when_ended;
 pub use fire::{FireOutcome, FireRequest, fire};
 pub use log::{JobLogOutcome, JobLogRequest, log};

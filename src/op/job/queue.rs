@@ -72,7 +72,8 @@ fn wake_ups_for(committing: &Committing<'_>) -> Option<WakeUps> {
     let end = crashed_by_reaction.filter_map(|event| {
         let run = state.entity(&Subject::parse(&event.subject).ok()?)?.into_owned();
         let task = state.entity(&run.as_run().task()?)?.into_owned();
-        task.is_job().then(|| super::id_of(&task))
+        // One that waits for approval again is not over.
+        (task.is_job() && task.phase != Phase::Proposed).then(|| super::id_of(&task))
     });
     Some(WakeUps { end: end.collect(), recheck })
 }

@@ -8,22 +8,23 @@
 //! longer be cancelled, so the supervisor ends its command and exits
 //! (`a_job_whose_vault_is_deleted_ends_with_everything_it_started`).
 
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{end, fire, log_path, log_reference, queue, run_of};
-use crate::base::{Actor, EntityId, EntityType, Error, ErrorKind, Result, Subject};
+use super::command::LoggedCommand;
+use super::{end, log_path, log_reference, queue, run_of};
+use crate::base::{EntityId, EntityType, Error, ErrorKind, Result, Subject, limits, text};
 use crate::event::Kind;
 use crate::job::{
     CancelReason, ControlWatch, ExitRecord, Halt, Identity, JobDir, JobLock, JobRun, Observer, Signals, Spec, take_over,
 };
 use crate::machine::Phase;
 use crate::op::hook::{self, HookInput};
-use crate::op::kernel::Transaction;
+use crate::op::kernel::{Transaction, with_view};
 use crate::op::{Caller, Context, Shell};
 use crate::policy::Request;
+use crate::policy::command::RecordedCommand;
 use crate::policy::rules;
 use crate::policy::settings::Setting;
 use crate::state::Entity;
@@ -56,10 +57,15 @@ pub fn supervise(ctx: &Context, request: SuperviseRequest) -> Result<()> {
     let lock = take_over(&job)?;
     let signals = ctx.cancel.signals()?;
     let spec = job.spec()?;
-    let actor = spec.extra.get("actor").and_then(Value::as_str).unwrap_or_default();
+    // Who fired it, and what it runs, is in the log: the files of a job can be changed.
+    let actor = with_view(&vault, |log, state| {
+        let task = state.entity(&Subject::new(EntityType::Task, id.clone()));
+        let task = task.ok_or_else(|| Error::not_found(format!("task {id} does not exist")))?;
+        LoggedCommand::read(log, &task).map(|logged| logged.actor)
+    })?;
     // A job continues after the session that fired it.
     let shell = Shell::Supervisors;
-    let caller = Caller { actor: Actor::parse(actor)?, shell };
+    let caller = Caller { actor, shell };
     let ctx = Context { caller, session: None, project: None, ..ctx.clone() };
     // One watch for the whole time. It is closed after the lock is released, because that takes milliseconds.
     let control = ControlWatch::of_job(&job);
@@ -172,7 +178,8 @@ impl Supervision<'_> {
         }
         let run = self.next_run(&task)?;
         let timeout = self.spec.timeout.map(|timeout| timeout.as_secs());
-        let asked = tx.ask(run_started(ctx, &task, &run, timeout))?;
+        let logged = LoggedCommand::read(&*tx.log, &task)?;
+        let asked = tx.ask(run_started(ctx, &task, &run, timeout, &logged.command))?;
         tx.commit(asked.id)?;
         Ok(NextStep::Run(Box::new(task), EntityId::parse(&run)?))
     }
@@ -191,15 +198,21 @@ impl Supervision<'_> {
         let runs = self.vault.view()?.1.made_for(&task.subject, EntityType::Run).len();
         let logref = log_reference(task, runs);
         let clock = self.ctx.host.clock;
-        if let Err(error) = self.check_command(task) {
-            let record = ExitRecord::not_started(run, error.message, clock().timestamp());
-            end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &record)?;
-            return Ok((record, logref, Ok(())));
-        }
+        let logged = with_view(self.vault, |log, _| LoggedCommand::read(log, task));
+        let command = logged.as_ref().map_err(Error::clone).and_then(|logged| logged.to_run(self.ctx, self.spec));
+        let (logged, command) = match (logged, command) {
+            (Ok(logged), Ok(command)) => (logged, command),
+            (Err(error), _) | (_, Err(error)) => {
+                let record = ExitRecord::not_started(run, error.message, clock().timestamp());
+                end::record(&self.now(END_LOCK_WAIT), self.vault, self.job, &record)?;
+                return Ok((record, logref, Ok(())));
+            }
+        };
         let log = log_path(&logref);
         let attempt = JobRun {
             job: self.job,
             spec: self.spec,
+            command: &command,
             run_id: run,
             log: &log,
             signals: self.signals,
@@ -207,8 +220,13 @@ impl Supervision<'_> {
             now: &|| clock(),
         };
         let run_subject = format!("{}:{run}", EntityType::Run);
-        let mut watch = RunObserver { supervisor: self, run: run_subject };
+        let mut watch = RunObserver { supervisor: self, run: run_subject, logged: &logged, changed: None };
         let outcome = attempt.run(&mut watch);
+        if let Some(changed) = watch.changed
+            && self.ask_again(task, changed).is_ok()
+        {
+            return Ok((outcome.record, logref, Ok(())));
+        }
         if self.job.cancel_reason()? == Some(CancelReason::Silent) {
             self.job.clear_cancel()?;
         }
@@ -217,20 +235,22 @@ impl Supervision<'_> {
         Ok((outcome.record, logref, recorded.map(drop)))
     }
 
-    /// Checks that the command is the one that was recorded and approved: files in the directory can be changed, the
-    /// log cannot.
-    fn check_command(&self, task: &Entity) -> Result<()> {
-        let Spec { argv, cwd, env, .. } = self.spec;
-        let words: Vec<&[u8]> = argv.iter().map(|word| word.as_os_str().as_bytes()).collect();
-        let variables = env.iter().map(|(name, value)| (name.as_os_str().as_bytes(), value.as_os_str().as_bytes()));
-        let hash = fire::command_hash(&words, cwd.as_os_str().as_bytes(), variables);
-        match task.as_job().command_hash() {
-            Some(recorded) if recorded != hash => {
-                Err(Error::corrupt(format!("the command of {} differs from the recorded one", task.name())))
-            }
-            _ => Ok(()),
-        }
+    /// Requests approval of a command as it is now. If that cannot be recorded, the run is recorded as ended.
+    fn ask_again(&self, task: &Entity, changed: ChangedCommand) -> Result<()> {
+        let ctx = self.now(END_LOCK_WAIT);
+        let mut tx = Transaction::begin(&ctx, self.vault)?;
+        let mut payload = changed.command.members_with_binding();
+        payload.insert("reason".to_owned(), changed.why.into());
+        let subject = task.subject.to_string();
+        let asked = tx.ask(ctx.request(Kind::CommandChanged, Some(&subject), Value::Object(payload)))?;
+        tx.commit(asked.id).map(drop)
     }
+}
+
+/// A command that an approval no longer covers.
+struct ChangedCommand {
+    command: RecordedCommand,
+    why: String,
 }
 
 fn has_ended(task: &Entity) -> bool {
@@ -244,17 +264,44 @@ enum NextStep {
 }
 
 /// The event that starts a run.
-pub(super) fn run_started(ctx: &Context, task: &Entity, run: &str, timeout_seconds: Option<u64>) -> Request {
-    let payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
+pub(super) fn run_started(
+    ctx: &Context,
+    task: &Entity,
+    run: &str,
+    timeout_seconds: Option<u64>,
+    command: &RecordedCommand,
+) -> Request {
+    let mut payload = json!({"task_id": task.subject.id(), "timeout_seconds": timeout_seconds});
+    payload.as_object_mut().expect("it is an object").extend(command.members());
     ctx.request(Kind::RunStarted, Some(&format!("{}:{run}", EntityType::Run)), payload)
 }
 
 struct RunObserver<'a> {
     supervisor: &'a Supervision<'a>,
     run: String,
+    logged: &'a LoggedCommand,
+    /// The command, if it was not as it was approved when it was about to start.
+    changed: Option<ChangedCommand>,
 }
 
 impl Observer for RunObserver<'_> {
+    fn at_gate(&mut self, waiting: &Identity) -> Option<Halt> {
+        match self.logged.changed(waiting) {
+            Ok(None) => None,
+            Ok(Some(now)) => {
+                let approved = self.logged.command.bound.clone().unwrap_or_default();
+                let why = text::cut(
+                    &format!("changed since it was approved: {}", now.differences(&approved).join(", ")),
+                    limits::SUMMARY_MAX_CHARS * 2,
+                );
+                let command = RecordedCommand { bound: Some(now), ..self.logged.command.clone() };
+                self.changed = Some(ChangedCommand { command, why: why.clone() });
+                Some(Halt { why })
+            }
+            Err(error) => Some(Halt { why: error.message }),
+        }
+    }
+
     fn started(&mut self, _: &Identity) {}
 
     fn beat(&mut self) {

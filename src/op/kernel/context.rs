@@ -1,6 +1,6 @@
 //! The context of a call. The front end creates it; no operation reads the environment or a clock by itself.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -145,6 +145,8 @@ pub struct Host {
     pub search_path: Option<OsString>,
     /// The caller's variables that a job keeps if its supervisor is lost and another one runs it.
     pub kept_env: Vec<(OsString, OsString)>,
+    /// A variable of the caller, by its name.
+    pub variable: fn(&OsStr) -> Option<OsString>,
     /// Variables that set the clock of a supervisor, in debug builds.
     pub clock_env: Vec<(OsString, OsString)>,
     /// An ai-works tree to use for agents' files; default: from the settings.

@@ -5,6 +5,7 @@
 //! | any | its TaskProposed, which says whether it is destructive and what requirement it belongs to |
 //! | belongs to a requirement | RequirementApproved, caused by the approval of a question about the requirement |
 //! | is destructive | the approval of a question about the task |
+//! | is a destructive job | the same, of the question that was asked about exactly what is about to run |
 
 use serde_json::Value;
 
@@ -15,6 +16,7 @@ use crate::event::{Draft, Event, Kind};
 use crate::policy::REACTOR;
 use crate::policy::approval::{self, Question};
 use crate::policy::authority;
+use crate::policy::command::{BOUND_DIGEST, COMMAND_HASH};
 use crate::state::linked;
 
 /// How far the request of a decision can be before its answer: only a timeout comes between them.
@@ -41,13 +43,36 @@ impl Transaction<'_> {
         if proposed.payload.get("destructive") == Some(&Value::Bool(true)) {
             let decision = approval::approved(self.state(), Question::Destructive, &task);
             let answered: Vec<Ulid> = decision.map(|decision| decision.last_event).into_iter().collect();
-            self.check_approval(&answered, &task)?;
+            let question = self.check_approval(&answered, &task)?;
+            if draft.kind == Kind::RunStarted {
+                self.check_asked(&question, &task, draft)?;
+            }
         }
         Ok(())
     }
 
-    /// Checks that one of these events approves a question about this target.
-    fn check_approval(&self, events: &[Ulid], target: &Subject) -> Result<()> {
+    /// Checks that a question was asked about the command that a run is about to start.
+    fn check_asked(&self, question: &Event, task: &Subject, run: &Draft) -> Result<()> {
+        let asked = |event: &Event| [COMMAND_HASH, BOUND_DIGEST].map(|member| event.payload.get(member).cloned());
+        let wanted = [COMMAND_HASH, BOUND_DIGEST].map(|member| run.payload.get(member).cloned());
+        let says_what_runs = |event: &Event| {
+            let kind = event.event_type.known();
+            matches!(kind, Some(Kind::TaskProposed | Kind::CommandChanged)) && event.subject == task.to_string()
+        };
+        for cause in &question.parents {
+            if self.find(*cause)?.filter(says_what_runs).is_some_and(|event| asked(&event) == wanted) {
+                return Ok(());
+            }
+        }
+        // Version 0.1 did not record what an approval binds.
+        match wanted {
+            [_, None] => Ok(()),
+            _ => Err(self.invented(task, Kind::DecisionApproved)),
+        }
+    }
+
+    /// Checks that one of these events approves a question about this target. Returns the question.
+    fn check_approval(&self, events: &[Ulid], target: &Subject) -> Result<Event> {
         for id in events {
             let Some(answer) = self.find(*id)?.filter(|event| event.event_type.known() == Some(Kind::DecisionApproved))
             else {
@@ -59,9 +84,10 @@ impl Transaction<'_> {
             {
                 authority::check_approval(&answer, request, &|id| self.intact(id))?;
             }
-            let asked = request.as_ref().and_then(|request| request.payload.get("target")).and_then(Value::as_str);
-            if asked == Some(&target.to_string()) {
-                return Ok(());
+            let is_about_it =
+                |request: &Event| request.payload.get("target").and_then(Value::as_str) == Some(&target.to_string());
+            if let Some(request) = request.filter(is_about_it) {
+                return Ok(request);
             }
         }
         Err(self.invented(target, Kind::DecisionApproved))

@@ -128,6 +128,9 @@ impl Chain<'_> {
                     self.push(format!("{name} has not been claimed"));
                 }
                 self.earlier_failure(task);
+                if let Some(why) = task.as_job().changed_because() {
+                    self.push(format!("it was not started: {why}"));
+                }
                 for blocker in blockers {
                     self.blocker(task, blocker)?;
                 }

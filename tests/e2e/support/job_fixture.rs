@@ -169,6 +169,19 @@ impl TestJobVault {
         self.gone();
     }
 
+    /// Lets another supervisor have a job that waits, as `fire` does: the lock is its standard input.
+    pub fn supervise_anew(&self, reference: &str) -> Child {
+        let task = id(self, "task", reference);
+        let [(supervisor, _)] = self.processes().try_into().expect("one supervisor");
+        kill(supervisor, Signal::KILL);
+        let lock = File::options().read(true).write(true).open(self.job(reference).join("lock")).expect("a lock");
+        lock.lock().expect("the supervisor is gone");
+        let vault = self.vault().display().to_string();
+        let mut next = self.process("job");
+        next.args(["supervise", &task, "--vault", &vault]).stdin(lock).stdout(Stdio::null());
+        next.spawn().expect("the command runs")
+    }
+
     /// Waits until no process of this vault is left.
     #[track_caller]
     pub fn gone(&self) {

@@ -3,6 +3,7 @@
 
 mod attacked;
 mod audit;
+mod bound;
 mod intake;
 mod keys;
 mod names;

@@ -164,8 +164,8 @@ fn decision(recorded: &Recorded) -> String {
 fn approved(hand: &Hand, decision: String) -> Recorded {
     let done =
         decide::approve(&hand.person, ApproveRequest { references: vec![decision], ..Default::default() }).unwrap();
-    hand.told(&done);
-    done
+    hand.told(&done.recorded);
+    done.recorded
 }
 
 /// Has every thread do the same at the same time.

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::trial::{TELL, Trial, told};
 use crate::support::job_fixture::TestJobVault;
 use crate::support::steps::{count, ok};
+use crate::support::test_vault::Reply;
 
 /// How a job ends that waits for another one, for a few seconds.
 fn first_of_two(story: &mut TestJobVault) -> String {
@@ -44,6 +45,17 @@ pub fn a_job_that_is_slow_to_end_is_killed(setting: Setting) {
         story.log("logs/L-0001.txt") == b"bye\n"
     };
     Trial::of(setting, 0).changes(steps, true, false);
+}
+
+pub fn a_variable_is_passed_to_a_gated_job(setting: Setting) {
+    let steps = |story: &mut TestJobVault| {
+        let mut fire = story.command("job");
+        let args = ["fire", "--destructive", "--", "sh", "-c", "echo got $PROXY"];
+        Reply::of(fire.env("PROXY", "p").args(args).output().expect("the command runs")).expect_exit(3);
+        ok(story, "hf-decide approve DEC-0001");
+        story.poll("T-0001").get("SUM").to_owned()
+    };
+    Trial::of(setting, json!(["PROXY"])).changes(steps, "got".to_owned(), "got p".to_owned());
 }
 
 /// How often a script is tried that may be retried once.

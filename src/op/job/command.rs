@@ -1,0 +1,261 @@
+//! The command of a job: what `fire` records about it, and what a supervisor runs.
+//!
+//! A command that requires approval gets an environment of its own, which is recorded with the files that the command
+//! names. Everything that runs is read from the log; the files in the job's directory can be changed by anybody who can
+//! write there.
+//!
+//! Invariant: a command that requires approval starts only as it was approved
+//! (`a3_a_script_that_changed_after_its_approval_does_not_run`).
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::fire::FireRequest;
+use crate::base::{Actor, Error, Reason, Result, limits};
+use crate::event::Event;
+use crate::job::{Identity, RunCommand, RunEnvironment, Spec, find_program, named_files};
+use crate::op::{Context, random_ulid};
+use crate::policy::command::{Binding, BoundVariable, COMMAND_HASH, RecordedCommand};
+use crate::policy::settings::{Setting, Settings};
+use crate::state::Entity;
+use crate::vault::Log;
+
+/// Variables that a command gets although it has an environment of its own.
+const ALWAYS_PASSED: &[&str] = &["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
+/// Those with names that begin like this, too.
+const LOCALE_PREFIX: &str = "LC_";
+/// The toolkit's own variables; a supervisor sets them.
+const OWN_PREFIX: &str = "HF_";
+
+/// Variables that make programs load code, by their names or how these begin. An operator must see their values.
+const LOADS_CODE: &[&str] = &[
+    "BASH_ENV",
+    "CLASSPATH",
+    "EDITOR",
+    "ENV",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LUA_INIT",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PAGER",
+    "PATH",
+    "PERL5DB",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "RUBYLIB",
+    "RUBYOPT",
+    "SHELL",
+    "SHELLOPTS",
+    "VISUAL",
+    "_JAVA_OPTIONS",
+];
+const LOADS_CODE_PREFIXES: &[&str] = &["BASH_FUNC_", "DYLD_", "GIT_", "LD_", "PYTHON", "RUSTC"];
+
+/// The name of a variable that can be passed as a secret, or why not.
+pub(super) fn check_secret(name: &str) -> Result<()> {
+    let loads_code = LOADS_CODE.contains(&name) || LOADS_CODE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    match () {
+        () if loads_code => {
+            Err(Error::usage(format!("{name} can make a program load code, so its value is no secret; use --env")))
+        }
+        () if name.starts_with(OWN_PREFIX) => Err(is_own(name)),
+        () => Ok(()),
+    }
+}
+
+fn is_own(name: &str) -> Error {
+    Error::usage(format!("{name} is a variable of the toolkit, which sets it for every job"))
+}
+
+/// The command of a new job, before anything is bound.
+pub(super) fn requested(request: &FireRequest) -> RecordedCommand {
+    RecordedCommand {
+        words: request.argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
+        cwd: request.cwd.as_os_str().as_bytes().to_vec(),
+        bound: None,
+    }
+}
+
+/// Makes a command one that can be approved: the program and the directory by their full paths.
+pub(super) fn resolve(ctx: &Context, request: &mut FireRequest) -> Result<()> {
+    let cwd = std::fs::canonicalize(&request.cwd);
+    request.cwd = cwd.map_err(|e| Error::system(format!("cannot resolve {}", request.cwd.display()), e))?;
+    let path = search_path(ctx, request);
+    // If it is not found, its run reports that.
+    if let Some(program) = find_program(&request.argv[0], &request.cwd, &path) {
+        request.argv[0] = request.cwd.join(program).into_os_string();
+    }
+    Ok(())
+}
+
+/// The PATH of the command.
+fn search_path(ctx: &Context, request: &FireRequest) -> OsString {
+    let set = request.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+    set.or_else(|| ctx.host.search_path.clone()).unwrap_or_default()
+}
+
+/// Everything that an approval of a command is to bind. Reads the files that it names, so nothing may be locked.
+pub(super) fn bind(ctx: &Context, request: &FireRequest, settings: &Settings) -> Result<Binding> {
+    let command = requested(request);
+    let words = command.words.iter().map(|word| readable("the command", word)).collect::<Result<Vec<_>>>()?;
+    readable("the working directory", &command.cwd)?;
+    let environment = environment(ctx, request, settings)?;
+    let given =
+        request.env.iter().map(|(name, _)| readable("a variable", name.as_bytes())).collect::<Result<Vec<_>>>()?;
+    let given = given.into_iter().chain(request.secrets.iter().cloned()).collect();
+    let files = named_files(&words, &request.cwd, &search_path(ctx, request));
+    let binding = Binding { environment, given, files };
+    let bound = RecordedCommand { bound: Some(binding), ..command };
+    let bytes = Value::Object(bound.members_with_binding()).to_string().len();
+    if bytes > limits::BOUND_MAX_BYTES {
+        let max = limits::BOUND_MAX_BYTES;
+        let why = "the command, its variables and the names of its files are too long to be approved";
+        return Err(Error::usage(format!("{why}: {bytes} bytes, at most {max}; put the script into a file")));
+    }
+    Ok(bound.bound.expect("it was just set"))
+}
+
+/// What an operator must be able to read.
+fn readable(what: &str, bytes: &[u8]) -> Result<String> {
+    let text = String::from_utf8(bytes.to_vec());
+    text.map_err(|_| Error::usage(format!("{what} is not UTF-8, so an operator could not read what to approve")))
+}
+
+/// The whole environment of a command that requires approval, sorted by name.
+fn environment(ctx: &Context, request: &FireRequest, settings: &Settings) -> Result<Vec<BoundVariable>> {
+    let mut variables: Vec<(OsString, OsString)> = Vec::new();
+    let is_passed = |name: &str| ALWAYS_PASSED.contains(&name) || name.starts_with(LOCALE_PREFIX);
+    let kept = ctx.host.kept_env.iter().filter(|(name, _)| name.to_str().is_some_and(is_passed));
+    variables.extend(kept.cloned());
+    for name in settings.texts(Setting::JobsPassEnv) {
+        if name.starts_with(OWN_PREFIX) {
+            continue;
+        }
+        variables.extend((ctx.host.variable)(OsStr::new(&name)).map(|value| (OsString::from(name), value)));
+    }
+    variables.extend(request.env.iter().cloned());
+    let mut bound = Vec::new();
+    for (name, value) in &variables {
+        let name = readable("the name of a variable", name.as_bytes())?;
+        if name.starts_with(OWN_PREFIX) {
+            return Err(is_own(&name));
+        }
+        let value = readable(&format!("the value of {name}"), value.as_bytes())?;
+        bound.retain(|other: &BoundVariable| other.name() != name);
+        bound.push(BoundVariable::Plain { name, value });
+    }
+    let salt = random_ulid(ctx.now)?.to_string();
+    for name in &request.secrets {
+        let value = secret(ctx, name)?;
+        let value = readable(&format!("the value of {name}"), value.as_bytes())?;
+        bound.retain(|other| other.name() != name);
+        bound.push(BoundVariable::secret(name, &salt, &value));
+    }
+    bound.sort_by(|a, b| a.name().cmp(b.name()));
+    Ok(bound)
+}
+
+/// The value of a secret variable, which only the first supervisor of a job inherits.
+fn secret(ctx: &Context, name: &str) -> Result<OsString> {
+    (ctx.host.variable)(OsStr::new(name))
+        .ok_or_else(|| Error::usage(format!("the variable {name} is not set, and its value is not stored anywhere")))
+}
+
+/// A job's command in the log.
+#[derive(Clone, Debug)]
+pub(super) struct LoggedCommand {
+    pub command: RecordedCommand,
+    /// Who fired it.
+    pub actor: Actor,
+}
+
+impl LoggedCommand {
+    /// Reads the command of a task from the log itself.
+    pub fn read(log: &dyn Log, task: &Entity) -> Result<LoggedCommand> {
+        let unknown = || {
+            let why = format!("the log does not say what {} runs; fire the command again", task.name());
+            Error::refused(Reason::Changed, why)
+        };
+        let is_its = |event: &Event| event.is_intact() && event.subject == task.subject.to_string();
+        let by = task.as_job().command_by().ok_or_else(unknown)?;
+        let event = log.find(by)?.filter(is_its).ok_or_else(unknown)?;
+        // Version 0.1 recorded no directory.
+        let command = RecordedCommand::read(&event.payload).ok().flatten().ok_or_else(unknown)?;
+        if event.payload.get(COMMAND_HASH).and_then(Value::as_str) != task.as_job().command_hash() {
+            return Err(unknown());
+        }
+        Ok(LoggedCommand { command, actor: Actor::parse(&event.actor)? })
+    }
+
+    /// What a supervisor runs.
+    pub fn to_run(&self, ctx: &Context, spec: &Spec) -> Result<RunCommand> {
+        let RecordedCommand { words, cwd, bound } = &self.command;
+        let secrets = spec.secrets.iter().map(|name| Ok((OsString::from(name), secret(ctx, name)?)));
+        let secrets = secrets.collect::<Result<Vec<_>>>()?;
+        let environment = match bound {
+            None => {
+                let given = spec.env.iter().map(|(name, value)| (name.0.clone(), value.0.clone()));
+                RunEnvironment::Inherited(given.chain(secrets).collect())
+            }
+            Some(bound) => RunEnvironment::Only(of_binding(bound, &secrets)?),
+        };
+        Ok(RunCommand {
+            argv: words.iter().map(|word| OsString::from_vec(word.clone())).collect(),
+            cwd: PathBuf::from(OsString::from_vec(cwd.clone())),
+            environment,
+            agent: self.actor.agent().map(|agent| agent.to_string()),
+        })
+    }
+
+    /// What is bound now that the process of the command waits in its directory; none if it is what was approved.
+    pub fn changed(&self, waiting: &Identity) -> Result<Option<Binding>> {
+        let Some(approved) = &self.command.bound else { return Ok(None) };
+        let cwd = PathBuf::from(OsString::from_vec(self.command.cwd.clone()));
+        // The directory of the process itself, whatever its path leads to in the meantime.
+        let own = format!("/proc/{}/cwd", waiting.pid);
+        let real = std::fs::read_link(&own).map_err(|e| Error::system("cannot read the command's directory", e))?;
+        if real != cwd {
+            let why = format!("its working directory {} is now {}", cwd.display(), real.display());
+            return Err(Error::refused(Reason::Changed, why));
+        }
+        let now = bound_now(&self.command, approved, Path::new(&own));
+        Ok((now != *approved).then_some(now))
+    }
+}
+
+/// What is bound now, if relative names start in this directory: the variables are as they were recorded.
+pub(in crate::op) fn bound_now(command: &RecordedCommand, approved: &Binding, directory: &Path) -> Binding {
+    let words: Vec<String> = command.words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let path = approved.environment.iter().find_map(|variable| match variable {
+        BoundVariable::Plain { name, value } if name == "PATH" => Some(value.as_str()),
+        _ => None,
+    });
+    let files = named_files(&words, directory, OsStr::new(path.unwrap_or_default()));
+    Binding { files, ..approved.clone() }
+}
+
+/// The variables of a binding, with these secrets if they are the ones that it binds.
+fn of_binding(bound: &Binding, secrets: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>> {
+    let value = |variable: &BoundVariable| match variable {
+        BoundVariable::Plain { name, value } => Ok((name.into(), value.into())),
+        BoundVariable::Secret { name, salt, .. } => {
+            let (_, value) = secrets.iter().find(|(secret, _)| secret.to_str() == Some(name)).ok_or_else(|| {
+                Error::usage(format!("the variable {name} is bound, but its value is not stored anywhere"))
+            })?;
+            match value.to_str().is_some_and(|value| BoundVariable::secret(name, salt, value) == *variable) {
+                true => Ok((name.into(), value.clone())),
+                false => Err(Error::refused(Reason::Changed, format!("the variable {name} has another value"))),
+            }
+        }
+    };
+    bound.environment.iter().map(value).collect()
+}

@@ -1,0 +1,341 @@
+//! A3, A13, A14, A20, A21: what was approved is what runs.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use hiveforge::event::Kind;
+use serde_json::{Value, json};
+
+use crate::support::job_fixture::TestJobVault;
+use crate::support::keyed_vault::{keyed_with, verify};
+use crate::support::steps::{count, found_in, id, ok, sh, state};
+use crate::support::test_vault::{Reply, TestVault};
+
+const GUARDED: &str = "governance:\n  destructive_commands: [\"* deploy*\"]\n";
+
+/// A script in the folder of the vault.
+fn script(hive: &TestVault, name: &str, text: &str) {
+    let path = hive.dir().join(name);
+    fs::write(&path, text).expect("our own folder");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our own file");
+}
+
+/// What an approval covers, without the environment of the tests: kind, state and name.
+fn covered(reply: &Reply) -> Vec<String> {
+    let of_tests = |line: &&str| !line.starts_with("variable ");
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        format!("{} {} {}", words[0], words[1], words[words.len() - 1])
+    };
+    reply.all("COVERS").into_iter().filter(of_tests).map(line).collect()
+}
+
+#[test]
+fn a3_a_script_that_changed_after_its_approval_does_not_run() {
+    let story = TestJobVault::new(GUARDED);
+    script(&story, "deploy.sh", "echo approved >>ran\n");
+    story.run("job", &["fire", "--", "sh", "deploy.sh"]).expect_exit(3);
+    script(&story, "deploy.sh", "echo evil >>ran\n");
+    let shown = ok(&story, "hf-decide show DEC-0001");
+    assert!(covered(&shown).contains(&"argument CHANGED deploy.sh".to_owned()), "{shown:#?}");
+    // An approval is of what was asked about, so the changed script is asked about.
+    ok(&story, "hf-decide approve DEC-0001");
+    let asked = until_asked(&story, 2);
+    assert!(asked.contains("Changed since it was approved. Allow destructive task T-0001"), "{asked}");
+    assert!(!story.dir().join("ran").exists());
+    assert_eq!((state(&story, "T-0001").as_str(), state(&story, "DEC-0001").as_str()), ("Proposed", "Approved"));
+    let explained = ok(&story, "hf-task explain T-0001");
+    let why = "changed since it was approved: deploy.sh has changed";
+    assert!(explained.all("BECAUSE").iter().any(|line| line.contains(why)), "{explained:#?}");
+    let changed = &story.of_kind("CommandChanged")[0];
+    assert_eq!(changed["payload"]["reason"], why);
+    // The one that was approved may come back, and is then asked about, too.
+    ok(&story, "hf-decide approve DEC-0002");
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    assert_eq!(fs::read_to_string(story.dir().join("ran")).unwrap(), "evil\n");
+    story.over();
+}
+
+/// Waits until a decision is requested, and returns its question.
+fn until_asked(story: &TestJobVault, n: usize) -> String {
+    while count(story, "DecisionRequested") < n {
+        sh(story, "hf-job wait T-0001 --max 1s");
+    }
+    let all = story.of_kind("DecisionRequested");
+    all[n - 1]["payload"]["summary"].as_str().expect("a question").to_owned()
+}
+
+#[test]
+fn a3_a_name_that_stood_for_nothing_is_bound_too() {
+    let story = TestJobVault::new(GUARDED);
+    story.run("job", &["fire", "--", "sh", "deploy.sh"]).expect_exit(3);
+    script(&story, "deploy.sh", "touch ran\n");
+    ok(&story, "hf-decide approve DEC-0001");
+    until_asked(&story, 2);
+    assert!(!story.dir().join("ran").exists());
+    assert_eq!(
+        story.of_kind("CommandChanged")[0]["payload"]["reason"],
+        "changed since it was approved: deploy.sh is file, and was absent"
+    );
+    ok(&story, "hf-decide reject DEC-0002 --reason No");
+    story.over();
+}
+
+#[test]
+fn a3_a_folder_that_is_a_link_is_bound_by_where_it_leads() {
+    let story = TestJobVault::new("");
+    for name in ["one", "two"] {
+        fs::create_dir(story.dir().join(name)).unwrap();
+    }
+    symlink("one", story.dir().join("current")).unwrap();
+    story.fires(&["--destructive", "--cwd", "current"], "touch ran").expect_exit(3);
+    let shown = ok(&story, "hf-decide show DEC-0001");
+    let one = fs::canonicalize(story.dir().join("one")).unwrap();
+    assert_eq!(covered(&shown)[0], format!("directory SAME {}", one.display()));
+    fs::remove_file(story.dir().join("current")).unwrap();
+    symlink("two", story.dir().join("current")).unwrap();
+    ok(&story, "hf-decide approve DEC-0001");
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    assert!(one.join("ran").exists() && !story.dir().join("two/ran").exists());
+    story.over();
+}
+
+#[test]
+fn a21_another_folder_under_the_same_path_runs_only_if_its_files_are_the_same() {
+    // A folder that was removed and made again often has the same inode. Its path and the content of its files count.
+    for (text, states) in [("echo ok\n", ("DONE", 1)), ("echo evil\n", ("RUNNING", 2))] {
+        let story = TestJobVault::new(GUARDED);
+        let folder = story.dir().join("work");
+        let make = |text: &str| {
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("deploy.sh"), text).unwrap();
+        };
+        make("echo ok\n");
+        story.run("job", &["fire", "--cwd", "work", "--", "sh", "deploy.sh"]).expect_exit(3);
+        fs::remove_dir_all(&folder).unwrap();
+        make(text);
+        ok(&story, "hf-decide approve DEC-0001");
+        if states.1 == 2 {
+            until_asked(&story, 2);
+        }
+        assert_eq!(story.run("poll", &["T-0001", "1", "1"]).get("STATUS"), states.0);
+        assert_eq!(count(&story, "DecisionRequested"), states.1);
+        if states.1 == 2 {
+            ok(&story, "hf-job cancel T-0001");
+        }
+        story.over();
+    }
+}
+
+#[test]
+fn a3_a_folder_that_became_a_link_runs_nothing() {
+    let story = TestJobVault::new("");
+    for name in ["work", "other"] {
+        fs::create_dir(story.dir().join(name)).unwrap();
+    }
+    story.fires(&["--destructive", "--cwd", "work"], "touch ran").expect_exit(3);
+    fs::remove_dir(story.dir().join("work")).unwrap();
+    symlink("other", story.dir().join("work")).unwrap();
+    ok(&story, "hf-decide approve DEC-0001");
+    let reply = story.poll("T-0001");
+    assert_eq!(reply.get("STATUS"), "FAIL");
+    assert!(reply.get("SUM").contains("its working directory"), "{reply:#?}");
+    assert!(!story.dir().join("other/ran").exists());
+    story.over();
+}
+
+#[test]
+fn a3_a_gated_command_has_only_the_environment_that_is_shown() {
+    let story = TestJobVault::new("jobs:\n  pass_env: [SSH_AUTH_SOCK, NOT_SET]\n");
+    let evil = story.dir().join("evil.sh");
+    fs::write(&evil, "touch ran\n").unwrap();
+    let mut fire = story.command("job");
+    fire.env("PATH", "/usr/bin:/bin")
+        .env("BASH_ENV", &evil)
+        .env("LD_BIND_NOW", "1")
+        .env("SSH_AUTH_SOCK", "/s")
+        .env("TOKEN", "hunter2");
+    let args = ["fire", "--destructive", "--env", "LEVEL=9", "--secret-env", "TOKEN", "--", "bash", "-c", "env"];
+    let fired = Reply::of(fire.args(args).output().unwrap()).expect_exit(3);
+    assert!(fired.get("ENTITY").contains("bash -c env with LEVEL, TOKEN?"), "{fired:#?}");
+    let shown = ok(&story, "hf-decide show DEC-0001");
+    let variables: Vec<&str> =
+        shown.all("COVERS").into_iter().filter_map(|line| line.strip_prefix("variable SAME - ")).collect();
+    let named = |name: &str| variables.iter().find(|variable| variable.starts_with(name)).copied();
+    assert_eq!((named("LEVEL"), named("SSH_AUTH_SOCK")), (Some("LEVEL=9"), Some("SSH_AUTH_SOCK=/s")));
+    assert!(
+        named("TOKEN").is_some_and(|token| token.contains("secret") && !token.contains("hunter2")),
+        "{variables:?}"
+    );
+    assert!(named("BASH_ENV").is_none() && named("LD_BIND_NOW").is_none() && named("PATH=").is_some());
+    ok(&story, "hf-decide approve DEC-0001");
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    let log = String::from_utf8(story.log("logs/L-0001.txt")).unwrap();
+    let has = |line: &str| log.lines().any(|other| other == line);
+    assert!(has("LEVEL=9") && has("TOKEN=hunter2") && has("SSH_AUTH_SOCK=/s"), "{log}");
+    assert!(!log.contains("BASH_ENV") && !log.contains("LD_BIND_NOW") && !story.dir().join("ran").exists(), "{log}");
+    assert!(has(&format!("HF_TASK_ID={}", id(&story, "task", "T-0001"))), "{log}");
+    assert_eq!(log.lines().filter(|line| line.starts_with("HF_VAULT=")).count(), 1, "{log}");
+    // The secret is in none of the vault's files, except for what the command itself printed.
+    for (path, bytes) in story.contents() {
+        let holds = bytes.windows(7).any(|part| part == b"hunter2");
+        assert!(!holds || path.ends_with("Autonomous/logs/L-0001.txt"), "{}", path.display());
+    }
+    story.over();
+}
+
+#[test]
+fn a3_what_loads_code_is_no_secret_and_the_toolkits_variables_are_its_own() {
+    let story = TestJobVault::new("");
+    for (args, why) in [
+        (["--secret-env", "LD_PRELOAD"], "LD_PRELOAD can make a program load code"),
+        (["--secret-env", "PYTHONSTARTUP"], "PYTHONSTARTUP can make a program load code"),
+        (["--secret-env", "NO_SUCH_VARIABLE"], "the variable NO_SUCH_VARIABLE is not set"),
+        (["--env", "HF_AGENT=x"], "HF_AGENT is a variable of the toolkit"),
+    ] {
+        let reply = story.fires(&[&["--destructive"], &args[..]].concat(), "true").expect_exit(2);
+        assert!(reply.get("SUM").contains(why), "{reply:#?}");
+    }
+    assert_eq!(count(&story, "TaskProposed"), 0);
+    let long = "x".repeat(40_000);
+    let reply = story.fires(&["--destructive"], &long).expect_exit(2);
+    assert!(reply.get("SUM").contains("too long to be approved"), "{reply:#?}");
+}
+
+#[test]
+fn a3_a_secret_that_nobody_has_any_more_is_said() {
+    let story = TestJobVault::new("");
+    let _gate = story.gate("go");
+    let mut fire = story.command("job");
+    let args = ["fire", "--retries", "1", "--secret-env", "TOKEN", "--", "sh", "-c", "echo $TOKEN; read x <go"];
+    Reply::of(fire.env("TOKEN", "t").args(args).output().unwrap()).expect_exit(0);
+    crate::support::job_fixture::until_recorded(&story, "RunStarted");
+    while story.run("job", &["log", "T-0001"]).stdout != "t\n" {}
+    story.lose("T-0001");
+    let reply = story.poll("T-0001");
+    assert_eq!(reply.get("STATUS"), "FAIL");
+    assert!(reply.get("SUM").contains("the variable TOKEN is not set"), "{reply:#?}");
+    story.over();
+}
+
+#[test]
+fn a3_approving_prints_what_is_covered_and_the_statement_binds_it() {
+    let hive = keyed_with(GUARDED);
+    script(&hive, "deploy.sh", "true\n");
+    hive.run("job", &["fire", "--env", "LEVEL=9", "--", "sh", "deploy.sh"]).expect_exit(3);
+    ok(&hive, "hf-decide statement approve DEC-0001 --out s.txt");
+    let statement = fs::read_to_string(hive.dir().join("s.txt")).unwrap();
+    let folder = fs::canonicalize(hive.dir()).unwrap();
+    for line in
+        ["binds argument: deploy.sh", &format!("binds directory: {}", folder.display()), "binds variable: LEVEL=9"]
+    {
+        assert!(statement.lines().any(|other| other == line), "{line} in {statement}");
+    }
+    let is_file = |line: &&str| line.starts_with("binds file: argument sha256:") && line.ends_with(" deploy.sh");
+    assert_eq!(statement.lines().filter(is_file).count(), 1, "{statement}");
+    let approved = ok(&hive, "hf-decide approve DEC-0001 --yes");
+    let covers = covered(&approved);
+    assert!(covers.contains(&"argument SAME deploy.sh".to_owned()), "{approved:#?}");
+    assert!(approved.get("NOT_COVERED").contains("libraries"), "{approved:#?}");
+    assert_eq!(ok(&hive, "hf-job wait T-0001").get("STATUS"), "DONE");
+    assert_eq!(verify(&hive, None).expect_exit(0).get("SIGNATURES"), "OK");
+}
+
+#[test]
+fn a13_a_shown_command_that_is_not_the_hashed_one_is_found() {
+    let story = TestJobVault::new("");
+    story.fires(&["--destructive"], "true").expect_exit(3);
+    ok(&story, "hf-decide approve DEC-0001");
+    story.poll("T-0001");
+    story.gone();
+    let changed = |kind: Kind, member: &str, value: Value| {
+        let mut events = story.recorded();
+        for event in events.iter_mut().filter(|event| event.event_type.known() == Some(kind)) {
+            event.payload.insert(member.to_owned(), value.clone());
+        }
+        let copy = story.copy();
+        found_in(&copy, events)
+    };
+    let not_hashed = "payload.command_hash: the command that is shown is not the one that was hashed";
+    for (kind, member, value, why) in [
+        (Kind::TaskProposed, "command", json!(["/bin/ls"]), not_hashed),
+        (Kind::TaskProposed, "cwd", json!("/"), not_hashed),
+        (
+            Kind::TaskProposed,
+            "bound",
+            json!({"environment": [], "given": [], "files": []}),
+            "payload.bound_digest is not the digest of payload.bound",
+        ),
+        (Kind::RunStarted, "command", json!(["/bin/ls"]), not_hashed),
+        (Kind::RunStarted, "bound_digest", json!("sha256:00"), "T-0001 has another command"),
+    ] {
+        let found = changed(kind, member, value);
+        assert!(found.iter().any(|found| found == why), "{kind} {member}: {found:?}");
+    }
+}
+
+#[test]
+fn a14_a_supervisor_started_by_hand_acts_for_whoever_fired_the_job() {
+    let story = TestJobVault::new("");
+    let fired = story.fires(&["--destructive", "--actor", "agent:a"], "echo $HF_AGENT").expect_exit(3);
+    assert_eq!(fired.get("STATUS"), "APPROVAL_REQUIRED");
+    story.forge_record("T-0001", "spec.json", |spec| spec["extra"]["actor"] = json!("user:jo"));
+    let mut next = story.supervise_anew("T-0001");
+    ok(&story, "hf-decide approve DEC-0001");
+    assert_eq!(story.poll("T-0001").get("SUM"), "a");
+    assert!(next.wait().unwrap().success());
+    for kind in ["TaskAssigned", "RunStarted", "RunFinished", "TaskSucceeded"] {
+        assert_eq!(story.of_kind(kind)[0]["actor"], "agent:a", "{kind}");
+    }
+    story.over();
+}
+
+#[test]
+fn a20_every_run_of_a_job_says_what_runs() {
+    let story = TestJobVault::new("");
+    ok(&story, "hf-task propose Plain");
+    story.run("job", &["fire", "--task", "T-0001", "--", "echo", "hello"]).expect_exit(0);
+    story.poll("T-0001");
+    story.fire_with(&["--retries", "1"], "exit 75");
+    story.poll("T-0002");
+    let runs = story.of_kind("RunStarted");
+    assert_eq!(runs.len(), 3);
+    assert_eq!(runs[0]["payload"]["command"], json!(["echo", "hello"]));
+    let assigned = &story.of_kind("TaskAssigned")[0]["payload"];
+    assert_eq!(
+        (&assigned["command"], &assigned["command_hash"]),
+        (&runs[0]["payload"]["command"], &runs[0]["payload"]["command_hash"])
+    );
+    for run in &runs[1..] {
+        assert_eq!(run["payload"]["command"], json!(["sh", "-c", "exit 75"]));
+        assert_eq!(run["payload"]["cwd"], story.dir().to_str().unwrap());
+    }
+    // A run that hides what it is of is found.
+    let mut events = story.recorded();
+    for event in events.iter_mut().filter(|event| event.event_type.known() == Some(Kind::RunStarted)) {
+        for member in ["command", "cwd", "command_hash"] {
+            event.payload.remove(member);
+        }
+    }
+    let copy = story.copy();
+    let found = found_in(&copy, events);
+    assert!(found.contains(&"T-0001 has another command".to_owned()), "{found:?}");
+    story.over();
+}
+
+#[test]
+fn a20_words_that_are_no_text_run_as_they_are() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let story = TestJobVault::new("");
+    let mut fire = story.command("job");
+    fire.args(["fire", "--", "printf", "%s"]).arg(OsStr::from_bytes(b"a\xffb"));
+    Reply::of(fire.output().unwrap()).expect_exit(0);
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    assert_eq!(story.log("logs/L-0001.txt"), b"a\xffb");
+    let mut fire = story.command("job");
+    fire.args(["fire", "--destructive", "--", "printf", "%s"]).arg(OsStr::from_bytes(b"a\xffb"));
+    let refused = Reply::of(fire.output().unwrap()).expect_exit(2);
+    assert!(refused.get("SUM").contains("an operator could not read what to approve"), "{refused:#?}");
+    story.over();
+}
