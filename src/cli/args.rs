@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::confirm::ask_to_sign;
+use super::confirm::{ask_to_approve, ask_to_sign};
 use crate::base::{EntityType, Error, Result, Timestamp, limits, text};
 use crate::event::check_callers_key;
 use crate::machine::Phase;
@@ -83,7 +83,7 @@ pub struct SignArgs {
     /// The statement that was signed [default: the file of the signature, without .sig]
     #[arg(long, value_name = "FILE", requires = "signature")]
     pub statement: Option<PathBuf>,
-    /// Sign without showing the statement and asking
+    /// Do not show the statement on the terminal, and do not ask
     #[arg(long)]
     pub yes: bool,
 }
@@ -95,7 +95,10 @@ impl SignArgs {
             sign::read_signature(ReadSignatureRequest { signature, statement: self.statement }).map(Arc::new)
         });
         let confirm: fn(&Statement) -> Result<()> = if self.yes { |_| Ok(()) } else { ask_to_sign };
-        Ok(ctx.with_signing(Signing { key: self.operator_key, given: given.transpose()?, prompts: prompts(), confirm }))
+        let can_ask = !self.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
+        let confirm_approval: Option<fn(&Statement) -> Result<()>> = if can_ask { Some(ask_to_approve) } else { None };
+        let (key, prompts) = (self.operator_key, prompts());
+        Ok(ctx.with_signing(Signing { key, given: given.transpose()?, prompts, confirm, confirm_approval }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Asking a person at a terminal, before something is signed.
+//! Asking a person at a terminal, before something is signed or approved.
 
 use std::io::{self, IsTerminal};
 
@@ -10,21 +10,31 @@ use crate::policy::statement::Statement;
 
 /// Shows a statement on the terminal, and asks whether to sign it.
 pub fn ask_to_sign(statement: &Statement) -> Result<()> {
-    let not_confirmed = |why: &str| Error::refused(Reason::NotConfirmed, why);
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(not_confirmed("nobody can be asked without a terminal; to sign without being asked, add --yes"));
     }
+    ask(statement, "Sign this statement?", "not confirmed; nothing was signed")
+}
+
+/// Shows what an approval covers, as a statement that nobody signs, and asks. Only for a terminal.
+pub fn ask_to_approve(statement: &Statement) -> Result<()> {
+    ask(statement, "Approve?", "not confirmed; nothing was approved")
+}
+
+fn not_confirmed(why: &str) -> Error {
+    Error::refused(Reason::NotConfirmed, why)
+}
+
+fn ask(statement: &Statement, question: &str, no: &str) -> Result<()> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let columns = if size < COLUMNS_MIN { COLUMNS_DEFAULT } else { size };
-    write_all(
-        io::stderr(),
-        format!("{}\nSign this statement? [y/N] ", folded(&statement.to_string(), columns)).as_bytes(),
-    );
+    let shown = format!("{}\n{question} [y/N] ", folded(&statement.to_string(), columns));
+    write_all(io::stderr(), shown.as_bytes());
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(|e| Error::system("cannot read the answer", e))?;
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(not_confirmed("not confirmed; nothing was signed")),
+        _ => Err(not_confirmed(no)),
     }
 }
 

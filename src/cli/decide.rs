@@ -40,8 +40,13 @@ use crate::reply::Replies;
 An approval covers exactly what was requested; after a change, it has to be requested again. Only operators can \
 approve or reject: agents, and commands in their shells, are refused. Without operator keys that is a convention, not a \
 boundary, because a program that runs as the same user can leave such a shell. With operator keys the signature decides, \
-not the shell; hf-key(1) says what it proves. Only questions that the toolkit itself asks open a gate; the answer to \
+not the shell; hf-key(1) says what it proves. On a terminal, approve shows what is approved and asks first. Only questions that the toolkit itself asks open a gate; the answer to \
 any other question is recorded and changes nothing else.
+
+The approval of a command binds its words, the real path of its directory, its whole environment, and the files that \
+it names: the program, the interpreters of scripts, and every argument that is a file, by SHA-256. show and approve print \
+all of it as COVERS, with SAME or CHANGED as of now. When the command is about to start, its supervisor compares again; \
+if something differs, the command does not start, and approval is requested again. NOT_COVERED says what is never bound.
 
 Signing runs ssh-keygen, so the key can be in a file, in ssh-agent or in a FIDO authenticator. It needs no vault: to \
 sign as another user or on another machine, take the output of statement there, and hand in the signature with \

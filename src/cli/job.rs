@@ -37,7 +37,13 @@ A job whose supervisor was killed is lost. If it has retries left, the next hf-p
 again, never while a process of it is alive. It then has the variables given with --env, and of the caller's only \
 PATH, HOME, USER, LOGNAME, SHELL, LANG, TZ, TMPDIR, XDG_CONFIG_HOME and those whose names begin with LC_ or HF_: \
 others may be secrets, and are not stored. The shell of a job has HF_RUN_ID and HF_TASK_ID, and HF_AGENT if an agent \
-fired it, so that no command in it counts as an operator's."
+fired it, so that no command in it counts as an operator's.
+
+A job that requires approval (--destructive, governance.destructive_commands) starts with an environment of its own: \
+PATH, HOME, USER, LOGNAME, SHELL, LANG, TZ, TMPDIR and LC_*, those listed in jobs.pass_env, those given with --env and \
+--secret-env, and the toolkit's own. An operator sees all of it, and the files that the command names; see hf-decide(1). \
+If one of these files has changed when the job is about to start, the job waits for another approval. The value of a \
+--secret-env variable is stored nowhere, so a job with one cannot be started again after its supervisor is lost."
 )]
 pub struct Args {
     #[command(subcommand)]

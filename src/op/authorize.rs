@@ -83,6 +83,18 @@ pub(super) fn record_acts(ctx: &Context, what: &str, acts: Vec<Request>) -> Resu
     record_all(ctx, authorize(ctx, what, acts)?)
 }
 
+/// Records approvals in one batch. Where a person can be asked, they see what they approve first.
+pub(super) fn record_approvals(ctx: &Context, acts: Vec<Request>) -> Result<Recorded> {
+    let vault = ctx.open()?;
+    let is_signed = with_view(&vault, |_, state| Ok(state.tally().is_keyed()))?;
+    if let Some(confirm) = ctx.signing.confirm_approval.filter(|_| !is_signed && ctx.caller.is_operator())
+        && let Some(statement) = plan(ctx, &vault, acts.clone())?
+    {
+        confirm(&statement)?;
+    }
+    record_acts(ctx, "approving", acts)
+}
+
 /// These requests with a signature, where one is needed.
 pub(super) fn authorize(ctx: &Context, what: &str, mut acts: Vec<Request>) -> Result<Vec<Request>> {
     let vault = ctx.open()?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::authorize::record_acts;
+use super::authorize::{record_acts, record_approvals};
 use super::bound::{BoundLine, covered};
 use super::{Context, Recorded};
 use crate::base::{EntityType, Error, Result};
@@ -65,7 +65,7 @@ pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<ApproveOutcome>
         (2.., Some(_)) => return Err(Error::usage("an idempotency key is for one decision")),
         _ => {}
     }
-    let recorded = record_acts(ctx, "approving", approvals(ctx, &request)).map(with_effect)?;
+    let recorded = record_approvals(ctx, approvals(ctx, &request)).map(with_effect)?;
     let vault = ctx.open()?;
     let covers = with_view(&vault, |log, state| {
         let mut covers = Vec::new();

@@ -53,7 +53,7 @@ pub fn show(ctx: &Context, request: ShowRequest) -> Result<ShowOutcome> {
             // Long facts are cut; the event has the full text.
             Some(fact) if fact.1.as_str().is_some_and(|text| text.ends_with('…')) => fact.1 = value.clone(),
             Some(_) => {}
-            // Shown line by line, to whoever decides.
+            // An operator who decides sees it line by line.
             None if name == BOUND => {}
             None => facts.push((name.clone(), value.clone())),
         }

@@ -101,25 +101,51 @@ fn an_operator_is_shown_the_statement_before_signing_it() {
         (&[(asked, "\n")], "EXIT:3\n", false),
         (&[(asked, "y\n"), (passphrase, "secret\n")], "EXIT:0\n", true),
     ] {
-        let line = format!("stty cols 80; {} sign statement --operator-key key", binary("decide").display());
-        let mut script = Command::new("script");
-        script.args(["-qec", &line, "/dev/null"]).current_dir(hive.dir()).env("TERM", "xterm");
-        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script runs");
-        let (mut stdin, mut stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-        let mut seen = String::new();
-        for (question, answer) in answers {
-            // What is typed before ssh-keygen asks for the passphrase is discarded.
-            while !seen.contains(question) {
-                let mut byte = [0];
-                stdout.read_exact(&mut byte).unwrap_or_else(|e| panic!("{e}: {seen}"));
-                seen.push(char::from(byte[0]));
-            }
-            stdin.write_all(answer.as_bytes()).expect("script reads");
-        }
-        stdout.read_to_string(&mut seen).expect("ASCII");
-        assert!(child.wait().is_ok());
-        let seen = seen.replace('\r', "");
+        let line = format!("{} sign statement --operator-key key", binary("decide").display());
+        let seen = converse(&hive, &line, answers);
         assert!(seen.contains(&shown) && seen.contains(exit), "{seen}");
         assert_eq!(hive.dir().join("statement.sig").exists(), signed);
     }
+}
+
+/// What a command shows on a terminal of 80 columns, if these questions get these answers.
+fn converse(hive: &TestVault, line: &str, answers: &[(&str, &str)]) -> String {
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("stty cols 80; {line}"), "/dev/null"]).current_dir(hive.dir()).env("TERM", "xterm");
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script runs");
+    let (mut stdin, mut stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let mut seen = String::new();
+    for (question, answer) in answers {
+        // What is typed before ssh-keygen asks for the passphrase is discarded.
+        while !seen.contains(question) {
+            let mut byte = [0];
+            stdout.read_exact(&mut byte).unwrap_or_else(|e| panic!("{e}: {seen}"));
+            seen.push(char::from(byte[0]));
+        }
+        stdin.write_all(answer.as_bytes()).expect("script reads");
+    }
+    stdout.read_to_string(&mut seen).expect("ASCII");
+    assert!(child.wait().is_ok());
+    seen.replace('\r', "")
+}
+
+#[test]
+fn a_person_sees_what_they_approve_and_answers_with_one_letter() {
+    if !can("a question on a terminal", &[Need::Tool("script")]) {
+        return;
+    }
+    let hive = TestVault::new();
+    let approve = format!("{} approve DEC-0001", binary("decide").display());
+    hive.run("job", &["fire", "--destructive", "--", "rm", "precious"]).expect_exit(3);
+    let no = converse(&hive, &approve, &[("Approve? [y/N] ", "n\n")]);
+    assert!(no.contains("binds argument: precious\n") && no.contains("EXIT:3\n"), "{no}");
+    assert!(no.contains("SUM:not confirmed; nothing was approved\n"), "{no}");
+    assert_eq!(hive.run("decide", &["show", "DEC-0001"]).get("STATE"), "Requested");
+    let yes = converse(&hive, &approve, &[("Approve? [y/N] ", "y\n")]);
+    assert!(yes.contains("EXIT:0\n") && yes.contains("\nCOVERS:argument SAME absent precious\n"), "{yes}");
+    // Who says --yes, and whoever has no terminal, is not asked.
+    hive.run("require", &["propose", "Login"]).expect_exit(0);
+    hive.run("require", &["analyze", "REQ-0001", "Easy."]).expect_exit(0);
+    let unasked = on_terminal(&hive, "decide", "approve DEC-0002 --yes");
+    assert!(unasked.contains("STATE:Approved") && !unasked.contains("[y/N]"), "{unasked}");
 }

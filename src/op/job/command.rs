@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::fire::FireRequest;
 use crate::base::{Actor, Error, Reason, Result, limits};
 use crate::event::Event;
-use crate::job::{Identity, RunCommand, RunEnvironment, Spec, find_program, named_files};
+use crate::job::{Identity, OWNER_VARS, RunCommand, RunEnvironment, Spec, find_program, named_files};
 use crate::op::{Context, random_ulid};
 use crate::policy::command::{Binding, BoundVariable, COMMAND_HASH, RecordedCommand};
 use crate::policy::settings::{Setting, Settings};
@@ -27,8 +27,8 @@ use crate::vault::Log;
 const ALWAYS_PASSED: &[&str] = &["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"];
 /// Those with names that begin like this, too.
 const LOCALE_PREFIX: &str = "LC_";
-/// The toolkit's own variables; a supervisor sets them.
-const OWN_PREFIX: &str = "HF_";
+/// A variable that a supervisor sets for every job, besides those that say whose shell it is.
+const VAULT_VAR: &str = "HF_VAULT";
 
 /// Variables that make programs load code, by their names or how these begin. An operator must see their values.
 const LOADS_CODE: &[&str] = &[
@@ -67,12 +67,17 @@ pub(super) fn check_secret(name: &str) -> Result<()> {
         () if loads_code => {
             Err(Error::usage(format!("{name} can make a program load code, so its value is no secret; use --env")))
         }
-        () if name.starts_with(OWN_PREFIX) => Err(is_own(name)),
+        () if is_own(name) => Err(own(name)),
         () => Ok(()),
     }
 }
 
-fn is_own(name: &str) -> Error {
+/// Whether a supervisor sets this variable itself.
+fn is_own(name: &str) -> bool {
+    OWNER_VARS.contains(&name) || name == VAULT_VAR
+}
+
+fn own(name: &str) -> Error {
     Error::usage(format!("{name} is a variable of the toolkit, which sets it for every job"))
 }
 
@@ -137,7 +142,7 @@ fn environment(ctx: &Context, request: &FireRequest, settings: &Settings) -> Res
     let kept = ctx.host.kept_env.iter().filter(|(name, _)| name.to_str().is_some_and(is_passed));
     variables.extend(kept.cloned());
     for name in settings.texts(Setting::JobsPassEnv) {
-        if name.starts_with(OWN_PREFIX) {
+        if is_own(&name) {
             continue;
         }
         variables.extend((ctx.host.variable)(OsStr::new(&name)).map(|value| (OsString::from(name), value)));
@@ -146,8 +151,8 @@ fn environment(ctx: &Context, request: &FireRequest, settings: &Settings) -> Res
     let mut bound = Vec::new();
     for (name, value) in &variables {
         let name = readable("the name of a variable", name.as_bytes())?;
-        if name.starts_with(OWN_PREFIX) {
-            return Err(is_own(&name));
+        if is_own(&name) {
+            return Err(own(&name));
         }
         let value = readable(&format!("the value of {name}"), value.as_bytes())?;
         bound.retain(|other: &BoundVariable| other.name() != name);

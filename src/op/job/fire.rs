@@ -115,15 +115,15 @@ pub fn fire(ctx: &Context, request: FireRequest) -> Result<FireOutcome> {
     let mut firing = Firing { ctx, vault: &vault, request, supervisor, binding: None };
     loop {
         match firing.fire(Transaction::begin(ctx, &vault)?)? {
-            Attempt::Fired(outcome) => return Ok(*outcome),
+            FireStep::Fired(outcome) => return Ok(*outcome),
             // What an approval binds is read without the lock.
-            Attempt::MustBind(settings) => firing.binding = Some(command::bind(ctx, &firing.request, &settings)?),
+            FireStep::MustBind(settings) => firing.binding = Some(command::bind(ctx, &firing.request, &settings)?),
         }
     }
 }
 
 /// What came of an attempt to fire a job.
-enum Attempt {
+enum FireStep {
     Fired(Box<FireOutcome>),
     /// It requires approval, and nothing says yet what an approval would bind.
     MustBind(Box<Config>),
@@ -139,7 +139,7 @@ struct Firing<'a> {
 }
 
 impl Firing<'_> {
-    fn fire(&mut self, mut tx: Transaction<'_>) -> Result<Attempt> {
+    fn fire(&mut self, mut tx: Transaction<'_>) -> Result<FireStep> {
         let task = |id: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, id.clone()));
         let is_recorded = |id: &EntityId| task(id).is_some_and(|task| task.is_job());
         JobDir::sweep(self.vault.path(), &is_recorded)?;
@@ -157,7 +157,7 @@ impl Firing<'_> {
         }
         self.check_may_queue(&tx, &asked)?;
         let asked = match (destructive && self.request.task.is_none(), &self.binding) {
-            (true, None) => return Ok(Attempt::MustBind(Box::new(tx.config.clone()))),
+            (true, None) => return Ok(FireStep::MustBind(Box::new(tx.config.clone()))),
             (true, Some(_)) => self.with_binding(asked),
             (false, _) => asked,
         };
@@ -338,7 +338,7 @@ impl Firing<'_> {
         }
     }
 
-    fn outcome(&self, recorded: Recorded) -> Result<Attempt> {
+    fn outcome(&self, recorded: Recorded) -> Result<FireStep> {
         let missing_task = || Error::corrupt("the job's task is missing");
         let task = recorded.entity.clone().ok_or_else(missing_task)?;
         let job = JobDir::open(self.vault.path(), &super::id_of(&task))?;
@@ -348,7 +348,7 @@ impl Firing<'_> {
         let blockers = blockers(&self.vault.view()?.1, &task);
         let waits_for_approval =
             task.phase == Phase::Proposed && blockers.iter().any(|blocker| matches!(blocker, Blocker::Approval));
-        Ok(Attempt::Fired(Box::new(FireOutcome { task, run_id, logref, waits_for_approval, recorded })))
+        Ok(FireStep::Fired(Box::new(FireOutcome { task, run_id, logref, waits_for_approval, recorded })))
     }
 }
 

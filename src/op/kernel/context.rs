@@ -51,6 +51,8 @@ pub struct Signing {
     pub prompts: Prompts,
     /// Shows a statement and asks whether to sign it; an error if not.
     pub confirm: fn(&Statement) -> Result<()>,
+    /// Shows what is about to be approved without a signature, and asks; none if nobody can be asked.
+    pub confirm_approval: Option<fn(&Statement) -> Result<()>>,
 }
 
 /// A statement and its signature.
@@ -73,7 +75,7 @@ impl Default for Signing {
     /// Nobody is there to confirm anything.
     fn default() -> Self {
         let confirm = |_: &Statement| Err(Error::refused(Reason::NotConfirmed, "nobody can be asked to sign"));
-        Signing { key: None, given: None, prompts: Prompts::Nobody, confirm }
+        Signing { key: None, given: None, prompts: Prompts::Nobody, confirm, confirm_approval: None }
     }
 }
 

@@ -45,7 +45,7 @@ fn a_good_log_passes_with_every_verdict() {
         assert_eq!(
             reply.masked(&hive),
             "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:3 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
-             PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:NOT_CHECKED\nSETTINGS:RECORDED\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\nDUE:0\nEVENTS:3\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
+             PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:NOT_CHECKED\nSIGNATURES:NOT_CHECKED\nSETTINGS:RECORDED\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\nDUE:0\nEVENTS:3\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n"
         );
         assert_eq!(reply.stderr, "");
         assert_eq!(reply.get("HEAD_ID"), hive.events()[2]["event_id"]);

@@ -56,7 +56,7 @@ fn a_log_written_by_the_commands_keeps_the_rules() {
     assert_eq!(
         reply.masked(&hive),
         "EXIT:0\nSTATUS:VERIFIED\nNEXT:NONE\nSUM:23 events verified\nCHAIN:OK\nTAIL:CLEAN\nHEAD:OK\nANCHOR:NONE\n\
-         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSETTINGS:RECORDED\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n\
+         PROJECTIONS:NOT_CHECKED\nARTIFACTS:NOT_CHECKED\nPOLICY:OK\nSIGNATURES:NONE\nSETTINGS:RECORDED\nREGIME:settings are recorded, not adopted: anyone who can write the settings file can change the rules\nDUE:0\nEVENTS:23\nHEAD_ID:<ulid>\nHEAD_HASH:sha256:<digest>\n\
          STANDING:stopped 2026-01-31T12:00:00Z - by=user:jo fire\n"
     );
 }
@@ -176,7 +176,7 @@ fn a_log_begins_with_its_vault_and_only_once() {
         &events[1],
         &[
             "VaultInitialized is not the first event",
-            "the system is Running, which does not allow VaultInitialized; allowed: EmergencyStopIssued, TailQuarantined, TailAdopted, VaultRecovered, SettingsChanged, SettingsAdopted, MachineSuspended, MachineBooted, ClockStepped",
+            "the system is Running, which does not allow VaultInitialized; allowed: EmergencyStopIssued, TailQuarantined, TailAdopted, VaultRecovered, SettingsChanged, SettingsAdopted, OperatorKeyAdded, OperatorKeyRemoved, MachineSuspended, MachineBooted, ClockStepped",
         ],
     );
 }
