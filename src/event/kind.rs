@@ -174,6 +174,15 @@ pub enum FilledBy {
     /// Only `hf-job fire`. It binds a task to a command: anyone who could set it directly could show an operator one
     /// command and run another, or take a job away from its supervisor.
     Jobs,
+    /// The same, after it has read everything that an approval binds. Repeating a request does not read it again.
+    Binding,
+}
+
+impl FilledBy {
+    /// Whether only `hf-job fire` fills it in.
+    pub const fn is_of_jobs(self) -> bool {
+        matches!(self, FilledBy::Jobs | FilledBy::Binding)
+    }
 }
 
 const fn required(name: &'static str, field_type: FieldType) -> PayloadField {
@@ -246,8 +255,8 @@ const COMMAND: PayloadField = of_jobs("command", FieldType::Texts);
 const CWD: PayloadField = of_jobs("cwd", FieldType::Text);
 const COMMAND_BYTES: PayloadField = of_jobs("command_bytes", FieldType::Texts);
 const COMMAND_HASH: PayloadField = of_jobs("command_hash", FieldType::Text);
-const BOUND: PayloadField = of_jobs("bound", FieldType::Object);
-const BOUND_DIGEST: PayloadField = of_jobs("bound_digest", FieldType::Text);
+const BOUND: PayloadField = optional("bound", FieldType::Object).filled_by(FilledBy::Binding);
+const BOUND_DIGEST: PayloadField = optional("bound_digest", FieldType::Text).filled_by(FilledBy::Binding);
 
 /// When the time ran out, in events that say so.
 const DUE_AT: PayloadField = optional("due_at", FieldType::Time);
@@ -572,7 +581,8 @@ impl FieldType {
 
 /// Whether members with this name are filled in by the policy or with a signature, in any kind.
 pub fn is_filled_in(member: &str) -> bool {
-    let is_filled = |field: &PayloadField| field.filled_by != FilledBy::Author;
+    let is_filled =
+        |field: &PayloadField| matches!(field.filled_by, FilledBy::Policy | FilledBy::Signature | FilledBy::Binding);
     TABLE.iter().flat_map(|row| row.fields).any(|field| field.name == member && is_filled(field))
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Context, LineNumber, with_line};
 use crate::base::{Actor, Error, Reason, Result, Subject, limits, text};
-use crate::event::kind::{FilledBy, PayloadField};
+use crate::event::kind::PayloadField;
 use crate::event::{Kind, check_callers_key, intake};
 use crate::op::kernel::check_actor;
 use crate::policy::Request;
@@ -99,7 +99,7 @@ fn check(ctx: &Context, request: NewEvent) -> Result<CheckedEvent> {
         return Err(Error::usage(format!("{} parents; at most {}", request.parents.len(), limits::PARENTS_MAX_COUNT)));
     }
     kind.check_payload(&request.payload)?;
-    let of_jobs = |field: &&PayloadField| field.filled_by == FilledBy::Jobs && request.payload.contains_key(field.name);
+    let of_jobs = |field: &&PayloadField| field.filled_by.is_of_jobs() && request.payload.contains_key(field.name);
     if let Some(PayloadField { name, .. }) = kind.row().fields.iter().find(of_jobs) {
         return Err(Error::refused(Reason::ReservedKind, format!("payload.{name} is reserved for hf-job fire")));
     }

@@ -195,7 +195,9 @@ impl LoggedCommand {
         let event = log.find(by)?.filter(is_its).ok_or_else(unknown)?;
         // Version 0.1 recorded no directory.
         let command = RecordedCommand::read(&event.payload).ok().flatten().ok_or_else(unknown)?;
-        if event.payload.get(COMMAND_HASH).and_then(Value::as_str) != task.as_job().command_hash() {
+        let is_current = event.payload.get(COMMAND_HASH).and_then(Value::as_str) == task.as_job().command_hash();
+        // Nor what an approval binds.
+        if !is_current || task.as_task().is_destructive() && command.bound.is_none() {
             return Err(unknown());
         }
         Ok(LoggedCommand { command, actor: Actor::parse(&event.actor)? })

@@ -143,7 +143,9 @@ impl Firing<'_> {
         let task = |id: &EntityId| tx.state().entity(&Subject::new(EntityType::Task, id.clone()));
         let is_recorded = |id: &EntityId| task(id).is_some_and(|task| task.is_job());
         JobDir::sweep(self.vault.path(), &is_recorded)?;
-        let destructive = self.request.destructive || self.matches(&tx.config.texts(Setting::DestructiveCommands));
+        // Once it was bound its words are full paths, which a pattern need not match.
+        let matches = || self.matches(&tx.config.texts(Setting::DestructiveCommands));
+        let destructive = self.request.destructive || self.binding.is_some() || matches();
         if destructive {
             // The approval is for this program, not for whatever its name resolves to later.
             command::resolve(self.ctx, &mut self.request)?;

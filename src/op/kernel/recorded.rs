@@ -152,7 +152,10 @@ pub(super) fn leads_to(state: &State, entity: &Entity) -> Option<Entity> {
     match (entity.subject.entity, entity.phase) {
         (EntityType::Decision, Approved) => {
             let target = entity.as_decision().target().and_then(owned)?;
-            let is_ready = |task: &Entity| task.phase == Ready && policy::ready::may_start(state, task);
+            // In a paused project it is still what to go on with; its operator has to resume the project first.
+            let is_ready = |task: &Entity| {
+                task.phase == Ready && !task.is_job() && policy::rules::blockers(state, task).is_empty()
+            };
             let ready = || state.made_for(&target.subject, EntityType::Task).into_iter().find(is_ready);
             match target.subject.entity {
                 EntityType::Requirement => ready().or(Some(target)),

@@ -82,6 +82,21 @@ fn a3_a_name_that_stood_for_nothing_is_bound_too() {
 }
 
 #[test]
+fn a3_a_pattern_gates_the_words_that_were_typed() {
+    for (pattern, words) in [("./deploy*", ["./deploy.sh", "x"]), ("sh deploy.sh", ["sh", "deploy.sh"])] {
+        let story = TestJobVault::new(&format!("governance:\n  destructive_commands: [\"{pattern}\"]\n"));
+        script(&story, "deploy.sh", "#!/bin/sh\ntouch ran\n");
+        let fired = story.run("job", &[&["fire", "--"], &words[..]].concat()).expect_exit(3);
+        assert_eq!(fired.get("STATUS"), "APPROVAL_REQUIRED");
+        assert!(!story.dir().join("ran").exists());
+        ok(&story, "hf-decide approve DEC-0001");
+        assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+        assert!(story.dir().join("ran").exists());
+        story.over();
+    }
+}
+
+#[test]
 fn a3_a_folder_that_is_a_link_is_bound_by_where_it_leads() {
     let story = TestJobVault::new("");
     for name in ["one", "two"] {

@@ -250,3 +250,17 @@ fn an_approval_repeated_after_a_block_does_not_send_to_a_task_that_cannot_start(
     let again = ok(&hive, "hf-decide approve DEC-0001");
     assert_eq!((again.get("STATUS"), again.get("NEXT")), ("DUPLICATE", "ASK operator"));
 }
+
+#[test]
+fn an_approval_in_a_paused_project_leads_to_the_operator_who_can_resume_it() {
+    let hive = TestVault::new();
+    ok(&hive, "hf-require propose Login");
+    ok(&hive, "hf-task propose Form --requirement REQ-0001");
+    ok(&hive, "hf-pause net");
+    ok(&hive, "hf-require analyze REQ-0001 Easy.");
+    let approved = ok(&hive, "hf-decide approve DEC-0001");
+    assert_eq!((approved.get("STATE"), approved.get("NEXT")), ("Approved", "ASK operator"));
+    ok(&hive, "hf-resume");
+    let again = ok(&hive, "hf-decide approve DEC-0001");
+    assert_eq!((again.get("STATUS"), again.get("NEXT")), ("DUPLICATE", "ACTION hf-task claim T-0001"));
+}

@@ -57,7 +57,12 @@ impl Question<'_> {
             Some(kept) if verb == "heartbeat" && self.view.project_phase(&task.project) == Active => {
                 Some(Expected { or: answer.map(|answer| answer.status), ..kept })
             }
-            Some(kept) => Some(self.kept_or(kept, answer)),
+            Some(kept) => {
+                let kept = self.kept_or(kept, answer);
+                // While everything is stopped, two rules refuse it.
+                let stopped = Some("STOPPED").filter(|_| self.is_stopped && self.is_agent);
+                Some(Expected { or: kept.or.or(stopped), ..kept })
+            }
             None => answer,
         }
     }
