@@ -162,6 +162,10 @@ impl Audit {
         let is_act = |kind: &Kind| *kind == Kind::VaultInitialized || Act::of_kind(*kind).is_some();
         let kind = event.event_type.known().filter(is_act);
         let (Some(kind), Ok(subject)) = (kind, Subject::parse(&event.subject)) else { return Ok(None) };
+        // An act on something else breaks the rules, and nobody can have stated it.
+        if !kind.fits(&subject) {
+            return Ok(None);
+        }
         let Ok(actor) = Actor::parse(&event.actor) else { return Ok(None) };
         let step = Step { kind, subject: &subject, actor: &actor, payload: &event.payload };
         let is_earlier = |id: Ulid| self.ids.binary_search(&id).is_ok() || (before.is_unseen)(id);
