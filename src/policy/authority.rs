@@ -267,6 +267,10 @@ impl Proven {
         };
         let statement = Statement::parse(stated.as_bytes()).map_err(|why| bad(why.to_string()))?;
         let signature = Signature::parse(armored).map_err(SignatureRefusal::into_error)?;
+        // It may come in with other line breaks, but is recorded in its one spelling, as ssh-keygen writes it.
+        if signature.to_string() != armored {
+            return Err(bad("the signature is not spelled as it is recorded"));
+        }
         let proof = signature.verify(stated.as_bytes(), NAMESPACE).map_err(SignatureRefusal::into_error)?;
         if text(SIGNED_BY) != Some(&proof.key.fingerprint().to_string()) {
             return Err(bad("signed_by is not the key that signed"));
@@ -380,6 +384,11 @@ fn check_members(state: &State, act: Act, step: &Step<'_>) -> Result<()> {
     let is_known = |member: &str| step.kind.row().fields.iter().any(|field| field.name == member);
     if let Some(other) = step.payload.keys().find(|member| !is_known(member) && act.row().comment != Some(member)) {
         return Err(bad(format!("payload.{} is not covered by the signature", crate::base::text::cut(other, 40))));
+    }
+    // What is no text is not in the statement.
+    let comment = act.row().comment.and_then(|member| step.payload.get(member));
+    if comment.is_some_and(|comment| comment.as_str().is_none_or(str::is_empty)) {
+        return Err(bad("the comment is not covered by the signature"));
     }
     let filled_in = step.kind.row().fields.iter().filter(|field| field.filled_by == FilledBy::Policy);
     let decision = state.entity(step.subject);
