@@ -141,7 +141,7 @@ fn a15_the_index_cannot_invent_an_approval() {
 }
 
 /// Changes the entry of an entity in the index, and makes the index look untouched.
-fn change_index(hive: &TestVault, subject: &str, from: &str, to: &str) {
+pub(super) fn change_index(hive: &TestVault, subject: &str, from: &str, to: &str) {
     let data = hive.akashic("index/data.mdb");
     let mut bytes = fs::read(&data).expect("an index");
     let find = |bytes: &[u8], text: &str| bytes.windows(text.len()).position(|window| window == text.as_bytes());

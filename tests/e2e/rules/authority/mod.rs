@@ -11,3 +11,4 @@ mod programs;
 mod settings;
 mod signed;
 mod stop;
+mod tampered;
