@@ -2,6 +2,7 @@
 //! what an approval covered.
 
 mod attacked;
+mod attacker;
 mod audit;
 mod bound;
 mod intake;
