@@ -277,7 +277,11 @@ fn change_settings(a: &mut Attacker<'_>) {
     settings["governance.destructive_commands"] = json!([]);
     settings["governance.max_retries"] = json!(9);
     let kind = a.pick(&["SettingsChanged", "SettingsAdopted"]).expect("a kind");
-    let (actor, mut payload) = (a.actor(), if a.chance(2) { a.borrowed() } else { Map::new() });
+    let (mut actor, mut payload) = (a.actor(), if a.chance(2) { a.borrowed() } else { Map::new() });
+    // As a writer records it where the file alone counts.
+    if kind == "SettingsChanged" && a.chance(2) {
+        (actor, payload) = ("core:kernel", Map::new());
+    }
     payload.insert("settings".to_owned(), settings);
     let system = text(&a.log.0[0], "subject").to_owned();
     let last = text(&a.log.0[at - 1], "event_id").to_owned();
