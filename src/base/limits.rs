@@ -34,8 +34,11 @@ pub const JOBS_WAITING_MAX_COUNT: u64 = 1000;
 pub const BOUND_FILE_MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// All such files of a command.
 pub const BOUND_FILES_MAX_BYTES: u64 = 256 * 1024 * 1024;
-/// What an operator is shown of a command that requires approval: its words, variables and files.
+/// What an operator is shown of a command that requires approval: its words, variables and files, and some more for each
+/// file that may change.
 pub const BOUND_MAX_BYTES: usize = 32 * 1024;
+/// The same after they have changed: a statement must have room for it.
+pub const BOUND_CHANGED_MAX_BYTES: usize = 56 * 1024;
 /// Operators' keys of a vault.
 pub const OPERATOR_KEYS_MAX_COUNT: usize = 16;
 /// Events of a stream that are recorded together.

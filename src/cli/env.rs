@@ -74,9 +74,31 @@ pub struct Environment {
 
 /// Variables that a job keeps if its supervisor is lost and another one runs it: where programs, files and the vault
 /// are, who runs it, and how it prints. The others may be secrets, and are not written to a file.
-const KEPT_VARIABLES: &[&str] =
-    &["HOME", "HIVEFORGE_VAULT_PATH", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME"];
-const KEPT_PREFIXES: &[&str] = &["HF_", "LC_"];
+const KEPT_VARIABLES: &[&str] = &[
+    "HF_AGENT",
+    "HF_CHECK_CMD",
+    "HF_EXIT_ZERO",
+    "HF_OPERATOR_KEY",
+    "HF_POLL_AS",
+    "HF_PROJECT",
+    "HF_RUN_ID",
+    "HF_SESSION",
+    "HF_TASK_ID",
+    "HF_TRUST",
+    "HF_VAULT",
+    "HF_WORKS",
+    "HIVEFORGE_VAULT_PATH",
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+];
+const KEPT_PREFIX: &str = "LC_";
 /// Variables that set the clock in a debug build.
 const CLOCK_VARIABLES: &[&str] = &["HF_NOW", "HF_STEPPED", "HF_SLEPT", "HF_BOOT"];
 
@@ -236,9 +258,7 @@ fn is_one_of(name: &OsStr, names: &[&str]) -> bool {
 }
 
 fn is_kept(name: &OsStr) -> bool {
-    let has_prefix = |name: &str| KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    let is_named = is_one_of(name, KEPT_VARIABLES) || name.to_str().is_some_and(has_prefix);
-    is_named && !is_one_of(name, CLOCK_VARIABLES)
+    is_one_of(name, KEPT_VARIABLES) || name.to_str().is_some_and(|name| name.starts_with(KEPT_PREFIX))
 }
 
 /// The running program, even if its file was replaced or deleted.

@@ -35,7 +35,7 @@ A job is a task whose work is a command. hf-poll also waits for one, for callers
 
 A job whose supervisor was killed is lost. If it has retries left, the next hf-poll, hf-job or hf-watchdog starts it \
 again, never while a process of it is alive. It then has the variables given with --env, and of the caller's only \
-PATH, HOME, USER, LOGNAME, SHELL, LANG, TZ, TMPDIR, XDG_CONFIG_HOME and those whose names begin with LC_ or HF_: \
+PATH, HOME, USER, LOGNAME, SHELL, LANG, TZ, TMPDIR, XDG_CONFIG_HOME, LC_* and the toolkit's own: \
 others may be secrets, and are not stored. The shell of a job has HF_RUN_ID and HF_TASK_ID, and HF_AGENT if an agent \
 fired it, so that no command in it counts as an operator's.
 

@@ -367,7 +367,7 @@ pub const TABLE: &[KindRow] = &[
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
     row(Kind::ApprovalTimedOut, DECISION, &[DUE_AT], "nobody answered in time")
         .by(RecordedBy::NotAgents).ending(Ending::Consequence),
-    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, optional("job", FieldType::Bool), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed")
+    row(Kind::TaskProposed, TASK, &[required("title", FieldType::Text), optional("requirement_id", FieldType::Id(EntityType::Requirement)), optional("project_id", FieldType::Id(EntityType::Project)), optional("after", FieldType::Ids(EntityType::Task)), optional("destructive", FieldType::Bool), optional("command", FieldType::Texts), CWD, COMMAND_BYTES, COMMAND_HASH, BOUND, BOUND_DIGEST, optional("job", FieldType::Bool).filled_by(FilledBy::Jobs), optional("max_retries", FieldType::Count), optional("rework_of", FieldType::Id(EntityType::Task)), optional("reason", FieldType::Text)], "a task was proposed")
         .opens(Opens::Named("project_id")).moves(EntityType::Requirement, "requirement_id", LinkRule::IfLegal)
         .cause(Cause::Named(EntityType::Requirement, "requirement_id")).side_effect(SideEffect::Reworks),
     row(Kind::TaskReady, TASK, &[], "nothing blocks it")

@@ -57,7 +57,7 @@ mod tests;
 mod wait;
 
 pub use ask::{Answer, OWNER_VARS, Program, ask, ask_on_terminal};
-pub use bind::{find_program, named_files};
+pub use bind::{DEFAULT_PATH, find_program, named_files};
 pub use clock::now as moment;
 pub use detach::{StartWith, SupervisorProgram, start_detached, start_supervisor, take_over};
 pub use exit::{Ended, ExitRecord, LogSize};

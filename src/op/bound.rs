@@ -66,23 +66,28 @@ fn lines(command: &RecordedCommand) -> Vec<BoundLine> {
         name: variable.to_string(),
     };
     lines.extend(bound.environment.iter().map(|one| variable(one)));
-    let now = super::job::bound_now(command, bound, &cwd);
-    let now = now.files.iter().map(Some).chain(std::iter::repeat(None));
-    lines.extend(bound.files.iter().zip(now).map(|(file, now)| BoundLine {
-        what: file.role.as_str(),
-        state: compare(file, now),
-        content: Some(file.content()),
-        name: file.name.clone(),
-    }));
+    // If the files cannot be followed any more, they have changed.
+    let now = super::job::bound_now(command, bound, &cwd).unwrap_or_default();
+    let line = |(bound, now): (Option<&BoundFile>, Option<&BoundFile>)| {
+        let file = bound.or(now)?;
+        Some(BoundLine {
+            what: file.role.as_str(),
+            state: compare(bound, now),
+            content: Some(file.content()),
+            name: file.name.clone(),
+        })
+    };
+    lines.extend(bound.pairs(&now).into_iter().filter_map(line));
     lines
 }
 
-fn compare(bound: &BoundFile, now: Option<&BoundFile>) -> BoundState {
-    match now {
-        Some(now) if now.kind == FileKind::Unreadable && bound.kind != now.kind => BoundState::Unknown,
-        Some(now) if now != bound => BoundState::Changed,
-        None => BoundState::Changed,
-        Some(_) if matches!(bound.kind, FileKind::Large | FileKind::Unreadable) => BoundState::NotBound,
-        Some(_) => BoundState::Same,
+fn compare(bound: Option<&BoundFile>, now: Option<&BoundFile>) -> BoundState {
+    match (bound, now) {
+        (Some(bound), Some(now)) if now.kind == FileKind::Unreadable && bound.kind != now.kind => BoundState::Unknown,
+        (Some(bound), Some(now)) if now == bound => match bound.kind {
+            FileKind::Large | FileKind::Unreadable => BoundState::NotBound,
+            _ => BoundState::Same,
+        },
+        _ => BoundState::Changed,
     }
 }

@@ -65,9 +65,8 @@ pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<ApproveOutcome>
         (2.., Some(_)) => return Err(Error::usage("an idempotency key is for one decision")),
         _ => {}
     }
-    let recorded = record_approvals(ctx, approvals(ctx, &request)).map(with_effect)?;
-    let vault = ctx.open()?;
-    let covers = with_view(&vault, |log, state| {
+    // Compared before it is recorded: afterwards the command may run.
+    let covers = with_view(&ctx.open()?, |log, state| {
         let mut covers = Vec::new();
         for reference in &request.references {
             let decision = state.entity(&state.find(reference, EntityType::Decision)?);
@@ -75,7 +74,8 @@ pub fn approve(ctx: &Context, request: ApproveRequest) -> Result<ApproveOutcome>
         }
         Ok(covers)
     });
-    // It is recorded, whatever can be said about it.
+    let recorded = record_approvals(ctx, approvals(ctx, &request)).map(with_effect)?;
+    // What is wrong with a reference was said by now.
     Ok(ApproveOutcome { recorded, covers: covers.unwrap_or_default() })
 }
 

@@ -13,7 +13,7 @@ use super::due::{MachineFacts, Moment};
 use super::react::{REACTOR, react};
 use super::rules::{self, Step};
 use super::statement::{Act, EventRef};
-use super::{Settings, branch, clock};
+use super::{Settings, branch, clock, command};
 use crate::base::{
     Actor, Digest, EntityType, Error, ErrorKind, OperatorKey, Reason, Result, Subject, Timestamp, Ulid, limits, names,
 };
@@ -280,7 +280,8 @@ impl Audit {
         if let Some(settings) = &self.settings {
             let machine = MachineFacts::default();
             let moment = Moment { state: &self.state, settings, now: event.timestamp, machine: &machine };
-            if let Err(error) = moment.check(&step) {
+            let gated = || command::is_gated_by_settings(&self.state, settings, &step);
+            if let Err(error) = moment.check(&step).and_then(|()| gated()) {
                 report(error.message);
             }
         }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::rules::Step;
-use super::statement::Bound;
+use super::settings::{Setting, Settings};
+use super::statement::{self, Bound};
 use crate::base::digest::hex;
 use crate::base::{Digest, Error, Reason, Result, names, serde_by_name};
 use crate::event::Kind;
@@ -28,9 +29,13 @@ pub const COMMAND_HASH: &str = "command_hash";
 pub const BOUND: &str = "bound";
 pub const BOUND_DIGEST: &str = "bound_digest";
 
+/// By how much a file that changes can make a statement longer: a digest and a path.
+const FILE_MAX_BYTES: usize = 160;
+
 /// What an approval does not cover, in words.
-pub const NOT_BOUND: &str = "libraries and imported files, files and programs that are only named inside a word, such as \
-                             a shell script, and what changes in the last microseconds before the start";
+pub const NOT_BOUND: &str = "what is in directories; libraries, imported files and programs that another program finds; \
+                             what is named inside a word, such as a shell script; the content of secret variables; mounts \
+                             and limits of the shell that fired it; what changes in the last microseconds before the start";
 
 /// The digest of a command: its words and its directory. None of them contains a NUL, and the number of words comes
 /// first, so that no two commands have the same bytes.
@@ -63,10 +68,12 @@ names! {
         Large = "large",
         Directory = "directory",
         Device = "device",
-        /// A pipe or a socket.
+        /// A pipe or a socket, or what every process has for itself.
         Other = "other",
         /// No file.
         Absent = "absent",
+        /// A symbolic link that leads to no file.
+        Dangling = "dangling",
         /// A file that the caller may not read.
         Unreadable = "unreadable",
     }
@@ -83,6 +90,12 @@ pub struct BoundFile {
     /// The word, or the path of an interpreter.
     pub name: String,
     pub kind: FileKind,
+    /// Where it really is, or where a link without a file leads.
+    #[serde(default, rename = "path", skip_serializing_if = "Option::is_none")]
+    pub real: Option<String>,
+    /// The number of a device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,11 +108,21 @@ pub struct BoundFile {
 impl BoundFile {
     /// What is known about it: its digest, or its kind, with its size and time where these are all there is.
     pub fn content(&self) -> String {
-        match (&self.sha256, self.size, &self.modified) {
+        let content = match (&self.sha256, self.size, &self.modified, &self.device) {
             (Some(digest), ..) => digest.clone(),
-            (None, Some(size), Some(modified)) => format!("{} ({size} bytes, modified {modified})", self.kind),
+            (None, Some(size), Some(modified), _) => format!("{} ({size} bytes, modified {modified})", self.kind),
+            (.., Some(device)) => format!("{} {device}", self.kind),
             _ => self.kind.to_string(),
+        };
+        match self.real.as_ref().filter(|real| **real != self.name) {
+            Some(real) => format!("{content} at {real}"),
+            None => content,
         }
+    }
+
+    /// Whether another file has the same place in a command.
+    fn is_named_like(&self, other: &BoundFile) -> bool {
+        (self.role, &self.name) == (other.role, &other.name)
     }
 }
 
@@ -157,23 +180,34 @@ impl Binding {
         digest(command_hash, &json!(self))
     }
 
-    /// The files whose name stands for something else than in another binding, in words.
-    pub fn differences(&self, other: &Binding) -> Vec<String> {
-        let mut differ: Vec<String> = Vec::new();
-        let theirs = other.files.iter().map(Some).chain(std::iter::repeat(None));
-        for (file, other) in self.files.iter().zip(theirs).filter(|(file, other)| Some(*file) != *other) {
-            let before = other.filter(|other| other.name == file.name);
-            differ.push(match before {
-                Some(before) if before.kind != file.kind => {
-                    format!("{} is {}, and was {}", file.name, file.kind, before.kind)
-                }
-                _ => format!("{} has changed", file.name),
-            });
+    /// Each file of this binding with the one of the same name in another one, and then those that only the other has.
+    pub fn pairs<'a>(&'a self, other: &'a Binding) -> Vec<(Option<&'a BoundFile>, Option<&'a BoundFile>)> {
+        let mut left: Vec<&BoundFile> = other.files.iter().collect();
+        let mut pairs = Vec::new();
+        for file in &self.files {
+            let at = left.iter().position(|other| file.is_named_like(other));
+            pairs.push((Some(file), at.map(|at| left.remove(at))));
         }
-        if differ.is_empty() && self != other {
-            differ.push("the files that it names have changed".to_owned());
-        }
-        differ
+        pairs.extend(left.into_iter().map(|other| (None, Some(other))));
+        pairs
+    }
+
+    /// How it differs from what was bound before, in words.
+    pub fn differences(&self, before: &Binding) -> Vec<String> {
+        let in_words = |(now, before): (Option<&BoundFile>, Option<&BoundFile>)| match (now, before) {
+            (Some(now), Some(before)) if now == before => None,
+            (Some(now), Some(before)) if now.kind != before.kind => {
+                Some(format!("{} is {}, and was {}", now.name, now.kind, before.kind))
+            }
+            (Some(now), Some(before)) if (&now.sha256, &now.device) == (&before.sha256, &before.device) => {
+                Some(format!("{} leads elsewhere", now.name))
+            }
+            (Some(now), Some(_)) => Some(format!("{} has changed", now.name)),
+            (Some(new), None) => Some(format!("{} is used now", new.name)),
+            (None, Some(old)) => Some(format!("{} is not used any more", old.name)),
+            (None, None) => None,
+        };
+        self.pairs(before).into_iter().filter_map(in_words).collect()
     }
 }
 
@@ -268,6 +302,17 @@ impl RecordedCommand {
         Ok(Some(RecordedCommand { words, cwd: directory, bound }))
     }
 
+    /// How long the part of a statement about it is.
+    pub fn stated_bytes(&self) -> usize {
+        statement::length(&self.binds())
+    }
+
+    /// How long it can get, if the files that it names change.
+    pub fn stated_bytes_at_most(&self) -> usize {
+        let files = self.bound.iter().flat_map(|bound| &bound.files).count();
+        self.stated_bytes() + files * FILE_MAX_BYTES
+    }
+
     /// Everything that an approval of it binds, in the order in which it is shown.
     pub fn binds(&self) -> Vec<Bound> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -287,6 +332,59 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let is_plain = text.len().is_multiple_of(2) && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let pair = |n: usize| u8::from_str_radix(&text[n..n + 2], 16).ok();
     if is_plain { (0..text.len()).step_by(2).map(pair).collect() } else { None }
+}
+
+/// Whether one of these patterns matches a command; `*` matches anything. The patterns catch slips, not intent.
+pub fn matches_any(patterns: &[String], words: &[String]) -> bool {
+    let Some(program) = words.first() else { return false };
+    let plain = words.join(" ");
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let by_name = std::iter::once(name).chain(words[1..].iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    // A script given to a shell is matched by itself, too.
+    let script = match (name, words.get(1).map(String::as_str)) {
+        ("sh" | "bash" | "dash" | "ksh" | "zsh", Some("-c")) => words.get(2).map(|script| script.trim()),
+        _ => None,
+    };
+    let matches_any_form = |pattern: &String| {
+        matches_pattern(pattern, &plain)
+            || matches_pattern(pattern, &by_name)
+            || script.is_some_and(|script| matches_pattern(pattern, script))
+    };
+    patterns.iter().any(matches_any_form)
+}
+
+/// Whether a text matches a pattern in which `*` matches anything.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(found) = last.replace(part).filter(|found| !found.is_empty()) {
+            match rest.find(found) {
+                Some(at) => rest = &rest[at + found.len()..],
+                None => return false,
+            }
+        }
+    }
+    match last {
+        None => rest.is_empty(),
+        Some(end) => rest.ends_with(end),
+    }
+}
+
+/// A command that the settings say requires approval is not proposed, or given to a task, without it.
+pub(super) fn is_gated_by_settings(state: &State, settings: &Settings, step: &Step<'_>) -> Result<()> {
+    let is_gated = match step.kind {
+        Kind::TaskProposed => step.payload.get("destructive") == Some(&Value::Bool(true)),
+        Kind::TaskAssigned => state.entity(step.subject).is_some_and(|task| task.as_task().is_destructive()),
+        _ => return Ok(()),
+    };
+    let Some(command) = RecordedCommand::read(step.payload).ok().flatten().filter(|_| !is_gated) else { return Ok(()) };
+    let words: Vec<String> = command.words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    match matches_any(&settings.texts(Setting::DestructiveCommands), &words) {
+        true => Err(Error::refused(Reason::ApprovalRequired, "its command requires approval by an operator")),
+        false => Ok(()),
+    }
 }
 
 /// Checks what an event says about a command: it is shown as it was hashed, an approval binds all of it, and a run is
@@ -370,6 +468,8 @@ mod tests {
                 role: FileRole::Program,
                 name: "/bin/rm".to_owned(),
                 kind: FileKind::File,
+                real: None,
+                device: None,
                 sha256: Some("sha256:00".to_owned()),
                 size: None,
                 modified: None,
@@ -415,6 +515,8 @@ mod tests {
             role: FileRole::Argument,
             name: name.to_owned(),
             kind,
+            real: None,
+            device: None,
             sha256: sha256.map(str::to_owned),
             size: None,
             modified: None,
@@ -424,6 +526,34 @@ mod tests {
         let after = binding(vec![file("a", FileKind::File, Some("2")), file("b", FileKind::File, Some("3"))]);
         assert_eq!(after.differences(&before), ["a has changed", "b is file, and was absent"]);
         assert_eq!(before.differences(&before), Vec::<String>::new());
-        assert_eq!(binding(Vec::new()).differences(&before), ["the files that it names have changed"]);
+        let more = binding(vec![file("x", FileKind::File, Some("1")), file("b", FileKind::Absent, None)]);
+        assert_eq!(more.differences(&before), ["x is used now", "a is not used any more"]);
+        let elsewhere = BoundFile { real: Some("/b".to_owned()), ..file("a", FileKind::File, Some("1")) };
+        let elsewhere = binding(vec![elsewhere, file("b", FileKind::Absent, None)]);
+        assert_eq!(elsewhere.differences(&before), ["a leads elsewhere"]);
+    }
+
+    #[test]
+    fn a_star_matches_anything() {
+        for (pattern, text) in [
+            ("rm *", "rm -rf /"),
+            ("*", ""),
+            ("*", "x"),
+            ("git push*", "git push"),
+            ("git * --force*", "git push origin --force"),
+            ("*prod*", "deploy to prod now"),
+            ("true", "true"),
+        ] {
+            assert!(matches_pattern(pattern, text), "{pattern} / {text}");
+        }
+        for (pattern, text) in [
+            ("rm *", "rmdir x"),
+            ("true", "true x"),
+            ("git * --force", "git push --force-with-lease"),
+            ("*ab*ab", "ab"),
+            ("", "x"),
+        ] {
+            assert!(!matches_pattern(pattern, text), "{pattern} / {text}");
+        }
     }
 }

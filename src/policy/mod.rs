@@ -129,6 +129,7 @@ pub fn decide(moment: &Moment<'_>, request: Request, mint: &mut dyn FnMut() -> U
     let step = Step { kind, subject: &subject, actor: &actor, payload: &payload };
     rules::check(state, &step)?;
     moment.check(&step)?;
+    command::is_gated_by_settings(state, settings, &step)?;
     liveness::check_declared(state, settings, &step)?;
     check_task_limit(state, settings, kind, &subject)?;
     check_agent_limit(state, kind, &payload)?;

@@ -378,6 +378,12 @@ fn act_label(number: usize, of: usize) -> String {
     format!("act {number} of {of}")
 }
 
+/// How many bytes of a statement these take.
+pub fn length(binds: &[Bound]) -> usize {
+    let line = |bound: &Bound| BINDS.len() + bound.name.len() + ": \n".len() + escape(&bound.value).len();
+    binds.iter().map(line).sum()
+}
+
 fn write_line(f: &mut fmt::Formatter<'_>, label: &str, value: &str) -> fmt::Result {
     match value.is_empty() {
         true => writeln!(f, "{label}:"),

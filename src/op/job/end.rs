@@ -14,6 +14,9 @@ use crate::policy::settings::{Setting, Settings};
 use crate::state::{Entity, Task as TaskView};
 use crate::vault::Vault;
 
+/// How the reason begins for which a command that was approved did not start.
+pub(super) const CHANGED: &str = "changed since it was approved";
+
 /// The longest line of output that is used as a summary.
 const SUMMARY_MAX_CHARS: usize = 200;
 
@@ -94,7 +97,9 @@ fn closing(record: &ExitRecord, config: &Settings) -> Vec<(About, Kind, Value)> 
             vec![(About::Task, Kind::TaskAborted, json!({"reason": why}))]
         }
         Ended::Halted { why } => {
-            vec![(About::Run, Kind::RunCrashed, json!({"reason": why, "transient": false, "escalate": false}))]
+            // If its supervisor did not get to ask again, the next attempt does.
+            let transient = why.starts_with(CHANGED);
+            vec![(About::Run, Kind::RunCrashed, json!({"reason": why, "transient": transient, "escalate": false}))]
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::job::{Beat, JobDir, JobLock, RawText, Spec, StartWith, SupervisorProg
 use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::op::{Context, Recorded, random_ulid};
-use crate::policy::command::{Binding, RecordedCommand};
+use crate::policy::command::{Binding, RecordedCommand, matches_any};
 use crate::policy::rules::{self, Blocker, blockers};
 use crate::policy::settings::Setting;
 use crate::policy::{Request, project};
@@ -155,6 +155,7 @@ impl Firing<'_> {
             None => self.propose(&tx, destructive)?,
         };
         if let Some(first) = tx.repeated(&Request { subject: None, ..asked.clone() })? {
+            self.check_variables(&first)?;
             return self.outcome(first);
         }
         self.check_may_queue(&tx, &asked)?;
@@ -243,6 +244,19 @@ impl Firing<'_> {
         Ok((lock, first))
     }
 
+    /// Refuses a repeated request with other variables, as far as they are recorded.
+    fn check_variables(&self, first: &Recorded) -> Result<()> {
+        let bound = RecordedCommand::read(&first.asked.payload)?.and_then(|command| command.bound);
+        match bound.is_none_or(|bound| command::has_same_variables(self.ctx, &self.request, &bound)) {
+            true => Ok(()),
+            false => {
+                let key = self.request.key.as_deref().unwrap_or_default();
+                let why = format!("the key '{key}' was already used by a job with other variables");
+                Err(Error::refused(Reason::KeyConflict, why))
+            }
+        }
+    }
+
     /// The command as it is recorded.
     fn command(&self) -> RecordedCommand {
         RecordedCommand { bound: self.binding.clone(), ..command::requested(&self.request) }
@@ -287,39 +301,34 @@ impl Firing<'_> {
     fn assign(&self, tx: &Transaction<'_>, reference: &str, destructive: bool) -> Result<Request> {
         let subject = tx.state().find(reference, EntityType::Task)?;
         let task = tx.state().entity(&subject).expect("it was resolved").into_owned();
-        let allowed = task.as_task().is_destructive();
-        let command = command::requested(&self.request);
-        if allowed && task.as_job().command_hash() != Some(&command.hash()) || destructive && !allowed {
-            let why = format!("{} was not approved for this command", task.name());
-            return Err(Error::refused(Reason::ApprovalRequired, why));
+        let name = task.name();
+        let refused = |why: String| Err(Error::refused(Reason::ApprovalRequired, why));
+        match task.as_task().is_destructive() {
+            true if task.is_job() => {
+                return refused(format!("{name} keeps the command that it was fired with; its supervisor starts it"));
+            }
+            true => return refused(format!("{name} was not approved for this command")),
+            false if destructive => return refused(format!("{name} was not approved for this command")),
+            false => {}
         }
         let mut payload = json!({"holder": self.ctx.caller.actor.to_string(), "job": true});
-        if !allowed {
-            payload.as_object_mut().expect("it is an object").extend(command.members());
-        }
+        payload.as_object_mut().expect("it is an object").extend(command::requested(&self.request).members());
         Ok(Request {
             key: self.request.key.clone(),
             ..self.ctx.request(Kind::TaskAssigned, Some(&subject.to_string()), payload)
         })
     }
 
-    /// Whether one of the patterns matches the command; `*` matches anything.
+    /// Whether the settings say that it requires approval.
     fn matches(&self, patterns: &[String]) -> bool {
         let words: Vec<String> = self.request.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let plain = words.join(" ");
-        let name = words[0].rsplit('/').next().unwrap_or_default();
-        let by_name = std::iter::once(name).chain(words[1..].iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
-        // A script given to a shell is matched by itself, too.
-        let script = match (name, words.get(1).map(String::as_str)) {
-            ("sh" | "bash" | "dash" | "ksh" | "zsh", Some("-c")) => words.get(2).map(|script| script.trim()),
-            _ => None,
-        };
-        let matches_any_form = |pattern: &String| {
-            matches_pattern(pattern, &plain)
-                || matches_pattern(pattern, &by_name)
-                || script.is_some_and(|script| matches_pattern(pattern, script))
-        };
-        patterns.iter().any(matches_any_form)
+        matches_any(patterns, &words)
+    }
+
+    /// The caller's variables that are stored, for another supervisor: no secrets.
+    fn kept_env(&self) -> Vec<(OsString, OsString)> {
+        let is_secret = |name: &OsString| self.request.secrets.iter().any(|secret| name.to_str() == Some(secret));
+        self.ctx.host.kept_env.iter().filter(|(name, _)| !is_secret(name)).cloned().collect()
     }
 
     fn spec(&self, tx: &Transaction<'_>, run: &str) -> Spec {
@@ -335,7 +344,7 @@ impl Firing<'_> {
             heartbeat: Some(Duration::from_secs(tx.config.count(Setting::HeartbeatIntervalSeconds))),
             beat: *beat,
             extra,
-            kept_env: raw(&self.ctx.host.kept_env),
+            kept_env: raw(&self.kept_env()),
             lock_inode: None,
         }
     }
@@ -386,52 +395,4 @@ pub(in crate::op) fn reap_when_ended(mut child: Child) {
 /// Variables as a spec has them.
 fn raw(variables: &[(OsString, OsString)]) -> Vec<(RawText, RawText)> {
     variables.iter().cloned().map(|(name, value)| (RawText(name), RawText(value))).collect()
-}
-
-/// Whether a text matches a pattern in which `*` matches anything.
-fn matches_pattern(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    let mut last = None;
-    for part in parts {
-        if let Some(found) = last.replace(part).filter(|found| !found.is_empty()) {
-            match rest.find(found) {
-                Some(at) => rest = &rest[at + found.len()..],
-                None => return false,
-            }
-        }
-    }
-    match last {
-        None => rest.is_empty(),
-        Some(end) => rest.ends_with(end),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_matches_anything() {
-        for (pattern, text) in [
-            ("rm *", "rm -rf /"),
-            ("*", ""),
-            ("*", "x"),
-            ("git push*", "git push"),
-            ("git * --force*", "git push origin --force"),
-            ("*prod*", "deploy to prod now"),
-            ("true", "true"),
-        ] {
-            assert!(matches_pattern(pattern, text), "{pattern} / {text}");
-        }
-        for (pattern, text) in [
-            ("rm *", "rmdir x"),
-            ("true", "true x"),
-            ("git * --force", "git push --force-with-lease"),
-            ("*ab*ab", "ab"),
-            ("", "x"),
-        ] {
-            assert!(!matches_pattern(pattern, text), "{pattern} / {text}");
-        }
-    }
 }

@@ -186,7 +186,7 @@ impl Supervision<'_> {
 
     /// The id of the next run; that of the first one was chosen when the job was fired.
     fn next_run(&self, task: &Entity) -> Result<String> {
-        let first = self.spec.extra.get("run_id").and_then(Value::as_str);
+        let first = self.spec.extra.get("run_id").and_then(Value::as_str).filter(|id| EntityId::parse(id).is_ok());
         match first.filter(|_| run_of(task).is_none()) {
             Some(first) => Ok(first.to_owned()),
             None => Ok(crate::op::random_ulid((self.ctx.host.clock)())?.to_string()),
@@ -237,6 +237,9 @@ impl Supervision<'_> {
 
     /// Requests approval of a command as it is now. If that cannot be recorded, the run is recorded as ended.
     fn ask_again(&self, task: &Entity, changed: ChangedCommand) -> Result<()> {
+        if changed.command.stated_bytes() > limits::BOUND_CHANGED_MAX_BYTES {
+            return Err(Error::usage("what has changed is too long to be approved"));
+        }
         let ctx = self.now(END_LOCK_WAIT);
         let mut tx = Transaction::begin(&ctx, self.vault)?;
         let mut payload = changed.command.members_with_binding();
@@ -290,10 +293,8 @@ impl Observer for RunObserver<'_> {
             Ok(None) => None,
             Ok(Some(now)) => {
                 let approved = self.logged.command.bound.clone().unwrap_or_default();
-                let why = text::cut(
-                    &format!("changed since it was approved: {}", now.differences(&approved).join(", ")),
-                    limits::SUMMARY_MAX_CHARS * 2,
-                );
+                let why = format!("{}: {}", end::CHANGED, now.differences(&approved).join(", "));
+                let why = text::cut(&why, 2 * limits::SUMMARY_MAX_CHARS);
                 let command = RecordedCommand { bound: Some(now), ..self.logged.command.clone() };
                 self.changed = Some(ChangedCommand { command, why: why.clone() });
                 Some(Halt { why })

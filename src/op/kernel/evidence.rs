@@ -54,21 +54,17 @@ impl Transaction<'_> {
     /// Checks that a question was asked about the command that a run is about to start.
     fn check_asked(&self, question: &Event, task: &Subject, run: &Draft) -> Result<()> {
         let asked = |event: &Event| [COMMAND_HASH, BOUND_DIGEST].map(|member| event.payload.get(member).cloned());
-        let wanted = [COMMAND_HASH, BOUND_DIGEST].map(|member| run.payload.get(member).cloned());
         let says_what_runs = |event: &Event| {
             let kind = event.event_type.known();
             matches!(kind, Some(Kind::TaskProposed | Kind::CommandChanged)) && event.subject == task.to_string()
         };
         for cause in &question.parents {
-            if self.find(*cause)?.filter(says_what_runs).is_some_and(|event| asked(&event) == wanted) {
-                return Ok(());
+            if let Some(cause) = self.find(*cause)?.filter(says_what_runs) {
+                let wanted = [COMMAND_HASH, BOUND_DIGEST].map(|member| run.payload.get(member).cloned());
+                return if asked(&cause) == wanted { Ok(()) } else { Err(self.invented(task, Kind::DecisionApproved)) };
             }
         }
-        // Version 0.1 did not record what an approval binds.
-        match wanted {
-            [_, None] => Ok(()),
-            _ => Err(self.invented(task, Kind::DecisionApproved)),
-        }
+        Err(self.invented(task, Kind::DecisionApproved))
     }
 
     /// Checks that one of these events approves a question about this target. Returns the question.

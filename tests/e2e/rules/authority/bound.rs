@@ -56,13 +56,17 @@ fn a3_a_script_that_changed_after_its_approval_does_not_run() {
     story.over();
 }
 
-/// Waits until a decision is requested, and returns its question.
-fn until_asked(story: &TestJobVault, n: usize) -> String {
-    while count(story, "DecisionRequested") < n {
-        sh(story, "hf-job wait T-0001 --max 1s");
+/// Waits until T-0001 was about to start and approval is requested again, and returns that question.
+#[track_caller]
+fn until_asked(hive: &TestVault, n: usize) -> String {
+    loop {
+        let asked = hive.events().into_iter().filter(|event| event["event_type"] == "DecisionRequested");
+        if let Some(question) = asked.skip(n - 1).next() {
+            return question["payload"]["summary"].as_str().expect("a question").to_owned();
+        }
+        let reply = sh(hive, "hf-job wait T-0001 --max 1s");
+        assert_eq!(reply.get("STATUS"), "RUNNING", "{reply:#?}");
     }
-    let all = story.of_kind("DecisionRequested");
-    all[n - 1]["payload"]["summary"].as_str().expect("a question").to_owned()
 }
 
 #[test]
@@ -203,8 +207,14 @@ fn a3_a_gated_command_has_only_the_environment_that_is_shown() {
 fn a3_what_loads_code_is_no_secret_and_the_toolkits_variables_are_its_own() {
     let story = TestJobVault::new("");
     for (args, why) in [
-        (["--secret-env", "LD_PRELOAD"], "LD_PRELOAD can make a program load code"),
-        (["--secret-env", "PYTHONSTARTUP"], "PYTHONSTARTUP can make a program load code"),
+        (["--secret-env", "LD_PRELOAD"], "LD_PRELOAD can make a program run other code"),
+        (["--secret-env", "PYTHONSTARTUP"], "PYTHONSTARTUP can make a program run other code"),
+        (["--secret-env", "MAKEFLAGS"], "MAKEFLAGS can make a program run other code"),
+        (["--secret-env", "HOME"], "HOME can make a program run other code"),
+        (["--secret-env", "LC_ALL"], "LC_ALL can make a program run other code"),
+        (["--secret-env", "HF_TOKEN"], "HF_TOKEN is a variable of the toolkit"),
+        (["--secret-env", "BASH_ENV="], "'BASH_ENV=' is not the name of a variable"),
+        (["--env", "A B=x"], "'A B' is not the name of a variable"),
         (["--secret-env", "NO_SUCH_VARIABLE"], "the variable NO_SUCH_VARIABLE is not set"),
         (["--env", "HF_AGENT=x"], "HF_AGENT is a variable of the toolkit"),
     ] {
@@ -352,5 +362,173 @@ fn a20_words_that_are_no_text_run_as_they_are() {
     fire.args(["fire", "--destructive", "--", "printf", "%s"]).arg(OsStr::from_bytes(b"a\xffb"));
     let refused = Reply::of(fire.output().unwrap()).expect_exit(2);
     assert!(refused.get("SUM").contains("an operator could not read what to approve"), "{refused:#?}");
+    story.over();
+}
+
+#[test]
+fn a3_a_program_that_is_not_there_cannot_be_approved() {
+    let story = TestJobVault::new("");
+    script(&story, "tool", "#!/bin/sh\necho here\n");
+    let refused = story.run("job", &["fire", "--destructive", "--", "tool"]).expect_exit(2);
+    assert_eq!(refused.get("SUM"), "command not found: tool");
+    // An empty PATH is the working directory, where the program is bound.
+    story.run("job", &["fire", "--destructive", "--env", "PATH=", "--", "tool"]).expect_exit(3);
+    script(&story, "tool", "#!/bin/sh\necho evil\n");
+    let shown = ok(&story, "hf-decide show DEC-0001");
+    assert!(covered(&shown)[1].starts_with("program CHANGED "), "{shown:#?}");
+    ok(&story, "hf-decide approve DEC-0001");
+    until_asked(&story, 2);
+    ok(&story, "hf-job cancel T-0001");
+    story.over();
+}
+
+#[test]
+fn a3_a_script_whose_interpreter_is_unclear_cannot_be_approved() {
+    let story = TestJobVault::new("");
+    for first in ["#!/bin/sh\r", "#!/usr/bin/env -S A=1 sh", "#!/usr/bin/env -S \"sh\""] {
+        script(&story, "run", &format!("{first}\necho hi\n"));
+        let refused = story.run("job", &["fire", "--destructive", "--", "./run"]).expect_exit(2);
+        assert!(refused.get("SUM").contains("cannot be approved"), "{refused:#?}");
+    }
+    assert_eq!(count(&story, "TaskProposed"), 0);
+    // Without approval, the kernel decides what it means.
+    script(&story, "run", "#!/usr/bin/env -S A=1 sh\necho $A\n");
+    story.run("job", &["fire", "--", "./run"]).expect_exit(0);
+    assert_eq!(story.poll("T-0001").get("STATUS"), "DONE");
+    story.over();
+}
+
+#[test]
+fn a3_a_link_that_leads_elsewhere_asks_again() {
+    let story = TestJobVault::new("");
+    for name in ["one", "two"] {
+        fs::create_dir(story.dir().join(name)).unwrap();
+        fs::write(story.dir().join(name).join("precious"), "").unwrap();
+    }
+    let link = story.dir().join("link");
+    symlink("one", &link).unwrap();
+    let find = ["fire", "--destructive", "--", "find", "link/", "-type", "f", "-delete"];
+    story.run("job", &find).expect_exit(3);
+    fs::remove_file(&link).unwrap();
+    symlink("two", &link).unwrap();
+    ok(&story, "hf-decide approve DEC-0001");
+    until_asked(&story, 2);
+    let changed = &story.of_kind("CommandChanged")[0]["payload"]["reason"];
+    assert_eq!(changed, "changed since it was approved: link/ leads elsewhere");
+    assert!(story.dir().join("two/precious").exists());
+    ok(&story, "hf-decide reject DEC-0002 --reason No");
+    story.over();
+}
+
+#[test]
+fn a3_what_is_new_or_gone_has_a_line_of_its_own() {
+    let story = TestJobVault::new("");
+    fs::create_dir(story.dir().join("bin")).unwrap();
+    script(&story, "run", "#!/usr/bin/env mytool\n");
+    let path = format!("PATH={}:/usr/bin:/bin", story.dir().join("bin").display());
+    story.run("job", &["fire", "--destructive", "--env", &path, "--", "./run", "x"]).expect_exit(3);
+    script(&story, "bin/mytool", "#!/bin/sh\necho hi\n");
+    let shown = ok(&story, "hf-decide show DEC-0001");
+    let covers = covered(&shown);
+    for line in ["argument SAME x", "interpreter SAME /usr/bin/env", "interpreter CHANGED mytool"] {
+        assert!(covers.contains(&line.to_owned()), "{line} in {covers:?}");
+    }
+    assert!(
+        covers.iter().any(|line| line.starts_with("interpreter CHANGED ") && line.ends_with("bin/mytool")),
+        "{covers:?}"
+    );
+    ok(&story, "hf-job cancel T-0001");
+    story.over();
+}
+
+#[test]
+fn a3_a_command_that_fills_a_statement_can_still_be_answered() {
+    let hive = keyed_with("");
+    // Each of these is longer in a statement than it is here.
+    let refused = hive.run("job", &["fire", "--destructive", "--", "true", &"\u{202e}".repeat(5000)]).expect_exit(2);
+    assert!(refused.get("SUM").contains("too long to be approved"), "{refused:#?}");
+    let names: Vec<String> = (0..150).map(|n| n.to_string()).collect();
+    let words: Vec<&str> =
+        ["fire", "--destructive", "--", "true"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    hive.run("job", &words).expect_exit(3);
+    for name in &names {
+        fs::write(hive.dir().join(name), name).unwrap();
+    }
+    ok(&hive, "hf-decide approve DEC-0001 --yes");
+    until_asked(&hive, 2);
+    ok(&hive, "hf-decide approve DEC-0002 --yes");
+    assert_eq!(ok(&hive, "hf-job wait T-0001").get("STATUS"), "DONE");
+    assert_eq!(verify(&hive, None).expect_exit(0).get("SIGNATURES"), "OK");
+}
+
+#[test]
+fn a18_no_variable_is_stored_because_of_how_its_name_begins() {
+    let story = TestJobVault::new("");
+    let mut fire = story.command("job");
+    fire.env("HF_TOKEN", "hunter2").env("TOKEN", "hunter3");
+    Reply::of(fire.args(["fire", "--secret-env", "TOKEN", "--", "true"]).output().unwrap()).expect_exit(0);
+    story.poll("T-0001");
+    for (path, bytes) in story.contents() {
+        assert!(!bytes.windows(6).any(|part| part == b"hunter"), "{}", path.display());
+    }
+    story.over();
+}
+
+#[test]
+fn a3_a_repeated_request_has_the_same_variables() {
+    let story = TestJobVault::new("");
+    let fire = |variable: &str| story.fires(&["--destructive", "--key", "k", "--env", variable], "true");
+    fire("LEVEL=9").expect_exit(3);
+    assert_eq!(fire("LEVEL=9").expect_exit(0).get("STATUS"), "DUPLICATE");
+    assert_eq!(fire("LEVEL=8").expect_exit(3).get("REASON"), "key_conflict");
+    assert_eq!(fire("OTHER=9").expect_exit(3).get("REASON"), "key_conflict");
+    let refused = story.run("job", &["fire", "--task", "T-0001", "--", "true"]).expect_exit(3);
+    assert_eq!(refused.get("SUM"), "T-0001 keeps the command that it was fired with; its supervisor starts it");
+    ok(&story, "hf-job cancel T-0001");
+    story.over();
+}
+
+#[test]
+fn a14_the_files_of_a_job_cannot_keep_it_from_starting() {
+    let story = TestJobVault::new("");
+    story.fires(&["--destructive"], "echo ran").expect_exit(3);
+    story.forge_record("T-0001", "spec.json", |spec| {
+        spec["extra"]["run_id"] = json!("not valid!");
+        spec["secrets"] = json!(["NO_SUCH_VARIABLE"]);
+    });
+    let mut next = story.supervise_anew("T-0001");
+    ok(&story, "hf-decide approve DEC-0001");
+    assert_eq!(story.poll("T-0001").get("SUM"), "ran");
+    assert!(next.wait().unwrap().success());
+    story.over();
+}
+
+#[test]
+fn a20_only_a_fired_command_makes_a_task_a_job() {
+    let hive = TestVault::new();
+    let payload = r#"{"title":"x","destructive":true,"job":true}"#;
+    let refused = hive.run("append", &["TaskProposed", "--payload", payload]).expect_exit(3);
+    assert_eq!(refused.get("REASON"), "reserved_kind", "{refused:#?}");
+}
+
+#[test]
+fn a9_a_command_that_the_settings_gate_is_found_in_a_forged_log() {
+    let story = TestJobVault::new("governance:\n  destructive_commands: [\"rm *\"]\n");
+    story.run("job", &["fire", "--", "ls", "gone"]).expect_exit(0);
+    story.poll("T-0001");
+    story.gone();
+    let mut events = story.recorded();
+    for event in &mut events {
+        if event.payload.contains_key("command_hash") {
+            let cwd = event.payload["cwd"].as_str().unwrap().to_owned();
+            let words = [&b"rm"[..], b"gone"];
+            event.payload.insert("command".to_owned(), json!(["rm", "gone"]));
+            let hash = hiveforge::policy::command::hash(words.into_iter(), cwd.as_bytes());
+            event.payload.insert("command_hash".to_owned(), hash.into());
+        }
+    }
+    let copy = story.copy();
+    let found = found_in(&copy, events);
+    assert!(found.contains(&"its command requires approval by an operator".to_owned()), "{found:?}");
     story.over();
 }
