@@ -6,6 +6,7 @@
 //! | `rules` | rules that do not depend on settings or time: checked before recording and again by the audit |
 //! | `approval` | what a decision is about, and whether an approval is still valid |
 //! | `command` | the command of a job in the log, and everything that an approval of it binds |
+//! | `pattern` | patterns of commands that require approval |
 //! | `react` | consequences that are recorded automatically |
 //! | `ready` | which task to start next |
 //! | `liveness` | whether an agent shows signs of conscious work |
@@ -35,6 +36,7 @@ pub mod component;
 pub mod due;
 pub mod liveness;
 pub mod mission;
+pub mod pattern;
 pub mod project;
 mod react;
 pub mod ready;

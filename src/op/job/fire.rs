@@ -15,7 +15,8 @@ use crate::job::{Beat, JobDir, JobLock, RawText, Spec, StartWith, SupervisorProg
 use crate::machine::Phase;
 use crate::op::kernel::{Added, Transaction, is_stopped};
 use crate::op::{Context, Recorded, random_ulid};
-use crate::policy::command::{Binding, RecordedCommand, matches_any};
+use crate::policy::command::{Binding, RecordedCommand};
+use crate::policy::pattern::matches_any;
 use crate::policy::rules::{self, Blocker, blockers};
 use crate::policy::settings::Setting;
 use crate::policy::{Request, project};

@@ -5,6 +5,7 @@ mod attacked;
 mod attacker;
 mod audit;
 mod bound;
+mod commands;
 mod intake;
 mod keys;
 mod names;
