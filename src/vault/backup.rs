@@ -44,6 +44,11 @@ pub fn backup(vault: &Vault, target: &Path, unique: &str) -> Result<BackedUp> {
 const LEFT_OUT: &[&str] =
     &[super::index::INDEX, super::clock::CLOCK_FILE, super::control::CONTROL_FILE, super::stop_entry::STOP_ENTRY];
 
+/// In the directory of a job: how to start it, with the variables that it was given, which may be secrets. A copy starts
+/// nothing.
+const JOBS: &str = "Jobs";
+const JOB_SPEC: &str = "spec.json";
+
 /// Separates the name of a backup from the random suffix of its incomplete copy.
 const PARTIAL: &str = ".partial-";
 const UNIQUE_CHARS: usize = 8;
@@ -116,8 +121,10 @@ fn copy_dir(from: &Dir, to: &Path, inside: &Path, done: &mut BackedUp) -> Result
     if !inside.as_os_str().is_empty() {
         DirBuilder::new().mode(0o700).create(to).map_err(|e| failed("create", to, e))?;
     }
-    let is_left_out =
+    let is_spec = |name: &str| inside.parent() == Some(Path::new(JOBS)) && name == JOB_SPEC;
+    let is_of_machine =
         |name: &str| LEFT_OUT.iter().any(|left_out| inside.join(name) == Path::new(layout::AKASHIC).join(left_out));
+    let is_left_out = |name: &str| is_spec(name) || is_of_machine(name);
     for (name, is_dir) in from.list_all(&is_left_out)? {
         let odd =
             || Error::refused(Reason::OddName, format!("{} contains a name that is not UTF-8", from.path().display()));

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::support::job_fixture::TestJobVault;
+use crate::support::steps::ok;
 use crate::support::test_vault::{Reply, TestVault, write_private};
 
 #[test]
@@ -138,4 +140,22 @@ fn a_backup_does_not_include_the_machine_clocks() {
     let copy = hive.dir().join("copy");
     hive.run("backup", &[copy.to_str().unwrap()]).expect_exit(0);
     assert!(copy.join("Akashic/events").exists() && !copy.join("Akashic/clock").exists());
+}
+
+#[test]
+fn a18_a_backup_has_no_variables_of_jobs() {
+    let story = TestJobVault::new("");
+    story.fire_with(&["--env", "TOKEN=hunter2"], "true");
+    story.poll("T-0001");
+    story.gone();
+    ok(&story, "hf-backup copy");
+    let holds = |folder: &str| {
+        let files =
+            std::process::Command::new("grep").args(["-rl", "hunter2", folder]).current_dir(story.dir()).output();
+        String::from_utf8(files.expect("grep runs").stdout).expect("UTF-8")
+    };
+    assert!(holds("Vault").ends_with("/spec.json\n") && holds("copy").is_empty(), "{}", holds("copy"));
+    let verified = story.run("verify", &["--policy", "--vault", "copy"]).expect_exit(0);
+    assert_eq!(verified.get("POLICY"), "OK");
+    assert_eq!(story.run("job", &["check", "T-0001", "--vault", "copy"]).get("STATUS"), "DONE");
 }
