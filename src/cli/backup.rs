@@ -16,7 +16,8 @@ use crate::op::{self, BackupRequest, Context};
     after_help = "Examples:
   hf-backup /backup/hive-monday
 
-The index (Akashic/index) is not copied; it is rebuilt from the events."
+The index (Akashic/index) is not copied; it is rebuilt from the events. Nor are the variables that jobs were given \
+(Jobs/*/spec.json): they may be secrets, and a copy starts no job."
 )]
 pub struct Args {
     /// The target directory; must not exist or must be empty
