@@ -39,6 +39,8 @@ pub const BOUND_FILES_MAX_BYTES: u64 = 256 * 1024 * 1024;
 pub const BOUND_MAX_BYTES: usize = 32 * 1024;
 /// The same after they have changed: a statement must have room for it.
 pub const BOUND_CHANGED_MAX_BYTES: usize = 56 * 1024;
+/// A text that a statement has in full. Escaped it can be four times as long, and a statement has at most 64 KiB.
+pub const STATED_TEXT_MAX_BYTES: usize = 4 * 1024;
 /// Operators' keys of a vault.
 pub const OPERATOR_KEYS_MAX_COUNT: usize = 16;
 /// Events of a stream that are recorded together.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::authority::Find;
 use super::command::{self, RecordedCommand};
 use super::statement::Bound;
-use crate::base::{Actor, Digest, EntityType, Error, Result, Subject, Ulid, names};
+use crate::base::{Actor, Digest, EntityType, Error, Result, Subject, Ulid, limits, names};
 use crate::event::Kind;
 use crate::machine;
 use crate::state::{Entity, State};
@@ -183,12 +183,36 @@ pub fn binds(state: &State, decision: &Entity, find: Find<'_>) -> Result<Vec<Bou
     binds.extend(known.summary().map(|summary| Bound::new("summary", summary)));
     let target = known.target().and_then(|target| state.entity(&target));
     binds.extend(target.as_ref().and_then(|target| target.title()).map(|title| Bound::new("title", title)));
+    for (name, said) in target.as_ref().map(|target| texts(target, find)).transpose()?.unwrap_or_default() {
+        binds.push(Bound::new(name, stated(&said)));
+    }
     // A change is stated in the summary; its digest covers every member of it.
     binds.extend(known.target_hash().map(|hash| Bound::new("content", hash)));
     if let Some(task) = target.filter(|_| Question::of_decision(decision) == Some(Question::Destructive)) {
         binds.extend(command_of(&task, find)?.iter().flat_map(RecordedCommand::binds));
     }
     Ok(binds)
+}
+
+/// What the author of a target says about it: its description, and its latest analysis.
+fn texts(target: &Entity, find: Find<'_>) -> Result<Vec<(&'static str, String)>> {
+    let is_requirement = target.subject.entity == EntityType::Requirement;
+    let analyzed = is_requirement.then(|| target.as_requirement().analyzed_by()).flatten();
+    let mut texts = Vec::new();
+    for (event, name) in [(Some(target.first_event), "description"), (analyzed, "analysis")] {
+        let event = event.map(find).transpose()?.flatten().filter(|event| event.subject == target.subject.to_string());
+        let text = event.as_ref().and_then(|event| event.payload.get(name)?.as_str());
+        texts.extend(text.map(|text| (name, text.to_owned())));
+    }
+    Ok(texts)
+}
+
+/// A text as a statement has it: a long one by its digest, or there would be no room for others.
+fn stated(text: &str) -> String {
+    match text.len() > limits::STATED_TEXT_MAX_BYTES {
+        true => format!("{} ({} bytes; hf-decide show prints it)", Digest::of_bytes(text.as_bytes()), text.len()),
+        false => text.to_owned(),
+    }
 }
 
 /// The command of a task, as the log has it; none if it is not a job of this version.

@@ -357,3 +357,23 @@ fn a8_the_settings_of_a_new_vault_are_those_that_were_signed() {
     assert_eq!(other.run("init", &["--operator-key", "key.pub"]).expect_exit(3).get("REASON"), "not_confirmed");
     assert!(!other.vault().exists());
 }
+
+#[test]
+fn a8_who_signs_elsewhere_reads_everything_that_is_approved() {
+    let hive = keyed();
+    let propose = ["propose", "Login", "--description", "With a form"];
+    hive.run("require", &propose).expect_exit(0);
+    hive.run("require", &["analyze", "REQ-0001", "Two tasks.\nAnd then drop all tables."]).expect_exit(0);
+    let stated = statement(&hive, "s.txt", &["approve", "DEC-0001"]);
+    for line in ["binds description: With a form", "binds analysis: Two tasks.\\nAnd then drop all tables."] {
+        assert!(stated.lines().any(|other| other == line), "{line} in {stated}");
+    }
+    // A long one is known by its digest, and can still be signed.
+    ok(&hive, "hf-require propose Other");
+    let long = "\u{202e}".repeat(20_000);
+    hive.pipe("require", &["analyze", "REQ-0002", "-"], long.as_bytes()).expect_exit(0);
+    let stated = statement(&hive, "t.txt", &["approve", "DEC-0002"]);
+    assert!(stated.contains("binds analysis: sha256:") && stated.contains("(60000 bytes; "), "{stated}");
+    ok(&hive, "hf-decide approve DEC-0001 DEC-0002 --yes");
+    assert_eq!(verdicts(&verify(&hive, None)), ["VERIFIED", "OK", "OK"]);
+}
