@@ -193,6 +193,10 @@ impl Log {
             ("binds summary", text(asked, "summary").to_owned()),
         ];
         more.extend(named.map(|named| ("binds title", text(&named["payload"], "title").to_owned())));
+        let about = self.0[..at].iter().filter(|event| event["subject"] == asked["target"]);
+        let said = |name: &str| about.clone().rev().find_map(|event| event["payload"][name].as_str());
+        more.extend(said("description").map(|text| ("binds description", text.to_owned())));
+        more.extend(said("analysis").map(|text| ("binds analysis", text.to_owned())));
         more.extend(asked["target_hash"].as_str().map(|hash| ("binds content", hash.to_owned())));
         self.statement(at, "approve a decision", subject, &reference(question), &more)
     }
