@@ -227,10 +227,8 @@ fn jobs(world: &World) -> Vec<Problem> {
     let lost = world.lost.iter();
     lost.map(|name| {
         let task = &world.tasks[name];
-        let since = match (&task.run, task.phase) {
-            (Some(run), Running) => world.runs[run].heard,
-            _ => task.proposed_at,
-        };
+        // Its supervisor was last heard of in its newest run, also if it waits for another one.
+        let since = task.run.as_ref().map_or(task.proposed_at, |run| world.runs[run].heard);
         problem(since, "job", name, unattended(world, name), format!("hf-job check {name}"))
     })
     .collect()

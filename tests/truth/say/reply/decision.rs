@@ -2,7 +2,7 @@
 
 use super::{ASK, Expected, NONE, Question, refused};
 use crate::model::Phase::{
-    Acknowledged, Analyzed, Approved, Assigned, Blocked, Closed, Implemented, Open, Proposed, Ready, Rejected,
+    Acknowledged, Active, Analyzed, Approved, Assigned, Blocked, Closed, Implemented, Open, Proposed, Ready, Rejected,
     Superseded, Verified,
 };
 use crate::model::{Phase, World};
@@ -23,7 +23,8 @@ impl Question<'_> {
         };
         let kept = self.kept_out();
         if let Some(kept) = kept.clone().filter(|_| self.is_agent) {
-            return Some(kept);
+            let answer = if matches!(found.phase, Proposed | Analyzed) { None } else { refused(NONE) };
+            return Some(self.kept_or(kept, answer));
         }
         let (allowed, goal, next): (&[Phase], Option<Phase>, &str) = match verb {
             "analyze" => (&[Proposed, Analyzed], None, ASK),
@@ -92,6 +93,10 @@ impl Question<'_> {
                 Ready => self.claim_of(world, target),
                 Proposed => format!("ACTION hf-task explain {target}"),
                 Assigned if world.tasks[target].holder.as_ref() == Some(&self.actor) => {
+                    // Nothing starts in a paused project.
+                    if world.stop.is_some() || world.project_phase(&world.tasks[target].project) != Active {
+                        return ASK.to_owned();
+                    }
                     self.action(&format!("hf-task start {target}"))
                 }
                 _ => NONE.to_owned(),

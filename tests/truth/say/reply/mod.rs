@@ -76,6 +76,8 @@ struct Question<'a> {
     has_session: bool,
     /// Its session is over.
     is_void: bool,
+    /// Its session is that of another agent.
+    is_foreign: bool,
     is_stopped: bool,
     now: i64,
 }
@@ -95,7 +97,13 @@ pub fn expected(before: &World, after: &World, now: i64, call: &Call) -> Option<
     let view = &before.settled(now, |due| is_named(before, &actor, words, due));
     let question = asked(view, after, recorded, now, call, words);
     let expected = question.answer()?;
-    Some(question.told(expected))
+    let mut told = question.told(expected);
+    // Whoever uses the session of another agent may be told that, instead of what is wrong with the session.
+    if question.is_foreign && told.exit == exit_of("REFUSED") {
+        told.or = told.or.or(Some("REFUSED"));
+        told.or_next.push(NONE.to_owned());
+    }
+    Some(told)
 }
 
 /// Who calls, and where.
@@ -130,6 +138,7 @@ fn asked<'a>(
     let project = sits_in.map_or(project, str::to_owned);
     let is_agent = actor.starts_with("agent:");
     let is_void = has_session && session.is_none_or(|session| session.phase != Active);
+    let is_foreign = session.zip(call.variable("HF_AGENT")).is_some_and(|(session, me)| session.agent != me);
     let is_stopped = view.stop.is_some();
     Question {
         words,
@@ -143,6 +152,7 @@ fn asked<'a>(
         is_named,
         has_session,
         is_void,
+        is_foreign,
         is_stopped,
         now,
     }
